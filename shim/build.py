@@ -55,16 +55,21 @@ FAST_SOURCES = (
     *(f"shim/vendor/{name}.c" for name in ("cuda/launch", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
-# is pure, and what asks the kernel only. Unwind tables would be locked with the rest; debuggers read .debug_frame.
+# is pure, and what asks the kernel or our own tables only. Unwind tables would be locked with the rest; debuggers read
+# .debug_frame.
 NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
-    *(f"shim/sys/{name}.c" for name in ("folder", "identity", "log", "memory", "page", "start", "trace", "unbound")),
+    *(f"shim/sys/{name}.c" for name in ("clock", "environment", "folder", "identity", "log")),
+    *(f"shim/sys/{name}.c" for name in ("memory", "process", "trace", "unbound")),
+    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "unopened")),
+    "shim/vendor/hip/absent.c",
+    "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
-    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/sys/*.S", "shim/vendor/*/*.S"),
+    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.[cS]", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),
@@ -159,7 +164,7 @@ def arguments(artifact: str) -> list[str]:
         # Most processes that get the library never use a GPU: they shall not pay for looking up what they never call.
         link = ["-Wl,-soname,liboverlap.so", "-Wl,-z,lazy", "-Wl,-Bsymbolic", "-Wl,-z,noexecstack"]
         link.append("-Wl,-z,norelro")  # another system call for every process; with lazy binding it protects little
-        link.append("-Wl,--hash-style=gnu")  # sys/object.c reads it
+        link.append("-Wl,--hash-style=gnu")  # sys/elf.c reads it
         link.append(f"-Wl,--version-script=shim/overlap.{machine()}.map")
         return ["-shared", *link]
     if artifact == "simgpu":

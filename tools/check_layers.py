@@ -1,9 +1,11 @@
-"""The dependency law: who may include or import whom. Exits 1 and says every line that breaks it.
+"""The dependency law: who may include or import whom, and call whom. Exits 1 and says every line that breaks it.
 
-python tools/check_layers.py [ROOT]
+python tools/check_layers.py [--no-symbols] [ROOT]
 
-C       vendor -> core, sys    core -> the contract, text.h    sys -> the contract, text.h
+C       vendor -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
         vendor/cuda, vendor/hip -> vendor/common too, which knows of them their tables (.def) only
+        by include, and by symbol: `nm` of every object, compiled for this alone
+        no object of core or sys needs itself by way of others
         and core is pure: it includes nothing of libc that asks an operating system
 Python  only pyshim/_native.py imports cffi; one module imports rich, in pyshim/cli; only pyshim/cli prints;
         nothing but pyshim/cli imports pyshim/cli
@@ -11,11 +13,19 @@ Python  only pyshim/_native.py imports cffi; one module imports rich, in pyshim/
 
 from __future__ import annotations
 
+import argparse
 import ast
+import graphlib
+import importlib.util
+import os
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 CONTRACT = {"shim/abi.h", "shim/overlap_abi.h", "shim/text.h", "shim/version.h"}
 PURE = {"limits.h", "stdbool.h", "stddef.h", "stdint.h", "string.h"}
@@ -24,7 +34,10 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>|(\w+))'
 
 def may_include(folder: str) -> tuple[str, ...]:
     """Folders, besides its own and the contract, that the files of a folder may include from."""
-    return ("shim/core", "shim/sys", "shim/vendor/common") if folder.startswith("shim/vendor/") else ()
+    below = ("shim/core", "shim/sys", "shim/vendor/common")
+    if folder == "shim/preload":
+        return (*below, "shim/vendor/cuda", "shim/vendor/hip")
+    return below if folder.startswith("shim/vendor/") else ()
 
 
 def is_table(folder: str, target: str) -> bool:
@@ -68,6 +81,65 @@ def in_c(root: Path) -> Iterator[str]:
     for path in sorted((root / "shim").rglob("*")):
         if path.suffix in (".c", ".h", ".S", ".def"):
             yield from includes(root, path)
+
+
+class Symbols(NamedTuple):
+    """The global names of an object."""
+
+    defined: frozenset[str]
+    wanted: frozenset[str]
+
+
+def compiler(root: Path) -> list[str]:
+    """That of the build."""
+    spec = importlib.util.spec_from_file_location("check_layers_build", root / "shim" / "build.py")
+    assert spec and spec.loader
+    build = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(build)
+    return list(build.compiler())
+
+
+def symbols(root: Path, files: Iterable[str]) -> dict[str, Symbols]:
+    """Compile each file, without optimisation, so that no reference is lost, and read its names."""
+    chosen = compiler(root)
+    flags = ("-std=c11", "-D_GNU_SOURCE", "-O0", "-fPIC", "-fvisibility=hidden", "-Ishim", "-w", "-c")
+    with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
+
+        def one(file: str) -> tuple[str, Symbols]:
+            made = str(Path(scratch) / f"{file.replace('/', '-')}.o")
+            subprocess.run([*chosen, *flags, file, "-o", made], cwd=root, check=True)
+            told = subprocess.run(["nm", "-g", made], capture_output=True, text=True, check=True).stdout
+            names = [line.split()[-2:] for line in told.splitlines() if line]
+            wanted = frozenset(name for kind, name in names if kind in "Uvw")
+            return file, Symbols(frozenset(name for _, name in names) - wanted, wanted)
+
+        return dict(pool.map(one, files))
+
+
+def by_symbol(objects: Mapping[str, Symbols]) -> Iterator[str]:
+    home = {name: file for file, its in objects.items() for name in its.defined}
+    needs: dict[str, dict[str, str]] = {file: {} for file in objects}  # the other object, and one name of it
+    for file, its in objects.items():
+        folder = file.rsplit("/", 1)[0]
+        for name in sorted(its.wanted & home.keys()):
+            other = home[name]
+            needs[file][other] = name
+            if other.rsplit("/", 1)[0] not in (folder, *may_include(folder)):
+                yield f"{file}: {folder} must not need {name} of {other}"
+    for layer in ("shim/core/", "shim/sys/"):
+        inside = {file: [o for o in needs[file] if o.startswith(layer)] for file in objects if file.startswith(layer)}
+        try:
+            graphlib.TopologicalSorter(inside).prepare()
+        except graphlib.CycleError as error:
+            way = error.args[1][::-1]  # as it comes, each is needed by the one behind it
+            steps = [f"{file} needs {needs[file][other]} of {other}" for file, other in zip(way, way[1:], strict=False)]
+            yield f"{way[0]}: a cycle: {', '.join(steps)}"
+
+
+def linked(root: Path) -> list[str]:
+    """What becomes the preloaded library."""
+    found = [path for path in (root / "shim").rglob("*") if path.suffix in (".c", ".S")]
+    return sorted(path.relative_to(root).as_posix() for path in found)
 
 
 def imported(node: ast.AST, package: str) -> Iterator[str]:
@@ -121,8 +193,14 @@ def in_python(root: Path) -> Iterator[str]:
 
 
 def main() -> int:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    parser = argparse.ArgumentParser(description="check who includes, imports and calls whom")
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent, metavar="ROOT")
+    parser.add_argument("--no-symbols", action="store_true", help="read the sources only; compile nothing")
+    options = parser.parse_args()
+    root = options.root.resolve()
     found = [*in_c(root), *in_python(root)]
+    if not options.no_symbols:
+        found += by_symbol(symbols(root, linked(root)))
     for line in found:
         print(f"check_layers: {line}", file=sys.stderr)
     return 1 if found else 0

@@ -1,6 +1,6 @@
 """`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
 
-python tools/lint.py [gcc|clang|clang-tidy|ruff|mypy|clang-format ...]
+python tools/lint.py [gcc|clang|clang-tidy|layers|ruff|mypy|clang-format ...]
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
         yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim"]
     if "clang-format" in wanted:
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
+    if "layers" in wanted:
+        yield "layers", [sys.executable, "tools/check_layers.py"]
     if "ruff" in wanted:
         yield "ruff", [tool("ruff"), "check", "--quiet", "."]
     if "clang-tidy" in wanted and not Path(tool("clang-tidy")).exists():
@@ -109,7 +111,7 @@ def run(job: tuple[str, list[str]]) -> tuple[str, str]:
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or ["clang-tidy", "gcc", "clang", "clang-format", "ruff", "mypy"]
+    wanted = sys.argv[1:] or ["clang-tidy", "gcc", "clang", "layers", "clang-format", "ruff", "mypy"]
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = list(commands(wanted, Path(folder)))

@@ -127,7 +127,7 @@ CUDA_MUTANTS = [
     _one(
         "clusters are not asked about",
         "common/facts",
-        "!cluster_fits(request, facts->handle, rule, decision->dynamic_shared)",
+        "!OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, decision->dynamic_shared)",
         "false",
         "cluster_shaping",
     ),
@@ -141,7 +141,7 @@ CUDA_MUTANTS = [
     _one(
         "other clusters than those that were checked",
         "common/launch",
-        "(word & OVERLAP_WORD_CLUSTER) && cluster_is_other(request)",
+        "(word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request)",
         "false",
         "cluster_shaping",
     ),

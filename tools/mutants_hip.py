@@ -96,10 +96,17 @@ HIP_MUTANTS = [
     # ---- Loading ----
     _one(
         "a machine without a runtime looks equipped",
-        f"{_COMMON}/real.c",
+        "shim/preload/dlsym.c",
         "        if (!real)\n            return OVERLAP_NO_SYMBOL;",
         "        if (!real)\n            return NULL;",
         _LOADING,
+    ),
+    _one(
+        "a vendor gets another's operations",
+        "shim/preload/operations.S",
+        ".long cuda - .Loperations, hip - .Loperations",
+        ".long cuda - .Loperations, cuda - .Loperations",
+        _TABLE,
     ),
     _one(
         "devices of two vendors are one",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutants_table import Mutant, one
 
-BIND, OBJECT, NEXT, START = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "start"))
+BIND, OBJECT, NEXT, PROCESS = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "process"))
 REAL, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("real", "handle", "state", "size"))
 CORNERS, STRESS = "tests/core/test_bind.py", "tests/core/test_threads.py"
 CLOSING, ERRNO, RACES, MANY = (
@@ -48,14 +48,14 @@ LOADER_MUTANTS: list[Mutant] = [
     ),
     one(
         "threads without a number are one",
-        START,
+        PROCESS,
         "id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED)",
         "(uint32_t)id",
         MANY + "::test_threads_that_have_no_number_lose_no_launch",
     ),
     one(
         "what cannot be asked has ended",
-        START,
+        PROCESS,
         "tid, 0) != -ESRCH;",
         "tid, 0) == 0;",
         MANY + "::test_threads_that_have_no_number_lose_no_launch",
@@ -64,7 +64,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one("a pin changes errno", NEXT, "    }\n    errno = saved;", "    }\n    (void)saved;", ERRNO),
     one(
         "the page changes errno",
-        "shim/sys/page.c",
+        "shim/vendor/common/page.c",
         "        errno = saved;\n        __atomic_store_n(&state, MADE",
         "        (void)saved;\n        __atomic_store_n(&state, MADE",
         ERRNO,

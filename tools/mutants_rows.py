@@ -140,7 +140,7 @@ ROW_MUTANTS: list[Mutant] = [
     ),
     one(
         "a fork writes all counters",
-        "shim/sys/page.c",
+        "shim/vendor/common/page.c",
         "if (page->shards[i].owner || i == OVERLAP_SHARDS_FIRST - 1)",
         "if (i < OVERLAP_SHARDS)",
         "tests/interpose/test_fork_exit.py",

@@ -18,7 +18,7 @@ def one(name: str, file: str, old: str, new: str, *tests: str) -> Mutant:
     return Mutant(name, ((file, old, new),), tests)
 
 
-CORE, SYS, INTERPOSE = "shim/core", "shim/sys", "tests/interpose"
+CORE, SYS, PRELOAD, INTERPOSE = "shim/core", "shim/sys", "shim/preload", "tests/interpose"
 CUDA, COMMON = "shim/vendor/cuda", "shim/vendor/common"
 TABLE, NAMES, DECIDE = (f"tests/core/test_{name}.py" for name in ("table", "names", "decide"))
 THREADS, EXPORTS = "tests/core/test_threads.py", "tests/structure/test_exports.py"
@@ -28,28 +28,28 @@ MUTANTS = [
     # ---- Symbols and the dynamic loader ----
     one(
         "dlsym calls, not jumps",
-        f"{SYS}/dlsym_x86_64.S",
+        f"{PRELOAD}/dlsym_x86_64.S",
         ".Lreal_\\name:\n    jmp *%rax",
         ".Lreal_\\name:\n    sub $8, %rsp\n    call *%rax\n    add $8, %rsp\n    ret",
         f"{INTERPOSE}/test_dlsym.py",
     ),
     one(
         "dlsym without the old version",
-        f"{SYS}/dlsym_x86_64.S",
+        f"{PRELOAD}/dlsym_x86_64.S",
         "    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.2.5\n",
         "",
         EXPORTS,
     ),
     one(
         "dlsym without the old version, by use",
-        f"{SYS}/dlsym_x86_64.S",
+        f"{PRELOAD}/dlsym_x86_64.S",
         "    version overlap_dlsym_old, overlap_dlsym_entry, dlsym@GLIBC_2.2.5\n",
         "",
         f"{INTERPOSE}/test_dlsym.py",
     ),
     one(
         "dlsym unversioned",
-        f"{SYS}/dlsym_x86_64.S",
+        f"{PRELOAD}/dlsym_x86_64.S",
         "    version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34",
         "    .globl dlsym\n    .set dlsym, overlap_dlsym_entry",
         EXPORTS,
@@ -84,7 +84,7 @@ MUTANTS = [
     ),
     one(
         "any version will do",
-        f"{SYS}/object.c",
+        f"{SYS}/elf.c",
         "return same(tables->strings + name->vda_name, version);",
         "return true;",
         f"{INTERPOSE}/test_closing.py",
@@ -92,14 +92,14 @@ MUTANTS = [
     ),
     one(
         "a function of the program is called",
-        f"{SYS}/next.c",
+        f"{SYS}/libc.c",
         "void *address = is_libc(map->l_name) ?",
         "void *address = map ?",
         f"{INTERPOSE}/test_own_names.py",
     ),
     one(
         "RTLD_NEXT gets our answer",
-        f"{SYS}/dlsym.c",
+        f"{PRELOAD}/dlsym.c",
         "        return after_caller(ours);\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         "        ;\n    void *real = ours < 0 ? NULL : overlap_dlsym",
         f"{INTERPOSE}/test_dlsym.py",
@@ -107,14 +107,14 @@ MUTANTS = [
     ),
     one(
         "dlmopen calls, not jumps",
-        f"{SYS}/dlsym_x86_64.S",
+        f"{PRELOAD}/dlsym_x86_64.S",
         "    je .Lstart_\\name\n    jmp *%rax\n.Lhidden",
         "    je .Lstart_\\name\n    sub $8, %rsp\n    call *%rax\n    add $8, %rsp\n    ret\n.Lhidden",
         f"{INTERPOSE}/test_opening.py",
     ),
     one(
         "what is asked for again is told again",
-        f"{SYS}/dlmopen.c",
+        f"{SYS}/opened.c",
         "strncmp(known, name, SIZE - 1) == 0",
         "strcmp(known, name) < 0",
         f"{INTERPOSE}/test_deepbind.py",
@@ -128,7 +128,7 @@ MUTANTS = [
     ),
     one(
         "a machine without driver looks equipped",
-        f"{COMMON}/real.c",
+        f"{PRELOAD}/dlsym.c",
         "        if (!real)\n            return OVERLAP_NO_SYMBOL;",
         "        if (!real)\n            return NULL;",
         f"{INTERPOSE}/test_no_driver.py",
@@ -233,21 +233,21 @@ MUTANTS = [
     # ---- Processes ----
     one(
         "no fork handler",
-        f"{SYS}/start.c",
+        f"{COMMON}/armed.c",
         "__register_atfork(NULL, NULL, in_child,",
         "__register_atfork(NULL, NULL, NULL,",
         f"{INTERPOSE}/test_processes.py",
     ),
     one(
         "no fork handler but of glibc",
-        f"{SYS}/start.c",
+        f"{COMMON}/armed.c",
         "at_fork(NULL, NULL, in_child)",
         "at_fork(NULL, NULL, NULL)",
         "tests/libcs/test_launches.py",
     ),
     one(
         "variables count with other rights",
-        f"{SYS}/start.c",
+        f"{COMMON}/armed.c",
         "if (__getauxval && __getauxval(AT_SECURE))",
         "if (0)",
         "tests/libcs/test_unseen.py",
@@ -275,7 +275,7 @@ MUTANTS = [
     ),
     one(
         "the world of another launcher",
-        f"{SYS}/start.c",
+        f"{SYS}/environment.c",
         "i < sizeof launchers / sizeof *launchers && settings->rank < 0; i++)",
         "i < sizeof launchers / sizeof *launchers && !settings->world; i++)",
         f"{INTERPOSE}/test_ranks.py",
@@ -289,14 +289,14 @@ MUTANTS = [
     ),
     one(
         "a relative folder stays so",
-        f"{SYS}/start.c",
+        f"{SYS}/environment.c",
         "if (!out[0] || out[0] == '/')",
         "if (true)",
         f"{INTERPOSE}/test_ranks.py",
     ),
     one(
         "no table in the page",
-        f"{SYS}/page.c",
+        f"{COMMON}/page.c",
         "page->table = ((const struct overlap_table *)settings->table)->checksum;",
         "",
         f"{INTERPOSE}/test_ranks.py",

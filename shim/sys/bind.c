@@ -10,15 +10,14 @@
 #include <link.h>
 #include <string.h>
 
-#include "private.h"
+#include "system.h"
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
 
 static uint32_t generation = 1; /* of the cached answers */
 static uint64_t removed_then;   /* the loader's count of removed objects when the answers were last known to be valid */
-static uint32_t closing;        /* calls of dlclose in progress, nested ones included */
 static uint32_t closes;         /* incremented at the start and at the end of dlclose */
-static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* this thread's share of `closing` */
+static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* this thread's share of overlap_closing */
 
 OVERLAP_STARTUP_DATA static uint32_t first_objects = UINT32_MAX; /* in the global scope, never unmapped */
 
@@ -27,11 +26,7 @@ OVERLAP_STARTUP void overlap_bind_start(void) {
 }
 
 void overlap_bind_forked(void) {
-    closing = depth; /* the parent's other threads do not exist in the child */
-}
-
-bool overlap_is_closing(void) {
-    return LOAD(closing) != 0;
+    overlap_closing = depth; /* the parent's other threads do not exist in the child */
 }
 
 struct changes {
@@ -55,7 +50,7 @@ __attribute__((cold, noinline)) static uint32_t generation_while_closing(void) {
 }
 
 uint32_t overlap_generation(void) {
-    return __builtin_expect(LOAD(closing) != 0, 0) ? generation_while_closing() : LOAD(generation);
+    return __builtin_expect(LOAD(overlap_closing) != 0, 0) ? generation_while_closing() : LOAD(generation);
 }
 
 /* ---- Resolution, in the loader's search order (ld.so(8), dlopen(3)) ---- */
@@ -374,7 +369,7 @@ int overlap_dlclose(void *handle) {
     if (kept)
         overlap_iterate(read_changes, &before);
     __atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
-    if (__atomic_fetch_add(&closing, 1, __ATOMIC_SEQ_CST) == 0 && kept)
+    if (__atomic_fetch_add(&overlap_closing, 1, __ATOMIC_SEQ_CST) == 0 && kept)
         __atomic_store_n(&removed_then, before.removed, __ATOMIC_RELEASE);
     depth++;
     overlap_pin_due();
@@ -390,7 +385,7 @@ int overlap_dlclose(void *handle) {
     if (kept) /* after the generation: generation_while_closing() reads them in reverse order */
         __atomic_store_n(&removed_then, after.removed, __ATOMIC_RELEASE);
     depth--;
-    __atomic_fetch_sub(&closing, 1, __ATOMIC_SEQ_CST);
+    __atomic_fetch_sub(&overlap_closing, 1, __ATOMIC_SEQ_CST);
     errno = error;
     return result;
 }

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/syscall.h>
 
-#include "private.h"
+#include "system.h"
 
 static inline long kernel6(long number, long a, long b, long c, long d, long e, long f) {
 #ifdef __x86_64__

@@ -30,9 +30,6 @@ struct overlap_settings {
     uint32_t world;    /* 0: unknown */
 };
 
-/* Returns the settings. NULL while the library does nothing: not armed, switched off, or called too early. */
-const struct overlap_settings *overlap_armed(void);
-
 /* Will the library never do anything in this process, because no launcher set it up or OVERLAP_RUN is off? False while the
  * environment cannot be read yet. */
 bool overlap_is_off(void);
@@ -96,24 +93,6 @@ const char *overlap_variable(const char *name);
 /* Keeps the object at an address mapped even if the program closes it. It is pinned in dlclose at the latest. */
 void overlap_object_pin(uintptr_t address);
 
-/* Provided by the vendor layer: returns the index of one of its names. -1: it is not one. */
-int overlap_vendor_name(const char *name);
-
-/* Provided by the vendor layer: returns what dlsym gives the code at `caller` for one of its names instead of `real`, which is
- * not NULL. NULL: `real`. */
-#define OVERLAP_NO_SYMBOL ((void *)1) /* dlsym returns NULL, although `real` exists */
-void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller);
-
-/* Provided by the vendor layer: does any object but this library define one of its names? */
-bool overlap_vendor_behind(int name);
-
-/* Provided by the vendor layer: called in a forked child, where pointers into the parent's page must not be used. used:
- * overlap_page_used() of the parent. */
-void overlap_vendor_forked(bool used);
-
-/* Provided by the vendor layer: is a driver mapped, whether or not it was called through us? */
-bool overlap_vendor_present(void);
-
 /* Maps zeroed memory. NULL: the system has none. */
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
@@ -127,32 +106,7 @@ const void *overlap_map_file(const char *path, const char *unless, size_t *size)
 /* Is the calling thread on its alternate signal stack? */
 bool overlap_on_signal_stack(void);
 
-/* ---- Statistics page, trace, log ---- */
-
-/* Maps a private page for the counters, once. False: the system has no memory. A forked child has its own copy. */
-bool overlap_page_prepare(void);
-
-/* Creates the page of this process, once, and makes it current. Cheap after that. False: not armed, or another thread takes
- * too long to create it; the private page then stays current for now. */
-bool overlap_page_start(void);
-
-/* Adds shards to a page whose shards are all taken. before: `more_shards` as the caller saw it. False: none are available now,
- * or none ever will be if the page is full. */
-bool overlap_page_grow(uint32_t before);
-bool overlap_page_is_full(void);
-
-/* Kernels can be launched in this process (NVIDIA: it has a context). Reported at the end of the process, even if the
- * environment cannot be read yet. */
-void overlap_page_opened(void);
-
-/* The driver was initialized through a route that we see, so later calls are seen as well. */
-void overlap_page_initialised(void);
-
-/* Are the counters in a file, which `overlap report` can read? */
-bool overlap_page_is_kept(void);
-
-/* Has this process initialized a driver, or launched a kernel? */
-bool overlap_page_used(void);
+/* ---- Threads, clocks, trace, log ---- */
 
 /* Waits until another thread has set *state to `value`. False: timed out, as in a signal handler that interrupted that thread.
  * Later waits for it then fail at once until it is set, because the thread may have left its work for good (longjmp). */

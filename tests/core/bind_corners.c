@@ -13,6 +13,7 @@
 
 enum { OBJECTS = 100, BASE = 0x100000, SIZE = 0x1000 };
 struct overlap_start overlap_start;
+uint32_t overlap_closing;
 static bool removed[OBJECTS];
 static unsigned long long adds, subs;
 static bool replaced; /* what is closed, by another object at its address */

@@ -24,6 +24,7 @@ static void pause_sometimes(void) {
 
 enum { NAMES = 500, OBJECTS = 70, SITE = 0x10000, SIZE = 0x1000 };
 struct overlap_start overlap_start;
+uint32_t overlap_closing;
 static bool stop;
 static uint64_t found, wrong;
 

@@ -14,27 +14,42 @@ bool real_ready(enum vendor vendor) {
     return false;
 }
 #define ANSWER(vendor, index)                                                                                          \
-    uint64_t vendor##_context(void) {                                                                                  \
+    static uint64_t vendor##_context(void) {                                                                           \
         return 0;                                                                                                      \
     }                                                                                                                  \
-    int vendor##_device(void) {                                                                                        \
+    static int vendor##_device(void) {                                                                                 \
         return NO_DEVICE;                                                                                              \
     }                                                                                                                  \
-    int vendor##_relax(void) {                                                                                         \
+    static int vendor##_relax(void) {                                                                                  \
         return -1;                                                                                                     \
     }                                                                                                                  \
-    void vendor##_restore(int mode) {                                                                                  \
+    static void vendor##_restore(int mode) {                                                                           \
         (void)mode;                                                                                                    \
     }                                                                                                                  \
-    const char *vendor##_kernel_name(const struct handle *handle) {                                                    \
+    static const char *vendor##_kernel_name(const struct handle *handle) {                                             \
         (void)handle;                                                                                                  \
         return NULL;                                                                                                   \
     }                                                                                                                  \
-    void vendor##_forget(const struct handle *handle) {                                                                \
+    static void vendor##_forget(const struct handle *handle) {                                                         \
         forgotten[index] = handle->value;                                                                              \
     }
 ANSWER(cuda, 0)
 ANSWER(hip, 1)
+
+/* As preload/operations.S, but for what handle.c does not call. */
+struct vendor_operations operations;
+__asm__(".globl __start_vendor_operations\n.set __start_vendor_operations, operations");
+#define SET(name)                                                                                                      \
+    operations.name[VENDOR_CUDA] = (int32_t)((uintptr_t)cuda_##name - (uintptr_t)&operations);                         \
+    operations.name[VENDOR_HIP] = (int32_t)((uintptr_t)hip_##name - (uintptr_t)&operations)
+static void set_operations(void) {
+    SET(context);
+    SET(device);
+    SET(relax);
+    SET(restore);
+    SET(kernel_name);
+    SET(forget);
+}
 void facts_changed(void) {}
 
 static uint64_t place(uint64_t value) {
@@ -143,6 +158,7 @@ static void kernels_that_come_and_go(void) {
 }
 
 int main(void) {
+    set_operations();
     two_threads_want_a_slot();
     sizes_of_a_kernel_that_is_gone();
     vendors();

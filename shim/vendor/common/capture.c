@@ -44,7 +44,7 @@ vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t s
     /* Before the call: after a failure the driver must not be queried. */
     struct overlap_stream *its = order ? window_stream(order, stream, whose) : NULL;
     vendor_result result = real(stream, graph);
-    if (order && (result == VENDOR_SUCCESS || vendor_capture_ended(hook_vendor(hook), stream, whose, result)))
+    if (order && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, whose, result)))
         overlap_order_capture_ended(order, its);
     return result;
 }

@@ -68,7 +68,7 @@ static bool asks_for_more(const struct overlap_settings *settings, uint32_t poli
 static void make(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
     overlap_page_opened(); /* HIP may reach this without an earlier call; the record belongs to the page */
-    const bool usable = vendor_limits(device->vendor, device->ordinal, &device->gpu, uuid);
+    const bool usable = OPERATION_OF(device->vendor, limits)(device->ordinal, &device->gpu, uuid);
     device->policy =
         overlap_policy_for(settings->table, (const char *)device->gpu.name, (const char *)device->gpu.architecture);
     const bool asks = asks_for_more(settings, device->policy);
@@ -109,13 +109,13 @@ struct device *device_at(enum vendor vendor, int ordinal) {
 }
 
 struct device *device_current(enum vendor vendor) {
-    return real_ready(vendor) ? device_at(vendor, vendor_device(vendor)) : NULL;
+    return real_ready(vendor) ? device_at(vendor, OPERATION_OF(vendor, device)()) : NULL;
 }
 
 bool device_only_one(enum vendor vendor) {
     static int counts[VENDORS]; /* a driver's device count does not change */
     int known = __atomic_load_n(&counts[vendor], __ATOMIC_RELAXED);
-    if (known == 0 && real_ready(vendor) && (known = vendor_device_count(vendor)) > 0)
+    if (known == 0 && real_ready(vendor) && (known = OPERATION_OF(vendor, device_count)()) > 0)
         __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
     return known == 1;
 }
@@ -129,8 +129,8 @@ const struct overlap_policy *device_policy(const struct device *device) {
 
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {
     int least = 0, greatest = 0;
-    if (kind == OVERLAP_PRIORITY_INHERIT || !real_ready(vendor) || !vendor_priorities(vendor, &least, &greatest) ||
-        greatest == least)
+    if (kind == OVERLAP_PRIORITY_INHERIT || !real_ready(vendor) ||
+        !OPERATION_OF(vendor, priorities)(&least, &greatest) || greatest == least)
         return false;
     if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)
         value = greatest;

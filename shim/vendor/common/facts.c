@@ -124,7 +124,7 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
     if (!handle || !facts->kernel || facts->later || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
-        !vendor_footprint(device->vendor, handle, device, &facts->launch, &facts->later))
+        !OPERATION_OF(device->vendor, footprint)(handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && request->flags & OVERLAP_LAUNCH_COOPERATIVE)
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_COOPERATES, __ATOMIC_RELAXED);
@@ -135,7 +135,7 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     if (is_communication(facts->policy, facts->kernel, facts->library))
         facts->launch.flags |= OVERLAP_LAUNCH_COMMUNICATION;
     else if (handle && facts->policy && facts->policy->rule_count &&
-             vendor_prefers_cache(device->vendor, handle, device->ordinal))
+             OPERATION_OF(device->vendor, prefers_cache)(handle, device->ordinal))
         facts->launch.flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
 }
 
@@ -165,7 +165,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
-        vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
+        OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
         facts_changed();
         overlap_cache_forget_all(&launch_cache);
@@ -187,7 +187,7 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
                    facts->library, &facts->launch, communication, decision);
     const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
     if (cluster && decision->dynamic_shared != request->config.sharedMemBytes &&
-        !cluster_fits(request, facts->handle, rule, decision->dynamic_shared)) {
+        !OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, decision->dynamic_shared)) {
         decision->reason = OVERLAP_REASON_cluster;
         decision->dynamic_shared = request->config.sharedMemBytes;
     }
@@ -205,7 +205,7 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     else if (rule && !small &&
              ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
               (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
-        vendor_prefer_shared(facts->device->vendor, facts->handle, facts->device->ordinal);
+        OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
     if (window_legacy_matters())
@@ -253,7 +253,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     if (device->unreadable && decision.reason == OVERLAP_REASON_observe_only)
         decision.reason = OVERLAP_REASON_unknown_limits;
     uint32_t beyond =
-        handle ? vendor_beyond(device->vendor, handle, device->ordinal, request->config.sharedMemBytes) : 0;
+        handle ? OPERATION_OF(device->vendor, beyond)(handle, device->ordinal, request->config.sharedMemBytes) : 0;
     if (beyond && request->counted == OVERLAP_WAY_graph_node && size_is_ours(handle, request->config.sharedMemBytes))
         place = beyond = 0; /* our own size, read from a node and set again: allowed for nodes only, so not cached */
     if (beyond) {
@@ -290,7 +290,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
 static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
     uint64_t threads = threads_of(request), word = 0;
     const enum vendor vendor = hook_vendor(request->hook);
-    struct handle *handle = vendor_handle_of(vendor, request);
+    struct handle *handle = OPERATION_OF(vendor, handle_of)(request);
     struct device *device = device_current(vendor);
     if (!device)
         return unknown(request, place);

@@ -134,7 +134,7 @@ static bool take(struct handle *handle, uint32_t born) {
     }
     overlap_cache_forget(&launch_cache, handle->value);
     if (kind)
-        vendor_forget(vendor_of(kind), handle);
+        OPERATION_OF(vendor_of(kind), forget)(handle);
     return true;
 }
 
@@ -161,8 +161,8 @@ void handle_settle(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
     if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !real_ready(vendor))
         return;
-    __atomic_store_n(&handle->device, vendor_device(vendor), __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->context, vendor_context(vendor), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, OPERATION_OF(vendor, device)(), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
 }
 
 static void fill(struct handle *handle, void *owner, const char *name, void *kernel, uint64_t context, int device) {
@@ -191,8 +191,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (is_of_context(kind) && real_ready(vendor)) {
         const struct handle *module = handle_find(owner);
         const bool of_module = module && handle_is(module, HANDLE_MODULE);
-        context = of_module ? LOAD(module->context) : vendor_context(vendor);
-        device = of_module ? LOAD(module->device) : vendor_device(vendor);
+        context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
+        device = of_module ? LOAD(module->device) : OPERATION_OF(vendor, device)();
     }
     struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
     if (handle && is_known(handle, kind, owner, name, kernel, context)) {
@@ -311,9 +311,9 @@ const char *handle_name(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
     if (known || !real_ready(vendor))
         return known;
-    const int mode = vendor_relax(vendor);
-    const char *answer = vendor_kernel_name(vendor, handle);
-    vendor_restore(vendor, mode);
+    const int mode = OPERATION_OF(vendor, relax)();
+    const char *answer = OPERATION_OF(vendor, kernel_name)(handle);
+    OPERATION_OF(vendor, restore)(mode);
     if (!answer)
         return NULL;
     known = keep_name(answer);

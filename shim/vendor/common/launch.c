@@ -19,7 +19,7 @@ static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
 
-void overlap_vendor_forked(bool used) {
+void launch_forked(bool used) {
     this_thread.shard = this_thread.own = NULL;
     own_id = last_raised = 0;
     thread_shares = hidden = false;
@@ -134,7 +134,7 @@ void launch_followed(bool on) {
 /* ---- Making launches ---- */
 
 static inline vendor_result with_size(struct request *request, uint32_t dynamic) {
-    return vendor_launch_with(hook_vendor(request->hook), request, dynamic);
+    return OPERATION_OF(hook_vendor(request->hook), launch_with)(request, dynamic);
 }
 
 static inline vendor_result as_asked(struct request *request) {
@@ -142,12 +142,12 @@ static inline vendor_result as_asked(struct request *request) {
 }
 
 static bool is_refusal(const struct request *request, vendor_result result) {
-    return vendor_is_refusal(hook_vendor(request->hook), result);
+    return OPERATION_OF(hook_vendor(request->hook), is_refusal)(result);
 }
 
 /* During capture a success proves nothing, because the driver checks the launch later. */
 static bool captures(const struct request *request) {
-    return vendor_captures(hook_vendor(request->hook), request->config.hStream, hook_default(request->hook));
+    return OPERATION_OF(hook_vendor(request->hook), captures)(request->config.hStream, hook_default(request->hook));
 }
 
 /* Slow path of launch_communicated(): the thread owns no shard yet. */
@@ -172,7 +172,7 @@ __attribute__((cold, noinline)) void launch_leave_alone(const struct request *re
 
 __attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place) {
     struct handle *handle = handle_find(request->function);
-    if (!handle || !vendor_prepare(hook_vendor(request->hook), handle, *word))
+    if (!handle || !OPERATION_OF(hook_vendor(request->hook), prepare)(handle, *word))
         return false;
     overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
     *word |= OVERLAP_WORD_RAISED_LIMIT;
@@ -196,7 +196,8 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
 static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
                                             uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    if (__builtin_expect((word & OVERLAP_WORD_CLUSTER) && cluster_is_other(request), 0)) {
+    if (__builtin_expect(
+            (word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request), 0)) {
         *reason = OVERLAP_REASON_cluster;
         *launched = request->config.sharedMemBytes;
         return as_asked(request);
@@ -296,7 +297,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         reason = outside ? window_reason(where) : reason;
     }
     if (word & OVERLAP_WORD_COMMUNICATION) {
-        result = vendor_communicate(hook_vendor(request->hook), request, word, &reason, &raised);
+        result = OPERATION_OF(hook_vendor(request->hook), communicate)(request, word, &reason, &raised);
         if (result == VENDOR_SUCCESS)
             window_communicates(request->config.hStream, whose);
         if (!raised)

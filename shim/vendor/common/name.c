@@ -5,13 +5,13 @@
 
 /* Read from our own table of symbols: another copy of all names would be locked in every process. */
 const char *hook_name(enum hook hook) {
-    return overlap_own_name((uintptr_t)vendor_thunk(hook_vendor(hook), OVERLAP_WAY_symbol, hook));
+    return overlap_own_name((uintptr_t)OPERATION_OF(hook_vendor(hook), thunk)(OVERLAP_WAY_symbol, hook));
 }
 
 int hook_named(enum vendor vendor, const char *name) {
     const void *const own = overlap_own_symbol(name);
     for (int hook = hook_first(vendor); own && hook < hook_end(vendor); hook++)
-        if (vendor_thunk(vendor, OVERLAP_WAY_symbol, (enum hook)hook) == own)
+        if (OPERATION_OF(vendor, thunk)(OVERLAP_WAY_symbol, (enum hook)hook) == own)
             return hook;
     return -1;
 }
@@ -38,7 +38,7 @@ static int runtime_named(const char *name) {
     return -1;
 }
 
-int overlap_vendor_name(const char *name) {
+int hook_number(const char *name) {
     if (name[0] == 'c' && name[2] != 'd')
         return name[2] >= 'A' && name[2] <= 'Z' ? hook_named(VENDOR_CUDA, name) : -1;
     if (name[0] == 'r')

@@ -20,7 +20,8 @@ static void leave(struct node *node, uint32_t reason) {
 /* If the driver would refuse the node without us, make it refuse: we may have raised the function's limit. */
 static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
     device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle->device : device;
-    const uint32_t beyond = handle && device != NO_DEVICE ? vendor_beyond(vendor, handle, device, node->dynamic) : 0;
+    const uint32_t beyond =
+        handle && device != NO_DEVICE ? OPERATION_OF(vendor, beyond)(handle, device, node->dynamic) : 0;
     if (!beyond)
         return;
     node->changed = beyond != node->dynamic;
@@ -30,7 +31,7 @@ static void forbid(struct node *node, enum vendor vendor, struct handle *handle,
 
 bool node_plan(struct node *node, bool elsewhere, int of_device) {
     const enum vendor vendor = hook_vendor(node->request.hook);
-    struct handle *handle = vendor_handle_of(vendor, &node->request);
+    struct handle *handle = OPERATION_OF(vendor, handle_of)(&node->request);
     const struct device *device = device_current(vendor);
     node->request.way = OVERLAP_WAY_symbol;
     node->request.counted = OVERLAP_WAY_graph_node;
@@ -65,7 +66,7 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
 }
 
 static bool is_refusal(const struct node *node, vendor_result result) {
-    return vendor_is_refusal(hook_vendor(node->request.hook), result);
+    return OPERATION_OF(hook_vendor(node->request.hook), is_refusal)(result);
 }
 
 bool node_is_refused(struct node *node, vendor_result result) {
@@ -102,8 +103,8 @@ bool node_asked(const struct handle *handle, uint32_t shown, uint32_t *asked) {
 
 bool node_set_back(enum vendor vendor, vendor_node node) {
     uint32_t shown = 0, asked = 0;
-    const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
-    return node_asked(handle, shown, &asked) && vendor_node_resize(vendor, node, asked);
+    const struct handle *handle = OPERATION_OF(vendor, node_kernel)(node, &shown);
+    return node_asked(handle, shown, &asked) && OPERATION_OF(vendor, node_resize)(node, asked);
 }
 
 /* ---- Whole graphs ---- */
@@ -114,20 +115,20 @@ static uint32_t each(enum vendor vendor, vendor_graph graph, node_act *act, void
     vendor_node few[NODES], *nodes = few;
     size_t count = 0;
     uint32_t any = 0;
-    if (depth > DEEPEST || vendor_graph_nodes(vendor, graph, NULL, &count) != VENDOR_SUCCESS)
+    if (depth > DEEPEST || OPERATION_OF(vendor, graph_nodes)(graph, NULL, &count) != VENDOR_SUCCESS)
         return 0;
     if (count > NODES && !(nodes = overlap_map(count * sizeof *nodes)))
         return 0;
     const size_t mapped = count;
-    if (count && vendor_graph_nodes(vendor, graph, nodes, &count) != VENDOR_SUCCESS)
+    if (count && OPERATION_OF(vendor, graph_nodes)(graph, nodes, &count) != VENDOR_SUCCESS)
         count = 0;
     for (size_t i = 0; i < count && i < mapped; i++) {
         int type = -1;
         vendor_graph inner = NULL;
-        if (vendor_node_type(vendor, nodes[i], &type) != VENDOR_SUCCESS)
+        if (OPERATION_OF(vendor, node_type)(nodes[i], &type) != VENDOR_SUCCESS)
             continue;
         any |= act(vendor, nodes[i], type, of);
-        if (type == NODE_GRAPH && vendor_node_inside(vendor, nodes[i], &inner) == VENDOR_SUCCESS)
+        if (type == NODE_GRAPH && OPERATION_OF(vendor, node_inside)(nodes[i], &inner) == VENDOR_SUCCESS)
             any |= each(vendor, inner, act, of, depth + 1);
     }
     if (nodes != few)
@@ -147,7 +148,7 @@ static uint32_t holds(enum vendor vendor, vendor_node node, int type, void *of) 
     uint32_t shown;
     (void)of;
     if (type == NODE_KERNEL) {
-        const struct handle *handle = vendor_node_kernel(vendor, node, &shown);
+        const struct handle *handle = OPERATION_OF(vendor, node_kernel)(node, &shown);
         return handle && handle_is_marked(handle, HANDLE_COMMUNICATES) ? EXEC_COMMUNICATES : 0;
     }
     return type == NODE_WAIT_EVENT                                ? EXEC_WAITS
@@ -179,11 +180,11 @@ bool node_set_all_back(enum vendor vendor, vendor_graph graph) {
 }
 
 bool node_try_again(enum vendor vendor, vendor_graph graph, vendor_result result) {
-    return vendor_is_refusal(vendor, result) && node_set_all_back(vendor, graph);
+    return OPERATION_OF(vendor, is_refusal)(result) && node_set_all_back(vendor, graph);
 }
 
 bool node_try_node_again(enum vendor vendor, vendor_node node, vendor_result result) {
-    return vendor_is_refusal(vendor, result) && armed_and_ready(vendor) && node_set_back(vendor, node);
+    return OPERATION_OF(vendor, is_refusal)(result) && armed_and_ready(vendor) && node_set_back(vendor, node);
 }
 
 vendor_result node_instantiated(enum vendor vendor, const vendor_exec *exec, vendor_graph graph, uint32_t ours,

@@ -12,7 +12,7 @@ _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto
 
 /* True if launches accept a priority. */
 static bool works(enum vendor vendor) {
-    return !__atomic_load_n(&refused, __ATOMIC_RELAXED) && vendor_raises(vendor);
+    return !__atomic_load_n(&refused, __ATOMIC_RELAXED) && OPERATION_OF(vendor, raises)();
 }
 
 bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy) {

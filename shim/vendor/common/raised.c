@@ -62,7 +62,7 @@ struct critical_stream *critical_find_any(vendor_stream stream) {
 
 bool raised_level(enum vendor vendor, bool communication, int *priority) {
     int least = 0, greatest = 0;
-    if (!vendor_priorities(vendor, &least, &greatest) || greatest >= 0)
+    if (!OPERATION_OF(vendor, priorities)(&least, &greatest) || greatest >= 0)
         return false;
     *priority = communication || greatest + 1 >= 0 ? greatest : greatest + 1;
     return true;
@@ -103,7 +103,7 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
     /* From here on the driver reports our priority, and another thread may read it before keep() has stored the
      * slot. */
     __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
-    switch (vendor_stream_raise(vendor, (vendor_stream)(uintptr_t)its->key, priority)) {
+    switch (OPERATION_OF(vendor, stream_raise)((vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
         keep(place, its, priority, record_of(its, device));
         note(its, device, OVERLAP_STREAM_RAISED, priority);
@@ -167,7 +167,7 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
         return false;
     struct critical_stream *const place = place_of_stream(its->key);
     /* Fails while the stream captures. */
-    const bool lowered = !place || vendor_stream_lower(vendor, (vendor_stream)(uintptr_t)its->key);
+    const bool lowered = !place || OPERATION_OF(vendor, stream_lower)((vendor_stream)(uintptr_t)its->key);
     if (lowered) {
         if (place)
             drop_locked(place, true);

@@ -3,7 +3,6 @@
  * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very
  * name. Vendors' own ways to ask (cuda/lookup.c, hip/lookup.c): likewise.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <string.h>
 
@@ -26,7 +25,7 @@ const uint8_t hook_defaults[HOOK_COUNT] = {
 #undef DRIVER
 };
 
-static const char *prefix_of(enum vendor vendor) {
+OVERLAP_STARTUP const char *real_prefix(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
 
@@ -50,7 +49,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
         __atomic_store_n(&real_tables->exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
                          __ATOMIC_RELEASE);
-    vendor_met(vendor, object);
+    OPERATION_OF(vendor, met)(object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
     /* Whoever has met it may close it, and we go on calling it. */
     overlap_object_pin(object->start);
@@ -65,21 +64,20 @@ bool real_holds(enum vendor vendor, uintptr_t address) {
     return real_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
 }
 
-/* Is this the code of a driver, whether or not it is the one that we know? */
-static bool in_a_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
+bool real_in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
     return overlap_object_at(address, object) &&
-           strncmp(object->name, prefix_of(vendor), strlen(prefix_of(vendor))) == 0;
+           strncmp(object->name, real_prefix(vendor), strlen(real_prefix(vendor))) == 0;
 }
 
 bool real_is(enum vendor vendor, const void *address) {
     struct overlap_object object;
     const uintptr_t at = (uintptr_t)address;
-    return real_holds(vendor, at) || (in_a_driver(vendor, at, &object) && adopt(vendor, &object));
+    return real_holds(vendor, at) || (real_in_any_driver(vendor, at, &object) && adopt(vendor, &object));
 }
 
 bool real_is_behind(enum vendor vendor, const void *address) {
     struct overlap_object object;
-    return real_ready(vendor) && in_a_driver(vendor, (uintptr_t)address, &object);
+    return real_ready(vendor) && real_in_any_driver(vendor, (uintptr_t)address, &object);
 }
 
 static const uint16_t launches[LAUNCH_COUNT] = {
@@ -115,11 +113,11 @@ void *real_find(enum hook hook, uintptr_t site) {
     struct overlap_object object;
     void *address = overlap_behind_known(site, (uint32_t)hook); /* a name takes microseconds to find */
     if (!address)
-        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), prefix_of(vendor));
+        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), real_prefix(vendor));
     if (!address || !overlap_armed()) /* who does nothing keeps nothing */
         return address;
     real_is(vendor, address);
-    if (!real_ready(vendor) && overlap_object_named(prefix_of(vendor), &object))
+    if (!real_ready(vendor) && overlap_object_named(real_prefix(vendor), &object))
         adopt(vendor, &object);
     /* A wrapper that only some libraries are bound to is theirs: other callers are bound to other functions of that name. */
     if (!real_holds(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
@@ -137,51 +135,6 @@ int real_by_address(enum vendor vendor, const void *address) {
     return -1;
 }
 
-/* ---- dlsym ---- */
-
-/* What a name stands for where we are not; NULL: nothing. */
-static void *behind(int hook) {
-    if (hook >= TABLE_NAMES)
-        return table_behind(hook);
-    if (hook >= HOOK_COUNT)
-        return runtime_behind(hook - HOOK_COUNT);
-    return overlap_next_symbol(hook_name((enum hook)hook), prefix_of(hook_vendor((enum hook)hook)));
-}
-
-void *overlap_vendor_symbol(int hook, void *real, uintptr_t caller) {
-    struct overlap_object object;
-    const bool ours = overlap_is_ours((uintptr_t)real);
-    const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
-    if (ours && off && hook < HOOK_COUNT) { /* as if we were not there, with the error that dlerror tells */
-        real = overlap_dlsym(RTLD_NEXT, hook_name((enum hook)hook));
-        return real ? real : OVERLAP_NO_SYMBOL;
-    }
-    if (ours && (off || hook < TABLE_NAMES)) {
-        /* The global scope holds our wrapper; it counts only if something is behind it: a machine without a driver must not
-         * look equipped. */
-        real = behind(hook);
-        if (!real)
-            return OVERLAP_NO_SYMBOL;
-    }
-    if (off)
-        return ours ? real : NULL;
-    /* Whoever asks a runtime itself gets its own function; it calls the driver all the same. */
-    if (hook >= HOOK_COUNT)
-        return NULL;
-    const enum vendor vendor = hook_vendor((enum hook)hook);
-    if (!overlap_armed())
-        return NULL;
-    if (in_a_driver(vendor, caller, &object))
-        return real; /* what a driver asks for is its own: ours would lead back to it */
-    if (!real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
-        return NULL;
-    return vendor_thunk(vendor, OVERLAP_WAY_dlsym, (enum hook)hook);
-}
-
-bool overlap_vendor_behind(int hook) {
-    return (hook >= TABLE_NAMES && overlap_armed()) || behind(hook) != NULL;
-}
-
-OVERLAP_STARTUP bool overlap_vendor_present(void) {
-    return overlap_is_mapped(prefix_of(VENDOR_CUDA), prefix_of(VENDOR_HIP));
+OVERLAP_STARTUP bool real_is_mapped(void) {
+    return overlap_is_mapped(real_prefix(VENDOR_CUDA), real_prefix(VENDOR_HIP));
 }

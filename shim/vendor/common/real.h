@@ -1,9 +1,9 @@
 /* The functions behind the doors, and what dlsym answers. Between the frontends and real.c, name.c and foreign.c. */
 #pragma once
 
-#include "../../sys/sys.h"
 #include "abi.h"
 #include "hook.h"
+#include "page.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -67,6 +67,12 @@ bool real_holds(enum vendor vendor, uintptr_t address);
 /* Or to another one, to which the driver that we have met leads? WSL 2 has a libcuda.so.1 that opens another. */
 bool real_is_behind(enum vendor vendor, const void *address);
 
+/* The prefix of the basenames of a vendor's drivers. Is this the code of any of them, known or not? Is a driver of any vendor
+ * mapped, whether or not it was called through us? */
+const char *real_prefix(enum vendor vendor);
+bool real_in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
+bool real_is_mapped(void);
+
 /* Remembers what is behind a way in, or a table (REAL_TABLE); false if it is another function than the one we know. */
 bool real_remember(int way, enum hook hook, void *address);
 
@@ -78,6 +84,7 @@ int real_by_address(enum vendor vendor, const void *address);
 /* The names of the rows; and the row of a name, -1: none. */
 const char *hook_name(enum hook hook);
 int hook_named(enum vendor vendor, const char *name);
+int hook_number(const char *name); /* of any vendor, the following included */
 
 /* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c) and from TABLE_NAMES on (what
  * AMD's profilers look for, hip/table.c). What is behind one of ours; NULL: nothing. */

@@ -93,8 +93,8 @@ vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_st
 static vendor_result try_raised(enum vendor vendor,
                                 vendor_result (*create)(vendor_stream *stream, uint32_t flags, int priority),
                                 vendor_stream *stream, uint32_t flags, int priority) {
-    const vendor_result pending = vendor_pending(vendor);
-    return vendor_settle(vendor, pending, create(stream, flags, priority));
+    const vendor_result pending = OPERATION_OF(vendor, pending)();
+    return OPERATION_OF(vendor, settle)(pending, create(stream, flags, priority));
 }
 
 vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream *stream,

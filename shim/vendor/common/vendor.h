@@ -2,8 +2,9 @@
  * into launch facts; here core is asked, and the decision kept; the frontend makes one call of it.
  *   abi.h      what the vendors' interfaces have in common
  *   hook.h     entry points of both (their .def tables), which row is whose
- *   question.def  what a frontend answers about its vendor
- *   real.h     the functions behind the doors, and what dlsym answers: real.c, name.c, foreign.c
+ *   operation.def  what each vendor's frontend does for this half
+ *   page.h     is anything to be done in this process (armed.c), and its page: page.c, unopened.c
+ *   real.h     the functions behind the doors: real.c, name.c, foreign.c
  *   hot.h      the hot path: one look into the cache, one jump
  *   launch.c   launches that are not a direct hit: not proven yet, or traced
  *   traced.c   launches that --trace writes down
@@ -39,24 +40,22 @@ enum stream_raising {
     STREAM_LATER     /* it captures: not now */
 };
 
-/* cuda_NAME and hip_NAME, and vendor_NAME, which asks the one that it is about. */
-#define QUESTION_VOID(result, name)                                                                                    \
-    result cuda_##name(void);                                                                                          \
-    result hip_##name(void);                                                                                           \
-    static inline result vendor_##name(enum vendor vendor) {                                                           \
-        return vendor == VENDOR_HIP ? hip_##name() : cuda_##name();                                                    \
-    }
-#define WITH_VENDOR(...) (enum vendor vendor, __VA_ARGS__)
-#define QUESTION(result, name, parameters, ...)                                                                        \
-    result cuda_##name parameters;                                                                                     \
-    result hip_##name parameters;                                                                                      \
-    static inline result vendor_##name WITH_VENDOR parameters {                                                        \
-        return vendor == VENDOR_HIP ? hip_##name(__VA_ARGS__) : cuda_##name(__VA_ARGS__);                              \
-    }
-#include "question.def"
-#undef QUESTION
-#undef QUESTION_VOID
-#undef WITH_VENDOR
+/* The operations of the vendors, called as OPERATION_OF(vendor, name)(arguments). A row has a column for each vendor: the distance
+ * from the table to the function, because the loader would have to relocate addresses at the start of every process.
+ * preload/operations.S emits the table into a section of its own, and the linker defines the symbol where that section starts. So the
+ * table is valid before any code runs, whichever call comes first, and this folder needs no symbol of a vendor. */
+struct vendor_operations {
+#define OPERATION(name, result, parameters, cuda, hip) int32_t name[VENDORS];
+#include "operation.def"
+#undef OPERATION
+};
+extern const struct vendor_operations __start_vendor_operations;
+#define OPERATION(name, result, parameters, cuda, hip) typedef result operation_##name parameters;
+#include "operation.def"
+#undef OPERATION
+#define OPERATION_OF(vendor, name)                                                                                     \
+    ((operation_##name *)((uintptr_t)&__start_vendor_operations +                                                      \
+                          (uintptr_t)(intptr_t)__start_vendor_operations.name[vendor]))
 
 /* ---- device.c ---- */
 
@@ -290,6 +289,9 @@ bool launch_prepare(const struct request *request, uint64_t *word, uint64_t plac
 /* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
 void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
 
+/* In a forked child, where pointers into the parent's page must not be used. used: as overlap_page_used() said of the parent. */
+void launch_forked(bool used);
+
 /* Counts a launch of which nothing but the reason is known. */
 void launch_count_row(enum overlap_way way, uint32_t row);
 static inline void launch_count_reason(enum overlap_way way, uint32_t reason) {
@@ -314,12 +316,6 @@ static inline bool launch_is_windowed(uint64_t word) {
 
 /* Computation that gets another size which the driver has not taken yet, whose word is known, and that nobody traces. */
 vendor_result launch_changed(struct request *request, uint64_t word);
-
-/* Is this launch in other clusters than those that were checked? (cuda/cluster.c) */
-bool cluster_is_other(const struct request *request);
-/* Do as many clusters of it still fit, with so many dynamic bytes, as the rule keeps of the kernel's blocks? */
-bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
-                  uint32_t dynamic);
 
 /* The row that counts a launch of this word: that of its kernel, for the reason that it had in the end. */
 uint32_t launch_other_row(uint64_t word, uint32_t reason);

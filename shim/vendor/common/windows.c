@@ -86,7 +86,7 @@ uint64_t window_context(enum vendor vendor) {
     const uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
     if (known && only_one(vendor))
         return known;
-    const uint64_t context = real_ready(vendor) ? vendor_context(vendor) : 0;
+    const uint64_t context = real_ready(vendor) ? OPERATION_OF(vendor, context)() : 0;
     if (context)
         seen_context(context);
     return context;
@@ -96,7 +96,7 @@ static struct overlap_stream *make_stream(struct overlap_order *order, enum vend
                                           bool unseen) {
     uint64_t context = 0;
     uint32_t flags = 0;
-    if (!real_ready(vendor) || !vendor_stream_facts(vendor, stream, unseen, &context, &flags))
+    if (!real_ready(vendor) || !OPERATION_OF(vendor, stream_facts)(stream, unseen, &context, &flags))
         return NULL;
     seen_context(context);
     struct overlap_stream *const its =

@@ -1,4 +1,4 @@
-/* What the shared part of the frontends needs from NVIDIA's driver (common/question.def). */
+/* What the shared part of the frontends needs from NVIDIA's driver (common/operation.def). */
 #include <string.h>
 
 #include "../common/windows.h"

@@ -27,8 +27,8 @@ static int clusters_with(const struct request *request, uint32_t dynamic) {
     return clusters;
 }
 
-bool cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
-                  uint32_t dynamic) {
+bool cuda_cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
+                       uint32_t dynamic) {
     const uint64_t cluster = cluster_of(&request->config);
     uint64_t before = 0;
     /* Cached decisions do not hold the cluster size. So the size of the first launch is checked, and launches with
@@ -42,7 +42,7 @@ bool cluster_fits(const struct request *request, struct handle *handle, const st
     return native > 0 && limit_raised > 0 && 100 * (int64_t)limit_raised >= (int64_t)rule->keep_at_least * native;
 }
 
-bool cluster_is_other(const struct request *request) {
+bool cuda_cluster_is_other(const struct request *request) {
     const struct handle *handle = handle_find(request->function);
     return !handle || __atomic_load_n(&handle->cluster, __ATOMIC_RELAXED) != cluster_of(&request->config) + 1;
 }

@@ -43,6 +43,11 @@
 #include "driver.def"
 #undef DRIVER
 
+/* The operations that the shared part calls, one row each. */
+#define OPERATION(name, result, parameters, cuda, hip) result cuda parameters;
+#include "../common/operation.def"
+#undef OPERATION
+
 /* In a body: the driver's function; REAL_OR_RETURN fails if there is none. */
 #define REAL(name) ((type_##name *)real_function(way, hook, site))
 #define REAL_OR_RETURN(name)                                                                                           \

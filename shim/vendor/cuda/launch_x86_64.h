@@ -12,17 +12,16 @@
  * body for all rows that share it. */
 #define HIDDEN __attribute__((visibility("hidden")))
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
-#define SLOW_BODY(body, parameters, ...)                                                                               \
-    HIDDEN CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);       \
-    __attribute__((cold, noinline)) CUresult slow_##body(enum overlap_way way, enum hook hook, uintptr_t site,         \
-                                                         PARAMETERS_OF parameters) {                                   \
-        return body##_slow(way, hook, site, __VA_ARGS__);                                                              \
+#define SLOW_BODY(name, body, parameters, ...)                                                                         \
+    HIDDEN CUresult name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);              \
+    __attribute__((cold, noinline)) CUresult name(enum overlap_way way, enum hook hook, uintptr_t site,                \
+                                                  PARAMETERS_OF parameters) {                                          \
+        return body(way, hook, site, __VA_ARGS__);                                                                     \
     }
-#define SLOW_cuLaunchKernel SLOW_BODY
-#define SLOW_cuLaunchKernelEx SLOW_BODY
+#define SLOW_cuLaunchKernel(body, ...) SLOW_BODY(slow_launch_body, launch_body_slow, __VA_ARGS__)
+#define SLOW_cuLaunchKernelEx(body, ...) SLOW_BODY(slow_launch_ex_body, launch_ex_body, __VA_ARGS__)
 #define SLOW_cuLaunchKernel_ptsz(...) /* the same body */
 #define SLOW_cuLaunchKernelEx_ptsz(...)
-#define launch_ex_body_slow launch_ex_body
 
 /* Entered if the assembler has found a word. For cuLaunchKernel it passes the word in the upper halves of the two
  * stack arguments that are only 32 bits wide, and row and route in bits that the word does not use. Jumped to, so

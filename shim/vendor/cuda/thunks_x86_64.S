@@ -39,6 +39,7 @@ cuda_thunks:
     .globl cuda_bodies
     .hidden cuda_bodies
 cuda_bodies:
+/* slow_launch_body, slow_launch_ex_body: launch_x86_64.h */
 #define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_##body; .long slow_##body - cuda_bodies;
 #define DRIVER_COPY(kind, name, body, parameters, ...) copy_row kind, __VA_ARGS__;
 #define DRIVER(name, body, parameters, ...) .hidden body; .long body - cuda_bodies;

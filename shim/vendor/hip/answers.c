@@ -1,4 +1,4 @@
-/* What the shared part of the frontends needs from HIP (common/question.def). A device stands for its context: HIP
+/* What the shared part of the frontends needs from HIP (common/operation.def). A device stands for its context: HIP
  * has no other. */
 #include <string.h>
 
@@ -157,11 +157,6 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     return fill_known(gpu) && gpu->multiprocessors && gpu->threads && gpu->threads_per_block && gpu->shared_optin;
 }
 
-/* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */
-bool hip_raises(void) {
-    return false;
-}
-
 /* ---- Kernels ---- */
 
 /* The call itself tells what kind its handle is. So kernels need not be tracked where they are created, which for
@@ -229,23 +224,4 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     launch->maximum_dynamic =
         device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
     return true;
-}
-
-bool hip_prepare(struct handle *handle, uint64_t word) {
-    (void)handle, (void)word;
-    return true;
-}
-
-uint32_t hip_beyond(struct handle *handle, int device, uint32_t dynamic) {
-    (void)handle, (void)device, (void)dynamic;
-    return 0;
-}
-
-void hip_prefer_shared(struct handle *handle, int device) {
-    (void)handle, (void)device;
-}
-
-bool hip_prefers_cache(struct handle *handle, int device) {
-    (void)handle, (void)device;
-    return false;
 }

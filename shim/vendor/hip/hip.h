@@ -2,7 +2,7 @@
  *   entry.c   thunks: one for each entry point and route, generated from driver.def
  *   table.c   the runtime's own dispatch table, if it hands one out
  *   lookup.c  what hipGetProcAddress and hipGetDriverEntryPoint return
- *   answers.c what the shared part needs from HIP
+ *   answers.c what the shared part needs from HIP; absent.c: what HIP does not have
  *   launch.c  launches: from a call to a request, and back to a call
  *   graph.c   kernel nodes of graphs that the program builds explicitly; instantiation
  *   module.c  calls that create and destroy kernels; code.c: registers that the runtime leaves out
@@ -30,6 +30,11 @@
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER
+
+/* The operations that the shared part calls, one row each. */
+#define OPERATION(name, result, parameters, cuda, hip) result hip parameters;
+#include "../common/operation.def"
+#undef OPERATION
 
 /* In a body: the runtime's function; returns an error if there is none. */
 #define REAL_OR_RETURN(name)                                                                                           \

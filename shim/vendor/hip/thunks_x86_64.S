@@ -117,6 +117,7 @@ hip_thunks:
     .hidden hip_table
 hip_table:
     .set hip_bodies, hip_table - 4 * .LFIRST_HIP
+/* slow_hip_host_body, slow_hip_module_body, slow_hip_ext_body, slow_hip_items_body: launch_x86_64.h */
 #define DRIVER_LAUNCH(name, body, parameters, ...) .hidden slow_##body; .long slow_##body - hip_bodies;
 #define DRIVER_COPY(kind, name, body, parameters, ...) copy_row kind, __VA_ARGS__;
 #define DRIVER(name, body, parameters, ...) .hidden body; .long body - hip_bodies;

@@ -1,16 +1,9 @@
-/* Counts and names the libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their
- * launches are not seen.
- *
- * The assembler entry passes the arguments to the hook and then jumps to the real dlmopen, which takes the search path from
- * the return address of its caller. The hook does not learn whether the call succeeds.
- *
- * dlopen is not hooked: Nsight Compute takes the library that contains the symbol dlopen for its own
- * (docs/how-to/profile.md). Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are therefore not counted.
- */
-#include <dlfcn.h>
+/* Libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their launches are not seen.
+ * Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are not counted: dlopen is not hooked, because Nsight
+ * Compute takes the library that contains that symbol for its own (docs/how-to/profile.md). */
 #include <string.h>
 
-#include "private.h"
+#include "system.h"
 
 static struct overlap_opened apart;
 static uint32_t busy; /* the lock of `apart` */
@@ -39,7 +32,7 @@ void overlap_opened_write(struct overlap_page *page) {
     leave();
 }
 
-static void note(const char *path) {
+void overlap_opened_note(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     enum { SIZE = sizeof apart.names[0], MOST = sizeof apart.names / SIZE };
     if (!enter())
@@ -53,15 +46,4 @@ static void note(const char *path) {
             break;
     }
     leave();
-    overlap_page_refresh();
-}
-
-/* Called for other namespaces only. Returns the mode for the real dlmopen: the program's, unchanged. */
-int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode);
-int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode) {
-    (void)space;
-    const bool loads = path && *path && !(mode & RTLD_NOLOAD);
-    if (loads && overlap_settings())
-        note(path);
-    return mode;
 }

@@ -3,7 +3,8 @@
  * On a real GPU that is nothing unusual, but a user who asks for a simulated GPU expects the program to use it. */
 #include <sys/resource.h>
 
-#include "kernel.h"
+#include "../../sys/kernel.h"
+#include "page.h"
 
 /* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not say. */
 bool overlap_had_children(void) {

@@ -1,35 +1,21 @@
-/* Start, fork and end of a process.
+/* What the launcher says to this process, by its environment.
  *
  * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
  * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until a
- * driver is used. Code of the program may call us before the constructor has run: overlap_armed() does its work then.
+ * driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run: overlap_is_set_up()
+ * does its work then.
  *
  * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
  * a microsecond, and more than the work.
  */
-#include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "kernel.h"
 
-/* Names that no program may define (ISO C 7.1.3). */
-extern char **__environ __attribute__((weak));
-extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
-extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void), void *handle)
-    __attribute__((weak));
-extern void *__dso_handle __attribute__((visibility("hidden"), weak));
+extern char **__environ __attribute__((weak)); /* a name that no program may define (ISO C 7.1.3) */
 
-OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
-
-enum { FRESH, WORKING, DONE };
-OVERLAP_STARTUP_DATA static uint32_t environment_read = FRESH, table_decoded = FRESH;
-static const uint32_t *given_up[8]; /* what somebody has waited for in vain: nobody does that again until it has come */
-static const char *wrong;           /* with the table: why nothing is done */
-static uint32_t wrong_said = FRESH;
+OVERLAP_STARTUP_DATA static uint32_t environment_read = OVERLAP_FRESH;
 
 struct variables {
 #define ENV(field, name, meaning) const char *field;
@@ -90,7 +76,7 @@ OVERLAP_STARTUP static int64_t number(const char *text) {
     return value > INT32_MAX ? -1 : value;
 }
 
-static void find_rank(struct overlap_settings *settings) {
+void overlap_find_rank(struct overlap_settings *settings) {
     static const char launchers[][2][24] = {
 #define RANK(rank, world) {rank, world},
 #include "rank.def"
@@ -155,8 +141,7 @@ static int value_of(char c) {
                                   : -1;
 }
 
-/* Base64 with padding; returns the bytes written, SIZE_MAX if the text is not that. */
-static size_t decode_base64(const char *text, size_t length, uint8_t *out) {
+size_t overlap_decode_base64(const char *text, size_t length, uint8_t *out) {
     size_t at = 0;
     if (length % 4 != 0)
         return SIZE_MAX;
@@ -225,57 +210,6 @@ OVERLAP_STARTUP static void copy(const struct variables *found) {
     };
 }
 
-/* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
-static void in_child(void) {
-    overlap_start.forked = true;
-    overlap_bind_forked();
-    if (!overlap_start.settings.table) /* no driver was used: nothing else has been written */
-        return;
-    const bool used = overlap_page_used();
-    __atomic_store_n(&table_decoded, DONE, __ATOMIC_RELAXED);
-    memset(given_up, 0, sizeof given_up);
-    overlap_opened_forked();
-    overlap_page_forked();
-    overlap_vendor_forked(used);
-}
-
-/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only. Allocates nothing. */
-OVERLAP_STARTUP static void watch_forks(void) {
-    OVERLAP_STARTUP_DATA static bool watched;
-    if (!__register_atfork || __atomic_exchange_n(&watched, true, __ATOMIC_RELAXED))
-        return;
-    const int saved = errno;
-    __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
-    errno = saved;
-}
-
-/* Other C libraries have nothing else, which allocates: a process without a driver has nothing that a child must not inherit. */
-static void watch_forks_late(void) {
-    const int saved = errno;
-    int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
-        __register_atfork ? NULL
-                          : (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_libc("pthread_atfork");
-    if (at_fork)
-        at_fork(NULL, NULL, in_child);
-    errno = saved;
-}
-
-/* In place: the bytes are fewer than the characters they come from. */
-static void decode_table(void) {
-    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). Not
-     * asked before a driver is used: until then nothing is done with what was copied. */
-    if (__getauxval && __getauxval(AT_SECURE))
-        return;
-    size_t size = decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);
-    wrong = size == SIZE_MAX ? "it is not base64" : overlap_table_check(overlap_start.text, size);
-    if (wrong)
-        return;
-    find_rank(&overlap_start.settings);
-    overlap_start.settings.table = overlap_start.text;
-    watch_forks();
-    watch_forks_late();
-}
-
 OVERLAP_STARTUP static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
@@ -286,116 +220,12 @@ OVERLAP_STARTUP static void read_environment(void) {
     overlap_log_start();
 }
 
-/* Does the work once; false while another caller is at it, or while it cannot be done yet. */
-OVERLAP_STARTUP static bool once(uint32_t *done, void (*work)(void)) {
-    uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
-    if (now == FRESH && __atomic_compare_exchange_n(done, &now, WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        work();
-        __atomic_store_n(done, DONE, __ATOMIC_RELEASE);
-        return true;
-    }
-    return now == DONE || overlap_wait(done, DONE);
-}
-
-/* Has the launcher set us up, whether or not its table can be believed? */
-OVERLAP_STARTUP static bool is_set_up(void) {
+OVERLAP_STARTUP bool overlap_is_set_up(void) {
     /* The environment may be there late, and gone early (clearenv). */
-    bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != FRESH || (&__environ && __environ);
-    return readable && once(&environment_read, read_environment) && overlap_start.text;
+    bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != OVERLAP_FRESH || (&__environ && __environ);
+    return readable && overlap_once(&environment_read, read_environment) && overlap_start.text;
 }
 
 bool overlap_is_off(void) {
-    return !is_set_up() && __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) == DONE;
-}
-
-const struct overlap_settings *overlap_settings(void) {
-    if (!is_set_up() || !once(&table_decoded, decode_table))
-        return NULL;
-    return overlap_start.settings.table ? &overlap_start.settings : NULL;
-}
-
-static void say_what_is_wrong(void) {
-    overlap_say("the policy in OVERLAP_TABLE is ignored: ", wrong, ": nothing is done here");
-}
-
-const struct overlap_settings *overlap_armed(void) {
-    const struct overlap_settings *settings = overlap_settings();
-    if (!settings && __atomic_load_n(&table_decoded, __ATOMIC_ACQUIRE) == DONE && wrong)
-        once(&wrong_said, say_what_is_wrong);
-    return settings;
-}
-
-OVERLAP_STARTUP int overlap_pid(void) {
-    return (int)kernel0(SYS_getpid);
-}
-
-/* Where a sandbox refuses gettid(2): a number that no other thread has. */
-uint32_t overlap_thread_id(void) {
-    static uint32_t unnumbered = INT32_MAX;
-    const long id = kernel0(SYS_gettid);
-    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED);
-}
-
-bool overlap_on_signal_stack(void) {
-    stack_t now = {0};
-    return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
-}
-
-/* libc's asks no system call where the kernel maps a clock into the process. Keeps errno: elsewhere a sandbox may refuse
- * that call. */
-void overlap_clock_read(int which, struct timespec *now) {
-    typedef int read_clock(clockid_t, struct timespec *);
-    static read_clock *known;
-    const int error = errno;
-    read_clock *ask = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (!ask) {
-        ask = (read_clock *)overlap_behind_us("clock_gettime");
-        __atomic_store_n(&known, ask, __ATOMIC_RELAXED);
-    }
-    if (ask)
-        ask((clockid_t)which, now);
-    errno = error;
-}
-
-uint64_t overlap_clock(void) {
-    struct timespec now = {0};
-    overlap_clock_read(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-}
-
-void overlap_pause(void) {
-    kernel0(SYS_sched_yield);
-}
-
-bool overlap_wait(const uint32_t *waited, uint32_t value) {
-    const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
-    for (int i = 0; i < 20000; i++) {
-        if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
-            if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
-                __atomic_store_n(before, NULL, __ATOMIC_RELAXED);
-            return true;
-        }
-        if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
-            return false;
-        overlap_pause();
-    }
-    __atomic_store_n(before, waited, __ATOMIC_RELAXED);
-    return false;
-}
-
-/* Where it cannot be asked, it may be. */
-bool overlap_thread_alive(uint32_t tid) {
-    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
-}
-
-__attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
-    overlap_start.constructed = true;
-    overlap_bind_start();
-    watch_forks();
-    is_set_up();
-}
-
-__attribute__((destructor)) OVERLAP_STARTUP static void end(void) {
-    if (is_set_up())
-        overlap_page_end();
+    return !overlap_is_set_up() && __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) == OVERLAP_DONE;
 }

@@ -1,11 +1,11 @@
-/* Shared by the files of sys/ only. */
+/* Shared by the files of sys/. Besides them only preload/, and common/'s armed.c, page.c and unopened.c include this. */
 #pragma once
 
 #include <sys/types.h>
 
 #include "sys.h"
 
-/* What start.c has read; all other files use overlap_armed(). */
+/* What environment.c has read; all other files use overlap_armed(). */
 struct overlap_start {
     struct overlap_settings settings;
     char *text; /* OVERLAP_TABLE; NULL: the library is off in this process */
@@ -18,8 +18,18 @@ struct overlap_start {
 };
 extern struct overlap_start overlap_start;
 
-/* As overlap_armed(), for processes that may never use a GPU: does not report a broken table. */
-const struct overlap_settings *overlap_settings(void);
+/* Did a launcher set the library up, whether or not its policy table is valid? */
+bool overlap_is_set_up(void);
+/* Decodes padded Base64, possibly in place. Returns the bytes written; SIZE_MAX if the text is invalid. */
+size_t overlap_decode_base64(const char *text, size_t length, uint8_t *out);
+void overlap_find_rank(struct overlap_settings *settings);
+
+/* Does the work once. False: another caller is still doing it, or it cannot be done yet. */
+enum { OVERLAP_FRESH, OVERLAP_WORKING, OVERLAP_DONE };
+bool overlap_once(uint32_t *done, void (*work)(void));
+
+/* In a forked child: forgets which waits timed out. */
+void overlap_wait_forked(void);
 
 /* Objects. overlap_iterate(): as dl_iterate_phdr(3). overlap_object_of(): converts one of its entries. overlap_first_object():
  * head of the loader's list. overlap_object_count(): number of objects now. */
@@ -28,6 +38,9 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
 struct overlap_object overlap_object_of(const struct dl_phdr_info *info);
 struct link_map;
 const struct link_map *overlap_first_object(void);
+/* Returns where an object's ELF header is mapped, if the object is linked to address 0, as all but the program are. Its tables are
+ * then near that address. */
+const void *overlap_elf_header(const struct link_map *map);
 uint32_t overlap_object_count(void);
 
 /* Returns the address of a symbol that an object defines in this version (NULL: in any), by the tables of its dynamic section.
@@ -47,8 +60,8 @@ void overlap_pin_due(void);
 void overlap_bind_start(void);
 void overlap_bind_forked(void);
 
-/* Is any thread in dlclose? */
-bool overlap_is_closing(void);
+/* Calls of dlclose in progress, nested ones included (bind.c). */
+extern uint32_t overlap_closing;
 
 /* Returns a function of libc itself, even if other objects define the name. NULL: none. Takes no lock. */
 void *overlap_libc(const char *name);
@@ -96,20 +109,10 @@ struct r_debug;
 bool overlap_bound(void);
 const struct r_debug *overlap_unbound_list(void);
 
-/* Libraries opened in other namespaces: writes what is known about them into a page; resets the lock in a forked child. */
+/* Libraries opened in other namespaces: notes one; writes what is known about them into a page; resets the lock in a forked child. */
+void overlap_opened_note(const char *path);
 void overlap_opened_write(struct overlap_page *page);
 void overlap_opened_forked(void);
-
-/* Prints a line if neither the program that overlap-run became nor its children used the simulated GPU. At exit. */
-void overlap_unopened_say(void);
-bool overlap_had_children(void);
-
-/* Updates the record of these libraries in the page, if there is a page. */
-void overlap_page_refresh(void);
-
-/* In the child after fork; at the regular end of the process. */
-void overlap_page_forked(void);
-void overlap_page_end(void);
 
 /* ---- folder.c: these return a descriptor, or a negative errno ---- */
 

@@ -1,0 +1,15 @@
+/* Start and end of a process. */
+#include "../sys/system.h"
+#include "../vendor/common/page.h"
+
+__attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
+    overlap_start.constructed = true;
+    overlap_bind_start();
+    overlap_watch_forks();
+    overlap_is_set_up();
+}
+
+__attribute__((destructor)) OVERLAP_STARTUP static void end(void) {
+    if (overlap_is_set_up())
+        overlap_page_end();
+}

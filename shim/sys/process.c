@@ -1,0 +1,65 @@
+/* This process and its threads, as the kernel knows them, and bounded waits for other threads. */
+#include <errno.h>
+#include <signal.h>
+
+#include "kernel.h"
+
+OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
+static const uint32_t *given_up[8]; /* waits that timed out: later waits on the same object fail at once */
+
+OVERLAP_STARTUP int overlap_pid(void) {
+    return (int)kernel0(SYS_getpid);
+}
+
+/* Where a sandbox refuses gettid(2): a number that no other thread has. */
+uint32_t overlap_thread_id(void) {
+    static uint32_t unnumbered = INT32_MAX;
+    const long id = kernel0(SYS_gettid);
+    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED);
+}
+
+bool overlap_on_signal_stack(void) {
+    stack_t now = {0};
+    return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
+}
+
+void overlap_pause(void) {
+    kernel0(SYS_sched_yield);
+}
+
+bool overlap_wait(const uint32_t *waited, uint32_t value) {
+    const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
+    for (int i = 0; i < 20000; i++) {
+        if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
+            if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
+                __atomic_store_n(before, NULL, __ATOMIC_RELAXED);
+            return true;
+        }
+        if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
+            return false;
+        overlap_pause();
+    }
+    __atomic_store_n(before, waited, __ATOMIC_RELAXED);
+    return false;
+}
+
+void overlap_wait_forked(void) {
+    for (size_t i = 0; i < sizeof given_up / sizeof *given_up; i++)
+        given_up[i] = NULL;
+}
+
+/* Where it cannot be asked, it may be. */
+bool overlap_thread_alive(uint32_t tid) {
+    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
+}
+
+OVERLAP_STARTUP bool overlap_once(uint32_t *done, void (*work)(void)) {
+    uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
+    if (now == OVERLAP_FRESH &&
+        __atomic_compare_exchange_n(done, &now, OVERLAP_WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        work();
+        __atomic_store_n(done, OVERLAP_DONE, __ATOMIC_RELEASE);
+        return true;
+    }
+    return now == OVERLAP_DONE || overlap_wait(done, OVERLAP_DONE);
+}

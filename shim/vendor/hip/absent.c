@@ -1,0 +1,38 @@
+/* Operations of common/operation.def for what HIP does not have. */
+#include "hip.h"
+
+/* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */
+bool hip_raises(void) {
+    return false;
+}
+
+bool hip_prepare(struct handle *handle, uint64_t word) {
+    (void)handle, (void)word;
+    return true;
+}
+
+uint32_t hip_beyond(struct handle *handle, int device, uint32_t dynamic) {
+    (void)handle, (void)device, (void)dynamic;
+    return 0;
+}
+
+void hip_prefer_shared(struct handle *handle, int device) {
+    (void)handle, (void)device;
+}
+
+bool hip_prefers_cache(struct handle *handle, int device) {
+    (void)handle, (void)device;
+    return false;
+}
+
+/* AMD's launches have no clusters. */
+bool hip_cluster_is_other(const struct request *request) {
+    (void)request;
+    return false;
+}
+
+bool hip_cluster_fits(const struct request *request, struct handle *handle, const struct overlap_rule *rule,
+                      uint32_t dynamic) {
+    (void)request, (void)handle, (void)rule, (void)dynamic;
+    return false;
+}

@@ -263,7 +263,7 @@ CUDA_MUTANTS = [
     _one(
         "a destroyed stream is not forgotten",
         "common/stream",
-        "        __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);\n",
+        "    stream_is_programs(stream, STREAM_OF_CONTEXT);\n",
         "        ;\n",
         "streams",
     ),

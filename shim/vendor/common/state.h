@@ -31,10 +31,11 @@ struct site {
 
 /* Tables of slots.h. */
 enum state_table {
-    STATE_NAMES,  /* handle.c: hash of a name -> its offset: contexts made again bring the same names */
-    STATE_SIZES,  /* size.c */
-    STATE_LIMITS, /* cuda/limit.c */
-    STATE_EXECS,  /* exec.c: an instance -> enum exec_flag */
+    STATE_NAMES,   /* handle.c: hash of a name -> its offset: contexts made again bring the same names */
+    STATE_SIZES,   /* size.c */
+    STATE_LIMITS,  /* cuda/limit.c */
+    STATE_EXECS,   /* exec.c: an instance -> enum exec_flag */
+    STATE_STREAMS, /* stream.c: 1: we have raised it */
     STATE_TABLES
 };
 #define STATE_TABLE_BITS 16

@@ -1,4 +1,4 @@
-/* See slots.h for the protocol, and why it holds. */
+/* The protocol and its proof are in slots.h. */
 #include <stddef.h>
 
 #include "../text.h"
@@ -26,15 +26,15 @@ static struct overlap_slot *slot_at(const struct overlap_slot *slots, uint32_t b
     return (struct overlap_slot *)(uintptr_t)&slots[(overlap_spread(key, bits) + probe) & ((1U << bits) - 1)];
 }
 
-/* The key of a slot, and its word at the time; GONE: it was another one meanwhile, or is claimed. */
+/* Returns the key of a slot, and its word at that time. GONE: the slot was reused meanwhile, or is claimed. */
 static uint64_t owner_of(const struct overlap_slot *slot, uint64_t *word) {
     const uint64_t before = LOAD(slot->word), owner = LOAD(slot->key);
     *word = LOAD(slot->word);
     return payload_of(before) == CLAIMED || (uint16_t)(before ^ *word) ? GONE : owner;
 }
 
-/* The slot of a key, and its word; or (*owner is 0) the first that was never used, which ends its window; or (GONE) one without a
- * payload; or NULL. The word of all of these has none. */
+/* Returns the slot of a key, and its word; or the first unused slot (*owner is 0); or a tombstone (GONE); or NULL (GONE). Only the first
+ * has a payload. */
 static struct overlap_slot *find(const struct overlap_slot *slots, uint32_t bits, uint64_t key, uint64_t *owner,
                                  uint64_t *word) {
     struct overlap_slot *spare = NULL;
@@ -54,7 +54,7 @@ static struct overlap_slot *find(const struct overlap_slot *slots, uint32_t bits
     return spare;
 }
 
-/* Gives a slot to another key. False: there is another slot that is the key's, or may be. */
+/* Reuses a slot for another key. False: another slot has the key, or is about to. */
 static bool reuse(struct overlap_slot *slots, uint32_t bits, uint64_t key, struct overlap_slot *own, uint64_t word) {
     bool alone = true;
     if (!swap(&own->word, word, word_of(CLAIMED, word + 1)))

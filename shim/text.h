@@ -1,4 +1,4 @@
-/* Text without stdio: bounded strings that are always NUL-terminated, for core and sys. */
+/* Text without stdio: bounded strings that are always NUL-terminated, for core and sys. And hash functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,6 +15,20 @@ struct overlap_text {
 static inline size_t overlap_length(const char *text, size_t most) {
     const char *end = memchr(text, 0, most);
     return end ? (size_t)(end - text) : most;
+}
+
+/* FNV-1a, begun with OVERLAP_FNV. */
+#define OVERLAP_FNV UINT64_C(0xCBF29CE484222325)
+static inline uint64_t overlap_fnv(uint64_t hash, const void *bytes, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
+    return hash;
+}
+
+/* So many bits, 1 to 32, that all bits of a key decide. Handles lie at equal distances: a multiplication spreads them. */
+#define OVERLAP_FACTOR UINT64_C(0x9E3779B97F4A7C15)
+static inline uint32_t overlap_spread(uint64_t key, uint32_t bits) {
+    return (uint32_t)(key * OVERLAP_FACTOR >> (64 - bits));
 }
 
 static inline struct overlap_text overlap_text_in(char *bytes, size_t size) {

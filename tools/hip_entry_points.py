@@ -116,6 +116,7 @@ EFFECTS = {
     "hipGraphKernelNodeCopyAttributes": Effect("a node that becomes cooperative is set back first", {SIZE: 1}, nodes=2),
     "hipGraphInstantiate(With.*)?": Effect("nothing; what the graph holds is noted", {SIZE: 2}, nodes=2),
     "hipGraphLaunch(_spt)?": ALONE,
+    "hipGraphExecDestroy": Effect("nothing; what is known of the executable graph is forgotten"),
     "hipEventCreate(WithFlags)?": Effect("nothing; what had its address is forgotten", {SIZE: 2}),
     "hipEventRecord(WithFlags|_spt)?": CARRIED,
     "hipEvent(Query|Synchronize|ElapsedTime)": SEEN,

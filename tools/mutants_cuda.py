@@ -88,7 +88,7 @@ CUDA_MUTANTS = [
     _one(
         "two sizes that become one are told for each other",
         "common/size",
-        "before >> 32 == since >> 32 ? since | NOT_ONE : noted",
+        "before >> SINCE_SHIFT == since >> SINCE_SHIFT ? since | NOT_ONE : noted",
         "noted",
     ),
     _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;\n", "        ;\n", "carveout"),
@@ -263,7 +263,7 @@ CUDA_MUTANTS = [
     _one(
         "a destroyed stream is not forgotten",
         "common/stream",
-        "        __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);\n",
+        "    stream_is_programs(stream, STREAM_OF_CONTEXT);\n",
         "        ;\n",
         "streams",
     ),

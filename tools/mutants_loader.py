@@ -6,6 +6,7 @@ from mutants_table import Mutant, one
 
 BIND, OBJECT, NEXT, PROCESS = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "process"))
 REAL, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("real", "handle", "state", "size"))
+SLOTS = "shim/core/slots.c"
 CORNERS, STRESS = "tests/core/test_bind.py", "tests/core/test_threads.py"
 CLOSING, ERRNO, RACES, MANY = (
     f"tests/interpose/test_{name}.py" for name in ("closing", "errno", "handle_races", "many")
@@ -77,14 +78,17 @@ LOADER_MUTANTS: list[Mutant] = [
         "",
         RACES,
     ),
-    one("sizes of ended kernels stay", SIZE, "take ? entry_reused(hash, handle, launched) : NULL", "NULL", RACES),
+    one("sizes of ended kernels stay", SIZE, "    return !found;", "    return found && 0;", RACES),
     one(
         "sizes of kernels that live are taken",
         SIZE,
-        "owner == TAKEN || handle_find((const void *)(uintptr_t)owner) ||",
-        "owner == TAKEN ||",
+        "    return !found;",
+        "    return found || 1;",
         RACES,
     ),
+    one("a slot that is being reused is read", SLOTS, "|| (uint16_t)(before ^ *word) ?", "?", STRESS),
+    one("a slot is read while its key is written", SLOTS, "payload_of(before) == CLAIMED || ", "", STRESS),
+    one("a key gets two slots", SLOTS, "alone &= slot == own ||", "alone |= slot == own ||", STRESS),
     one(
         "a full cache stays full",
         STATE,
@@ -95,8 +99,8 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "raised limits of ended kernels stay",
         "shim/vendor/cuda/limit.c",
-        "take ? entry_reused(hash, key) : NULL",
-        "NULL",
+        "        state_put(STATE_LIMITS, key_for(value, device), 0);\n",
+        "        ;\n",
         MANY + "::test_modules_that_come_and_go",
     ),
     one(

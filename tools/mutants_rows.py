@@ -149,11 +149,17 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "sizes share a row",
         ROWS,
-        "    hash = hash_on(hash, &facts->footprint, sizeof facts->footprint);",
+        "    hash = overlap_fnv(hash, &facts->footprint, sizeof facts->footprint);",
         "    ",
         CORE,
     ),
-    one("libraries share a row", ROWS, "hash_text(hash_of(kernel), library)", "hash_of(kernel)", CORE),
+    one(
+        "libraries share a row",
+        ROWS,
+        "hash_text(hash_text(OVERLAP_FNV, kernel), library)",
+        "hash_text(OVERLAP_FNV, kernel)",
+        CORE,
+    ),
     one(
         "a damaged page is read beyond its end",
         ROWS,

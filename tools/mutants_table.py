@@ -186,7 +186,7 @@ MUTANTS = [
     one(
         "sizes outlive their kernel",
         f"{COMMON}/size.c",
-        "return known >> 32 == known_since(root) >> 32;",
+        "return known >> SINCE_SHIFT == known_since(root) >> SINCE_SHIFT;",
         "return known & KNOWN;",
         f"{INTERPOSE}/test_unloads.py",
     ),

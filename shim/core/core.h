@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "../abi.h"
+#include "../text.h"
 
 enum overlap_reason {
 #define REASON(name, shapes, sentence) OVERLAP_REASON_##name,
@@ -67,6 +68,13 @@ bool overlap_may_raise(const struct overlap_view *view, const struct overlap_pol
                        const char *basename);
 
 /* ---- Arithmetic shared by occupancy.c and planner.c ---- */
+
+static inline uint64_t smaller(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+static inline uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
 
 /* Resources that one block takes, rounded up to the multiprocessor's units. 64-bit, so that absurd footprints cannot wrap. */
 struct overlap_demand {
@@ -224,7 +232,7 @@ static inline uint64_t overlap_cache_plain(uint64_t handle) {
 
 /* Returns the head of the chain for a launch. Handles are evenly spaced, and so are sizes, but in different bits, so that one
  * multiplication spreads both. hot_x86_64.S computes the same hash. */
-#define OVERLAP_CACHE_FACTOR UINT64_C(0x9E3779B97F4A7C15)
+#define OVERLAP_CACHE_FACTOR OVERLAP_FACTOR
 #define OVERLAP_CACHE_MASK ((OVERLAP_CACHE_CHAINS - 1) * sizeof(struct overlap_cache_line *))
 static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cache_line **chains, uint64_t mask,
                                                               uint64_t handle, uint64_t key) {

@@ -11,13 +11,6 @@ struct interval {
     uint64_t maximum;
 };
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 static bool in_range(uint64_t value, struct overlap_range range) {
     return range.minimum <= value && value <= range.maximum;
 }

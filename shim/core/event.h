@@ -14,7 +14,7 @@ enum overlap_event_flag {
 };
 
 static inline uint32_t *overlap_event_number(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->places[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+    return &order->places[(overlap_spread(key, OVERLAP_ORDER_EVENT_BITS) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
 }
 static inline struct overlap_event *overlap_event_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
     return &order->events[OVERLAP_LOAD(*overlap_event_number(order, key, probe))];

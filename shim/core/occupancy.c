@@ -13,10 +13,6 @@ static uint64_t round_up(uint64_t value, uint64_t unit) {
     return unit ? (value + unit - 1) / unit * unit : value;
 }
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 struct overlap_demand overlap_demand_of(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint) {
     uint32_t warp = gpu->warp_size ? gpu->warp_size : 32;
     struct overlap_demand demand = {

@@ -184,15 +184,11 @@ static inline bool overlap_stream_learns(struct overlap_order *order, struct ove
     return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(order, stream, entry, value);
 }
 
-static inline uint64_t overlap_order_hash(uint64_t key) {
-    return (key ^ key >> 32) * UINT64_C(0x9E3779B97F4A7C15);
-}
-
 /* Returns the slot at the given probe of a key's probe sequence. */
 enum { OVERLAP_ORDER_PROBES = 64 };
 static inline __attribute__((returns_nonnull)) struct overlap_stream *
 overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->streams[((overlap_order_hash(key) >> 40) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
+    return &order->streams[(overlap_spread(key, OVERLAP_ORDER_STREAM_BITS) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
 }
 
 /* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first probe. */

@@ -8,10 +8,6 @@
  */
 #include "core.h"
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
 /* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them. native:
  * resident blocks as launched, at least `blocks`. False: no such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,

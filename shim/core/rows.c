@@ -3,7 +3,7 @@
  *
  * Groups are contiguous, and the key of the first row says how many rows its group has. A thread that claims the first free key
  * thereby claims all rows of its group, and other searches skip them. A key never changes; the record is filled in after the key
- * is claimed, and its state is published last.
+ * is claimed, and its state is published last. Not a table of slots.h: Python reads the rows, and a key may own several.
  */
 #include <string.h>
 
@@ -45,31 +45,17 @@ static uint32_t rows_of(uint64_t key) {
     return kind == OVERLAP_ROW_RAISED || kind == OVERLAP_ROW_WINDOWED ? kind : 1;
 }
 
-/* FNV-1a, with a final step that moves its well-mixed bits up. */
-static uint64_t hash_on(uint64_t hash, const void *bytes, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001B3);
-    return hash;
-}
-static uint64_t hash_number(uint64_t hash, uint32_t number) {
-    return hash_on(hash, &number, sizeof number);
-}
 /* Includes the NUL, which separates the name of the kernel from that of the library. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
-    do
-        hash = hash_on(hash, text, 1);
-    while (*text++);
-    return hash;
-}
-static uint64_t hash_of(const char *text) {
-    return hash_text(UINT64_C(0xCBF29CE484222325), text);
+    return overlap_fnv(hash, text, strlen(text) + 1);
 }
 
 static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
-    uint64_t hash = hash_text(hash_of(kernel), library);
-    hash = hash_number(hash_number(hash, facts->rule), facts->device);
-    hash = hash_on(hash, &facts->footprint, sizeof facts->footprint); /* kernels may share a name (Triton) */
-    hash = (hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> HASH_SHIFT;
+    uint64_t hash = hash_text(hash_text(OVERLAP_FNV, kernel), library);
+    hash = overlap_fnv(hash, &facts->rule, sizeof facts->rule);
+    hash = overlap_fnv(hash, &facts->device, sizeof facts->device);
+    hash = overlap_fnv(hash, &facts->footprint, sizeof facts->footprint); /* kernels may share a name (Triton) */
+    hash = (hash ^ hash >> 32) * OVERLAP_FACTOR >> HASH_SHIFT;            /* moves the well-mixed bits up */
     return hash ? hash : 1;
 }
 
@@ -101,7 +87,7 @@ static void put_name(uint8_t *field, size_t size, const char *name) {
     }
     enum { END = 32, HASH = 10 };
     char hash[HASH + 1] = "~";
-    uint64_t all = hash_of(name);
+    uint64_t all = hash_text(OVERLAP_FNV, name);
     all ^= all >> 32;
     for (int i = 1; i < HASH - 1; i++, all >>= 4)
         hash[i] = "0123456789abcdef"[all & 15];

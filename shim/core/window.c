@@ -12,7 +12,7 @@ static bool is_context(const struct overlap_world *world, uint32_t slot, const s
  * for both. */
 static int32_t entry_for(struct overlap_stream *stream) {
     struct overlap_world *const world = stream->world;
-    int32_t best = -1, shared = (int32_t)(overlap_order_hash(stream->key) % OVERLAP_CLOCK_COMMUNICATION);
+    int32_t best = -1, shared = (int32_t)(overlap_spread(stream->key, 31) % OVERLAP_CLOCK_COMMUNICATION);
     for (int32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++) {
         const bool unused = (uint32_t)c >= world->communications;
         if (!unused && world->communication[c].owner)

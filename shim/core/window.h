@@ -14,8 +14,10 @@ enum {
     OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication with entries of their own; further ones share */
     OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation whose launches are counted as launched_before */
     OVERLAP_CLOCK_ENTRIES = OVERLAP_CLOCK_COMMUNICATION + 2 * OVERLAP_CLOCK_COMPUTATION,
-    OVERLAP_ORDER_STREAMS = 1 << 15, /* slots; half of them can be relied on */
-    OVERLAP_ORDER_EVENTS = 1 << 16,
+    OVERLAP_ORDER_STREAM_BITS = 15,
+    OVERLAP_ORDER_STREAMS = 1 << OVERLAP_ORDER_STREAM_BITS, /* slots; half of them can be relied on */
+    OVERLAP_ORDER_EVENT_BITS = 16,
+    OVERLAP_ORDER_EVENTS = 1 << OVERLAP_ORDER_EVENT_BITS,
     OVERLAP_ORDER_CONTEXTS = 16,
     OVERLAP_ORDER_CAPTURES = 32,
     OVERLAP_WINDOW_LAUNCHES = 512, /* an open window closes after so many launches of one stream that would be shaped */
@@ -37,6 +39,7 @@ enum overlap_stream_kind {
     OVERLAP_STREAM_LEGACY,
 };
 
+/* Streams and events are not in tables of slots.h: they are inserted under the lock, and found by one inlined comparison. */
 struct overlap_stream {
     uint64_t key; /* the caller's key; 0: free */
     uint32_t ready;

@@ -10,6 +10,7 @@
 #include <link.h>
 #include <string.h>
 
+#include "../text.h"
 #include "system.h"
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
@@ -136,8 +137,8 @@ static int find_needed(struct dl_phdr_info *info, size_t size, void *data) {
     struct needed *needed = data;
     const struct overlap_object object = overlap_object_of(info);
     needed->object = searched_of(&object);
-    const char *slash = strrchr(needed->name, '/'), *soname = string_of(&needed->object, DT_SONAME, 0);
-    return strcmp(object.name, slash ? slash + 1 : needed->name) == 0 || (soname && strcmp(soname, needed->name) == 0);
+    const char *soname = string_of(&needed->object, DT_SONAME, 0);
+    return strcmp(object.name, overlap_basename(needed->name)) == 0 || (soname && strcmp(soname, needed->name) == 0);
 }
 
 /* Searches the local scope of an object: the object and its dependencies, breadth first. None of them can be unmapped
@@ -188,7 +189,8 @@ static struct caller {
 #define FILLING UINT32_MAX
 
 /* A key is unique to a caller, a name and a generation, and only the thread that replaced a key by WRITING stores the next
- * one. So an address is valid if its key is the same before and after the address is read. */
+ * one. So an address is valid if its key is the same before and after the address is read. Not a table of core/slots.h: sys does
+ * not depend on core, and a full cache replaces. */
 static struct answer {
     uint64_t key; /* 0: free */
     void *address;
@@ -206,7 +208,7 @@ static uint64_t key_of(uint32_t now, uint32_t caller, uint32_t number) {
 }
 
 static struct answer *answer_at(uint64_t key, uint64_t probe) {
-    return &answers[((key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - ANSWER_BITS)) + probe) & ((1 << ANSWER_BITS) - 1)];
+    return &answers[(overlap_spread(key, ANSWER_BITS) + probe) & ((1 << ANSWER_BITS) - 1)];
 }
 
 static void *known(uint64_t key) {

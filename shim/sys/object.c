@@ -56,14 +56,15 @@ OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size
     return own ? own(visit, data) : 0;
 }
 
-OVERLAP_STARTUP static const char *basename_of(const char *path) {
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    return slash ? slash + 1 : path ? path : "";
+OVERLAP_STARTUP const char *overlap_basename(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 OVERLAP_STARTUP struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
-    struct overlap_object object = {
-        .base = info->dlpi_addr, .start = UINTPTR_MAX, .name = basename_of(info->dlpi_name)};
+    struct overlap_object object = {.base = info->dlpi_addr,
+                                    .start = UINTPTR_MAX,
+                                    .name = overlap_basename(info->dlpi_name ? info->dlpi_name : "")};
     for (int i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *header = &info->dlpi_phdr[i];
         const uintptr_t start = info->dlpi_addr + header->p_vaddr;
@@ -104,7 +105,7 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     if (overlap_iterate(visit, &search) != 1)
         return false;
     if (!object->name[0] && &__progname_full && __progname_full) /* the program: the loader has no name for it */
-        object->name = basename_of(__progname_full);
+        object->name = overlap_basename(__progname_full);
     return true;
 }
 

@@ -33,7 +33,7 @@ void overlap_opened_write(struct overlap_page *page) {
 }
 
 void overlap_opened_note(const char *path) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = overlap_basename(path);
     enum { SIZE = sizeof apart.names[0], MOST = sizeof apart.names / SIZE };
     if (!enter())
         return;

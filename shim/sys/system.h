@@ -50,6 +50,9 @@ void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, cons
 /* Returns the version in which an object requests a name. NULL: any. */
 const char *overlap_version_wanted(const struct overlap_object *object, const char *name);
 
+/* Returns the part of a path behind its last slash. */
+const char *overlap_basename(const char *path);
+
 /* Returns the first definition in an object whose basename begins with the prefix. NULL: none. */
 void *overlap_object_defining(const char *prefix, const char *name);
 

@@ -194,7 +194,7 @@ def test_modules_that_come_and_go(
     image = code_object([Kernel(f"k{i}", vgprs=128, agprs=64) for i in range(count)])
     (tmp_path / "image").write_bytes(image)
     flags = (f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all")
-    sources = ("code_table.c", "../../shim/vendor/hip/code.c", *READER)
+    sources = ("code_table.c", "../../shim/vendor/hip/code.c", "core/slots.c", *READER)
     program = compile_c(*sources, flags=flags, name="code_table" + ("_tsan" if sanitizer == "thread" else ""))
     said = run_program(program, tmp_path / "image", count, 192, modules).splitlines()
     assert said[:2] == ["before: 0", f"one by one: {count}"]

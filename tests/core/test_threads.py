@@ -28,6 +28,14 @@ def test_the_cache_never_answers_for_another(build: Callable[..., Path], run_pro
     assert finds > 10_000 and hits > finds // 20, "it was busy, and it did answer"
 
 
+def test_a_key_has_what_was_put_for_it_last(build: Callable[..., Path], run_program: Run) -> None:
+    """Also where slots are reused all the time; and what was written before a value was put is seen by its readers."""
+    output = run_program(build("slots_stress"), 3, 8, **NO_REPORT)
+    finds, hits, adds, met, wrong = map(int, output.split())
+    assert wrong == 0
+    assert finds > 1000 and hits > finds // 50 and adds > finds // 50 and met, "it was busy, and it did answer"
+
+
 def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
     output = run_program(build("shard_stress", "core/stats.c", "core/rows.c", "core/match.c"), 2000, 1000, **NO_REPORT)
     added, launches, counters, shared = map(int, output.split())

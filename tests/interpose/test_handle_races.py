@@ -13,7 +13,12 @@ SHIM = Path(__file__).resolve().parent.parent.parent / "shim"
 
 def test_slots_and_addresses_that_are_used_again(build: Build) -> None:
     """What is filled is not taken for dead; nothing of a kernel counts for the next one at its address."""
-    sources = [SHIM / "vendor/common/size.c", SHIM / "core/cache.c"]
+    sources = [
+        SHIM / "vendor/common/size.c",
+        SHIM / "vendor/common/state.c",
+        SHIM / "core/cache.c",
+        SHIM / "core/slots.c",
+    ]
     program = build("handle-slots", "handle_slots.c", f"-I{SHIM}", "-Wno-unused-function", link=sources)
     done = subprocess.run([str(program)], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [

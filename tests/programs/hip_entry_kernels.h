@@ -230,3 +230,9 @@ INSTANTIATES(hipGraphInstantiateWithParams, &how)
     }
 RUNS(hipGraphLaunch)
 RUNS(hipGraphLaunch_spt)
+
+static void recipe_hipGraphExecDestroy(type_hipGraphExecDestroy *call) {
+    add(comm, 16);
+    printf("%d", call(instantiate()));
+    printf(" %d\n", call(NULL));
+}

@@ -6,52 +6,11 @@
 
 uint32_t exec_may_communicate, exec_may_wait;
 
-enum { PROBES = 16 };
-#define CLAIMED (UINT32_C(1) << 31) /* of flags: a thread fills the place */
-static uint32_t lost;               /* flags of those that found no place */
+static uint32_t lost; /* flags of those for which there was no room */
 
-void exec_forked(void) {
-    for (size_t i = 0; state && i < EXEC_SLOTS; i++)
-        state->execs[i].flags = 0;
-}
-
-static size_t place(uint64_t key, uint64_t probe) {
-    return ((overlap_order_hash(key) >> 40) + probe) & (EXEC_SLOTS - 1);
-}
-
-/* Fills a place that had these flags; false: another thread has taken it. */
-static bool fill(size_t at, uint32_t before, uint64_t key, uint32_t flags) {
-    if (before & CLAIMED || !__atomic_compare_exchange_n(&state->execs[at].flags, &before, CLAIMED, false,
-                                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false;
-    __atomic_store_n(&state->execs[at].exec, key, __ATOMIC_RELEASE);
-    __atomic_store_n(&state->execs[at].flags, flags, __ATOMIC_RELEASE);
-    return true;
-}
-
-/* An instance with flags gets a slot; where none is free, that of another one. Those may have ended (on AMD no call says so); of
- * those that wait it stays known that there are some. */
-static bool keep(uint64_t key, uint32_t flags) {
-    static uint32_t next;
-    if (!state)
-        return false;
-    for (uint64_t probe = 0; probe < PROBES; probe++)
-        if (fill(place(key, probe), 0, key, flags))
-            return true;
-    const size_t at = place(key, __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % PROBES);
-    const uint32_t before = __atomic_load_n(&state->execs[at].flags, __ATOMIC_ACQUIRE);
-    __atomic_fetch_or(&lost, before & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
-    return fill(at, before, key, flags);
-}
-
-/* The flags of an instance, or NULL. */
-static uint32_t *find(uint64_t key) {
-    if (!state)
-        return NULL;
-    for (uint64_t probe = 0; probe < PROBES; probe++)
-        if (__atomic_load_n(&state->execs[place(key, probe)].exec, __ATOMIC_ACQUIRE) == key)
-            return &state->execs[place(key, probe)].flags;
-    return NULL;
+static void keep(const void *exec, uint32_t flags) {
+    if (state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, flags) == OVERLAP_SLOTS_FULL)
+        __atomic_fetch_or(&lost, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
 }
 
 /* Launches of one instance follow each other, on whatever streams (cuGraphLaunch; taken for true on AMD): each waits for an
@@ -83,15 +42,10 @@ static void exec_ends(struct overlap_order *order, const void *exec, struct over
 }
 
 static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t flags) {
-    const uint64_t key = (uint64_t)(uintptr_t)exec;
     if (windows() &&
         (__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) || __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
         flags |= node_graph_holds(vendor, graph);
-    uint32_t *known = find(key);
-    if (known) /* of another instance that had this address, perhaps */
-        __atomic_store_n(known, flags, __ATOMIC_RELEASE);
-    else if (flags && !keep(key, flags))
-        __atomic_fetch_or(&lost, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
+    keep(exec, flags);
 }
 
 void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours) {
@@ -107,17 +61,16 @@ void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph) {
 /* Its address may be another instance's at once. */
 vendor_result exec_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec exec) {
     BEHIND((vendor_exec exec));
-    uint32_t *known = exec ? find((uint64_t)(uintptr_t)exec) : NULL;
-    const uint32_t flags = known ? __atomic_exchange_n(known, 0, __ATOMIC_ACQ_REL) : 0;
+    const uint64_t flags = state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, 0);
     const vendor_result result = real(exec);
     if (result != VENDOR_SUCCESS && flags)
-        __atomic_store_n(known, flags, __ATOMIC_RELEASE);
+        keep(exec, (uint32_t)flags);
     return result;
 }
 
 uint32_t exec_flags(const void *exec) {
-    const uint32_t *known = find((uint64_t)(uintptr_t)exec);
-    return known ? __atomic_load_n(known, __ATOMIC_ACQUIRE) : __atomic_load_n(&lost, __ATOMIC_ACQUIRE);
+    const uint64_t flags = state_get(STATE_EXECS, (uint64_t)(uintptr_t)exec);
+    return flags ? (uint32_t)flags : __atomic_load_n(&lost, __ATOMIC_ACQUIRE);
 }
 
 /* Its kernels are not seen one by one; how often graphs run is at least said. */

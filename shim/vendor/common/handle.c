@@ -21,8 +21,7 @@ static enum vendor vendor_of(uint32_t kind) {
 }
 
 static struct handle *slot_at(uint64_t value, uint64_t probe) {
-    uint64_t hash = (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
-    return &state->handles.slots[(uint32_t)(hash + probe) & (HANDLE_SLOTS - 1)];
+    return &state->handles.slots[(overlap_spread(value >> 4, HANDLE_SLOT_BITS) + probe) & (HANDLE_SLOTS - 1)];
 }
 
 static struct handle *slot_of(uint64_t value) {
@@ -87,37 +86,24 @@ static struct handle *slot_new(uint64_t value) {
     return NULL;
 }
 
-static uint32_t hash_of(const char *name, size_t length) {
-    uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < length; i++)
-        hash = (hash ^ (unsigned char)name[i]) * 16777619U;
-    return hash;
-}
-
 /* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
 static const char *keep_name(const char *name) {
     const size_t length = overlap_length(name, NAME_LIMIT);
-    uint32_t *place = NULL, none = 0;
-    for (uint32_t probe = 0, hash = hash_of(name, length); probe < PROBES; probe++) {
-        uint32_t *slot = &state->handles.kept[(hash + probe) & (HANDLE_NAME_SLOTS - 1)];
-        uint32_t at = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-        if (at == 0) {
-            place = slot;
-            break;
-        }
-        if (strncmp(state->handles.names + at - 1, name, length) == 0 && state->handles.names[at - 1 + length] == 0)
-            return state->handles.names + at - 1;
-    }
-    uint64_t at = __atomic_load_n(&names_used, __ATOMIC_RELAXED);
+    const uint64_t key = overlap_fnv(OVERLAP_FNV, name, length);
+    uint64_t at = state_get(STATE_NAMES, key);
+    char *copy = state->handles.names + at;
+    if (at && strncmp(copy, name, length) == 0 && copy[length] == 0)
+        return copy;
+    at = __atomic_load_n(&names_used, __ATOMIC_RELAXED);
     do
-        if (at + length + 1 > HANDLE_NAME_ARENA)
+        if (at + length + 2 > HANDLE_NAME_ARENA) /* no name is at 0 */
             return NULL;
     while (!__atomic_compare_exchange_n(&names_used, &at, at + length + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-    memcpy(state->handles.names + at, name, length);
-    state->handles.names[at + length] = 0;
-    if (place) /* somebody else's name there: ours is kept once more next time, no harm */
-        __atomic_compare_exchange_n(place, &none, (uint32_t)at + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-    return state->handles.names + at;
+    copy = state->handles.names + ++at;
+    memcpy(copy, name, length);
+    copy[length] = 0;
+    state_put(STATE_NAMES, key, at);
+    return copy;
 }
 
 /* Makes the slot the caller's to fill or to free: kind becomes HANDLE_CLAIMED. What was known of a kernel there is

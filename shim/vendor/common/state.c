@@ -17,6 +17,19 @@ bool state_make(void) {
     return true;
 }
 
+static struct overlap_slot *slots_of(enum state_table table) {
+    return state ? state->tables[table] : NULL;
+}
+uint64_t state_get(enum state_table table, uint64_t key) {
+    return overlap_slots_get(slots_of(table), STATE_TABLE_BITS, key);
+}
+bool state_swap(enum state_table table, uint64_t key, uint64_t *before, uint64_t after) {
+    return overlap_slots_swap(slots_of(table), STATE_TABLE_BITS, key, before, after);
+}
+uint64_t state_put(enum state_table table, uint64_t key, uint64_t after) {
+    return overlap_slots_put(slots_of(table), STATE_TABLE_BITS, key, after);
+}
+
 /* A thread may still read the old memory, at whose answers it has looked half. So it is never used again: all that the thread can find
  * there is what was true when it began, or nothing. */
 void state_renew_cache(void) {

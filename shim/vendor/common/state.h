@@ -2,44 +2,20 @@
  * job never use one and must not pay for them: mlockall(2) locks whatever is mapped, and counts it against a limit. */
 #pragma once
 
+#include "../../core/slots.h"
 #include "vendor.h"
 
 #pragma GCC visibility push(hidden)
 
 #define HANDLE_SLOT_BITS 18
 #define HANDLE_SLOTS (1U << HANDLE_SLOT_BITS)
-#define HANDLE_NAME_SLOTS (1U << 15)
 #define HANDLE_NAME_ARENA (8U << 20)
-#define SIZE_BITS 16
-#define LIMIT_BITS 16
-#define EXEC_SLOTS (1U << 14)
 
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
     uint32_t order[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
-    uint32_t
-        kept[HANDLE_NAME_SLOTS]; /* offsets of names + 1, by their hash: contexts made again bring the same names */
     char names[HANDLE_NAME_ARENA];
-};
-
-/* size.c */
-struct size_entry {
-    uint64_t handle;   /* 0: free */
-    uint64_t launched; /* KNOWN | bytes */
-    uint64_t asked;    /* KNOWN | when the handle was learned << 32 | bytes, or NOT_ONE; 0: not written yet */
-};
-
-/* cuda/limit.c */
-struct limit_entry {
-    uint64_t key;    /* handle, and for a CUkernel its device above; 0: free */
-    uint64_t limits; /* believed << 32 | KNOWN | needed (0: not raised); 0: never set, by the program or by us */
-};
-
-/* exec.c */
-struct exec_entry {
-    uint64_t exec; /* 0: free; of a place that was given up it stays, with no flags */
-    uint32_t flags;
 };
 
 #define NODE_BITS 14 /* cuda/node_priority.c */
@@ -53,14 +29,23 @@ struct site {
     struct overlap_part last;              /* ...and what was learnt of it */
 };
 
+/* Tables of slots.h. */
+enum state_table {
+    STATE_NAMES,   /* handle.c: hash of a name -> its offset: contexts made again bring the same names */
+    STATE_SIZES,   /* size.c */
+    STATE_LIMITS,  /* cuda/limit.c */
+    STATE_EXECS,   /* exec.c: an instance -> enum exec_flag */
+    STATE_STREAMS, /* stream.c: 1: we have raised it */
+    STATE_TABLES
+};
+#define STATE_TABLE_BITS 16
+
 struct state {
     struct real_tables real;
     struct overlap_cache_memory cache;
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;
-    struct size_entry sizes[1U << SIZE_BITS];
-    struct limit_entry limits[1U << LIMIT_BITS];
-    struct exec_entry execs[EXEC_SLOTS];
+    struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];
     uint64_t nodes[1U << NODE_BITS];
     struct site sites[SITES];
 };
@@ -70,6 +55,11 @@ extern struct state *state;
 
 /* Maps the tables, once; false: the system has no memory for them, and this process launches as if it were not armed. */
 bool state_make(void);
+
+/* The functions of slots.h, of one of these tables. */
+uint64_t state_get(enum state_table table, uint64_t key);
+bool state_swap(enum state_table table, uint64_t key, uint64_t *before, uint64_t after);
+uint64_t state_put(enum state_table table, uint64_t key, uint64_t after);
 
 /* Decisions are kept in new memory, if there is no room left for them: a process that loads modules for ever has filled it with
  * decisions about kernels that ended. */

@@ -1,6 +1,7 @@
 /* Streams of communication libraries. Streams that these create for themselves are raised if the policy says so, as
  * in the published method. NCCL and RCCL run no collective on them (only copies and events), so this alone raises no
  * communication launch. */
+#include "state.h"
 #include "windows.h"
 
 bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
@@ -36,49 +37,17 @@ uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
     return value ? value : STREAM_LEGACY;
 }
 
-/* Streams whose priority we have set or tried to set, once each. Once the table is full, further streams stay as
- * they are. */
-enum { TRIED = 64 };
-static struct tried {
-    uint64_t key;    /* 0: free */
-    uint32_t raised; /* the driver has accepted it */
-} tried[TRIED];
-
-static struct tried *tried_find(uint64_t key) {
-    for (int i = 0; i < TRIED; i++)
-        if (__atomic_load_n(&tried[i].key, __ATOMIC_ACQUIRE) == key)
-            return &tried[i];
-    return NULL;
-}
-
-/* Claim a slot for an untracked stream; NULL: the table is full. */
-static struct tried *tried_new(uint64_t key) {
-    for (int i = 0; i < TRIED; i++) {
-        uint64_t none = 0;
-        if (__atomic_compare_exchange_n(&tried[i].key, &none, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            __atomic_store_n(&tried[i].raised, 0, __ATOMIC_RELEASE);
-            return &tried[i];
-        }
-    }
-    return NULL;
-}
-
 void stream_note_raised(vendor_stream stream) {
-    struct tried *place = tried_new(stream_key(stream, STREAM_OF_CONTEXT));
-    if (place)
-        __atomic_store_n(&place->raised, 1, __ATOMIC_RELEASE);
+    state_put(STATE_STREAMS, stream_key(stream, STREAM_OF_CONTEXT), 1);
     launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
 }
 
 bool stream_is_raised(vendor_stream stream, enum default_stream whose) {
-    struct tried *place = tried_find(stream_key(stream, whose));
-    return place && __atomic_load_n(&place->raised, __ATOMIC_ACQUIRE);
+    return state_get(STATE_STREAMS, stream_key(stream, whose));
 }
 
 void stream_is_programs(vendor_stream stream, enum default_stream whose) {
-    struct tried *place = tried_find(stream_key(stream, whose));
-    if (place)
-        __atomic_store_n(&place->raised, 0, __ATOMIC_RELEASE);
+    state_put(STATE_STREAMS, stream_key(stream, whose), 0);
 }
 
 /* ---- Calls with the same signature for both vendors ---- */
@@ -114,9 +83,7 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
 vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_order *order = windows();
-    struct tried *place = tried_find(stream_key(stream, STREAM_OF_CONTEXT));
-    if (place)
-        __atomic_store_n(&place->key, 0, __ATOMIC_RELEASE);
+    stream_is_programs(stream, STREAM_OF_CONTEXT);
     if (order && (uintptr_t)stream > STREAM_PER_THREAD) {
         critical_gone(order, stream);
         overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);

@@ -332,5 +332,4 @@ void window_forked(void) {
     this_thread.version = 0;
     this_thread.of = NULL;
     follow_forget();
-    exec_forked();
 }

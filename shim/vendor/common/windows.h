@@ -299,6 +299,5 @@ enum { EXEC_PRIORITIES = 7, EXEC_AT_SHIFT = 5, EXEC_OWN_SHIFT = 13, EXEC_THERE_S
 void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours);
 void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph);
 uint32_t exec_flags(const void *exec);
-void exec_forked(void);
 
 #pragma GCC visibility pop

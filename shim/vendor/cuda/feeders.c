@@ -27,7 +27,7 @@ struct nodes {
 };
 
 static uint32_t *place(const struct nodes *nodes, CUgraphNode node) {
-    size_t at = (uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15) >> 32;
+    size_t at = overlap_spread((uint64_t)(uintptr_t)node, 32);
     while (nodes->places[at & nodes->mask] && nodes->items[nodes->places[at & nodes->mask] - 1].node != node)
         at++;
     return &nodes->places[at & nodes->mask];

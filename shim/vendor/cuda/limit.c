@@ -12,16 +12,19 @@
 #include "../common/state.h"
 #include "cuda.h"
 
-enum { PROBES = 64 };
-#define ENTRIES (1U << LIMIT_BITS)
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-#define KNOWN (UINT64_C(1) << 31)
+
+/* Kept by handle, and for a CUkernel its device above: believed, KNOWN, needed (0: not raised); 0: never set, by the program or by us.
+ * No block has 8 MiB. */
+#define BELIEVED_SHIFT 24
+#define MOST ((UINT64_C(1) << BELIEVED_SHIFT) - 1)
+#define KNOWN (UINT64_C(1) << 23)
 
 static uint64_t pack(int believed, uint32_t needed) {
-    return (uint64_t)(uint32_t)believed << 32 | KNOWN | needed;
+    return ((uint64_t)(uint32_t)believed & MOST) << BELIEVED_SHIFT | KNOWN | needed;
 }
 static int believed_in(uint64_t limits) {
-    return (int)(uint32_t)(limits >> 32);
+    return (int)(limits >> BELIEVED_SHIFT);
 }
 static uint32_t needed_in(uint64_t limits) {
     return (uint32_t)(limits & (KNOWN - 1));
@@ -36,39 +39,8 @@ static uint64_t key_of_handle(const struct handle *handle, int device) {
     return key_for(handle->value, handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
-/* Where there is no free entry near: one of a handle that ended, of which nothing is known any more. */
-static struct limit_entry *entry_reused(uint64_t hash, uint64_t key) {
-    for (uint32_t probe = 0; probe < PROBES; probe++) {
-        struct limit_entry *entry = &state->limits[(hash + probe) & (ENTRIES - 1)];
-        uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
-        if (!handle_find((const void *)(uintptr_t)overlap_cache_plain(owner)) &&
-            !__atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) &&
-            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            return entry;
-    }
-    return NULL;
-}
-
-/* NULL: not known, and if it should be taken, there is no more room. */
-static struct limit_entry *entry_of(uint64_t key, bool take) {
-    uint64_t hash = key * UINT64_C(0x9E3779B97F4A7C15) >> (64 - LIMIT_BITS);
-    for (uint32_t probe = 0; probe < PROBES; probe++) {
-        struct limit_entry *entry = &state->limits[(hash + probe) & (ENTRIES - 1)];
-        uint64_t owner = __atomic_load_n(&entry->key, __ATOMIC_RELAXED);
-        if (owner == 0 && take &&
-            __atomic_compare_exchange_n(&entry->key, &owner, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            return entry;
-        if (owner == key)
-            return entry;
-        if (owner == 0)
-            return NULL;
-    }
-    return take ? entry_reused(hash, key) : NULL;
-}
-
 static uint64_t limits_of(const struct handle *handle, int device) {
-    struct limit_entry *entry = handle ? entry_of(key_of_handle(handle, device), false) : NULL;
-    return entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
+    return handle ? state_get(STATE_LIMITS, key_of_handle(handle, device)) : 0;
 }
 
 /* Has the program set one for this function itself? (Or, if it comes from no CUkernel, may it have?) */
@@ -103,14 +75,14 @@ static bool believed_of(struct handle *handle, int device, int *believed) {
 
 static bool raise_to(struct handle *handle, int device, uint32_t most) {
     int limit = 0;
-    struct limit_entry *entry = entry_of(key_of_handle(handle, device), true);
-    if (!entry || handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
+    const uint64_t key = key_of_handle(handle, device);
+    if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
-    uint64_t limits = __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE), noted;
-    do
-        noted = pack(needed_in(limits) ? believed_in(limits) : limit, most);
-    while (!__atomic_compare_exchange_n(&entry->limits, &limits, noted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+    uint64_t limits = state_get(STATE_LIMITS, key);
+    while (!state_swap(STATE_LIMITS, key, &limits, pack(needed_in(limits) ? believed_in(limits) : limit, most)))
+        if (limits == OVERLAP_SLOTS_FULL)
+            return false;
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
 }
 
@@ -170,10 +142,10 @@ void limit_believe(const void *value, int device, int attribute, int set) {
     if (!handle)
         return;
     /* Noted although nothing may be raised: who sets it again and again is not asked about every time. */
-    struct limit_entry *entry = entry_of(key_of_handle(handle, device), true);
-    uint64_t before = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
-    while (entry && !__atomic_compare_exchange_n(&entry->limits, &before, pack(set, needed_of(handle, device)), false,
-                                                 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    const uint64_t key = key_of_handle(handle, device);
+    uint64_t before = state_get(STATE_LIMITS, key);
+    while (!state_swap(STATE_LIMITS, key, &before, pack(set, needed_of(handle, device))) &&
+           before != OVERLAP_SLOTS_FULL)
         ;
     /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
     if (!before || set < believed_in(before))
@@ -208,10 +180,9 @@ uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
 
 void limit_give_back(struct handle *form) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        struct limit_entry *entry = entry_of(key_for(form->value, device), false);
-        uint64_t limits = entry ? __atomic_load_n(&entry->limits, __ATOMIC_ACQUIRE) : 0;
-        while (needed_in(limits) && !__atomic_compare_exchange_n(&entry->limits, &limits, pack(believed_in(limits), 0),
-                                                                 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        const uint64_t key = key_for(form->value, device);
+        uint64_t limits = state_get(STATE_LIMITS, key);
+        while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(believed_in(limits), 0)))
             ;
         if (needed_in(limits))
             handle_set(form, WHICH, device, believed_in(limits));
@@ -219,9 +190,6 @@ void limit_give_back(struct handle *form) {
 }
 
 void limit_forget(uint64_t value) {
-    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        struct limit_entry *entry = entry_of(key_for(value, device), false);
-        if (entry)
-            __atomic_store_n(&entry->limits, 0, __ATOMIC_RELEASE);
-    }
+    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++)
+        state_put(STATE_LIMITS, key_for(value, device), 0);
 }

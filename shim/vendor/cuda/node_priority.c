@@ -50,7 +50,7 @@ enum { ADDRESS_BITS = 48 };
 #define ADDRESS_MASK ((UINT64_C(1) << ADDRESS_BITS) - 1)
 
 static uint64_t *slot_of(CUgraphNode node) {
-    return &state->nodes[(uint64_t)(uintptr_t)node * UINT64_C(0x9E3779B97F4A7C15) >> (64 - NODE_BITS)];
+    return &state->nodes[overlap_spread((uint64_t)(uintptr_t)node, NODE_BITS)];
 }
 
 static bool kept_of(CUgraphNode node, int *own) {

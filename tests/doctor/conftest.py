@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
+import psutil
 import pytest
 
 from pyshim.doctor import checks, processes
@@ -21,12 +24,28 @@ sys.path.insert(0, str(HERE))
 from doctoring import Compile, Lines, Look  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def machines_processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The doctor looks at all processes of the machine, so a test that starts one with a name that counts (the mark
+    `alone`) runs beside no other test of this folder, also of other workers."""
+    shared = tmp_path_factory.getbasetemp().parent / "doctor.lock"
+    with shared.open("w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+        yield
+
+
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """look("cu-mask", HSA_CU_MASK="1") -> (state, sentence, hint) of the lines of that check. Files are made below the
     root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root.
-    No other process has a name that a check looks for: another test may start one."""
-    monkeypatch.setattr(processes, "named", lambda names: [])
+    Of other processes only those of this test are seen: another test may have started one with a name that counts."""
+    every = processes._all
+
+    def own() -> Iterator[tuple[int, str]]:
+        children = {child.pid for child in psutil.Process().children(recursive=True)}
+        return (one for one in every() if one[0] in children)
+
+    monkeypatch.setattr(processes, "_all", own)
 
     def looked(
         check: str,

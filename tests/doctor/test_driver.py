@@ -147,6 +147,7 @@ def test_sharing_by_mps(driven: Callable[..., Lines], environment: dict[str, str
     assert state == "warn" and words in sentence and hint
 
 
+@pytest.mark.alone
 def test_a_running_mps_server_is_seen(driven: Callable[..., Lines], tmp_path: Path) -> None:
     server = tmp_path / "nvidia-cuda-mps-server"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", server)

@@ -8,7 +8,7 @@ enum { OVERLAP_EVENT_PROBES = 32 };
 
 enum overlap_event_flag {
     OVERLAP_EVENT_UNKNOWN = 1,  /* its last record is not known: behind all that came before */
-    OVERLAP_EVENT_ALWAYS = 2,   /* graphs or other processes record it: likewise, whatever we record */
+    OVERLAP_EVENT_ALWAYS = 2,   /* graphs or other processes record it: as UNKNOWN, also after a record of ours */
     OVERLAP_EVENT_IMPORTED = 4, /* another process's: tells of this process only if that waits for events of ours */
     OVERLAP_EVENT_TWICE = 8,    /* two threads recorded it at the same time: who was last? */
 };

@@ -57,7 +57,7 @@ static bool fills_the_gpu(const struct request *request, const struct overlap_gp
     return true;
 }
 
-/* True for more than one wave. Narrows the interval likewise. */
+/* True for more than one wave. Narrows the decision's grid interval to grids with the same answer. */
 static bool is_long(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
     if (blocks_of(request) <= most) {
@@ -71,7 +71,7 @@ static bool is_long(const struct request *request, const struct overlap_gpu *gpu
 /* True for communication that occupies more than a third of the multiprocessors. Raised, it takes them from
  * computation at once; not raised, it may use multiprocessors that computation leaves free at its end. On an H200
  * raised grids of 64 blocks cost up to 5 % of a kernel and its collective, grids of 24 nothing significant
- * (docs/results.md); the bound lies between. Narrows the interval likewise. */
+ * (docs/results.md); the bound lies between. Narrows the decision's grid interval to grids with the same answer. */
 static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = gpu->multiprocessors / 3;
     if (blocks_of(request) <= most) {

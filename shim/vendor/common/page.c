@@ -301,7 +301,7 @@ static bool has_context_mapped(void) {
             /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): the kernel has written it */
             found = memcmp(bytes + i, name, sizeof name - 1) == 0;
         kept = size < sizeof name ? size : sizeof name - 1; /* it may stand on both sides of the end */
-        /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): likewise */
+        /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): the kernel has written it */
         memmove(bytes, bytes + size - kept, kept);
     }
     if (file >= 0)

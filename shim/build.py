@@ -50,8 +50,8 @@ FAST = (
     *(f"-falign-{what}=1" for what in ("functions", "loops", "jumps")),
 )
 FAST_SOURCES = (
-    *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "order", "window")),
-    *(f"shim/vendor/common/{name}.c" for name in ("critical", "launch", "order", "sleep", "windows")),
+    *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "sync_model", "window")),
+    *(f"shim/vendor/common/{name}.c" for name in ("critical_streams", "launch_slow", "sleep", "sync_calls", "windows")),
     *(f"shim/vendor/{name}.c" for name in ("cuda/launch", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
@@ -61,7 +61,7 @@ NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "environment", "folder", "identity", "log")),
-    *(f"shim/sys/{name}.c" for name in ("memory", "process", "trace", "unbound")),
+    *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process", "trace")),
     *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "unopened")),
     "shim/vendor/hip/absent.c",
     "shim/preload/start.c",

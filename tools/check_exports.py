@@ -181,7 +181,7 @@ class Reader:
         return Symbol(self.string(name), section != 0, info >> 4 == 2, node, not version & 0x8000)
 
 
-# By which librocprofiler-register finds who wants HIP's table of functions (shim/vendor/hip/table.c).
+# By which librocprofiler-register finds who wants HIP's table of functions (shim/vendor/hip/dispatch_table.c).
 PROFILER = {"rocprofiler_configure", "rocprofiler_set_api_table"}
 
 

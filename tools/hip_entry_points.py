@@ -299,7 +299,7 @@ def miscounted(row: str, one: Run, ours: Seen, bare: Seen, effect: Effect) -> li
 def table(found: Mapping[Run, Mapping[str, Seen]]) -> str:
     ways = {"symbol": "symbol", "dlsym": "dlsym", "proc_address": "hipGetProcAddress"}
     ways |= {"driver_entry": "hipGetDriverEntryPoint", "table": "dispatch table"}
-    in_table = set(re.findall(r"^TABLE\((\w+),", (HIP / "table.def").read_text(encoding="ascii"), re.M))
+    in_table = set(re.findall(r"^TABLE\((\w+),", (HIP / "dispatch_table.def").read_text(encoding="ascii"), re.M))
     made = [("entry point", *ways.values(), "what is changed")]
     for row in rows():
         effect = effect_of(row)

@@ -1,4 +1,4 @@
-"""Writes shim/vendor/hip/table.def: where our entry points are in the table of functions that HIP hands out.
+"""Writes shim/vendor/hip/dispatch_table.def: where our entry points are in the table of functions that HIP hands out.
 
     python tools/hip_table.py [--check]
 
@@ -44,11 +44,11 @@ def written(order: dict[str, int], names: list[str]) -> str:
 def main() -> int:
     names = [row.name for row in driver_table.rows(HIP / "driver.def")]
     text = written(places(ORDER.read_text(encoding="utf-8")), names)
-    file = HIP / "table.def"
+    file = HIP / "dispatch_table.def"
     if sys.argv[1:] != ["--check"]:
         file.write_text(text, encoding="utf-8")
     elif file.read_text(encoding="utf-8") != text:
-        print("hip_table: table.def is not what tools/hip_table.py writes", file=sys.stderr)
+        print("hip_table: dispatch_table.def is not what tools/hip_table.py writes", file=sys.stderr)
         return 1
     return 0
 

@@ -46,7 +46,7 @@ CUDA_MUTANTS = [
     _one(
         "the limit is not raised for nodes",
         "common/node",
-        "launch_prepare(&node->request, &node->word, node->place));",
+        "launch_prepare(&node->request, &node->word, node->cache_handle));",
         "true);",
         "graph_nodes",
     ),
@@ -140,7 +140,7 @@ CUDA_MUTANTS = [
     ),
     _one(
         "other clusters than those that were checked",
-        "common/launch",
+        "common/launch_slow",
         "(word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request)",
         "false",
         "cluster_shaping",
@@ -148,7 +148,7 @@ CUDA_MUTANTS = [
     _one(
         "clusters that are required later",
         "attribute",
-        "        handle_doubted(known);\n",
+        "        handle_invalidate(known);\n",
         "        ;\n",
         "cluster_shaping",
     ),
@@ -186,7 +186,7 @@ CUDA_MUTANTS = [
     _one(
         "a carve-out that the program changes later",
         "carveout",
-        "        handle_doubted(handle);\n",
+        "        handle_invalidate(handle);\n",
         "        ;\n",
         "carveout",
     ),
@@ -207,14 +207,14 @@ CUDA_MUTANTS = [
     ),
     _one(
         "auto goes on beside a grid of one wave",
-        "common/launch",
+        "common/launch_slow",
         "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
         "        if (false)\n",
         "auto_priority",
     ),
     _one(
         "auto ends for a grid on the same stream",
-        "common/launch",
+        "common/launch_slow",
         "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
         "        if (word & OVERLAP_WORD_WATCHED)\n",
         "auto_priority",
@@ -262,7 +262,7 @@ CUDA_MUTANTS = [
     # ---- Handles ----
     _one(
         "a destroyed stream is not forgotten",
-        "common/stream",
+        "common/comm_streams",
         "    stream_is_programs(stream, STREAM_OF_CONTEXT);\n",
         "        ;\n",
         "streams",

@@ -50,7 +50,7 @@ HIP_MUTANTS = [
     ),
     _one(
         "the thread's default stream is the device's",
-        f"{_COMMON}/real.c",
+        f"{_COMMON}/resolve.c",
         "? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE",
         "? STREAM_OF_HIP_DEVICE : STREAM_OF_HIP_DEVICE",
         _ENTRIES,
@@ -63,25 +63,25 @@ HIP_MUTANTS = [
         _WAYS,
     ),
     # ---- The table of functions ----
-    _one("tables of other instances are taken", f"{_HIP}/table.c", " && instance == 0 && ", " && ", _TABLE),
-    _one("tables of odd sizes are taken", f"{_HIP}/table.c", " || size % sizeof *table", "", _TABLE),
+    _one("tables of other instances are taken", f"{_HIP}/dispatch_table.c", " && instance == 0 && ", " && ", _TABLE),
+    _one("tables of odd sizes are taken", f"{_HIP}/dispatch_table.c", " || size % sizeof *table", "", _TABLE),
     _one(
         "members of tables may be anything",
-        f"{_HIP}/table.c",
-        "    return real_holds(VENDOR_HIP, at) ||",
-        "    return true || real_holds(VENDOR_HIP, at) ||",
+        f"{_HIP}/dispatch_table.c",
+        "    return in_driver(VENDOR_HIP, at) ||",
+        "    return true || in_driver(VENDOR_HIP, at) ||",
         _TABLE,
     ),
     _one(
         "profilers behind us get no table",
-        f"{_HIP}/table.c",
+        f"{_HIP}/dispatch_table.c",
         "    return next ? next(",
         "    return 0 && next ? next(",
         _TABLE,
     ),
     _one(
         "tools in front of us are not seen",
-        f"{_HIP}/table.c",
+        f"{_HIP}/dispatch_table.c",
         "    return (first && ",
         "    return (!first && ",
         _TABLE,
@@ -119,9 +119,9 @@ HIP_MUTANTS = [
     Mutant(
         "static LDS is not counted",
         (
-            (f"{_HIP}/answers.c", "footprint.static_shared = (uint32_t)shared;", "footprint.static_shared = 0;"),
+            (f"{_HIP}/hip_ops.c", "footprint.static_shared = (uint32_t)shared;", "footprint.static_shared = 0;"),
             (
-                f"{_HIP}/answers.c",
+                f"{_HIP}/hip_ops.c",
                 "? device->gpu.shared_optin - (uint32_t)shared : 0;",
                 "? device->gpu.shared_optin : 0;",
             ),
@@ -171,7 +171,7 @@ HIP_MUTANTS = [
     ),
     _one(
         "registers of the metadata are believed",
-        f"{_HIP}/answers.c",
+        f"{_HIP}/hip_ops.c",
         "shared < 0 || may_be_too_few(handle, registers))",
         "shared < 0)",
         f"{_TESTS}/test_hip_modules.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants_table import Mutant, one
 
 BIND, OBJECT, NEXT, PROCESS = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "process"))
-REAL, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("real", "handle", "state", "size"))
+RESOLVE, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("resolve", "handle", "state", "size"))
 SLOTS = "shim/core/slots.c"
 CORNERS, STRESS = "tests/core/test_bind.py", "tests/core/test_threads.py"
 CLOSING, ERRNO, RACES, MANY = (
@@ -35,7 +35,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one("only the first caller is known", BIND, "*index = i;\n", "*index = 0;\n", STRESS),
     one(
         "a wrapper of one library serves all",
-        REAL,
+        RESOLVE,
         "if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))",
         "",
         CLOSING,
@@ -74,7 +74,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "a handle at an old address is not listed",
         HANDLE,
-        "    if (!handle->place)\n        enlist(handle);",
+        "    if (!handle->live_slot)\n        enlist(handle);",
         "",
         RACES,
     ),

@@ -35,7 +35,7 @@ ROW_MUTANTS: list[Mutant] = [
     ),
     one(
         "outside is counted as inside, by the slow way",
-        f"{COMMON}/launch.c",
+        f"{COMMON}/launch_slow.c",
         "        return row + step;\n",
         "        return row;\n",
         USE,
@@ -56,7 +56,7 @@ ROW_MUTANTS: list[Mutant] = [
     ),
     one(
         "another reason has no kernel",
-        f"{COMMON}/launch.c",
+        f"{COMMON}/launch_slow.c",
         "overlap_row_of_reason(overlap_current_page, row, reason)",
         "reason",
         USE,
@@ -197,7 +197,7 @@ ROW_MUTANTS: list[Mutant] = [
     ),
     one(
         "no time by the slow way",
-        f"{COMMON}/launch.c",
+        f"{COMMON}/launch_slow.c",
         "    count_launch(request->counted, row);\n"
         "    if (overlap_sample_is_due(shard))\n        launch_sample(shard);\n",
         "    count_launch(request->counted, row);\n    (void)shard;\n",

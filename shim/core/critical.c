@@ -9,10 +9,10 @@ static uint64_t load(const uint64_t *field) {
 
 /* ---- Work ---- */
 
-void overlap_critical_count(struct overlap_order *order) {
-    if (!__atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED))
-        __atomic_add_fetch(&order->counted, 1, __ATOMIC_RELAXED);
-    overlap_critical_all_over(order, NULL); /* uncounted waits may have been for any of it */
+void overlap_critical_count(struct overlap_sync_model *model) {
+    if (!__atomic_add_fetch(&model->counted, 1, __ATOMIC_RELAXED))
+        __atomic_add_fetch(&model->counted, 1, __ATOMIC_RELAXED);
+    overlap_critical_all_over(model, NULL); /* uncounted waits may have been for any of it */
 }
 
 void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads) {
@@ -37,26 +37,27 @@ void overlap_critical_gone(struct overlap_stream *stream) {
     raise_over(stream, load(&stream->part.work));
 }
 
-static void all_over(struct overlap_order *order, const struct overlap_context *context, bool blocking) {
-    for (uint32_t i = 0; i < __atomic_load_n(&order->used_count, __ATOMIC_ACQUIRE); i++) {
-        struct overlap_stream *const stream = &order->streams[order->used[i]];
-        if (OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->world) == &order->eager &&
+static void all_over(struct overlap_sync_model *model, const struct overlap_context *context, bool blocking) {
+    for (uint32_t i = 0; i < __atomic_load_n(&model->used_count, __ATOMIC_ACQUIRE); i++) {
+        struct overlap_stream *const stream = &model->streams[model->used[i]];
+        if (OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->domain) == &model->eager &&
             (!context || OVERLAP_LOAD(stream->context) == context) &&
             !(blocking && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING))
             raise_over(stream, load(&stream->part.work));
     }
 }
 
-void overlap_critical_all_over(struct overlap_order *order, const struct overlap_context *context) {
-    all_over(order, context, false);
+void overlap_critical_all_over(struct overlap_sync_model *model, const struct overlap_context *context) {
+    all_over(model, context, false);
 }
 
-void overlap_critical_over(struct overlap_order *order, struct overlap_stream *stream, uint64_t serial, uint64_t work) {
+void overlap_critical_over(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t serial,
+                           uint64_t work) {
     if (!stream || !overlap_stream_is(stream, serial))
         return;
     raise_over(stream, work);
     if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
-        all_over(order, OVERLAP_LOAD(stream->context), true);
+        all_over(model, OVERLAP_LOAD(stream->context), true);
     for (int i = 0; i < 4; i++) {
         struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
         if (other && overlap_stream_is(other, load(&stream->part.behind[i].serial)))
@@ -118,9 +119,10 @@ static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_
     return true;
 }
 
-static bool waited(const struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
+static bool waited(const struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t why,
+                   uint32_t share) {
     struct overlap_part *const part = &stream->part;
-    const uint32_t counted = __atomic_load_n(&order->counted, __ATOMIC_RELAXED);
+    const uint32_t counted = __atomic_load_n(&model->counted, __ATOMIC_RELAXED);
     const uint64_t work = load(&part->work), all = load(&OVERLAP_LOAD(stream->context)->work);
     const uint64_t own_now = work - part->own, all_now = all - part->all;
     const bool judged = part->round == counted;
@@ -140,13 +142,14 @@ static bool waited(const struct overlap_order *order, struct overlap_stream *str
     return true;
 }
 
-bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share) {
+bool overlap_critical_waited(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t why,
+                             uint32_t share) {
     uint32_t free = 0;
     if (!stream || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
         return false;
     if (!__atomic_compare_exchange_n(&stream->part.busy, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return false; /* another thread handles a wait for this stream already */
-    const bool changed = waited(order, stream, why, share);
+    const bool changed = waited(model, stream, why, share);
     __atomic_store_n(&stream->part.busy, 0, __ATOMIC_RELEASE);
     return changed;
 }

@@ -22,7 +22,7 @@ enum overlap_part_state {
 };
 
 /* The caller counts work from now on; all streams begin new rounds. */
-void overlap_critical_count(struct overlap_order *order);
+void overlap_critical_count(struct overlap_sync_model *model);
 
 /* A computation kernel with this many threads in its grid is launched on the stream. */
 void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads);
@@ -30,14 +30,16 @@ void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads);
 /* Something begins to wait for the stream, or the host has waited for it. why: one value of enum overlap_critical;
  * OVERLAP_CRITICAL_HOST_WAITS has an effect only while other streams of the context have unfinished work. share: largest share
  * of a minor stream, in per cent. Returns whether the state of the stream changed. */
-bool overlap_critical_waited(struct overlap_order *order, struct overlap_stream *stream, uint32_t why, uint32_t share);
+bool overlap_critical_waited(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t why,
+                             uint32_t share);
 
 /* Returns the stream that recorded the event last. NULL: unknown, or the stream launches no computation. */
-struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event);
+struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *model, uint64_t event);
 
 /* As overlap_critical_recorder(), even if the event may have been recorded again while the model slept. NULL: none, or the
  * stream was destroyed. */
-struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *order, uint64_t event, uint64_t *serial);
+struct overlap_stream *overlap_critical_recorded_last(struct overlap_sync_model *model, uint64_t event,
+                                                      uint64_t *serial);
 
 /* Is something known to wait for the stream, without it being major? Then streams that feed it are waited for as well. */
 static inline bool overlap_critical_passes_on(const struct overlap_stream *stream) {
@@ -45,7 +47,7 @@ static inline bool overlap_critical_passes_on(const struct overlap_stream *strea
            __atomic_load_n(&stream->part.state, __ATOMIC_RELAXED) != OVERLAP_PART_MAJOR;
 }
 
-/* ---- Called by event.c and order.c ---- */
+/* ---- Called by event.c and sync_model.c ---- */
 
 /* The stream waits for an event. by, serial: the stream that recorded the event (NULL: unknown), and its serial; work: how
  * much that stream had launched by then. */
@@ -53,9 +55,10 @@ void overlap_critical_behind(struct overlap_stream *stream, struct overlap_strea
 
 /* The host has seen the stream's work up to `work` finish, and hence the work that this had waited for. For the legacy default
  * stream that includes all blocking streams. */
-void overlap_critical_over(struct overlap_order *order, struct overlap_stream *stream, uint64_t serial, uint64_t work);
+void overlap_critical_over(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t serial,
+                           uint64_t work);
 /* All work of a context has finished. NULL: of every context. */
-void overlap_critical_all_over(struct overlap_order *order, const struct overlap_context *context);
+void overlap_critical_all_over(struct overlap_sync_model *model, const struct overlap_context *context);
 
 /* The stream was destroyed: its work counts as finished. */
 void overlap_critical_gone(struct overlap_stream *stream);

@@ -3,7 +3,7 @@
 
 #include "critical.h"
 
-#define OVERLAP_EVENT_DEAD UINT64_MAX
+#define OVERLAP_EVENT_TOMBSTONE UINT64_MAX
 enum { OVERLAP_EVENT_PROBES = 32 };
 
 enum overlap_event_flag {
@@ -13,25 +13,25 @@ enum overlap_event_flag {
     OVERLAP_EVENT_TWICE = 8,    /* two threads recorded it at the same time: who was last? */
 };
 
-static inline uint32_t *overlap_event_number(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->places[(overlap_spread(key, OVERLAP_ORDER_EVENT_BITS) + probe) & (OVERLAP_ORDER_EVENTS - 1)];
+static inline uint32_t *overlap_event_index(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
+    return &model->event_indices[(overlap_spread(key, OVERLAP_SYNC_EVENT_BITS) + probe) & (OVERLAP_SYNC_EVENTS - 1)];
 }
-static inline struct overlap_event *overlap_event_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->events[OVERLAP_LOAD(*overlap_event_number(order, key, probe))];
+static inline struct overlap_event *overlap_event_slot(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
+    return &model->events[OVERLAP_LOAD(*overlap_event_index(model, key, probe))];
 }
 
 /* NULL, which a program may pass by mistake, is the key of a free slot. */
 static inline bool overlap_is_event(uint64_t key) {
-    return key != 0 && key != OVERLAP_EVENT_DEAD;
+    return key != 0 && key != OVERLAP_EVENT_TOMBSTONE;
 }
 
 /* The event of this key, or NULL; the second where it is not in its first place. */
-struct overlap_event *overlap_event_find_further(struct overlap_order *order, uint64_t key);
-static inline struct overlap_event *overlap_event_find(struct overlap_order *order, uint64_t key) {
-    struct overlap_event *const first = overlap_event_place(order, key, 0);
+struct overlap_event *overlap_event_find_further(struct overlap_sync_model *model, uint64_t key);
+static inline struct overlap_event *overlap_event_find(struct overlap_sync_model *model, uint64_t key) {
+    struct overlap_event *const first = overlap_event_slot(model, key, 0);
     const uint64_t owner = OVERLAP_LOAD(first->key);
     if (owner == 0)
         return NULL;
-    return __builtin_expect(owner == key && key != OVERLAP_EVENT_DEAD, 1) ? first
-                                                                          : overlap_event_find_further(order, key);
+    return __builtin_expect(owner == key && key != OVERLAP_EVENT_TOMBSTONE, 1) ? first
+                                                                               : overlap_event_find_further(model, key);
 }

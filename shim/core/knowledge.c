@@ -11,14 +11,15 @@ static inline void copy_clock(struct overlap_clock *copy, const struct overlap_c
         copy->entry[overlap_entry_of(left)] = __atomic_load_n(&clock->entry[overlap_entry_of(left)], __ATOMIC_RELAXED);
 }
 
-/* An event that is missing from the table, after one was dropped for want of a slot, carries order->untold. */
-__attribute__((cold, noinline)) static enum knowledge untold(struct overlap_order *order, struct overlap_event *copy) {
-    copy->world = &order->eager;
-    copy->generation = OVERLAP_LOAD(order->eager.generation);
+/* An event that is missing from the table, after one was dropped for want of a slot, carries model->event_overflow. */
+__attribute__((cold, noinline)) static enum knowledge event_overflow(struct overlap_sync_model *model,
+                                                                     struct overlap_event *copy) {
+    copy->domain = &model->eager;
+    copy->generation = OVERLAP_LOAD(model->eager.generation);
     copy->unknown = 0;
     copy->by = NULL;
     copy->serial = copy->work = 0;
-    copy_clock(&copy->clock, &order->untold);
+    copy_clock(&copy->clock, &model->event_overflow);
     return A_CLOCK;
 }
 
@@ -31,16 +32,16 @@ static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint
 
 /* Returns what a wait for the event tells. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
  * copy->world NULL. */
-static enum knowledge read_event(struct overlap_order *order, const struct overlap_event *event, uint64_t key,
+static enum knowledge read_event(struct overlap_sync_model *model, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
-    copy->world = NULL;
+    copy->domain = NULL;
     copy->by = NULL;
     if (!event)
-        return OVERLAP_LOAD(order->vague)        ? EVERYTHING
-               : OVERLAP_LOAD(order->untold_any) ? untold(order, copy)
-                                                 : NOTHING;
+        return OVERLAP_LOAD(model->event_unknown)        ? EVERYTHING
+               : OVERLAP_LOAD(model->event_overflow_any) ? event_overflow(model, copy)
+                                                         : NOTHING;
     const uint32_t sequence = OVERLAP_LOAD(event->sequence), flags = OVERLAP_LOAD(event->flags);
-    struct overlap_world *const world = __atomic_load_n(&event->world, __ATOMIC_RELAXED);
+    struct overlap_clock_domain *const domain = __atomic_load_n(&event->domain, __ATOMIC_RELAXED);
     copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
     copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
     copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
@@ -48,8 +49,8 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
     copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
     copy_clock(&copy->clock, &event->clock);
-    const uint64_t era = OVERLAP_LOAD(order->eager.generation);
-    if (world == &order->eager && copy->generation != era) {
+    const uint64_t era = OVERLAP_LOAD(model->eager.generation);
+    if (domain == &model->eager && copy->generation != era) {
         /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as finished. */
         copy->generation = era;
         copy->unknown = 0;
@@ -58,54 +59,54 @@ static enum knowledge read_event(struct overlap_order *order, const struct overl
     }
     if (is_torn(event, key, sequence))
         return EVERYTHING;
-    copy->world = world;
+    copy->domain = domain;
     /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the event,
      * too. Once the capture has ended, that record belongs to the graph. */
     if (flags & (OVERLAP_EVENT_UNKNOWN | OVERLAP_EVENT_TWICE) ||
         (flags & OVERLAP_EVENT_ALWAYS &&
-         (world == &order->eager || copy->generation != OVERLAP_LOAD(world->generation))))
+         (domain == &model->eager || copy->generation != OVERLAP_LOAD(domain->generation))))
         return EVERYTHING;
     if (flags & OVERLAP_EVENT_IMPORTED)
-        return OVERLAP_LOAD(order->exported) ? EVERYTHING : NOTHING;
+        return OVERLAP_LOAD(model->exported) ? EVERYTHING : NOTHING;
     return copy->unknown && (copy->unknown == UINT64_MAX || copy->unknown > OVERLAP_LOAD(copy->context->settled))
                ? NO_ONE_KNOWS
                : A_CLOCK;
 }
 
-static void finish(struct overlap_order *order, const struct overlap_clock *clock) {
+static void finish(struct overlap_sync_model *model, const struct overlap_clock *clock) {
     bool news = false;
     for (uint32_t left = clock->set; left; left &= left - 1)
-        news |= overlap_clock_raise(&order->finished, overlap_entry_of(left), clock->entry[overlap_entry_of(left)]);
+        news |= overlap_clock_raise(&model->finished, overlap_entry_of(left), clock->entry[overlap_entry_of(left)]);
     if (news)
-        overlap_order_changed(order);
+        overlap_sync_changed(model);
 }
 
-static void finish_all(struct overlap_order *order) {
+static void finish_all(struct overlap_sync_model *model) {
     struct overlap_clock now;
-    now.set = overlap_world_set(&order->eager);
+    now.set = overlap_domain_set(&model->eager);
     for (uint32_t left = now.set; left; left &= left - 1)
-        now.entry[overlap_entry_of(left)] = overlap_world_now(&order->eager, overlap_entry_of(left));
-    finish(order, &now);
+        now.entry[overlap_entry_of(left)] = overlap_domain_now(&model->eager, overlap_entry_of(left));
+    finish(model, &now);
 }
 
 /* Every stream waits, including streams that do not exist yet. */
-__attribute__((cold, noinline)) static void all_wait(struct overlap_order *order, enum knowledge knows,
+__attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *model, enum knowledge knows,
                                                      const struct overlap_event *event) {
-    if (knows == A_CLOCK && event->world == &order->eager)
-        finish(order, &event->clock);
+    if (knows == A_CLOCK && event->domain == &model->eager)
+        finish(model, &event->clock);
     else if (knows != NOTHING)
-        finish_all(order);
+        finish_all(model);
     if (knows == NO_ONE_KNOWS)
-        __atomic_store_n(&order->eager.doubted, 1, __ATOMIC_RELEASE);
+        __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
 /* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which say
  * that nothing needed that launch early. */
-static uint32_t patience(const struct overlap_stream *here, const struct overlap_world *world, uint32_t entry,
+static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
                          uint64_t its) {
     return (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
-           (its == OVERLAP_LOAD(world->now.entry[entry]) &&
-                    __atomic_load_n(&world->communication[entry].prefetch, __ATOMIC_RELAXED)
+           (its == OVERLAP_LOAD(domain->now.entry[entry]) &&
+                    __atomic_load_n(&domain->communication[entry].prefetch, __ATOMIC_RELAXED)
                 ? OVERLAP_WAITED_PREFETCH
                 : 0);
 }
@@ -138,90 +139,91 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
 }
 
 /* Joins the event's clock into the stream's. */
-static inline uint32_t learn(struct overlap_order *order, struct overlap_stream *here, const struct news *news) {
+static inline uint32_t learn(struct overlap_sync_model *model, struct overlap_stream *here, const struct news *news) {
     uint32_t found = 0;
     bool learned = false;
     for (uint32_t i = 0; i < news->count; i++) {
         const uint32_t e = news->entry[i];
         const uint64_t its = news->value[i];
-        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->world, e, its) : 0;
+        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->domain, e, its) : 0;
         if (__builtin_expect(patient, 0)) {
-            const struct overlap_sight sight = overlap_stream_sight(order, here);
+            const struct overlap_sight sight = overlap_stream_sight(model, here);
             found |= its > overlap_sight_knows(&sight, e) ? patient : 0;
         }
-        learned |= overlap_stream_learns_more(order, here, e, its);
+        learned |= overlap_stream_learns_more(model, here, e, its);
     }
     if (!learned)
         return 0;
-    overlap_window_left(order, here);
-    return found | (overlap_stream_changed(order, here) ? OVERLAP_WAITED_STALE : 0);
+    overlap_window_left(model, here);
+    return found | (overlap_stream_changed(model, here) ? OVERLAP_WAITED_STALE : 0);
 }
 
-static inline void begin_wait(struct overlap_order *order, struct overlap_stream *here) {
+static inline void begin_wait(struct overlap_sync_model *model, struct overlap_stream *here) {
     if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
         __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
-    overlap_window_left(order, here); /* communication may be over already; learn() handles what this wait orders */
+    overlap_window_left(model, here); /* communication may be over already; learn() handles what this wait orders */
 }
 
-__attribute__((noinline)) static uint32_t wait_any(struct overlap_order *order, struct overlap_stream *stream,
+__attribute__((noinline)) static uint32_t wait_any(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                    uint64_t key) {
     struct overlap_event event;
-    enum knowledge knows = read_event(order, overlap_event_find(order, key), key, &event);
+    enum knowledge knows = read_event(model, overlap_event_find(model, key), key, &event);
     if (!stream) {
-        all_wait(order, knows, &event);
+        all_wait(model, knows, &event);
         return 0;
     }
     struct overlap_stream *here = overlap_stream_here(stream);
-    overlap_order_action(order, here);
-    if (event.world && event.world != &order->eager && here->world == &order->eager) {
-        overlap_order_join_capture(order, stream, event.world, event.generation);
+    overlap_sync_action(model, here);
+    if (event.domain && event.domain != &model->eager && here->domain == &model->eager) {
+        overlap_sync_join_capture(model, stream, event.domain, event.generation);
         here = overlap_stream_here(stream);
     }
-    if (knows == A_CLOCK && here->world != &order->eager && event.world == &order->eager &&
-        !overlap_event_find(order, key))
+    if (knows == A_CLOCK && here->domain != &model->eager && event.domain == &model->eager &&
+        !overlap_event_find(model, key))
         knows = EVERYTHING; /* the event was dropped, perhaps when this capture recorded it */
-    begin_wait(order, here);
+    begin_wait(model, here);
     if (knows == EVERYTHING)
-        overlap_order_behind_all(order, stream);
+        overlap_sync_behind_all(model, stream);
     if (knows == NOTHING || knows == EVERYTHING)
         return 0;
-    if (__builtin_expect(event.world != here->world || event.generation != OVERLAP_LOAD(here->world->generation), 0)) {
-        if (event.world == &order->eager &&
-            here->world != &order->eager) /* a wait node, for the record that is last when the graph runs */
-            overlap_order_unknown(order, stream);
+    if (__builtin_expect(event.domain != here->domain || event.generation != OVERLAP_LOAD(here->domain->generation),
+                         0)) {
+        if (event.domain == &model->eager &&
+            here->domain != &model->eager) /* a wait node, for the record that is last when the graph runs */
+            overlap_sync_unknown(model, stream);
         return 0;
     }
     if (knows == NO_ONE_KNOWS)
-        overlap_order_unknown(order, stream);
-    if (here->world == &order->eager)
+        overlap_sync_unknown(model, stream);
+    if (here->domain == &model->eager)
         overlap_critical_behind(here, event.by, event.serial, event.work);
     struct news news;
     gather(&news, &event.clock, here);
-    return learn(order, here, &news);
+    return learn(model, here, &news);
 }
 
 /* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer entries
  * are copied, because most events tell a stream little that it does not know. */
-uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
-    const struct overlap_event *const event = overlap_event_find(order, key);
+uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key) {
+    const struct overlap_event *const event = overlap_event_find(model, key);
     if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
-        return wait_any(order, stream, key);
+        return wait_any(model, stream, key);
     const uint32_t sequence = OVERLAP_LOAD(event->sequence);
     struct news news;
     if (OVERLAP_LOAD(event->flags) || __atomic_load_n(&event->unknown, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&event->world, __ATOMIC_RELAXED) != &order->eager ||
-        __atomic_load_n(&event->generation, __ATOMIC_RELAXED) != OVERLAP_LOAD(order->eager.generation))
-        return wait_any(order, stream, key);
+        __atomic_load_n(&event->domain, __ATOMIC_RELAXED) != &model->eager ||
+        __atomic_load_n(&event->generation, __ATOMIC_RELAXED) != OVERLAP_LOAD(model->eager.generation))
+        return wait_any(model, stream, key);
     gather(&news, &event->clock, stream);
     const uint64_t work = __atomic_load_n(&event->work, __ATOMIC_RELAXED),
                    serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
     struct overlap_stream *const by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
     if (is_torn(event, key, sequence))
-        return wait_any(order, stream, key);
-    begin_wait(order, stream);
+        return wait_any(model, stream, key);
+    begin_wait(model, stream);
     if (work)
         overlap_critical_behind(stream, by, serial, work);
-    return news.count ? learn(order, stream, &news) : 0;
+    return news.count ? learn(model, stream, &news) : 0;
 }
 
 /* ---- The host ---- */
@@ -243,19 +245,20 @@ static inline void see(struct overlap_seen *seen, uint32_t entry, uint64_t value
 
 /* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits for
  * implicitly? A stream's clock does not hold its own launches. */
-static bool is_seen(const struct overlap_order *order, const struct overlap_stream *stream, uint32_t entry) {
+static bool is_seen(const struct overlap_sync_model *model, const struct overlap_stream *stream, uint32_t entry) {
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =
-        entry < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(order->eager.computation[i].owner);
+        entry < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(model->eager.computation[i].owner);
     return owner && (owner == stream || (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY &&
                                          OVERLAP_LOAD(owner->context) == OVERLAP_LOAD(stream->context) &&
                                          OVERLAP_LOAD(owner->kind) == OVERLAP_STREAM_BLOCKING));
 }
 
-void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen) {
+void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
+                             struct overlap_seen *seen) {
     see_nothing(seen);
     if (!stream) {
-        seen->all = OVERLAP_LOAD(order->lost);
+        seen->all = OVERLAP_LOAD(model->stream_overflow);
         return;
     }
     if (OVERLAP_LOAD(stream->captured))
@@ -263,32 +266,32 @@ void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream
     seen->by = stream;
     seen->serial = OVERLAP_LOAD(stream->serial);
     seen->work = OVERLAP_LOAD(stream->part.work);
-    seen->all = overlap_stream_is_unknown(order, stream) ||
+    seen->all = overlap_stream_is_unknown(model, stream) ||
                 (stream->kind == OVERLAP_STREAM_LEGACY &&
                  OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
     seen->stream = stream;
     seen->unknown = OVERLAP_LOAD(stream->unknown);
-    for (uint32_t left = overlap_world_set(&order->eager); left; left &= left - 1) {
+    for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        uint64_t known = overlap_stream_knows(order, stream, e);
+        uint64_t known = overlap_stream_knows(model, stream, e);
         if (stream->kind == OVERLAP_STREAM_LEGACY) {
             const uint64_t blocking = OVERLAP_LOAD(stream->context->blocking.entry[e]);
             known = blocking > known ? blocking : known;
         }
-        see(seen, e, is_seen(order, stream, e) ? overlap_world_now(&order->eager, e) : known);
+        see(seen, e, is_seen(model, stream, e) ? overlap_domain_now(&model->eager, e) : known);
     }
 }
 
-bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
-    struct overlap_event event, *const at = overlap_event_find(order, key);
+bool overlap_sync_see_event(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen) {
+    struct overlap_event event, *const at = overlap_event_find(model, key);
     const uint32_t sequence = at ? OVERLAP_LOAD(at->sequence) : 0;
     if (at && __atomic_load_n(&at->seen, __ATOMIC_RELAXED) == sequence && !OVERLAP_LOAD(at->flags) &&
         !is_torn(at, key, sequence))
         return false;
-    const enum knowledge knows = read_event(order, at, key, &event);
+    const enum knowledge knows = read_event(model, at, key, &event);
     see_nothing(seen);
     seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
-    if (knows == A_CLOCK && event.world == &order->eager) {
+    if (knows == A_CLOCK && event.domain == &model->eager) {
         seen->by = event.by;
         seen->serial = event.serial;
         seen->work = event.work;
@@ -299,57 +302,58 @@ bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct o
     return true;
 }
 
-void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen) {
+void overlap_sync_see_context(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen) {
     see_nothing(seen);
-    for (int i = 0; i < OVERLAP_ORDER_CONTEXTS; i++)
-        if (OVERLAP_LOAD(order->contexts[i].key) == key)
-            seen->context = &order->contexts[i];
+    for (int i = 0; i < OVERLAP_SYNC_CONTEXTS; i++)
+        if (OVERLAP_LOAD(model->contexts[i].key) == key)
+            seen->context = &model->contexts[i];
     if (!seen->context) {
-        seen->all = OVERLAP_LOAD(order->lost);
+        seen->all = OVERLAP_LOAD(model->stream_overflow);
         return;
     }
     seen->settled = OVERLAP_LOAD(seen->context->unknown);
     seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
-    for (uint32_t left = overlap_world_set(&order->eager); left; left &= left - 1) {
+    for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         see(seen, e,
-            overlap_context_of_entry(&order->eager, e) == seen->context ? overlap_world_now(&order->eager, e)
+            overlap_context_of_entry(&model->eager, e) == seen->context ? overlap_domain_now(&model->eager, e)
                                                                         : OVERLAP_LOAD(seen->context->known.entry[e]));
     }
 }
 
-void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen) {
+void overlap_sync_saw(struct overlap_sync_model *model, const struct overlap_seen *seen) {
     if (seen->all)
-        finish_all(order);
+        finish_all(model);
     else
-        finish(order, &seen->clock);
+        finish(model, &seen->clock);
     if (seen->event && OVERLAP_LOAD(seen->event->sequence) == seen->sequence)
         __atomic_store_n(&seen->event->seen, seen->sequence, __ATOMIC_RELAXED);
-    overlap_critical_over(order, seen->by, seen->serial, seen->work);
+    overlap_critical_over(model, seen->by, seen->serial, seen->work);
     if (seen->all || seen->context)
-        overlap_critical_all_over(order, seen->all ? NULL : seen->context);
+        overlap_critical_all_over(model, seen->all ? NULL : seen->context);
     if (seen->context && overlap_raise(&seen->context->settled, seen->settled))
-        overlap_order_changed(order);
+        overlap_sync_changed(model);
     if (!seen->stream || !seen->unknown || seen->unknown == UINT64_MAX)
         return;
     uint64_t own = seen->unknown, last = seen->unknown;
     __atomic_compare_exchange_n(&seen->stream->unknown, &own, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
     __atomic_compare_exchange_n(&seen->stream->context->blocking_unknown, &last, 0, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
-    overlap_order_changed(order);
+    overlap_sync_changed(model);
 }
 
-struct overlap_stream *overlap_critical_recorder(struct overlap_order *order, uint64_t event) {
+struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *model, uint64_t event) {
     struct overlap_event copy;
-    const enum knowledge knows = read_event(order, overlap_event_find(order, event), event, &copy);
-    return (knows == A_CLOCK || knows == NO_ONE_KNOWS) && copy.by && copy.world == &order->eager &&
+    const enum knowledge knows = read_event(model, overlap_event_find(model, event), event, &copy);
+    return (knows == A_CLOCK || knows == NO_ONE_KNOWS) && copy.by && copy.domain == &model->eager &&
                    overlap_stream_is(copy.by, copy.serial)
                ? copy.by
                : NULL;
 }
 
-struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *order, uint64_t event, uint64_t *serial) {
-    const struct overlap_event *const at = overlap_event_find(order, event);
+struct overlap_stream *overlap_critical_recorded_last(struct overlap_sync_model *model, uint64_t event,
+                                                      uint64_t *serial) {
+    const struct overlap_event *const at = overlap_event_find(model, event);
     struct overlap_stream *const by = at ? __atomic_load_n(&at->by, __ATOMIC_RELAXED) : NULL;
     *serial = at ? __atomic_load_n(&at->serial, __ATOMIC_RELAXED) : 0;
     return by && overlap_stream_is(by, *serial) ? by : NULL;
@@ -357,19 +361,19 @@ struct overlap_stream *overlap_critical_recorded_last(struct overlap_order *orde
 
 /* ---- While the model sleeps ---- */
 
-bool overlap_order_may_rest(const struct overlap_order *order) {
-    for (int i = 0; i <= OVERLAP_ORDER_CAPTURES; i++)
-        if (OVERLAP_LOAD(order->captures[i].generation))
+bool overlap_sync_may_rest(const struct overlap_sync_model *model) {
+    for (int i = 0; i <= OVERLAP_SYNC_CAPTURES; i++)
+        if (OVERLAP_LOAD(model->captures[i].generation))
             return false;
-    return !OVERLAP_LOAD(order->waits);
+    return !OVERLAP_LOAD(model->waits);
 }
 
-void overlap_order_rest(struct overlap_order *order) {
-    finish_all(order);
+void overlap_sync_rest(struct overlap_sync_model *model) {
+    finish_all(model);
 }
 
-void overlap_order_resume(struct overlap_order *order) {
-    __atomic_fetch_add(&order->eager.generation, 1, __ATOMIC_RELEASE);
-    finish_all(order);
-    overlap_critical_all_over(order, NULL);
+void overlap_sync_resume(struct overlap_sync_model *model) {
+    __atomic_fetch_add(&model->eager.generation, 1, __ATOMIC_RELEASE);
+    finish_all(model);
+    overlap_critical_all_over(model, NULL);
 }

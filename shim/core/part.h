@@ -10,7 +10,7 @@ struct overlap_part {
     uint64_t work;     /* launched on the stream while work was counted */
     uint64_t over;     /* part of it that has finished */
     uint64_t own, all; /* `work` and that of the context when the round began */
-    uint32_t round;    /* order->counted when the round began; 0: none has begun */
+    uint32_t round;    /* model->counted when the round began; 0: none has begun */
     uint32_t busy;     /* a thread is judging a round */
     uint32_t state;    /* enum overlap_part_state */
     uint32_t leans;    /* the state that the last round suggests */

@@ -3,35 +3,36 @@
 
 enum { CHUNK = 32 }; /* launches granted by one query */
 
-static bool is_context(const struct overlap_world *world, uint32_t slot, const struct overlap_context *context) {
-    return OVERLAP_LOAD(world->communication[slot].context) == context;
+static bool is_context(const struct overlap_clock_domain *domain, uint32_t slot,
+                       const struct overlap_context *context) {
+    return OVERLAP_LOAD(domain->communication[slot].context) == context;
 }
 
 /* Chooses an entry for a stream's communication. The lock is held. Entries of destroyed streams are reused: their counts
  * continue, so no clock falls behind. If all have owners, one is shared: a wait for one of its streams then counts as a wait
  * for both. */
 static int32_t entry_for(struct overlap_stream *stream) {
-    struct overlap_world *const world = stream->world;
+    struct overlap_clock_domain *const domain = stream->domain;
     int32_t best = -1, shared = (int32_t)(overlap_spread(stream->key, 31) % OVERLAP_CLOCK_COMMUNICATION);
     for (int32_t c = 0; c < OVERLAP_CLOCK_COMMUNICATION; c++) {
-        const bool unused = (uint32_t)c >= world->communications;
-        if (!unused && world->communication[c].owner)
+        const bool unused = (uint32_t)c >= domain->communications;
+        if (!unused && domain->communication[c].owner)
             continue;
         best = c;
-        if (unused || is_context(world, (uint32_t)c, stream->context))
+        if (unused || is_context(domain, (uint32_t)c, stream->context))
             break;
     }
     if (best < 0) {
-        if (!is_context(world, (uint32_t)shared, stream->context))
-            __atomic_store_n(&world->communication[shared].context, NULL, __ATOMIC_RELEASE);
+        if (!is_context(domain, (uint32_t)shared, stream->context))
+            __atomic_store_n(&domain->communication[shared].context, NULL, __ATOMIC_RELEASE);
         return shared;
     }
-    if ((uint32_t)best < world->communications && !is_context(world, (uint32_t)best, stream->context))
-        __atomic_store_n(&world->communication[best].base, world->now.entry[best], __ATOMIC_RELEASE);
-    __atomic_store_n(&world->communication[best].owner, stream, __ATOMIC_RELEASE);
-    __atomic_store_n(&world->communication[best].context, stream->context, __ATOMIC_RELEASE);
-    if ((uint32_t)best >= world->communications)
-        __atomic_store_n(&world->communications, (uint32_t)best + 1, __ATOMIC_RELEASE);
+    if ((uint32_t)best < domain->communications && !is_context(domain, (uint32_t)best, stream->context))
+        __atomic_store_n(&domain->communication[best].base, domain->now.entry[best], __ATOMIC_RELEASE);
+    __atomic_store_n(&domain->communication[best].owner, stream, __ATOMIC_RELEASE);
+    __atomic_store_n(&domain->communication[best].context, stream->context, __ATOMIC_RELEASE);
+    if ((uint32_t)best >= domain->communications)
+        __atomic_store_n(&domain->communications, (uint32_t)best + 1, __ATOMIC_RELEASE);
     return best;
 }
 
@@ -44,9 +45,9 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
  * launch begins. */
 static inline uint64_t not_over(const struct overlap_sight *sight, const struct overlap_stream *owner, uint32_t i,
                                 uint32_t filling) {
-    struct overlap_world *const world = sight->world;
-    uint64_t *const counted = &world->computation[i].counted[filling];
-    const uint64_t now = OVERLAP_LOAD(world->computation[i].base[filling]) +
+    struct overlap_clock_domain *const domain = sight->domain;
+    uint64_t *const counted = &domain->computation[i].counted[filling];
+    const uint64_t now = OVERLAP_LOAD(domain->computation[i].base[filling]) +
                          OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)),
                    before = OVERLAP_LOAD(*counted);
     if (now <= before)
@@ -58,15 +59,15 @@ static inline uint64_t not_over(const struct overlap_sight *sight, const struct 
 }
 
 /* Finds earlier launches on other streams. False: the stream is behind an unknown wait. */
-__attribute__((noinline)) static bool look_before(const struct overlap_order *order,
+__attribute__((noinline)) static bool look_before(const struct overlap_sync_model *model,
                                                   const struct overlap_stream *stream, struct overlap_before *found) {
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
-    if (overlap_sight_is_unknown(order, &sight, stream))
+    const struct overlap_sight sight = overlap_stream_sight(model, stream);
+    if (overlap_sight_is_unknown(model, &sight, stream))
         return false;
     const struct overlap_context *const context = stream->context;
-    const uint32_t count = OVERLAP_LOAD(sight.world->computations);
+    const uint32_t count = OVERLAP_LOAD(sight.domain->computations);
     for (uint32_t i = 0; i < count; i++) {
-        const struct overlap_stream *const owner = OVERLAP_LOAD(sight.world->computation[i].owner);
+        const struct overlap_stream *const owner = OVERLAP_LOAD(sight.domain->computation[i].owner);
         if (!owner || owner == stream || OVERLAP_LOAD(owner->context) != context)
             continue;
         const uint64_t launched = not_over(&sight, owner, i, 0), filling = not_over(&sight, owner, i, 1);
@@ -79,52 +80,53 @@ __attribute__((noinline)) static bool look_before(const struct overlap_order *or
 }
 
 /* Takes an entry for the communication of a stream. Negative: none. */
-__attribute__((cold, noinline)) static int32_t take_entry(struct overlap_order *order, struct overlap_stream *stream) {
-    if (!overlap_order_locked(order))
+__attribute__((cold, noinline)) static int32_t take_entry(struct overlap_sync_model *model,
+                                                          struct overlap_stream *stream) {
+    if (!overlap_sync_lock(model))
         return -1;
     int32_t mine = stream->communication;
     if (mine < 0)
         __atomic_store_n(&stream->communication, mine = entry_for(stream), __ATOMIC_RELEASE);
-    overlap_order_unlock(order);
+    overlap_sync_unlock(model);
     return mine;
 }
 
-struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
+struct overlap_before overlap_window_communicates(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                   bool computed) {
     struct overlap_before found = {0, 0};
     stream = overlap_stream_here(stream);
     if (!stream)
         return found;
-    struct overlap_world *const world = stream->world;
+    struct overlap_clock_domain *const domain = stream->domain;
     const uint32_t kind = OVERLAP_LOAD(stream->kind);
-    overlap_order_action(order, stream); /* this may put the stream behind an unknown wait */
-    if ((kind != OVERLAP_STREAM_NON_BLOCKING || OVERLAP_LOAD(stream->unknown) || OVERLAP_LOAD(world->doubted) ||
-         OVERLAP_LOAD(world->computations)) &&
-        !look_before(order, stream, &found))
+    overlap_sync_action(model, stream); /* this may put the stream behind an unknown wait */
+    if ((kind != OVERLAP_STREAM_NON_BLOCKING || OVERLAP_LOAD(stream->unknown) || OVERLAP_LOAD(domain->order_unknown) ||
+         OVERLAP_LOAD(domain->computations)) &&
+        !look_before(model, stream, &found))
         return found;
     int32_t mine = OVERLAP_LOAD(stream->communication);
-    if (__builtin_expect(mine < 0, 0) && (mine = take_entry(order, stream)) < 0)
+    if (__builtin_expect(mine < 0, 0) && (mine = take_entry(model, stream)) < 0)
         return found;
     const uint32_t entry = (uint32_t)mine;
-    struct overlap_communication *const of = &world->communication[entry];
+    struct overlap_communication *const of = &domain->communication[entry];
     /* Two threads that launch on one stream at the same time may count as one launch, and waits then order both together. The
      * stream itself always knows its own entry. */
-    const uint64_t now = OVERLAP_LOAD(world->now.entry[entry]) + 1;
+    const uint64_t now = OVERLAP_LOAD(domain->now.entry[entry]) + 1;
     __atomic_store_n(&of->prefetch, computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&of->sequence, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&of->ordinal, OVERLAP_LOAD(order->version), __ATOMIC_RELAXED);
-    __atomic_store_n(&world->now.entry[entry], now, __ATOMIC_RELEASE);
+    __atomic_store_n(&of->ordinal, OVERLAP_LOAD(model->version), __ATOMIC_RELAXED);
+    __atomic_store_n(&domain->now.entry[entry], now, __ATOMIC_RELEASE);
     if (kind != OVERLAP_STREAM_NON_BLOCKING)
-        (void)overlap_stream_learns(order, stream, entry, now);
-    overlap_order_changed(order);
+        (void)overlap_stream_learns(model, stream, entry, now);
+    overlap_sync_changed(model);
     return found;
 }
 
-void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence) {
+void overlap_window_numbered(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
-    if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(order, stream))
-        __atomic_store_n(&stream->world->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,
+    if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(model, stream))
+        __atomic_store_n(&stream->domain->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,
                          __ATOMIC_RELAXED);
 }
 
@@ -180,39 +182,40 @@ void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint6
 uint64_t overlap_window_number(struct overlap_stream *stream) {
     stream = overlap_stream_here(stream);
     const int32_t c = stream ? OVERLAP_LOAD(stream->communication) : -1;
-    return c < 0 ? 0 : OVERLAP_LOAD(stream->world->now.entry[c]);
+    return c < 0 ? 0 : OVERLAP_LOAD(stream->domain->now.entry[c]);
 }
 
-bool overlap_window_alone(struct overlap_stream *stream, uint64_t number, enum overlap_alone why, uint32_t count) {
+bool overlap_window_no_overlap(struct overlap_stream *stream, uint64_t number, enum overlap_no_overlap why,
+                               uint32_t count) {
     stream = overlap_stream_here(stream);
     const int32_t c = stream ? OVERLAP_LOAD(stream->communication) : -1;
-    struct overlap_communication *const of = c < 0 ? NULL : &stream->world->communication[c];
+    struct overlap_communication *const of = c < 0 ? NULL : &stream->domain->communication[c];
     if (!of || OVERLAP_LOAD(of->used) >= number)
         return false;
-    __atomic_store_n(&of->alone_last, (uint32_t)number, __ATOMIC_RELAXED);
-    __atomic_store_n(&of->alone_counts, (uint16_t)count, __ATOMIC_RELAXED);
-    __atomic_fetch_add(&of->alone[why], count, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->no_overlap_last, (uint32_t)number, __ATOMIC_RELAXED);
+    __atomic_store_n(&of->no_overlap_counts, (uint16_t)count, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&of->no_overlap[why], count, __ATOMIC_RELAXED);
     return true;
 }
 
-bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream) {
-    return stream && stream->world == &order->eager && OVERLAP_LOAD(stream->communication) >= 0 &&
-           OVERLAP_LOAD(order->finished.entry[OVERLAP_LOAD(stream->communication)]) >=
-               OVERLAP_LOAD(order->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
+bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_stream *stream) {
+    return stream && stream->domain == &model->eager && OVERLAP_LOAD(stream->communication) >= 0 &&
+           OVERLAP_LOAD(model->finished.entry[OVERLAP_LOAD(stream->communication)]) >=
+               OVERLAP_LOAD(model->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
 }
 
 /* The last `open` launches of an entry, up to `now`, can overlap this stream after all. Takes back the reports that they
  * overlap nothing, including the launches that each report counted for. */
 __attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
                                                       struct overlap_found *found) {
-    const uint32_t since = (uint32_t)now - __atomic_load_n(&of->alone_last, __ATOMIC_RELAXED);
+    const uint32_t since = (uint32_t)now - __atomic_load_n(&of->no_overlap_last, __ATOMIC_RELAXED);
     if (since >= open)
         return;
-    const uint64_t most = open - since + __atomic_load_n(&of->alone_counts, __ATOMIC_RELAXED) - 1;
+    const uint64_t most = open - since + __atomic_load_n(&of->no_overlap_counts, __ATOMIC_RELAXED) - 1;
     for (int why = 0; why < 2; why++) {
-        uint32_t count = __atomic_load_n(&of->alone[why], __ATOMIC_RELAXED);
+        uint32_t count = __atomic_load_n(&of->no_overlap[why], __ATOMIC_RELAXED);
         const uint32_t back = count < most ? count : (uint32_t)most;
-        if (back && __atomic_compare_exchange_n(&of->alone[why], &count, count - back, false, __ATOMIC_RELAXED,
+        if (back && __atomic_compare_exchange_n(&of->no_overlap[why], &count, count - back, false, __ATOMIC_RELAXED,
                                                 __ATOMIC_RELAXED))
             found->undone[why] += back;
     }
@@ -221,25 +224,25 @@ __attribute__((cold, noinline)) static void take_back(struct overlap_communicati
 /* Returns how many launches of an entry are newer than what the stream knows. 0 for launches of its own or of another context. */
 static inline uint64_t open_launches(const struct overlap_sight *sight, const struct overlap_communication *of,
                                      uint32_t c) {
-    const uint64_t now = OVERLAP_LOAD(sight->world->now.entry[c]), known = overlap_sight_knows(sight, c);
+    const uint64_t now = OVERLAP_LOAD(sight->domain->now.entry[c]), known = overlap_sight_knows(sight, c);
     if (now <= known)
         return 0;
     const uint64_t base = OVERLAP_LOAD(of->base), from = known > base ? known : base;
     return now > from ? now - from : 0;
 }
 
-void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream) {
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+void overlap_window_left_now(struct overlap_sync_model *model, struct overlap_stream *stream) {
+    const struct overlap_sight sight = overlap_stream_sight(model, stream);
     const int32_t mine = OVERLAP_LOAD(stream->communication);
-    const uint32_t count = OVERLAP_LOAD(sight.world->communications);
-    for (uint32_t c = 0; c < count && !overlap_sight_is_unknown(order, &sight, stream); c++)
-        if ((int32_t)c != mine && is_context(sight.world, c, stream->context) &&
-            open_launches(&sight, &sight.world->communication[c], c))
+    const uint32_t count = OVERLAP_LOAD(sight.domain->communications);
+    for (uint32_t c = 0; c < count && !overlap_sight_is_unknown(model, &sight, stream); c++)
+        if ((int32_t)c != mine && is_context(sight.domain, c, stream->context) &&
+            open_launches(&sight, &sight.domain->communication[c], c))
             return;
     __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
 }
 
-void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted,
+void overlap_window_ask(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
                         struct overlap_found *found) {
     uint64_t own = 0, last = 0, newest = 0;
     *found = (struct overlap_found){.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
@@ -249,14 +252,14 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
     if (wanted)
         overlap_stream_asked(stream);
     found->serial = stream->serial;
-    overlap_order_action(order, stream);
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
+    overlap_sync_action(model, stream);
+    const struct overlap_sight sight = overlap_stream_sight(model, stream);
     const struct overlap_context *const context = stream->context;
-    const bool unknown = found->unknown = overlap_sight_is_unknown(order, &sight, stream);
+    const bool unknown = found->unknown = overlap_sight_is_unknown(model, &sight, stream);
     const int32_t mine = OVERLAP_LOAD(stream->communication);
-    const uint32_t count = OVERLAP_LOAD(sight.world->communications);
+    const uint32_t count = OVERLAP_LOAD(sight.domain->communications);
     for (uint32_t c = 0; c < count; c++) {
-        struct overlap_communication *const of = &sight.world->communication[c];
+        struct overlap_communication *const of = &sight.domain->communication[c];
         const uint64_t ordinal = __atomic_load_n(&of->ordinal, __ATOMIC_RELAXED);
         if (OVERLAP_LOAD(of->context) != context)
             continue;
@@ -268,10 +271,11 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
         const uint64_t open = unknown ? 0 : open_launches(&sight, of, c);
         if (!open)
             continue;
-        const uint64_t now = OVERLAP_LOAD(sight.world->now.entry[c]);
+        const uint64_t now = OVERLAP_LOAD(sight.domain->now.entry[c]);
         if (OVERLAP_LOAD(of->used) != now)
             __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
-        if (__atomic_load_n(&of->alone[0], __ATOMIC_RELAXED) | __atomic_load_n(&of->alone[1], __ATOMIC_RELAXED))
+        if (__atomic_load_n(&of->no_overlap[0], __ATOMIC_RELAXED) |
+            __atomic_load_n(&of->no_overlap[1], __ATOMIC_RELAXED))
             take_back(of, now, open, found);
         if (ordinal > newest) {
             newest = ordinal;
@@ -289,27 +293,27 @@ void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stre
     } else {
         if (own && own == last)
             found->where = OVERLAP_WHERE_SAME_STREAM;
-        overlap_window_left(order, stream); /* the host has waited for the communication that they ran beside */
+        overlap_window_left(model, stream); /* the host has waited for the communication that they ran beside */
     }
 }
 
-uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling) {
+uint64_t *overlap_window_outside(struct overlap_sync_model *model, struct overlap_stream *stream, bool filling) {
     stream = overlap_stream_here(stream);
     if (!stream)
         return NULL;
-    struct overlap_world *const world = stream->world;
-    if (OVERLAP_LOAD(stream->computation) < 0 && overlap_order_locked(order)) {
+    struct overlap_clock_domain *const domain = stream->domain;
+    if (OVERLAP_LOAD(stream->computation) < 0 && overlap_sync_lock(model)) {
         for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
-            if ((uint32_t)i < world->computations && world->computation[i].owner)
+            if ((uint32_t)i < domain->computations && domain->computation[i].owner)
                 continue;
             for (int filling = 0; filling < 2; filling++) /* discard the previous owner's launches */
-                overlap_raise(&world->computation[i].counted[filling], world->computation[i].base[filling]);
-            __atomic_store_n(&world->computation[i].owner, stream, __ATOMIC_RELEASE);
-            if ((uint32_t)i >= world->computations)
-                __atomic_store_n(&world->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);
+                overlap_raise(&domain->computation[i].counted[filling], domain->computation[i].base[filling]);
+            __atomic_store_n(&domain->computation[i].owner, stream, __ATOMIC_RELEASE);
+            if ((uint32_t)i >= domain->computations)
+                __atomic_store_n(&domain->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);
             __atomic_store_n(&stream->computation, i, __ATOMIC_RELEASE);
         }
-        overlap_order_unlock(order);
+        overlap_sync_unlock(model);
     }
     return OVERLAP_LOAD(stream->computation) < 0 ? NULL : filling ? &stream->filling : &stream->launched;
 }

@@ -2,8 +2,8 @@
  * is no because the order is unknown.
  *
  * The model is fed with calls in program order, per stream and event, and calls nothing itself. All state is in one struct
- * overlap_order of zeroed memory, which the caller supplies. Any thread may call any function at any time: entries of clocks only
- * grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or destroyed.
+ * overlap_sync_model of zeroed memory, which the caller supplies. Any thread may call any function at any time: entries of
+ * clocks only grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or destroyed.
  */
 #pragma once
 
@@ -14,12 +14,12 @@ enum {
     OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication with entries of their own; further ones share */
     OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation whose launches are counted as launched_before */
     OVERLAP_CLOCK_ENTRIES = OVERLAP_CLOCK_COMMUNICATION + 2 * OVERLAP_CLOCK_COMPUTATION,
-    OVERLAP_ORDER_STREAM_BITS = 15,
-    OVERLAP_ORDER_STREAMS = 1 << OVERLAP_ORDER_STREAM_BITS, /* slots; half of them can be relied on */
-    OVERLAP_ORDER_EVENT_BITS = 16,
-    OVERLAP_ORDER_EVENTS = 1 << OVERLAP_ORDER_EVENT_BITS,
-    OVERLAP_ORDER_CONTEXTS = 16,
-    OVERLAP_ORDER_CAPTURES = 32,
+    OVERLAP_SYNC_STREAM_BITS = 15,
+    OVERLAP_SYNC_STREAMS = 1 << OVERLAP_SYNC_STREAM_BITS, /* slots; half of them can be relied on */
+    OVERLAP_SYNC_EVENT_BITS = 16,
+    OVERLAP_SYNC_EVENTS = 1 << OVERLAP_SYNC_EVENT_BITS,
+    OVERLAP_SYNC_CONTEXTS = 16,
+    OVERLAP_SYNC_CAPTURES = 32,
     OVERLAP_WINDOW_LAUNCHES = 512, /* an open window closes after so many launches of one stream that would be shaped */
 };
 
@@ -44,7 +44,7 @@ struct overlap_stream {
     uint64_t key; /* the caller's key; 0: free */
     uint32_t ready;
     uint32_t kind; /* enum overlap_stream_kind */
-    struct overlap_world *world;
+    struct overlap_clock_domain *domain;
     struct overlap_context *context;
     struct overlap_stream *captured;    /* stands for the stream while it captures */
     struct overlap_stream *of, *next;   /* of a stand-in: the stream it stands for, and the next one of its capture */
@@ -67,7 +67,7 @@ struct overlap_event {
     uint32_t flags;    /* enum overlap_event_flag (event.h) */
     uint32_t before;   /* flags when the current record began */
     uint32_t seen;     /* sequence of the last record that the host has seen finish */
-    struct overlap_world *world;
+    struct overlap_clock_domain *domain;
     uint64_t generation; /* of that world when the event was recorded */
     struct overlap_context *context;
     uint64_t unknown;          /* as in struct overlap_stream */
@@ -90,11 +90,11 @@ struct overlap_context {
 };
 
 /* A set of launches that can overlap each other: everything that runs as it is launched, or one capture. */
-struct overlap_world {
+struct overlap_clock_domain {
     uint64_t generation; /* of a capture: its unique number, 0: free; of `eager`: how often the model has resumed */
     uint32_t communications, computations; /* entries in use */
-    uint32_t doubted;                      /* the order of everything in it is unknown */
-    uint32_t begun;                        /* captures in progress: one, or several in the surplus world */
+    uint32_t order_unknown;                /* the order of everything in it is unknown */
+    uint32_t begun;                        /* captures in progress: one, or several in the surplus domain */
     struct overlap_stream *members;        /* stand-ins of its capturing streams */
     struct overlap_communication {
         struct overlap_stream *owner;    /* NULL: destroyed */
@@ -104,9 +104,9 @@ struct overlap_world {
         uint64_t sequence;               /* the caller's number of the last launch, + 1 */
         uint64_t used;                   /* something overlapped the launches up to this one */
         uint16_t prefetch;               /* the last launch did not wait for the computation launched before it */
-        uint16_t alone_counts;           /* launches that the last report below counted for */
-        uint32_t alone[2];               /* launches reported to overlap nothing, by enum overlap_alone */
-        uint32_t alone_last;             /* number of the last launch so reported, modulo 2^32 */
+        uint16_t no_overlap_counts;      /* launches that the last report below counted for */
+        uint32_t no_overlap[2];          /* launches reported to overlap nothing, by enum overlap_no_overlap */
+        uint32_t no_overlap_last;        /* number of the last launch so reported, modulo 2^32 */
     } communication[OVERLAP_CLOCK_COMMUNICATION];
     struct {
         struct overlap_stream *owner;
@@ -116,84 +116,86 @@ struct overlap_world {
     struct overlap_clock now; /* the last launch of every entry of communication */
 };
 
-struct overlap_order {
-    uint64_t version;        /* incremented when other threads' cached answers may be stale */
-    uint64_t lock;           /* the holder's overlap_this_thread(); 0: free */
-    void (*pause)(void);     /* supplied by the caller: lets other threads run; may be NULL */
-    uint32_t stuck;          /* the last attempt to lock timed out */
-    uint32_t legacy_matters; /* blocking streams know of communication, which launches on the legacy stream pass on */
-    uint32_t lost;           /* a stream got no slot: untracked streams may know everything */
-    uint32_t untold_any;     /* an event got no slot: one that is not in the table may carry `untold` */
-    uint32_t vague;          /* ...or launches that come later, too */
-    uint32_t exported;       /* other processes may wait for events of this one */
+struct overlap_sync_model {
+    uint64_t version;         /* incremented when other threads' cached answers may be stale */
+    uint64_t lock;            /* the holder's overlap_this_thread(); 0: free */
+    void (*pause)(void);      /* supplied by the caller: lets other threads run; may be NULL */
+    uint32_t stuck;           /* the last attempt to lock timed out */
+    uint32_t legacy_matters;  /* blocking streams know of communication, which launches on the legacy stream pass on */
+    uint32_t stream_overflow; /* a stream got no slot: untracked streams may know everything */
+    uint32_t event_overflow_any; /* an event got no slot: one that is not in the table may carry `event_overflow` */
+    uint32_t event_unknown;      /* ...or launches that come later, too */
+    uint32_t exported;           /* other processes may wait for events of this one */
     uint64_t generation, waits, serials;
     uint32_t counted; /* how often counting of work began (critical.h); never 0 */
     uint32_t events_used;
-    struct overlap_clock finished; /* what the host has seen finish */
-    struct overlap_clock untold;   /* everything launched when an event last got no slot */
-    struct overlap_world eager, captures[OVERLAP_ORDER_CAPTURES + 1]; /* the last one serves all surplus captures */
-    struct overlap_context contexts[OVERLAP_ORDER_CONTEXTS];
-    uint32_t used[OVERLAP_ORDER_STREAMS], used_count; /* slots of streams in the order of first use */
-    struct overlap_stream streams[OVERLAP_ORDER_STREAMS];
+    struct overlap_clock finished;       /* what the host has seen finish */
+    struct overlap_clock event_overflow; /* everything launched when an event last got no slot */
+    struct overlap_clock_domain eager;
+    struct overlap_clock_domain captures[OVERLAP_SYNC_CAPTURES + 1]; /* the last one serves all surplus captures */
+    struct overlap_context contexts[OVERLAP_SYNC_CONTEXTS];
+    uint32_t used[OVERLAP_SYNC_STREAMS], used_count; /* slots of streams in the order of first use */
+    struct overlap_stream streams[OVERLAP_SYNC_STREAMS];
     /* Indices of events, by the hash of the key; 0: none yet. New events are contiguous, so that a small number of them
      * touches few pages. */
-    uint32_t places[OVERLAP_ORDER_EVENTS];
-    struct overlap_event events[OVERLAP_ORDER_EVENTS + 1]; /* the first one is always free */
+    uint32_t event_indices[OVERLAP_SYNC_EVENTS];
+    struct overlap_event events[OVERLAP_SYNC_EVENTS + 1]; /* the first one is always free */
 };
 
-/* ---- Streams and captures: order.c ---- */
+/* ---- Streams and captures: sync_model.c ---- */
 
 /* Returns the stream with this key, and creates it if needed. context: key of its context, not 0. NULL: no slot is free, or
  * the lock timed out. */
-struct overlap_stream *overlap_order_stream(struct overlap_order *order, uint64_t key, uint64_t context,
-                                            enum overlap_stream_kind kind);
-void overlap_order_stream_gone(struct overlap_order *order, uint64_t key);
-/* The context was destroyed. seen: order->serials before the call that destroyed it. A new context may already have its
+struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key, uint64_t context,
+                                           enum overlap_stream_kind kind);
+void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key);
+/* The context was destroyed. seen: model->serials before the call that destroyed it. A new context may already have its
  * address and streams of its own, which have higher serials. */
-void overlap_order_context_gone(struct overlap_order *order, uint64_t key, uint64_t seen);
+void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t seen);
 
 /* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream, which
  * implicitly waits for blocking streams. */
-void overlap_order_legacy_action(struct overlap_order *order, struct overlap_stream *stream);
-static inline void overlap_order_action(struct overlap_order *order, struct overlap_stream *stream) {
+void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream);
+static inline void overlap_sync_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == OVERLAP_STREAM_LEGACY)
-        overlap_order_legacy_action(order, stream);
+        overlap_sync_legacy_action(model, stream);
 }
 
 /* The stream may now be ordered after anything, including later launches (unknown), or after everything launched so far
  * (behind_all). */
-void overlap_order_unknown(struct overlap_order *order, struct overlap_stream *stream);
-void overlap_order_behind_all(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_sync_unknown(struct overlap_sync_model *model, struct overlap_stream *stream);
+void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_stream *stream);
 
 /* ---- While the model is not needed ---- */
 
 /* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown wait. */
-bool overlap_order_may_rest(const struct overlap_order *order);
+bool overlap_sync_may_rest(const struct overlap_sync_model *model);
 /* The caller stops reporting. Windows close, because waits that would close them are not reported. */
-void overlap_order_rest(struct overlap_order *order);
+void overlap_sync_rest(struct overlap_sync_model *model);
 /* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry nothing. */
-void overlap_order_resume(struct overlap_order *order);
+void overlap_sync_resume(struct overlap_sync_model *model);
 
 /* ---- Captures ---- */
 
-void overlap_order_capture(struct overlap_order *order, struct overlap_stream *stream);
-void overlap_order_capture_ended(struct overlap_order *order, struct overlap_stream *stream);
+void overlap_sync_capture(struct overlap_sync_model *model, struct overlap_stream *stream);
+void overlap_sync_capture_ended(struct overlap_sync_model *model, struct overlap_stream *stream);
 /* Dependencies were added to a graph by hand: streams that capture may be ordered after anything. */
-void overlap_order_captures_doubted(struct overlap_order *order);
+void overlap_sync_captures_unknown(struct overlap_sync_model *model);
 
 /* ---- Events, and what the host sees: event.c ---- */
 
 /* Called before and after the driver's call that records an event; the result of the first (may be NULL) is passed to the
  * second. key: of the event. stream: NULL if untracked. recorded: the call has succeeded. */
-struct overlap_event *overlap_order_recording(struct overlap_order *order, uint64_t key, struct overlap_stream *stream);
-void overlap_order_write(struct overlap_order *order, struct overlap_event *event, struct overlap_stream *stream,
-                         bool recorded);
-static inline void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event,
-                                          struct overlap_stream *stream, bool recorded);
+struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, uint64_t key,
+                                             struct overlap_stream *stream);
+void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *event, struct overlap_stream *stream,
+                        bool recorded);
+static inline void overlap_sync_recorded(struct overlap_sync_model *model, struct overlap_event *event,
+                                         struct overlap_stream *stream, bool recorded);
 
 /* The stream (NULL: every stream) waits for the event from now on. Other objects whose launches wait for their own previous
  * launch, such as graphs, are modeled as events. Returns flags of enum overlap_waited. */
-uint32_t overlap_order_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key);
+uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key);
 
 /* PATIENTLY: nothing needed the communication early. STALE: the calling thread's cached answers for the stream are stale; no
  * other thread has queried it, so the version does not change. */
@@ -205,11 +207,11 @@ enum overlap_waited {
 };
 
 /* From now on a wait for this event orders after everything launched so far (graphs or other processes record it). */
-void overlap_order_event_unknown(struct overlap_order *order, uint64_t key);
+void overlap_sync_event_unknown(struct overlap_sync_model *model, uint64_t key);
 /* Imported: the event is another process's. Exported: this process gives its event to others. */
-void overlap_order_event_imported(struct overlap_order *order, uint64_t key);
-void overlap_order_event_exported(struct overlap_order *order, uint64_t key);
-void overlap_order_event_gone(struct overlap_order *order, uint64_t key);
+void overlap_sync_event_imported(struct overlap_sync_model *model, uint64_t key);
+void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key);
+void overlap_sync_event_gone(struct overlap_sync_model *model, uint64_t key);
 
 /* ---- The host: what it will have seen finish if the call that it makes now succeeds ---- */
 
@@ -226,11 +228,12 @@ struct overlap_seen {
     uint32_t sequence;
 };
 /* stream: NULL if untracked. */
-void overlap_order_see_stream(struct overlap_order *order, struct overlap_stream *stream, struct overlap_seen *seen);
+void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
+                             struct overlap_seen *seen);
 /* False: the host has seen this record before, so the call tells nothing new. */
-bool overlap_order_see_event(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
-void overlap_order_see_context(struct overlap_order *order, uint64_t key, struct overlap_seen *seen);
-void overlap_order_saw(struct overlap_order *order, const struct overlap_seen *seen);
+bool overlap_sync_see_event(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
+void overlap_sync_see_context(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
+void overlap_sync_saw(struct overlap_sync_model *model, const struct overlap_seen *seen);
 
 /* ---- Launches: window.c ---- */
 
@@ -241,21 +244,21 @@ struct overlap_before {
 };
 
 /* Communication was launched on the stream. computed: computation was launched since the previous communication. */
-struct overlap_before overlap_window_communicates(struct overlap_order *order, struct overlap_stream *stream,
+struct overlap_before overlap_window_communicates(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                   bool computed);
 
 /* A grid of more than one wave was launched in a window. */
 void overlap_window_beside(struct overlap_stream *stream);
 
 /* The stream waits now, or has waited. If it has left its window, the count of grids beside communication is reset. */
-void overlap_window_left_now(struct overlap_order *order, struct overlap_stream *stream);
-static inline void overlap_window_left(struct overlap_order *order, struct overlap_stream *stream) {
+void overlap_window_left_now(struct overlap_sync_model *model, struct overlap_stream *stream);
+static inline void overlap_window_left(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
-        overlap_window_left_now(order, stream);
+        overlap_window_left_now(model, stream);
 }
 
 /* The stream's last communication launch has this number in the caller's log. */
-void overlap_window_numbered(struct overlap_order *order, struct overlap_stream *stream, uint64_t sequence);
+void overlap_window_numbered(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence);
 
 enum overlap_where {
     OVERLAP_WHERE_OUTSIDE,
@@ -265,9 +268,9 @@ enum overlap_where {
 };
 
 /* Why a communication launch overlaps nothing. */
-enum overlap_alone {
-    OVERLAP_ALONE_SAME_STREAM, /* the next launches are on its stream */
-    OVERLAP_ALONE_WAITED_FOR,  /* the next launches wait for it */
+enum overlap_no_overlap {
+    OVERLAP_NO_OVERLAP_SAME_STREAM, /* the next launches are on its stream */
+    OVERLAP_NO_OVERLAP_WAITED_FOR,  /* the next launches wait for it */
 };
 
 struct overlap_found {
@@ -281,12 +284,12 @@ struct overlap_found {
 
 /* Is a launch on this stream (NULL: untracked) inside a window now? wanted: launches for which the thread may keep the answer;
  * 0: only look, count nothing. */
-void overlap_window_ask(struct overlap_order *order, struct overlap_stream *stream, uint32_t wanted,
+void overlap_window_ask(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
                         struct overlap_found *found);
-static inline struct overlap_found overlap_window_find(struct overlap_order *order, struct overlap_stream *stream,
+static inline struct overlap_found overlap_window_find(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                        uint32_t wanted) {
     struct overlap_found found;
-    overlap_window_ask(order, stream, wanted, &found);
+    overlap_window_ask(model, stream, wanted, &found);
     return found;
 }
 
@@ -295,16 +298,17 @@ uint64_t overlap_window_number(struct overlap_stream *stream);
 
 /* Reports that the communication launch with this number overlaps nothing; it stands for `count` launches. False: something
  * overlaps it. */
-bool overlap_window_alone(struct overlap_stream *stream, uint64_t number, enum overlap_alone why, uint32_t count);
+bool overlap_window_no_overlap(struct overlap_stream *stream, uint64_t number, enum overlap_no_overlap why,
+                               uint32_t count);
 
 /* Has the host seen all communication of the stream finish? */
-bool overlap_window_is_over(struct overlap_order *order, struct overlap_stream *stream);
+bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_stream *stream);
 
 /* Returns the launches that were granted and not made. */
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);
 
 /* Returns the counter for launches outside windows on this stream: those that would have been shaped, or (filling) grids that
  * fill the GPU in one wave. Only the launching thread adds to it. NULL: all counters are in use. */
-uint64_t *overlap_window_outside(struct overlap_order *order, struct overlap_stream *stream, bool filling);
+uint64_t *overlap_window_outside(struct overlap_sync_model *model, struct overlap_stream *stream, bool filling);
 
-#include "order.h"
+#include "sync_model.h"

@@ -12,7 +12,7 @@ static void *behind(int hook) {
         return table_behind(hook);
     if (hook >= HOOK_COUNT)
         return runtime_behind(hook - HOOK_COUNT);
-    return overlap_next_symbol(hook_name((enum hook)hook), real_prefix(hook_vendor((enum hook)hook)));
+    return overlap_next_symbol(hook_name((enum hook)hook), driver_prefix(hook_vendor((enum hook)hook)));
 }
 
 /* Returns what dlsym gives the code at `caller` for one of our names instead of `real`, which is not NULL. NULL: `real`. */
@@ -39,9 +39,9 @@ static void *symbol_for(int hook, void *real, uintptr_t caller) {
     const enum vendor vendor = hook_vendor((enum hook)hook);
     if (!overlap_armed())
         return NULL;
-    if (real_in_any_driver(vendor, caller, &object))
+    if (in_any_driver(vendor, caller, &object))
         return real; /* what a driver asks for is its own: ours would lead back to it */
-    if (!real_is(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
+    if (!adopt_driver_of(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
         return NULL;
     return OPERATION_OF(vendor, thunk)(OVERLAP_WAY_dlsym, (enum hook)hook);
 }

@@ -1,10 +1,10 @@
 /* The table of operations (vendor/common/vendor.h). C cannot express a distance as a constant. To add a vendor, add a
- * column here and in operation.def. */
+ * column here and in vendor_ops.def. */
     .section vendor_operations, "a", %progbits
     .balign 4
 .Loperations:
 #define OPERATION(name, result, parameters, cuda, hip) .long cuda - .Loperations, hip - .Loperations;
-#include "../vendor/common/operation.def"
+#include "../vendor/common/vendor_ops.def"
 #undef OPERATION
 
 #ifdef __ELF__

@@ -285,7 +285,7 @@ def test_functions_that_the_driver_does_not_export(
     simulated: Mapping[str, str],
     tmp_path: Path,
 ) -> None:
-    """Only the request tells which version is meant: real.c knows from which one on it is another function."""
+    """Only the request tells which version is meant: resolve.c knows from which one on it is another function."""
     command = [str(build("asked", str(SOURCE), "-rdynamic")), "--replay", str(requests_of_rows)]
     here = {"LD_LIBRARY_PATH": str(inner_driver.parent), **({"INNER_VERSION": older} if older else {})}
     alone = run(command, {**simulated, **here}, tmp_path / "alone")

@@ -11,26 +11,26 @@
 #include "core/critical.h"
 
 enum { CONTEXT = 0x1000, STREAM = 0x2000, EVENT = 0x6000 };
-static struct overlap_order *order;
+static struct overlap_sync_model *model;
 
 static struct overlap_stream *stream(int number) {
-    return overlap_order_stream(order, STREAM + 16 * (uint64_t)number, CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
+    return overlap_sync_stream(model, STREAM + 16 * (uint64_t)number, CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
 }
 static uint64_t event(int number) {
     return EVENT + 16 * (uint64_t)number;
 }
 static void waits(int number, uint32_t why, uint32_t share) {
     struct overlap_stream *const its = stream(number);
-    const bool changed = overlap_critical_waited(order, its, why, share);
+    const bool changed = overlap_critical_waited(model, its, why, share);
     if (number == 1)
         printf("%c%s", "?ecm"[its->part.state], changed ? "!" : "");
 }
 static void act(const char *word, int one, int two, uint32_t share) {
     struct overlap_seen seen;
     if (!strncmp(word, "count", 5)) {
-        overlap_critical_count(order);
+        overlap_critical_count(model);
     } else if (!strncmp(word, "gone", 4)) {
-        overlap_order_stream_gone(order, STREAM + 16 * (uint64_t)one);
+        overlap_sync_stream_gone(model, STREAM + 16 * (uint64_t)one);
     } else if (!strncmp(word, "left", 4)) {
         printf(" %lld ", (long long)(stream(1)->context->work - stream(1)->context->over));
     } else {
@@ -48,14 +48,14 @@ static void act(const char *word, int one, int two, uint32_t share) {
             waits(one, OVERLAP_CRITICAL_HOST_WAITS, share);
             break;
         case 'o':
-            overlap_order_see_stream(order, stream(one), &seen);
-            overlap_order_saw(order, &seen);
+            overlap_sync_see_stream(model, stream(one), &seen);
+            overlap_sync_saw(model, &seen);
             break;
         case 'r':
-            overlap_order_recorded(order, overlap_order_recording(order, event(one), stream(two)), stream(two), true);
+            overlap_sync_recorded(model, overlap_sync_recording(model, event(one), stream(two)), stream(two), true);
             break;
         case 'w':
-            overlap_order_waits(order, stream(one), event(two));
+            overlap_sync_waits(model, stream(one), event(two));
             break;
         default:
             exit(2);
@@ -64,11 +64,11 @@ static void act(const char *word, int one, int two, uint32_t share) {
 }
 
 int main(int argc, char **argv) {
-    order = calloc(1, sizeof *order);
-    if (!order || argc < 3)
+    model = calloc(1, sizeof *model);
+    if (!model || argc < 3)
         return 2;
-    order->version = 2;
-    overlap_critical_count(order);
+    model->version = 2;
+    overlap_critical_count(model);
     for (int i = 2; i < argc; i++) {
         const char *const one = strchr(argv[i], ':'), *const two = one ? strchr(one + 1, ':') : NULL;
         act(argv[i], one ? atoi(one + 1) : 0, two ? atoi(two + 1) : 0, (uint32_t)atoi(argv[1]));

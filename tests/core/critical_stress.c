@@ -8,7 +8,7 @@
 #include "core/critical.h"
 
 enum { THREADS = 4, STREAMS = 6, CONTEXT = 0x1000, STREAM = 0x2000, EVENT = 0x6000 };
-static struct overlap_order *order;
+static struct overlap_sync_model *model;
 static int rounds;
 static uint64_t launched, changes;
 
@@ -16,7 +16,7 @@ static uint64_t key_of(int number) {
     return STREAM + 16 * (uint64_t)number;
 }
 static struct overlap_stream *stream(int number) {
-    return overlap_order_stream(order, key_of(number), CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
+    return overlap_sync_stream(model, key_of(number), CONTEXT, OVERLAP_STREAM_NON_BLOCKING);
 }
 
 static void *act(void *argument) {
@@ -28,21 +28,21 @@ static void *act(void *argument) {
         const uint64_t threads = 64 + (uint64_t)(i % 5) * 64, event = EVENT + 16 * (uint64_t)(i % 3);
         overlap_critical_launched(its, threads);
         __atomic_fetch_add(&launched, threads, __ATOMIC_RELAXED);
-        overlap_order_recorded(order, overlap_order_recording(order, event, its), its, true);
-        overlap_order_waits(order, stream(other), event);
+        overlap_sync_recorded(model, overlap_sync_recording(model, event, its), its, true);
+        overlap_sync_waits(model, stream(other), event);
         const uint32_t why = i % 2 ? OVERLAP_CRITICAL_HOST_WAITS : OVERLAP_CRITICAL_COMMUNICATION;
-        __atomic_fetch_add(&changes, overlap_critical_waited(order, its, why, 25), __ATOMIC_RELAXED);
-        overlap_critical_recorder(order, event);
+        __atomic_fetch_add(&changes, overlap_critical_waited(model, its, why, 25), __ATOMIC_RELAXED);
+        overlap_critical_recorder(model, event);
         if (i % 3 == 0) {
-            overlap_order_see_stream(order, stream(other), &seen);
-            overlap_order_saw(order, &seen);
+            overlap_sync_see_stream(model, stream(other), &seen);
+            overlap_sync_saw(model, &seen);
         }
         if (i % 512 == 511 && self == 0)
-            overlap_critical_count(order);
+            overlap_critical_count(model);
         if (i % 64 == 1 && self == 0) { /* nobody else's */
             overlap_critical_launched(stream(STREAMS), 64);
             __atomic_fetch_add(&launched, 64, __ATOMIC_RELAXED);
-            overlap_order_stream_gone(order, key_of(STREAMS));
+            overlap_sync_stream_gone(model, key_of(STREAMS));
         }
     }
     return NULL;
@@ -50,12 +50,12 @@ static void *act(void *argument) {
 
 int main(int argc, char **argv) {
     pthread_t threads[THREADS];
-    order = calloc(1, sizeof *order);
-    if (!order || argc != 2)
+    model = calloc(1, sizeof *model);
+    if (!model || argc != 2)
         return 2;
     rounds = atoi(argv[1]);
-    order->version = 2;
-    overlap_critical_count(order);
+    model->version = 2;
+    overlap_critical_count(model);
     for (intptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, act, (void *)i);
     for (int i = 0; i < THREADS; i++)
@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     int too_much = 0;
     for (int i = 0; i < STREAMS; i++)
         too_much += stream(i)->part.over > stream(i)->part.work || stream(i)->part.busy;
-    overlap_critical_all_over(order, NULL);
+    overlap_critical_all_over(model, NULL);
     printf("%lld %lld %d %llu\n", (long long)(context->work - launched), (long long)(context->work - context->over),
            too_much, (unsigned long long)changes);
     return 0;

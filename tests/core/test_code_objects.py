@@ -149,7 +149,7 @@ BUNDLE = bundle({"gfx942": code_object([Kernel("k", vgprs=64)], "gfx942"), "gfx9
 
 @pytest.mark.parametrize("version", [1, 2, 3])
 def test_compressed_bundles_are_not_read(kernels: Kernels, version: int) -> None:
-    """Unpacking one would take the program's time and memory; vendor/hip/answers.c leaves such kernels alone."""
+    """Unpacking one would take the program's time and memory; vendor/hip/hip_ops.c leaves such kernels alone."""
     assert kernels(BUNDLE) == FOUND
     assert kernels(compressed(zstandard.compress(BUNDLE), len(BUNDLE), version)) == {}
 

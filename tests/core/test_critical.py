@@ -8,7 +8,7 @@ from typing import Any, Callable
 import pytest
 
 Run = Callable[..., str]
-SOURCES = ("core/critical.c", "core/order.c", "core/event.c", "core/window.c", "core/knowledge.c")
+SOURCES = ("core/critical.c", "core/sync_model.c", "core/event.c", "core/window.c", "core/knowledge.c")
 MINOR, MAJOR, EDGE = "k:1:8 k:2:100 c:1", "k:1:100 k:2:8 c:1", "k:1:30 k:2:70 c:1"
 
 

@@ -77,7 +77,7 @@ def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def fuzz(compile_c: Any) -> Path:
     sources = (
         "../fuzz/table_fuzz.c",
-        "core/table.c",
+        "core/policy_table.c",
         "core/match.c",
         "core/decide.c",
         "core/occupancy.c",

@@ -8,7 +8,14 @@ from typing import Any, Callable
 import pytest
 
 Run = Callable[..., str]
-SOURCES = ("windows_corners.c", "core/window.c", "core/order.c", "core/event.c", "core/knowledge.c", "core/critical.c")
+SOURCES = (
+    "windows_corners.c",
+    "core/window.c",
+    "core/sync_model.c",
+    "core/event.c",
+    "core/knowledge.c",
+    "core/critical.c",
+)
 
 
 @pytest.fixture(scope="module")

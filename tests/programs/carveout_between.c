@@ -19,7 +19,7 @@ const struct overlap_settings *overlap_armed(void) {
     static struct overlap_settings settings;
     return &settings;
 }
-bool real_ready(enum vendor vendor) {
+bool driver_ready(enum vendor vendor) {
     (void)vendor;
     return true;
 }
@@ -50,12 +50,12 @@ struct handle *cuda_function_of(const struct handle *handle) {
 void handle_each(void (*act)(struct handle *handle)) {
     (void)act;
 }
-void facts_changed(void) {}
+void invalidate_decisions(void) {}
 void overlap_cache_forget_all(struct overlap_cache *cache) {
     (void)cache;
 }
 
-void handle_doubted(struct handle *handle) {
+void handle_invalidate(struct handle *handle) {
     (void)handle;
 }
 

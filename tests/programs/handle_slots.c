@@ -8,7 +8,7 @@ static struct overlap_cache_line *no_line;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
 static struct state tables;
 static uint64_t forgotten[2]; /* the last handle that each vendor was told about */
-bool real_ready(enum vendor vendor) {
+bool driver_ready(enum vendor vendor) {
     (void)vendor;
     return false;
 }
@@ -49,7 +49,7 @@ static void set_operations(void) {
     SET(kernel_name);
     SET(forget);
 }
-void facts_changed(void) {}
+void invalidate_decisions(void) {}
 /* Of state.c, which makes no table here. */
 struct real_tables *real_tables;
 bool overlap_page_prepare(void) {

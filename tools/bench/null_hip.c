@@ -20,7 +20,7 @@ static int devices = 1, capturing;
 
 enum {
 #define TABLE(name, place) PLACE_##name = place,
-#include "../../shim/vendor/hip/table.def"
+#include "../../shim/vendor/hip/dispatch_table.def"
 #undef TABLE
     MEMBERS = 1024
 };

@@ -6,12 +6,12 @@
 uint32_t capture_begun;
 
 static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     if (result == VENDOR_SUCCESS)
         __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
-    if (order && result == VENDOR_SUCCESS) {
-        overlap_order_capture(order, window_stream(order, stream, hook_default(hook)));
-        window_stir(order);
+    if (model && result == VENDOR_SUCCESS) {
+        overlap_sync_capture(model, window_stream(model, stream, hook_default(hook)));
+        window_stir(model);
     }
     return result;
 }
@@ -39,21 +39,21 @@ vendor_result capture_begin_graph_body(enum overlap_way way, enum hook hook, uin
 vendor_result capture_end_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
                                vendor_graph *graph) {
     BEHIND((vendor_stream stream, vendor_graph * graph));
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     const enum default_stream whose = hook_default(hook);
     /* Before the call: after a failure the driver must not be queried. */
-    struct overlap_stream *its = order ? window_stream(order, stream, whose) : NULL;
+    struct overlap_stream *its = model ? window_stream(model, stream, whose) : NULL;
     vendor_result result = real(stream, graph);
-    if (order && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, whose, result)))
-        overlap_order_capture_ended(order, its);
+    if (model && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, whose, result)))
+        overlap_sync_capture_ended(model, its);
     return result;
 }
 
 /* The program may set any dependencies here: treat the stream as ordered after everything captured so far. */
 static vendor_result updated(enum hook hook, vendor_stream stream, vendor_result result) {
-    struct overlap_order *order = windows();
-    if (order && result == VENDOR_SUCCESS)
-        overlap_order_behind_all(order, window_stream(order, stream, hook_default(hook)));
+    struct overlap_sync_model *model = windows();
+    if (model && result == VENDOR_SUCCESS)
+        overlap_sync_behind_all(model, window_stream(model, stream, hook_default(hook)));
     return result;
 }
 
@@ -73,9 +73,9 @@ vendor_result capture_update_v2_body(enum overlap_way way, enum hook hook, uintp
 /* ---- Nodes ---- */
 
 static vendor_result records(vendor_event event, vendor_result result) {
-    struct overlap_order *order = windows();
-    if (order && result == VENDOR_SUCCESS)
-        overlap_order_event_unknown(order, (uint64_t)(uintptr_t)event);
+    struct overlap_sync_model *model = windows();
+    if (model && result == VENDOR_SUCCESS)
+        overlap_sync_event_unknown(model, (uint64_t)(uintptr_t)event);
     return result;
 }
 
@@ -131,9 +131,9 @@ vendor_result graph_batch_body(enum overlap_way way, enum hook hook, uintptr_t s
 }
 
 void capture_dependencies_added(void) {
-    struct overlap_order *order = windows();
-    if (order)
-        overlap_order_captures_doubted(order);
+    struct overlap_sync_model *model = windows();
+    if (model)
+        overlap_sync_captures_unknown(model);
 }
 
 vendor_result graph_add_dependencies_v1_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_graph graph,

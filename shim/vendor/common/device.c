@@ -6,15 +6,15 @@
 /* Claim a slot of the page: slot `ordinal`, or the last free one if a device of the other vendor holds that. */
 static struct overlap_device *place_for(struct device *device) {
     for (uint32_t i = 0; i <= OVERLAP_DEVICES; i++) {
-        const uint32_t place = i == 0 ? (uint32_t)device->ordinal : OVERLAP_DEVICES - i;
-        struct overlap_device *entry = &overlap_current_page->devices[place];
+        const uint32_t page_slot = i == 0 ? (uint32_t)device->ordinal : OVERLAP_DEVICES - i;
+        struct overlap_device *entry = &overlap_current_page->devices[page_slot];
         uint32_t free = 0;
         if (__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            device->place = place;
+            device->page_slot = page_slot;
             return entry;
         }
     }
-    device->place = OVERLAP_DEVICES;
+    device->page_slot = OVERLAP_DEVICES;
     return NULL;
 }
 
@@ -44,7 +44,7 @@ static void record_rules(const struct device *device, const struct overlap_setti
         uint8_t free = 0;
         if (!__atomic_compare_exchange_n(&entry->state, &free, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        entry->device = (uint8_t)device->place;
+        entry->device = (uint8_t)device->page_slot;
         entry->line = rule->line;
         entry->shape = (uint8_t)rule->shape;
         entry->value = rule->value;
@@ -81,7 +81,7 @@ static void make(struct device *device, const struct overlap_settings *settings)
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
     record(device, settings, uuid);
-    if (device->policy != OVERLAP_NO_POLICY && device->place < OVERLAP_DEVICES)
+    if (device->policy != OVERLAP_NO_POLICY && device->page_slot < OVERLAP_DEVICES)
         record_rules(device, settings);
 }
 
@@ -92,7 +92,7 @@ void device_forked(void) {
 
 struct device *device_at(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
-    if (!settings || !real_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
+    if (!settings || !driver_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
     struct device *device = &state->devices[vendor][ordinal];
     uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
@@ -109,13 +109,13 @@ struct device *device_at(enum vendor vendor, int ordinal) {
 }
 
 struct device *device_current(enum vendor vendor) {
-    return real_ready(vendor) ? device_at(vendor, OPERATION_OF(vendor, device)()) : NULL;
+    return driver_ready(vendor) ? device_at(vendor, OPERATION_OF(vendor, device)()) : NULL;
 }
 
 bool device_only_one(enum vendor vendor) {
     static int counts[VENDORS]; /* a driver's device count does not change */
     int known = __atomic_load_n(&counts[vendor], __ATOMIC_RELAXED);
-    if (known == 0 && real_ready(vendor) && (known = OPERATION_OF(vendor, device_count)()) > 0)
+    if (known == 0 && driver_ready(vendor) && (known = OPERATION_OF(vendor, device_count)()) > 0)
         __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
     return known == 1;
 }
@@ -129,7 +129,7 @@ const struct overlap_policy *device_policy(const struct device *device) {
 
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {
     int least = 0, greatest = 0;
-    if (kind == OVERLAP_PRIORITY_INHERIT || !real_ready(vendor) ||
+    if (kind == OVERLAP_PRIORITY_INHERIT || !driver_ready(vendor) ||
         !OPERATION_OF(vendor, priorities)(&least, &greatest) || greatest == least)
         return false;
     if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)

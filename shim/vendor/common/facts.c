@@ -7,7 +7,7 @@
 /* Incremented whenever an input of decisions changes, which invalidates all earlier decisions. */
 static uint32_t epoch_now;
 
-void facts_changed(void) {
+void invalidate_decisions(void) {
     __atomic_fetch_add(&epoch_now, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the caller searches the cache for decisions to invalidate */
 }
@@ -96,7 +96,7 @@ struct facts {
 /* Claim the page row that counts launches with this decision, or the first row of its group. */
 static uint32_t row_of(const struct facts *facts, const struct overlap_decision *decision, uint64_t flags) {
     const struct overlap_row row = {.rule = decision->rule,
-                                    .device = facts->device->place,
+                                    .device = facts->device->page_slot,
                                     .launched = decision->dynamic_shared,
                                     .footprint = facts->launch.footprint,
                                     .blocks = facts->launch.blocks,
@@ -167,7 +167,7 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
         OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
-        facts_changed();
+        invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
         ++*epoch;
     }
@@ -225,14 +225,15 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
 }
 
 /* An unknown kernel: left alone, not cached. */
-static uint64_t unknown(const struct request *request, uint64_t *place) {
-    *place = 0;
+static uint64_t unknown(const struct request *request, uint64_t *cache_handle) {
+    *cache_handle = 0;
     return word_of(OVERLAP_REASON_unknown_footprint, OVERLAP_REASON_unknown_footprint, request->config.sharedMemBytes,
                    0);
 }
 
 /* Make the decision and cache it under `place`, the handle in the cache's form. */
-static uint64_t decide(const struct request *request, struct handle *handle, struct device *device, uint64_t place) {
+static uint64_t decide(const struct request *request, struct handle *handle, struct device *device,
+                       uint64_t cache_handle) {
     struct facts facts;
     struct overlap_decision decision = {.reason = OVERLAP_REASON_communication,
                                         .dynamic_shared = request->config.sharedMemBytes,
@@ -240,7 +241,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                                         .maximum_blocks = UINT64_MAX};
     uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
     if (handle && handle_is_ending(handle)) /* its address may already belong to another kernel */
-        return unknown(request, &place);
+        return unknown(request, &cache_handle);
     if (handle)
         handle_settle(handle);
     gather(&facts, request, handle, device);
@@ -252,17 +253,20 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
         flags |= OVERLAP_WORD_ALWAYS;
     if (device->unreadable && decision.reason == OVERLAP_REASON_observe_only)
         decision.reason = OVERLAP_REASON_unknown_limits;
-    uint32_t beyond =
-        handle ? OPERATION_OF(device->vendor, beyond)(handle, device->ordinal, request->config.sharedMemBytes) : 0;
-    if (beyond && request->counted == OVERLAP_WAY_graph_node && size_is_ours(handle, request->config.sharedMemBytes))
-        place = beyond = 0; /* our own size, read from a node and set again: allowed for nodes only, so not cached */
-    if (beyond) {
+    uint32_t over_app_limit =
+        handle ? OPERATION_OF(device->vendor, over_app_limit)(handle, device->ordinal, request->config.sharedMemBytes)
+               : 0;
+    if (over_app_limit && request->counted == OVERLAP_WAY_graph_node &&
+        size_is_ours(handle, request->config.sharedMemBytes))
+        cache_handle = over_app_limit =
+            0; /* our own size, read from a node and set again: allowed for nodes only, so not cached */
+    if (over_app_limit) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
-        decision.dynamic_shared = beyond;
+        decision.dynamic_shared = over_app_limit;
         flags = (flags & ~(OVERLAP_WORD_CHANGED | OVERLAP_WORD_STREAMED | WINDOW_BITS)) |
                 OVERLAP_WORD_DIRECT; /* nothing to prove */
-        place = 0;                   /* not cached: the program may set another limit */
-        if (beyond != request->config.sharedMemBytes)
+        cache_handle = 0;            /* not cached: the program may set another limit */
+        if (over_app_limit != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;
     } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))
         size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
@@ -274,35 +278,36 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     const uint32_t row = made ? row_of(&facts, &decision, flags) : decision.reason;
     uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);
     if (!made || (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS))
-        place = 0; /* not cached until it has rows: the hot path counts in the rows after its own */
-    if (place && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
+        cache_handle = 0; /* not cached until it has rows: the hot path counts in the rows after its own */
+    if (cache_handle && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
         state_renew_cache();
-        overlap_cache_keep(&launch_cache, place, key_of(request), decision.minimum_blocks, decision.maximum_blocks,
-                           word);
+        overlap_cache_keep(&launch_cache, cache_handle, key_of(request), decision.minimum_blocks,
+                           decision.maximum_blocks, word);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         /* An input of the decision changed while it was made. */
         if (epoch != __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE))
-            overlap_cache_forget(&launch_cache, place);
+            overlap_cache_forget(&launch_cache, cache_handle);
     }
     return word;
 }
 
-static uint64_t find_or_decide(const struct request *request, uint64_t *place) {
+static uint64_t find_or_decide(const struct request *request, uint64_t *cache_handle) {
     uint64_t threads = threads_of(request), word = 0;
     const enum vendor vendor = hook_vendor(request->hook);
     struct handle *handle = OPERATION_OF(vendor, handle_of)(request);
     struct device *device = device_current(vendor);
     if (!device)
-        return unknown(request, place);
-    if (request->way == OVERLAP_WAY_symbol && real_holds(vendor, request->site))
-        *place = 0; /* the runtime calls itself: the enclosing call may be known next time (hip/launch.c) */
-    if (*place && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
+        return unknown(request, cache_handle);
+    if (request->way == OVERLAP_WAY_symbol && in_driver(vendor, request->site))
+        *cache_handle = 0; /* the runtime calls itself: the enclosing call may be known next time (hip/launch.c) */
+    if (*cache_handle && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
         /* The kernel serves every device, or is unknown: cache decisions by device. */
-        *place = device->ordinal + 1 < OVERLAP_DEVICES ? *place | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
-        if (*place && overlap_cacheable(threads, request->config.sharedMemBytes))
-            word = overlap_cache_find_hidden(&launch_cache, *place, key_of(request), blocks_of(request));
+        *cache_handle =
+            device->ordinal + 1 < OVERLAP_DEVICES ? *cache_handle | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
+        if (*cache_handle && overlap_cacheable(threads, request->config.sharedMemBytes))
+            word = overlap_cache_find_hidden(&launch_cache, *cache_handle, key_of(request), blocks_of(request));
     }
-    return word ? word : decide(request, handle, device, *place);
+    return word ? word : decide(request, handle, device, *cache_handle);
 }
 
 /* Set in a forked child of a process that has initialised a driver. Nothing is decided there: the driver refuses
@@ -313,12 +318,12 @@ bool facts_forked;
 /* A signal handler may launch while this thread decides. The interrupted code may be acquiring or holding the
  * loader's lock, so waiting for it would deadlock. (If our frame is not below the recorded one, a handler has jumped
  * out of that call, unless we run on a signal stack.) */
-uint64_t facts_word(const struct request *request, uint64_t *place) {
+uint64_t facts_word(const struct request *request, uint64_t *cache_handle) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
     if (facts_forked || (before && (here < before || overlap_on_signal_stack())))
-        return unknown(request, place);
+        return unknown(request, cache_handle);
     this_thread.deciding = here;
-    const uint64_t word = find_or_decide(request, place);
+    const uint64_t word = find_or_decide(request, cache_handle);
     this_thread.deciding = 0;
     return word;
 }

@@ -42,8 +42,9 @@ static void conclude(void) {
     follow.its = NULL; /* count once only */
     if (!its)
         return;
-    if (overlap_window_alone(its, follow.number, follow.waited ? OVERLAP_ALONE_WAITED_FOR : OVERLAP_ALONE_SAME_STREAM,
-                             follow.counts))
+    if (overlap_window_no_overlap(its, follow.number,
+                                  follow.waited ? OVERLAP_NO_OVERLAP_WAITED_FOR : OVERLAP_NO_OVERLAP_SAME_STREAM,
+                                  follow.counts))
         launch_count_many(follow.waited ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM, follow.counts);
 }
 
@@ -123,8 +124,8 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
 }
 
 void follow_host(void) {
-    struct overlap_order *order = follow.left ? windows() : NULL;
-    if (!order || !overlap_window_is_over(order, still()))
+    struct overlap_sync_model *model = follow.left ? windows() : NULL;
+    if (!model || !overlap_window_is_over(model, still()))
         return;
     follow.waited |= !follow.same;
     conclude();

@@ -47,29 +47,29 @@ static bool claim(struct handle *slot) {
 
 /* Handles that live are in `order`, so that an unload need not look at all slots, or at all that were ever used. */
 static void enlist(struct handle *handle) {
-    uint32_t place = LOAD(free_from), none = 0;
-    const uint32_t from = place, number = (uint32_t)(handle - state->handles.slots) + 1;
-    for (; !__atomic_compare_exchange_n(&state->handles.order[place], &none, number, false, __ATOMIC_RELEASE,
+    uint32_t slot = LOAD(free_from), none = 0;
+    const uint32_t from = slot, number = (uint32_t)(handle - state->handles.slots) + 1;
+    for (; !__atomic_compare_exchange_n(&state->handles.live[slot], &none, number, false, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED);
          none = 0)
-        place = (place + 1) & (HANDLE_SLOTS - 1);
-    handle->place = place + 1;
+        slot = (slot + 1) & (HANDLE_SLOTS - 1);
+    handle->live_slot = slot + 1;
     none = from;
-    __atomic_compare_exchange_n(&free_from, &none, place + 1 < HANDLE_SLOTS ? place + 1 : 0, false, __ATOMIC_RELAXED,
+    __atomic_compare_exchange_n(&free_from, &none, slot + 1 < HANDLE_SLOTS ? slot + 1 : 0, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
     uint32_t before = LOAD(used);
-    while (before <= place &&
-           !__atomic_compare_exchange_n(&used, &before, place + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    while (before <= slot &&
+           !__atomic_compare_exchange_n(&used, &before, slot + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
 }
 
 static void strike(struct handle *handle) {
-    const uint32_t place = handle->place - 1;
-    handle->place = 0;
-    __atomic_store_n(&state->handles.order[place], 0, __ATOMIC_RELEASE);
+    const uint32_t slot = handle->live_slot - 1;
+    handle->live_slot = 0;
+    __atomic_store_n(&state->handles.live[slot], 0, __ATOMIC_RELEASE);
     uint32_t before = LOAD(free_from);
-    while (before > place &&
-           !__atomic_compare_exchange_n(&free_from, &before, place, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    while (before > slot &&
+           !__atomic_compare_exchange_n(&free_from, &before, slot, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
 
@@ -145,7 +145,7 @@ static bool is_of_context(uint32_t kind) {
 
 void handle_settle(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
-    if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !real_ready(vendor))
+    if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !driver_ready(vendor))
         return;
     __atomic_store_n(&handle->device, OPERATION_OF(vendor, device)(), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
@@ -174,7 +174,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     int device = NO_DEVICE;
     if (!value || !state)
         return;
-    if (is_of_context(kind) && real_ready(vendor)) {
+    if (is_of_context(kind) && driver_ready(vendor)) {
         const struct handle *module = handle_find(owner);
         const bool of_module = module && handle_is(module, HANDLE_MODULE);
         context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
@@ -189,7 +189,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
         return;
     fill(handle, owner, name, kernel, context, device);
-    if (!handle->place)
+    if (!handle->live_slot)
         enlist(handle);
     __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
 }
@@ -202,7 +202,7 @@ struct handle *handle_find(const void *value) {
 
 /* The handle at the i-th place, or NULL. */
 static struct handle *learned(uint32_t i) {
-    const uint32_t index = __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE);
+    const uint32_t index = __atomic_load_n(&state->handles.live[i], __ATOMIC_ACQUIRE);
     struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
     const uint32_t kind = handle ? LOAD(handle->kind) : 0;
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
@@ -274,7 +274,7 @@ static void forget(struct handle *handle, const struct handle_scope *scope) {
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     const struct handle_scope scope = {of, value, LOAD(births)};
     each(&scope, begin);
-    facts_changed();
+    invalidate_decisions();
     each(&scope, withdraw);
     return scope;
 }
@@ -295,7 +295,7 @@ void handle_each(void (*act)(struct handle *handle)) {
 const char *handle_name(struct handle *handle) {
     const char *known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
     const enum vendor vendor = handle_vendor(handle);
-    if (known || !real_ready(vendor))
+    if (known || !driver_ready(vendor))
         return known;
     const int mode = OPERATION_OF(vendor, relax)();
     const char *answer = OPERATION_OF(vendor, kernel_name)(handle);
@@ -322,7 +322,7 @@ void handle_mark(struct handle *handle, enum handle_mark mark) {
     __atomic_fetch_or(&handle->marks, (uint32_t)mark, __ATOMIC_RELAXED);
     if (origin)
         __atomic_fetch_or(&origin->marks, (uint32_t)mark, __ATOMIC_RELAXED);
-    handle_doubted(handle);
+    handle_invalidate(handle);
 }
 
 void handle_each_form(struct handle *handle, void (*act)(struct handle *form)) {
@@ -341,7 +341,7 @@ static void withdraw_form(struct handle *form) {
 }
 
 /* All forms of a kernel share their attributes. */
-void handle_doubted(struct handle *handle) {
-    facts_changed();
+void handle_invalidate(struct handle *handle) {
+    invalidate_decisions();
     handle_each_form(handle, withdraw_form);
 }

@@ -8,7 +8,7 @@ static bool may_have(struct node *node, const struct handle *handle) {
     uint32_t asked = 0;
     return !(node->word & OVERLAP_WORD_CLUSTER) && size_asked(handle, node->dynamic, &asked) &&
            asked == node->request.config.sharedMemBytes &&
-           (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->place));
+           (node->word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(&node->request, &node->word, node->cache_handle));
 }
 
 static void leave(struct node *node, uint32_t reason) {
@@ -20,12 +20,12 @@ static void leave(struct node *node, uint32_t reason) {
 /* If the driver would refuse the node without us, make it refuse: we may have raised the function's limit. */
 static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
     device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle->device : device;
-    const uint32_t beyond =
-        handle && device != NO_DEVICE ? OPERATION_OF(vendor, beyond)(handle, device, node->dynamic) : 0;
-    if (!beyond)
+    const uint32_t over_app_limit =
+        handle && device != NO_DEVICE ? OPERATION_OF(vendor, over_app_limit)(handle, device, node->dynamic) : 0;
+    if (!over_app_limit)
         return;
-    node->changed = beyond != node->dynamic;
-    node->dynamic = beyond;
+    node->changed = over_app_limit != node->dynamic;
+    node->dynamic = over_app_limit;
     node->reason = OVERLAP_REASON_invalid_as_asked;
 }
 
@@ -35,7 +35,7 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     const struct device *device = device_current(vendor);
     node->request.way = OVERLAP_WAY_symbol;
     node->request.counted = OVERLAP_WAY_graph_node;
-    node->place = 0;
+    node->cache_handle = 0;
     const bool of_one =
         handle && (handle_kind(handle) == HANDLE_FUNCTION || handle_kind(handle) == HANDLE_HIP_FUNCTION);
     /* The limits of another device are not known. */
@@ -45,7 +45,7 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
         forbid(node, vendor, handle, of_device);
         return true;
     }
-    node->word = launch_word(&node->request, &node->place);
+    node->word = launch_word(&node->request, &node->cache_handle);
     if (!node->word)
         return false;
     if (node->word & OVERLAP_WORD_TRACED)
@@ -80,7 +80,7 @@ void node_taken_as_asked(struct node *node, vendor_result result) {
     if (is_refusal(node, result)) /* the program's own error */
         return;
     node->reason = OVERLAP_REASON_refused;
-    launch_leave_alone(&node->request, node->place, true);
+    launch_leave_alone(&node->request, node->cache_handle, true);
 }
 
 void node_count(struct node *node, bool raised) {

@@ -12,7 +12,7 @@
 
 struct node {
     struct request request;
-    uint64_t word, place;
+    uint64_t word, cache_handle;
     uint32_t reason;
     uint32_t dynamic; /* bytes the node is made with */
     bool changed;     /* ...differ from those asked for */

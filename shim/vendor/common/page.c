@@ -11,7 +11,7 @@
 #include "../../sys/kernel.h"
 #include "../../text.h"
 #include "../../version.h"
-#include "real.h"
+#include "resolve.h"
 
 extern char *__progname_full
     __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
@@ -377,7 +377,7 @@ OVERLAP_STARTUP void overlap_page_end(void) {
     const int saved = errno;
     /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
      * its parent may have held the lock. */
-    if (!opened && !is_forked() && real_is_mapped() && (has_context_mapped() || (!initialised && has_kfd_open())))
+    if (!opened && !is_forked() && driver_is_mapped() && (has_context_mapped() || (!initialised && has_kfd_open())))
         opened = true;
     if (opened) /* whether or not anything came through us: that must be said */
         overlap_page_opened();

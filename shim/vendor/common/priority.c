@@ -42,7 +42,7 @@ static void end(uint32_t reason) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&ended, &none, reason, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    facts_changed();
+    invalidate_decisions();
     overlap_cache_forget_all(&launch_cache);
 }
 
@@ -52,7 +52,7 @@ void priority_program_sets(void) {
 
 void priority_refused(void) {
     __atomic_store_n(&refused, 1, __ATOMIC_RELAXED);
-    facts_changed();
+    invalidate_decisions();
     overlap_cache_forget_all(&launch_cache);
 }
 
@@ -60,7 +60,7 @@ void priority_refused(void) {
  * about half a block's time on all multiprocessors. That pays off if computation waits for the communication after
  * the one long kernel beside it. If there are several such kernels, or if communication is launched ahead of time,
  * it gets in between kernels anyway (tools/bench/README.md compares the rules). */
-void priority_unhurried(void) {
+void priority_waited_late(void) {
     if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else `auto` is not in use */
         end(OVERLAP_REASON_communication);
 }

@@ -5,8 +5,8 @@ uint32_t critical_any;
 uint64_t critical_bloom;
 
 static struct critical_stream streams[CRITICAL_STREAMS];
-static uint32_t places_used; /* slots claimed so far; only these are searched */
-static uint32_t changing;    /* lock: a stream is being raised or lowered */
+static uint32_t entries_used; /* slots claimed so far; only these are searched */
+static uint32_t changing;     /* lock: a stream is being raised or lowered */
 
 /* The page's record of the stream, claimed if need be; NULL: none is left. */
 static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
@@ -18,7 +18,7 @@ static struct overlap_page_stream *record_of(struct overlap_stream *its, const s
         struct overlap_page_stream *const record = &overlap_current_page->streams[i];
         if (!__atomic_compare_exchange_n(&record->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
-        record->device = device->place;
+        record->device = device->page_slot;
         library_of(its->part.site, (char *)record->creator, sizeof record->creator);
         __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
         set(&its->part.record, i + 1);
@@ -44,12 +44,12 @@ static void looks(bool any) {
     if (get(&critical_any) == any)
         return;
     set(&critical_any, any);
-    facts_changed();
+    invalidate_decisions();
     overlap_cache_forget_all(&launch_cache);
 }
 
-static struct critical_stream *place_of_stream(uint64_t handle) {
-    const uint32_t most = handle ? get(&places_used) : CRITICAL_STREAMS;
+static struct critical_stream *entry_of_stream(uint64_t handle) {
+    const uint32_t most = handle ? get(&entries_used) : CRITICAL_STREAMS;
     for (uint32_t i = 0; i < most; i++)
         if (__atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) == handle)
             return &streams[i];
@@ -57,7 +57,7 @@ static struct critical_stream *place_of_stream(uint64_t handle) {
 }
 
 struct critical_stream *critical_find_any(vendor_stream stream) {
-    return stream ? place_of_stream((uint64_t)(uintptr_t)stream) : NULL;
+    return stream ? entry_of_stream((uint64_t)(uintptr_t)stream) : NULL;
 }
 
 bool raised_level(enum vendor vendor, bool communication, int *priority) {
@@ -69,24 +69,24 @@ bool raised_level(enum vendor vendor, bool communication, int *priority) {
 }
 
 /* A free slot, or one whose stream ended with its context; NULL: none. */
-static struct critical_stream *free_place(void) {
-    struct critical_stream *const place = place_of_stream(0);
-    for (uint32_t i = 0; !place && i < CRITICAL_STREAMS; i++) {
+static struct critical_stream *free_entry(void) {
+    struct critical_stream *const entry = entry_of_stream(0);
+    for (uint32_t i = 0; !entry && i < CRITICAL_STREAMS; i++) {
         const struct overlap_stream *its = OVERLAP_LOAD(streams[i].its);
         if (!OVERLAP_LOAD(its->ready) || OVERLAP_LOAD(its->key) != OVERLAP_LOAD(streams[i].handle))
             return &streams[i];
     }
-    return place;
+    return entry;
 }
 
-static void keep(struct critical_stream *place, struct overlap_stream *its, int priority,
+static void keep(struct critical_stream *entry, struct overlap_stream *its, int priority,
                  struct overlap_page_stream *record) {
-    __atomic_store_n(&place->its, its, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->priority, priority, __ATOMIC_RELAXED);
-    __atomic_store_n(&place->record, record, __ATOMIC_RELAXED);
-    if (get(&places_used) <= (uint32_t)(place - streams))
-        set(&places_used, (uint32_t)(place - streams) + 1);
-    __atomic_store_n(&place->handle, its->key, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->its, its, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->priority, priority, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->record, record, __ATOMIC_RELAXED);
+    if (get(&entries_used) <= (uint32_t)(entry - streams))
+        set(&entries_used, (uint32_t)(entry - streams) + 1);
+    __atomic_store_n(&entry->handle, its->key, __ATOMIC_RELEASE);
     __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
     set(&its->part.raised, 1);
     looks(true);
@@ -94,9 +94,9 @@ static void keep(struct critical_stream *place, struct overlap_stream *its, int 
 
 static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                          bool communication) {
-    struct critical_stream *const place = free_place();
+    struct critical_stream *const entry = free_entry();
     int priority = 0;
-    if (!place || !raised_level(vendor, communication, &priority)) {
+    if (!entry || !raised_level(vendor, communication, &priority)) {
         note(its, device, OVERLAP_STREAM_FIXED, 0);
         return;
     }
@@ -105,7 +105,7 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
     __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
     switch (OPERATION_OF(vendor, stream_raise)((vendor_stream)(uintptr_t)its->key, priority)) {
     case STREAM_RAISED:
-        keep(place, its, priority, record_of(its, device));
+        keep(entry, its, priority, record_of(its, device));
         note(its, device, OVERLAP_STREAM_RAISED, priority);
         break;
     case STREAM_PROGRAMS:
@@ -132,17 +132,17 @@ void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct d
 void raised_copied(struct overlap_stream *its, const struct critical_stream *from) {
     if (!take(&changing))
         return;
-    struct critical_stream *const place = get(&its->part.raised) == 1 ? NULL : free_place();
-    if (place)
-        keep(place, its, OVERLAP_LOAD(from->priority), NULL);
+    struct critical_stream *const entry = get(&its->part.raised) == 1 ? NULL : free_entry();
+    if (entry)
+        keep(entry, its, OVERLAP_LOAD(from->priority), NULL);
     leave(&changing);
 }
 
 /* locked: this thread holds `changing`. Else another thread may be raising a stream: leave the filter and
  * critical_any as they are, which costs launches a lookup. */
-static void drop_locked(struct critical_stream *place, bool locked) {
+static void drop_locked(struct critical_stream *entry, bool locked) {
     uint64_t bits = 0;
-    __atomic_store_n(&place->handle, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->handle, 0, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < CRITICAL_STREAMS; i++) {
         const uint64_t handle = __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE);
         bits |= handle ? critical_bit(handle) : 0;
@@ -154,9 +154,9 @@ static void drop_locked(struct critical_stream *place, bool locked) {
         looks(false);
 }
 
-void raised_drop(struct critical_stream *place) {
+void raised_drop(struct critical_stream *entry) {
     const bool locked = take(&changing);
-    drop_locked(place, locked);
+    drop_locked(entry, locked);
     if (locked)
         leave(&changing);
 }
@@ -165,12 +165,12 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
                   enum overlap_stream_status status) {
     if (get(&its->part.raised) == 3 || !take(&changing))
         return false;
-    struct critical_stream *const place = place_of_stream(its->key);
+    struct critical_stream *const entry = entry_of_stream(its->key);
     /* Fails while the stream captures. */
-    const bool lowered = !place || OPERATION_OF(vendor, stream_lower)((vendor_stream)(uintptr_t)its->key);
+    const bool lowered = !entry || OPERATION_OF(vendor, stream_lower)((vendor_stream)(uintptr_t)its->key);
     if (lowered) {
-        if (place)
-            drop_locked(place, true);
+        if (entry)
+            drop_locked(entry, true);
         set(&its->part.raised, 0);
         if (device)
             note(its, device, status, 0);
@@ -181,7 +181,7 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
 
 bool raised_in_doubt(void) {
     enum { DOUBTED = 64 };
-    for (uint32_t i = 0; i < get(&places_used); i++) {
+    for (uint32_t i = 0; i < get(&entries_used); i++) {
         const struct overlap_stream *const its =
             __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(streams[i].its) : NULL;
         if (its && get(&its->part.since) >= DOUBTED)
@@ -194,6 +194,6 @@ void raised_forked(void) {
     for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
         streams[i].handle = 0;
     critical_bloom = 0;
-    critical_any = places_used = 0;
+    critical_any = entries_used = 0;
     changing = 0; /* the holder does not exist in the child */
 }

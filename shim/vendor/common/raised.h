@@ -1,4 +1,4 @@
-/* Interface between critical.c, which decides about a stream, and raised.c, which changes it and updates the report. */
+/* Interface between critical_streams.c, which decides about a stream, and raised.c, which changes it and updates the report. */
 #pragma once
 
 #include "windows.h"
@@ -36,7 +36,7 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
 void raised_copied(struct overlap_stream *its, const struct critical_stream *from);
 
 /* Stop tracking a stream that was destroyed or whose priority the program has set. */
-void raised_drop(struct critical_stream *place);
+void raised_drop(struct critical_stream *entry);
 
 /* *priority: the greatest if communication waits for the stream, else the next one if that is above 0, the default.
  * False: no priority is above 0. */

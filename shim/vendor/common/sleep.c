@@ -1,7 +1,7 @@
 /* The happens-before model sleeps while nothing depends on it.
  *
  * Two things depend on it: overlap windows, which need communication; and streams that are raised because the host or
- * communication waits for them, which are learnt in counting periods (critical.c). So the model is awake
+ * communication waits for them, which are learnt in counting periods (critical_streams.c). So the model is awake
  *   - during a counting period,
  *   - from the first communication launch until the host has waited QUIET_LONG times without another one,
  *   - if a policy shapes launches in windows: from the start until the host has waited QUIET times, because launches
@@ -16,9 +16,9 @@
  * begins: an event recorded in an older era carries no order, because it may have been recorded again since.
  *
  * A communication launch, a capture or an unknown wait wakes the model. If streams are raised (LIGHT), host waits also
- * go to critical.c, because they are rare compared with launches. critical.c begins a period when one is due, when the
- * host waits for a stream for the first time or for an event that no period has seen, and when launches continue on a
- * raised stream while the host waits for nothing.
+ * go to critical_streams.c, because they are rare compared with launches. critical_streams.c begins a period when one is
+ * due, when the host waits for a stream for the first time or for an event that no period has seen, and when launches
+ * continue on a raised stream while the host waits for nothing.
  */
 #include "windows.h"
 
@@ -27,72 +27,72 @@ enum { QUIET = 64, QUIET_LONG = 4096 };
 uint32_t window_sleeps;
 static uint32_t quiet; /* host waits since the last communication launch */
 
-static void sleep_now(struct overlap_order *order) {
-    if (OVERLAP_LOAD(critical_counts) || !overlap_order_may_rest(order))
+static void sleep_now(struct overlap_sync_model *model) {
+    if (OVERLAP_LOAD(critical_counts) || !overlap_sync_may_rest(model))
         return;
-    overlap_order_rest(order); /* first: a window still open must not be queried once calls go unrecorded */
-    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_SEQ_CST);
+    overlap_sync_rest(model); /* first: a window still open must not be queried once calls go unrecorded */
+    const uint64_t version = __atomic_load_n(&model->version, __ATOMIC_SEQ_CST);
     __atomic_store_n(&window_sleeps, critical_matters() ? WINDOW_LIGHT : WINDOW_DEEP, __ATOMIC_SEQ_CST);
     /* Another thread may have recorded something that must be tracked. After this check, such a thread wakes the
      * model itself. */
-    if (__atomic_load_n(&order->version, __ATOMIC_SEQ_CST) != version ||
+    if (__atomic_load_n(&model->version, __ATOMIC_SEQ_CST) != version ||
         __atomic_load_n(&critical_counts, __ATOMIC_SEQ_CST))
-        window_wake(order);
+        window_wake(model);
     else
-        overlap_order_rest(order);
+        overlap_sync_rest(model);
 }
 
 void window_sleeps_from_the_start(void) {
     __atomic_store_n(&window_sleeps, WINDOW_DEEP, __ATOMIC_RELEASE);
 }
 
-void window_rests(struct overlap_order *order) {
-    if (!OVERLAP_LOAD(order->eager.communications))
-        sleep_now(order);
+void window_rests(struct overlap_sync_model *model) {
+    if (!OVERLAP_LOAD(model->eager.communications))
+        sleep_now(model);
 }
 
-void window_quiet(struct overlap_order *order) {
+void window_quiet(struct overlap_sync_model *model) {
     uint32_t before = __atomic_load_n(&quiet, __ATOMIC_RELAXED);
     const uint32_t now = before + 1;
     if (!__atomic_compare_exchange_n(&quiet, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return; /* lost the race against another host wait, or a communication launch reset the count: keep theirs */
-    if (now >= (OVERLAP_LOAD(order->eager.communications) ? QUIET_LONG : QUIET) && !window_asleep())
-        sleep_now(order);
+    if (now >= (OVERLAP_LOAD(model->eager.communications) ? QUIET_LONG : QUIET) && !window_asleep())
+        sleep_now(model);
 }
 
-void window_loud(struct overlap_order *order) {
+void window_loud(struct overlap_sync_model *model) {
     if (__atomic_load_n(&quiet, __ATOMIC_RELAXED))
         __atomic_store_n(&quiet, 0, __ATOMIC_RELAXED);
     if (window_asleep()) {
-        window_wake(order);
-        critical_begin(order); /* the new communication may concern any stream */
+        window_wake(model);
+        critical_begin(model); /* the new communication may concern any stream */
     }
 }
 
-__attribute__((cold, noinline)) void window_wake(struct overlap_order *order) {
-    const bool locked = overlap_order_locked(order); /* wake once only: what is recorded from now on must stay */
+__attribute__((cold, noinline)) void window_wake(struct overlap_sync_model *model) {
+    const bool locked = overlap_sync_lock(model); /* wake once only: what is recorded from now on must stay */
     if (window_asleep()) {
-        overlap_order_resume(order);
+        overlap_sync_resume(model);
         __atomic_store_n(&quiet, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&window_sleeps, 0, __ATOMIC_SEQ_CST);
     }
     if (locked)
-        overlap_order_unlock(order);
+        overlap_sync_unlock(model);
 }
 
 /* ---- Calls that began while the model slept and returned after it woke ---- */
 
 vendor_result window_missed_record(vendor_event event, vendor_result result) {
-    struct overlap_order *order = windows();
-    if (order && result == VENDOR_SUCCESS) /* the stream is unknown */
-        overlap_order_recorded(order, overlap_order_recording(order, (uint64_t)(uintptr_t)event, NULL), NULL, true);
+    struct overlap_sync_model *model = windows();
+    if (model && result == VENDOR_SUCCESS) /* the stream is unknown */
+        overlap_sync_recorded(model, overlap_sync_recording(model, (uint64_t)(uintptr_t)event, NULL), NULL, true);
     return result;
 }
 
 vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose, vendor_result result) {
-    struct overlap_order *order = windows();
-    if (order && result == VENDOR_SUCCESS)
-        overlap_order_behind_all(order, window_stream(order, stream, whose));
+    struct overlap_sync_model *model = windows();
+    if (model && result == VENDOR_SUCCESS)
+        overlap_sync_behind_all(model, window_stream(model, stream, whose));
     return result;
 }
 

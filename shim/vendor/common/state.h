@@ -14,13 +14,13 @@
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
-    uint32_t order[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
+    uint32_t live[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
     char names[HANDLE_NAME_ARENA];
 };
 
 #define NODE_BITS 14 /* cuda/node_priority.c */
 
-/* critical.c: code that makes streams */
+/* critical_streams.c: code that makes streams */
 enum { SITES = 64 };
 struct site {
     uintptr_t site; /* 0: free */
@@ -34,8 +34,8 @@ enum state_table {
     STATE_NAMES,   /* handle.c: hash of a name -> its offset: contexts made again bring the same names */
     STATE_SIZES,   /* size.c */
     STATE_LIMITS,  /* cuda/limit.c */
-    STATE_EXECS,   /* exec.c: an instance -> enum exec_flag */
-    STATE_STREAMS, /* stream.c: 1: we have raised it */
+    STATE_EXECS,   /* graph_exec.c: an instance -> enum exec_flag */
+    STATE_STREAMS, /* comm_streams.c: 1: we have raised it */
     STATE_TABLES
 };
 #define STATE_TABLE_BITS 16

@@ -4,7 +4,7 @@
  * arguments itself.
  */
 #ifdef __x86_64__
-#include "copy.h"
+#include "copy_calls.h"
 #include "hooks_x86_64.S"
 
 /* REGISTERS_WORDS, the shape of a call: how many of its register arguments the body gets on its stack, 0 or 3, and

@@ -23,7 +23,7 @@ uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t l
                                    .flags = (raised ? OVERLAP_TRACE_RAISED : 0) |
                                             (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,
-                                   .device = facts->device ? facts->device->place : 0};
+                                   .device = facts->device ? facts->device->page_slot : 0};
     if (facts->found.where == OVERLAP_WHERE_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
         record.flags |= OVERLAP_TRACE_OVERLAPPING;
         record.overlaps = facts->found.sequence;

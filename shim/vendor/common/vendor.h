@@ -1,12 +1,12 @@
 /* What the two frontends share: everything that is the same on both vendors' GPUs. A frontend translates its vendor's words
  * into launch facts; here core is asked, and the decision kept; the frontend makes one call of it.
- *   abi.h      what the vendors' interfaces have in common
+ *   vendor_abi.h      what the vendors' interfaces have in common
  *   hook.h     entry points of both (their .def tables), which row is whose
- *   operation.def  what each vendor's frontend does for this half
+ *   vendor_ops.def  what each vendor's frontend does for this half
  *   page.h     is anything to be done in this process (armed.c), and its page: page.c, unopened.c
- *   real.h     the functions behind the doors: real.c, name.c, foreign.c
+ *   resolve.h     the functions behind the doors: resolve.c, name.c, hip_runtimes.c
  *   hot.h      the hot path: one look into the cache, one jump
- *   launch.c   launches that are not a direct hit: not proven yet, or traced
+ *   launch_slow.c   launches that are not a direct hit: not proven yet, or traced
  *   traced.c   launches that --trace writes down
  *   facts.c    launches that the cache does not know: facts, decision, keeping it
  *   device.c   devices: limits, policy, communication's footprint
@@ -14,8 +14,8 @@
  *   state.h    the large tables, mapped when a driver is first met: state.c
  *   size.c     which size the program asked for, where a node shows another
  *   priority.c  which priority communication gets, and when it no longer does
- *   stream.c   streams of communication libraries
- *   windows.h  overlap windows: windows.c, sleep.c, order.c, capture.c, copy.c, exec.c, follow.c; streams that somebody waits for: critical.c
+ *   comm_streams.c   streams of communication libraries
+ *   windows.h  overlap windows: windows.c, sleep.c, sync_calls.c, capture.c, copy_calls.c, graph_exec.c, follow.c; streams that somebody waits for: critical_streams.c
  *   node.h     kernel nodes of graphs that the program builds itself: node.c
  */
 #pragma once
@@ -23,9 +23,9 @@
 #include "../../core/core.h"
 #include "../../core/window.h"
 #include "../../sys/sys.h"
-#include "abi.h"
+#include "vendor_abi.h"
 #include "hook.h"
-#include "real.h"
+#include "resolve.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -46,12 +46,12 @@ enum stream_raising {
  * table is valid before any code runs, whichever call comes first, and this folder needs no symbol of a vendor. */
 struct vendor_operations {
 #define OPERATION(name, result, parameters, cuda, hip) int32_t name[VENDORS];
-#include "operation.def"
+#include "vendor_ops.def"
 #undef OPERATION
 };
 extern const struct vendor_operations __start_vendor_operations;
 #define OPERATION(name, result, parameters, cuda, hip) typedef result operation_##name parameters;
-#include "operation.def"
+#include "vendor_ops.def"
 #undef OPERATION
 #define OPERATION_OF(vendor, name)                                                                                     \
     ((operation_##name *)((uintptr_t)&__start_vendor_operations +                                                      \
@@ -65,9 +65,9 @@ struct device {
     uint32_t state; /* 2: ready */
     enum vendor vendor;
     int ordinal;
-    uint32_t place;  /* in the statistics page; OVERLAP_DEVICES: none was left */
-    uint32_t policy; /* index, OVERLAP_NO_POLICY: none fits */
-    bool unreadable; /* the driver does not tell its limits: no policy, although one may fit */
+    uint32_t page_slot; /* in the statistics page; OVERLAP_DEVICES: none was left */
+    uint32_t policy;    /* index, OVERLAP_NO_POLICY: none fits */
+    bool unreadable;    /* the driver does not tell its limits: no policy, although one may fit */
     struct overlap_gpu gpu;
     /* Communication: the component-wise maximum of what was seen, one word per component; `seen` is stored last. */
     uint32_t seen;
@@ -103,7 +103,7 @@ bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *
  * runs beside communication; computation is in no hurry for it; its grids are wide. */
 void priority_program_sets(void);
 void priority_one_wave_beside(void);
-void priority_unhurried(void);
+void priority_waited_late(void);
 void priority_wide(void);
 
 /* A communication launch was not raised: counted where `auto` has ended for one of the last two. */
@@ -154,7 +154,7 @@ struct handle {
     int32_t carveout_asked;   /* what the program has set last */
     uint32_t older_bytes;     /* dynamic bytes of its launches by cuLaunch and its like */
     uint32_t born;            /* number of its learning: an address that is used again has another one */
-    uint32_t place;           /* in the list of those that live (handle.c), + 1; 0: in none */
+    uint32_t live_slot;       /* in the list of those that live (handle.c), + 1; 0: in none */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 
@@ -204,7 +204,7 @@ static inline bool handle_is_everywhere(const struct handle *handle) {
 void handle_each_form(struct handle *handle, void (*act)(struct handle *form));
 
 /* Decisions about a kernel, in all its forms, are made anew. */
-void handle_doubted(struct handle *handle);
+void handle_invalidate(struct handle *handle);
 
 /* Another thread may be giving its place to another kernel. */
 static inline uint32_t handle_kind(const struct handle *handle) {
@@ -226,7 +226,7 @@ void size_note(const struct handle *handle, uint32_t asked, uint32_t launched);
 bool size_asked(const struct handle *handle, uint32_t launched, uint32_t *asked);
 /* Is it a size that we launch the kernel with, and nobody has asked for? A program that reads it off a node asks for it. */
 bool size_is_ours(const struct handle *handle, uint32_t bytes);
-/* ---- launch.c ---- */
+/* ---- launch_slow.c ---- */
 
 extern struct overlap_cache launch_cache;
 
@@ -281,13 +281,13 @@ struct request {
 
 /* The decision word of a launch from wherever it is kept, made if need be; 0: nobody decides here. *place: where it is
  * kept, 0: nowhere. */
-uint64_t launch_word(const struct request *request, uint64_t *place);
+uint64_t launch_word(const struct request *request, uint64_t *cache_handle);
 
 /* Makes ready what the launch of a changed size needs. False: the driver will not have it. */
-bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place);
+bool launch_prepare(const struct request *request, uint64_t *word, uint64_t cache_handle);
 
 /* The driver has refused what we changed, or its limit could not be raised: this kernel is left alone from now on. */
-void launch_leave_alone(const struct request *request, uint64_t place, bool launched);
+void launch_leave_alone(const struct request *request, uint64_t cache_handle, bool launched);
 
 /* In a forked child, where pointers into the parent's page must not be used. used: as overlap_page_used() said of the parent. */
 void launch_forked(bool used);
@@ -379,7 +379,7 @@ _Static_assert((uint64_t)OVERLAP_LAUNCH_SMALL_CARVEOUT << FLAG_SHIFT == UINT64_C
 #define DEVICE_SHIFT OVERLAP_CACHE_HANDLE_BITS
 
 /* The handle under which the cache keeps it, unless its answers are kept by device. */
-static inline uint64_t place_of(const struct request *request) {
+static inline uint64_t cache_handle_of(const struct request *request) {
     return (uint64_t)(uintptr_t)request->function | (uint64_t)request->flags << FLAG_SHIFT;
 }
 
@@ -387,16 +387,16 @@ static inline uint64_t place_of(const struct request *request) {
 
 /* The decision word of a launch that the cache does not hold under its plain handle. *place: where it is kept, 0:
  * nowhere. */
-uint64_t facts_word(const struct request *request, uint64_t *place);
+uint64_t facts_word(const struct request *request, uint64_t *cache_handle);
 extern bool facts_forked;
 
 /* Decisions that are being made meanwhile are not kept; whoever withdraws answers says so first. */
-void facts_changed(void);
+void invalidate_decisions(void);
 
 /* The basename of the library that holds an address, into name; "" if none does. */
 void library_of(uintptr_t site, char *name, size_t size);
 
-/* ---- stream.c ---- */
+/* ---- comm_streams.c ---- */
 
 /* A number for every stream, never 0. Of the default stream of a thread: another one for each. */
 uint64_t stream_key(vendor_stream stream, enum default_stream whose);

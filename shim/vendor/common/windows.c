@@ -5,7 +5,7 @@
  */
 #include "windows.h"
 
-struct overlap_order *window_model;
+struct overlap_sync_model *window_model;
 static const uint64_t no_version = 1;
 const uint64_t *window_version = &no_version; /* differs from the version of a thread without an answer */
 static uint32_t asked_for;                    /* launches that one query reserves */
@@ -33,35 +33,35 @@ static bool wanted(const struct overlap_settings *settings, bool *from_start) {
     return wants || *from_start;
 }
 
-__attribute__((cold, noinline)) static struct overlap_order *begin(void) {
+__attribute__((cold, noinline)) static struct overlap_sync_model *begin(void) {
     uint32_t none = 0;
     const struct overlap_settings *settings = overlap_armed();
-    if (!settings || !(real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)))
+    if (!settings || !(driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)))
         return NULL; /* retry at a later call */
     if (__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
         bool from_start;
         const bool wants = wanted(settings, &from_start);
-        struct overlap_order *order = wants ? overlap_map(sizeof *order) : NULL;
-        if (wants && !order)
+        struct overlap_sync_model *model = wants ? overlap_map(sizeof *model) : NULL;
+        if (wants && !model)
             overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here",
                         NULL, NULL);
-        if (order) {
+        if (model) {
             asked_for = settings->trace ? 1 : 64;
-            order->version = 2; /* 0: no cached answer; 1: no_version */
-            order->pause = overlap_pause;
+            model->version = 2; /* 0: no cached answer; 1: no_version */
+            model->pause = overlap_pause;
         }
-        if (!order || !from_start)
+        if (!model || !from_start)
             window_sleeps_from_the_start();
-        __atomic_store_n(&window_model, order, __ATOMIC_RELEASE);
-        __atomic_store_n(&window_version, order ? &order->version : &no_version, __ATOMIC_RELEASE);
-        __atomic_store_n(&state, order ? 3 : 2, __ATOMIC_RELEASE);
-        if (order)
-            critical_begin(order);
+        __atomic_store_n(&window_model, model, __ATOMIC_RELEASE);
+        __atomic_store_n(&window_version, model ? &model->version : &no_version, __ATOMIC_RELEASE);
+        __atomic_store_n(&state, model ? 3 : 2, __ATOMIC_RELEASE);
+        if (model)
+            critical_begin(model);
     }
     return __atomic_load_n(&state, __ATOMIC_ACQUIRE) == 3 ? window_model : NULL;
 }
 
-struct overlap_order *windows_begin(void) {
+struct overlap_sync_model *windows_begin(void) {
     const uint32_t now = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
     return now == 3 ? window_model : now == 2 ? NULL : begin();
 }
@@ -78,7 +78,7 @@ static void seen_context(uint64_t context) {
 }
 
 static bool only_one(enum vendor vendor) {
-    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && !(real_ready(VENDOR_CUDA) && real_ready(VENDOR_HIP)) &&
+    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && !(driver_ready(VENDOR_CUDA) && driver_ready(VENDOR_HIP)) &&
            device_only_one(vendor);
 }
 
@@ -86,60 +86,60 @@ uint64_t window_context(enum vendor vendor) {
     const uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
     if (known && only_one(vendor))
         return known;
-    const uint64_t context = real_ready(vendor) ? OPERATION_OF(vendor, context)() : 0;
+    const uint64_t context = driver_ready(vendor) ? OPERATION_OF(vendor, context)() : 0;
     if (context)
         seen_context(context);
     return context;
 }
 
-static struct overlap_stream *make_stream(struct overlap_order *order, enum vendor vendor, vendor_stream stream,
+static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum vendor vendor, vendor_stream stream,
                                           bool unseen) {
     uint64_t context = 0;
     uint32_t flags = 0;
-    if (!real_ready(vendor) || !OPERATION_OF(vendor, stream_facts)(stream, unseen, &context, &flags))
+    if (!driver_ready(vendor) || !OPERATION_OF(vendor, stream_facts)(stream, unseen, &context, &flags))
         return NULL;
     seen_context(context);
     struct overlap_stream *const its =
-        overlap_order_stream(order, (uint64_t)(uintptr_t)stream, context,
-                             flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
+        overlap_sync_stream(model, (uint64_t)(uintptr_t)stream, context,
+                            flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
     if (its)
         __atomic_store_n(&its->part.handle, 1, __ATOMIC_RELAXED);
     return its;
 }
 
 void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream) {
-    struct overlap_order *order = windows();
-    if (!order)
+    struct overlap_sync_model *model = windows();
+    if (!model)
         return;
     /* An earlier stream at this address may have been destroyed with its context. */
-    critical_gone(order, stream);
-    overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
-    critical_made(vendor, site, make_stream(order, vendor, stream, false));
+    critical_gone(model, stream);
+    overlap_sync_stream_gone(model, (uint64_t)(uintptr_t)stream);
+    critical_made(vendor, site, make_stream(model, vendor, stream, false));
 }
 
-struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_stream stream,
+struct overlap_stream *window_stream_other(struct overlap_sync_model *model, vendor_stream stream,
                                            enum default_stream whose) {
     uint64_t key = (uint64_t)(uintptr_t)stream;
     if (key > STREAM_PER_THREAD)
-        return make_stream(order, default_vendor(whose), stream, true);
+        return make_stream(model, default_vendor(whose), stream, true);
     const uint64_t context = window_context(default_vendor(whose));
     if (!context)
         return NULL;
     if (window_is_legacy(stream, whose))
-        return overlap_order_stream(order, context | 1, context, OVERLAP_STREAM_LEGACY);
+        return overlap_sync_stream(model, context | 1, context, OVERLAP_STREAM_LEGACY);
     key = (context | 2) ^ (uint64_t)thread_id() << 42; /* contexts are even 42-bit numbers or 47-bit addresses */
-    return overlap_order_stream(order, key, context, OVERLAP_STREAM_BLOCKING);
+    return overlap_sync_stream(model, key, context, OVERLAP_STREAM_BLOCKING);
 }
 
 /* ---- Computation ---- */
 
-static inline void find(struct overlap_order *order, struct overlap_stream *of, uint32_t wanted,
+static inline void find(struct overlap_sync_model *model, struct overlap_stream *of, uint32_t wanted,
                         struct overlap_found *found) {
-    overlap_window_ask(order, of, wanted, found);
-    if (found->undone[OVERLAP_ALONE_SAME_STREAM])
-        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found->undone[OVERLAP_ALONE_SAME_STREAM]);
-    if (found->undone[OVERLAP_ALONE_WAITED_FOR])
-        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found->undone[OVERLAP_ALONE_WAITED_FOR]);
+    overlap_window_ask(model, of, wanted, found);
+    if (found->undone[OVERLAP_NO_OVERLAP_SAME_STREAM])
+        launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found->undone[OVERLAP_NO_OVERLAP_SAME_STREAM]);
+    if (found->undone[OVERLAP_NO_OVERLAP_WAITED_FOR])
+        launch_take_back(OVERLAP_COUNTER_WAITED_FOR, found->undone[OVERLAP_NO_OVERLAP_WAITED_FOR]);
 }
 
 /* True if a cached answer for this stream stays valid. The current context, which selects the default stream, can
@@ -148,7 +148,7 @@ static inline bool lasts(vendor_stream stream, enum default_stream whose) {
     return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
 }
 
-__attribute__((noinline)) static void ask(struct overlap_order *order, vendor_stream stream,
+__attribute__((noinline)) static void ask(struct overlap_sync_model *model, vendor_stream stream,
                                           enum default_stream whose) {
     struct this_thread *const thread = &this_thread;
     struct overlap_stream *const before = thread->of;
@@ -158,14 +158,14 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (before && thread->where == OVERLAP_WHERE_INSIDE && left > 0)
         overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
-    const uint64_t version = __atomic_load_n(&order->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
+    const uint64_t version = __atomic_load_n(&model->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a signal handler that waits from here on increments `asked` */
     struct overlap_stream *const of =
         before && (uintptr_t)stream > STREAM_PER_THREAD && overlap_stream_has(before, (uint64_t)(uintptr_t)stream)
             ? before
-            : window_stream(order, stream, whose);
+            : window_stream(model, stream, whose);
     struct overlap_found found;
-    find(order, of, asked_for, &found);
+    find(model, of, asked_for, &found);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->stream = stream;
     thread->whose = whose;
@@ -187,58 +187,58 @@ __attribute__((noinline)) static void ask(struct overlap_order *order, vendor_st
 
 /* Return the counter for this thread's launches outside windows, or a dummy if they are not counted. Launches whose
  * reason is not not_overlapping keep that reason. */
-static uint64_t *counter_outside(struct overlap_order *order, bool filling) {
+static uint64_t *counter_outside(struct overlap_sync_model *model, bool filling) {
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
     uint64_t *counter = this_thread.outside[filling];
     if (!counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
-        counter = overlap_window_outside(order, this_thread.of, filling);
+        counter = overlap_window_outside(model, this_thread.of, filling);
     return this_thread.outside[filling] = counter ? counter : &not_counted;
 }
 
 bool window_ask_here(vendor_stream stream, uint32_t whose) {
-    struct overlap_order *const order = window_model;
-    if (!order || !this_thread.shard || !lasts(stream, (enum default_stream)whose))
+    struct overlap_sync_model *const model = window_model;
+    if (!model || !this_thread.shard || !lasts(stream, (enum default_stream)whose))
         return false;
-    ask(order, stream, (enum default_stream)whose);
+    ask(model, stream, (enum default_stream)whose);
     if (!this_thread.outside[0] && this_thread.where != OVERLAP_WHERE_INSIDE)
-        counter_outside(order, false);
+        counter_outside(model, false);
     return window_told(stream, whose); /* a signal handler may have queried another stream since */
 }
 
 enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
-    struct overlap_order *order = windows();
-    if (!order)
+    struct overlap_sync_model *model = windows();
+    if (!model)
         return OVERLAP_WHERE_OUTSIDE;
     if (!window_told(stream, whose))
-        ask(order, stream, whose);
+        ask(model, stream, whose);
     /* A launch that does not depend on the window does not consume it. */
     const enum overlap_where where = this_thread.where;
     if (where != OVERLAP_WHERE_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
-            overlap_add_own(counter_outside(order, false), 1);
+            overlap_add_own(counter_outside(model, false), 1);
         if (word & OVERLAP_WORD_WATCHED)
-            overlap_add_own(counter_outside(order, true), 1);
+            overlap_add_own(counter_outside(model, true), 1);
     } else if (word & OVERLAP_WORD_WINDOWED)
         window_take_one();
     return where;
 }
 
 enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown) {
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     *unknown = false;
-    if (!order)
+    if (!model)
         return OVERLAP_WHERE_OUTSIDE;
     if (!window_told(stream, whose))
-        ask(order, stream, whose);
+        ask(model, stream, whose);
     *unknown = this_thread.unknown;
     return this_thread.where;
 }
 
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose) {
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     struct overlap_found found = {0};
-    if (order)
-        find(order, window_stream(order, stream, whose), 0, &found);
+    if (model)
+        find(model, window_stream(model, stream, whose), 0, &found);
     return found;
 }
 
@@ -246,7 +246,7 @@ struct overlap_found window_look(vendor_stream stream, enum default_stream whose
 
 void window_legacy_counts(void) {
     if (!__atomic_load_n(&forgotten, __ATOMIC_RELAXED) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
-        facts_changed();
+        invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
     }
 }
@@ -255,11 +255,11 @@ bool window_legacy_matters(void) {
     return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
 }
 
-void window_communicates_on(struct overlap_order *order, struct overlap_stream *its, vendor_stream stream,
+void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *its, vendor_stream stream,
                             enum default_stream whose) {
-    window_loud(order);
+    window_loud(model);
     const bool follows = !follow_skips;
-    const struct overlap_before before = overlap_window_communicates(order, its, follows && follow_computed());
+    const struct overlap_before before = overlap_window_communicates(model, its, follows && follow_computed());
     if (overlap_stream_here(its) != its)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)
@@ -267,10 +267,10 @@ void window_communicates_on(struct overlap_order *order, struct overlap_stream *
         launch_count_many(OVERLAP_COUNTER_LAUNCHED_BEFORE, before.launched);
     if (before.filling)
         priority_one_wave_beside();
-    window_after(order);
-    window_stir(order);
+    window_after(model);
+    window_stir(model);
     if (critical_matters())
-        critical_waited(order, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
+        critical_waited(model, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
     if (follows)
         follow_begin(its, stream, whose, before.launched || before.filling);
     else
@@ -278,21 +278,21 @@ void window_communicates_on(struct overlap_order *order, struct overlap_stream *
 }
 
 void window_communicates(vendor_stream stream, enum default_stream whose) {
-    struct overlap_order *order = windows();
-    if (order)
-        window_communicates_on(order, window_stream(order, stream, whose), stream, whose);
+    struct overlap_sync_model *model = windows();
+    if (model)
+        window_communicates_on(model, window_stream(model, stream, whose), stream, whose);
 }
 
-void window_saw(struct overlap_order *order, const struct overlap_seen *seen) {
-    overlap_order_saw(order, seen);
+void window_saw(struct overlap_sync_model *model, const struct overlap_seen *seen) {
+    overlap_sync_saw(model, seen);
     follow_host();
-    window_quiet(order);
+    window_quiet(model);
 }
 
 void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
-    struct overlap_order *order = windows();
-    if (order)
-        overlap_window_numbered(order, window_stream(order, stream, whose), sequence);
+    struct overlap_sync_model *model = windows();
+    if (model)
+        overlap_window_numbered(model, window_stream(model, stream, whose), sequence);
 }
 
 uint64_t window_seen(void) {
@@ -300,24 +300,24 @@ uint64_t window_seen(void) {
 }
 
 void window_context_gone(const void *context, uint64_t seen) {
-    struct overlap_order *order = window_model;
+    struct overlap_sync_model *model = window_model;
     uint64_t its = (uint64_t)(uintptr_t)context;
-    if (!order || !its)
+    if (!model || !its)
         return;
-    overlap_order_context_gone(order, its, seen);
+    overlap_sync_context_gone(model, its, seen);
     __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Handle the end of a primary context whose handle is no longer known: all work counts as finished, and a stream
  * entry is dropped when a new stream gets its address. */
 void window_device_over(enum vendor vendor) {
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     const uint64_t only = only_one(vendor) ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
     /* Also drop what its streams wait for: the primary context may return at the same address. */
-    if (order && only)
-        overlap_order_context_gone(order, only, UINT64_MAX);
-    if (order)
-        overlap_order_saw(order, &(struct overlap_seen){.all = true});
+    if (model && only)
+        overlap_sync_context_gone(model, only, UINT64_MAX);
+    if (model)
+        overlap_sync_saw(model, &(struct overlap_seen){.all = true});
 }
 
 /* A forked child has one thread only. */

@@ -1,5 +1,5 @@
 /* Overlap windows in the frontends. core (window.h, WINDOWS.md) keeps the happens-before model; this layer calls it.
- * windows.c maps streams and queries the model for launches; order.c, capture.c and copy.c hold the bodies of the calls
+ * windows.c maps streams and queries the model for launches; sync_calls.c, capture.c and copy_calls.c hold the bodies of the calls
  * that order work.
  */
 #pragma once
@@ -17,16 +17,16 @@ enum stream_priority { STREAM_PRIORITY_UNKNOWN = 0, STREAM_PRIORITY_CHANGES = 1,
 
 /* windows() returns the model of this process, or NULL if no policy or report needs windows or if memory is short.
  * The first call creates the model; window_model itself is NULL until then. */
-extern struct overlap_order *window_model;
-struct overlap_order *windows_begin(void);
-static inline struct overlap_order *windows(void) {
-    struct overlap_order *order = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
-    return __builtin_expect(order != NULL, 1) ? order : windows_begin();
+extern struct overlap_sync_model *window_model;
+struct overlap_sync_model *windows_begin(void);
+static inline struct overlap_sync_model *windows(void) {
+    struct overlap_sync_model *model = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
+    return __builtin_expect(model != NULL, 1) ? model : windows_begin();
 }
 
 /* ---- sleep.c: while nothing depends on the model, calls that order work go straight to the driver ---- */
 
-/* 0: awake. LIGHT: host waits still go to critical.c. DEEP: they do not, or there is no model. */
+/* 0: awake. LIGHT: host waits still go to critical_streams.c. DEEP: they do not, or there is no model. */
 enum { WINDOW_LIGHT = 1, WINDOW_DEEP = 2 };
 extern uint32_t window_sleeps;
 static inline bool window_asleep(void) {
@@ -38,17 +38,17 @@ static inline bool window_asleep_deeply(void) {
 void window_sleeps_from_the_start(void);
 /* window_rests(): a counting period has ended. window_quiet(): the host has seen some work to be finished. Both may
  * put the model to sleep. */
-void window_rests(struct overlap_order *order);
-void window_quiet(struct overlap_order *order);
+void window_rests(struct overlap_sync_model *model);
+void window_quiet(struct overlap_sync_model *model);
 /* window_wake() and window_stir(): the model was given something that it must track, such as a capture or an unknown
  * wait. window_loud(): communication is or was launched. */
-void window_wake(struct overlap_order *order);
-static inline void window_stir(struct overlap_order *order) {
+void window_wake(struct overlap_sync_model *model);
+static inline void window_stir(struct overlap_sync_model *model) {
     /* seq_cst: ordered after the update of the model that precedes this call. */
     if (__builtin_expect(__atomic_load_n(&window_sleeps, __ATOMIC_SEQ_CST), 0))
-        window_wake(order);
+        window_wake(model);
 }
-void window_loud(struct overlap_order *order);
+void window_loud(struct overlap_sync_model *model);
 /* The call began while the model slept and returned after it woke. */
 vendor_result window_missed_record(vendor_event event, vendor_result result);
 vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose, vendor_result result);
@@ -58,13 +58,13 @@ void window_sleep_forked(void);
 
 /* Return the stream that a call means, or NULL if it is untracked. whose: which default stream NULL means in that
  * call. */
-struct overlap_stream *window_stream_other(struct overlap_order *order, vendor_stream stream,
+struct overlap_stream *window_stream_other(struct overlap_sync_model *model, vendor_stream stream,
                                            enum default_stream whose);
-static inline struct overlap_stream *window_stream(struct overlap_order *order, vendor_stream stream,
+static inline struct overlap_stream *window_stream(struct overlap_sync_model *model, vendor_stream stream,
                                                    enum default_stream whose) {
     struct overlap_stream *found =
-        (uintptr_t)stream > STREAM_PER_THREAD ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
-    return __builtin_expect(found != NULL, 1) ? found : window_stream_other(order, stream, whose);
+        (uintptr_t)stream > STREAM_PER_THREAD ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
+    return __builtin_expect(found != NULL, 1) ? found : window_stream_other(model, stream, whose);
 }
 
 void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream);
@@ -79,16 +79,16 @@ uint64_t window_context(enum vendor vendor);
 /* Invalidate all decisions, once, when launches on the legacy default stream begin to matter: from then on the slow
  * path handles each of them. window_after() is called after every call that may cause this. */
 void window_legacy_counts(void);
-static inline void window_after(struct overlap_order *order) {
-    if (__builtin_expect(__atomic_load_n(&order->legacy_matters, __ATOMIC_RELAXED), 0))
+static inline void window_after(struct overlap_sync_model *model) {
+    if (__builtin_expect(__atomic_load_n(&model->legacy_matters, __ATOMIC_RELAXED), 0))
         window_legacy_counts();
 }
 
-/* overlap_order_waits(), and invalidate this thread's cached answer if it became stale. Returns true if the awaited
+/* overlap_sync_waits(), and invalidate this thread's cached answer if it became stale. Returns true if the awaited
  * communication was waited for late. */
-static inline bool window_waits(struct overlap_order *order, struct overlap_stream *stream, uint64_t key) {
+static inline bool window_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key) {
     struct this_thread *const thread = &this_thread;
-    const uint32_t waited = overlap_order_waits(order, stream, key);
+    const uint32_t waited = overlap_sync_waits(model, stream, key);
     if (waited & OVERLAP_WAITED_STALE && (!thread->of || thread->of == overlap_stream_here(stream))) {
         thread->version = 0;
         thread->asked++; /* discards the query that we interrupted, if this is a signal handler */
@@ -130,12 +130,12 @@ enum overlap_where window_where(vendor_stream stream, enum default_stream whose,
 struct overlap_found window_look(vendor_stream stream, enum default_stream whose);
 
 /* The host has seen this work to be finished. */
-void window_saw(struct overlap_order *order, const struct overlap_seen *seen);
+void window_saw(struct overlap_sync_model *model, const struct overlap_seen *seen);
 
 /* Record a communication launch, or the launch of a graph that contains communication. */
 void window_communicates(vendor_stream stream, enum default_stream whose);
 /* The same for a stream that was looked up already; NULL: untracked. */
-void window_communicates_on(struct overlap_order *order, struct overlap_stream *its, vendor_stream stream,
+void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *its, vendor_stream stream,
                             enum default_stream whose);
 
 /* Store the trace sequence number of the communication launch just recorded. */
@@ -152,7 +152,7 @@ void window_context_gone(const void *context, uint64_t seen);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 
-/* ---- critical.c: streams that the host or communication waits for ---- */
+/* ---- critical_streams.c: streams that the host or communication waits for ---- */
 
 enum { CRITICAL_STREAMS = 16 }; /* raised at the same time */
 struct critical_stream {
@@ -186,12 +186,12 @@ static inline bool critical_may_be(vendor_stream stream) {
 bool critical_is_wanted(const struct overlap_settings *settings);
 
 /* Begin a counting period. */
-void critical_begin(struct overlap_order *order);
+void critical_begin(struct overlap_sync_model *model);
 
 /* Record a computation launch. Returns the entry of its stream if that is raised, else NULL. */
 struct critical_stream *critical_launch(const struct request *request);
 /* The same for a stream that is raised, outside counting periods. False: the stream is no longer raised. */
-bool critical_launch_raised(const struct request *request, struct critical_stream *place);
+bool critical_launch_raised(const struct request *request, struct critical_stream *entry);
 /* Look the stream up without recording a launch; NULL: not raised. */
 struct critical_stream *critical_find_any(vendor_stream stream);
 static inline struct critical_stream *critical_find(vendor_stream stream) {
@@ -202,24 +202,24 @@ void critical_graph(struct overlap_stream *its);
 
 /* The host or another stream waits for `its` (NULL: untracked). why: enum overlap_critical. communication: the
  * waiter communicates. */
-void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
                      bool communication);
 /* critical_feeds(): `its` waits for an event. critical_host_waits(): the host has waited for the work in *seen. */
-void critical_feeds(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event);
-static inline void critical_fed(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its,
+void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint64_t event);
+static inline void critical_fed(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
                                 uint64_t event) {
     if (__builtin_expect(__atomic_load_n(&its->part.why, __ATOMIC_RELAXED), 0))
-        critical_feeds(order, vendor, its, event);
+        critical_feeds(model, vendor, its, event);
 }
-void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen);
+void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, const struct overlap_seen *seen);
 /* While the model sleeps. The first two set *seen to the awaited stream as far as it is still known.
  * critical_polled(): the host has queried `what`; returns whether that counts as a wait, which it does not if the
  * previous query already said that it is finished. */
 void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen);
-void critical_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen);
+void critical_see_event(struct overlap_sync_model *model, uint64_t event, struct overlap_seen *seen);
 bool critical_polled(uint64_t what, bool is_over);
 /* The host has waited for an untracked event. */
-void critical_strange(struct overlap_order *order);
+void critical_strange(struct overlap_sync_model *model);
 
 /* critical_creates(): true, with *priority set, if the stream that the code at `site` created before was critical.
  * critical_made(): that code has created a stream. critical_is_programs(): the program has set the stream's
@@ -230,7 +230,7 @@ void critical_is_programs(vendor_stream stream);
 /* An attribute copy has given the capturing stream `to` the priority that we gave `from`: `to` counts as raised
  * until it can be lowered. */
 void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
-void critical_gone(struct overlap_order *order, vendor_stream stream);
+void critical_gone(struct overlap_sync_model *model, vendor_stream stream);
 void critical_forked(void);
 
 /* ---- traced.c ---- */
@@ -261,7 +261,7 @@ void follow_host(void);
 bool follow_computed(void);
 void follow_forget(void);
 
-/* ---- order.c, copy.c, capture.c ---- */
+/* ---- sync_calls.c, copy_calls.c, capture.c ---- */
 
 /* A launch call records this event itself. */
 void order_event_of_launch(vendor_event event);
@@ -276,7 +276,7 @@ extern uint32_t capture_begun;
 /* The stream waits for something that this library cannot track. */
 vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result);
 
-/* ---- exec.c: graphs that contain communication ---- */
+/* ---- graph_exec.c: graphs that contain communication ---- */
 
 /* Communication was captured or added as a node: from now on graphs are inspected. */
 extern uint32_t exec_may_communicate;

@@ -4,7 +4,7 @@
 
 /* device: for a CUkernel. */
 static void told_by_program(const void *handle, int device, int attribute, int value) {
-    limit_believe(handle, device, attribute, value);
+    limit_program_sets(handle, device, attribute, value);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
         carveout_is_programs(handle, device, value);
     struct handle *known = attribute >= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH &&
@@ -12,7 +12,7 @@ static void told_by_program(const void *handle, int device, int attribute, int v
                                ? handle_find(handle)
                                : NULL;
     if (known) /* its launches are cluster launches from now on */
-        handle_doubted(known);
+        handle_invalidate(known);
 }
 
 static void answer_as_told(const void *handle, int device, int attribute, int *value) {
@@ -71,7 +71,7 @@ static void prefers_by_program(const void *value, int config) {
     struct handle *handle =
         config != CU_FUNC_CACHE_PREFER_NONE && armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (handle && carveout_withdraw(handle))
-        handle_doubted(handle);
+        handle_invalidate(handle);
 }
 
 CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,

@@ -93,7 +93,7 @@ bool carveout_withdraw(struct handle *handle) {
 }
 
 void carveout_of_context(void) {
-    facts_changed();
+    invalidate_decisions();
     overlap_cache_forget_all(&launch_cache);
     if (context_prefers_cache())
         handle_each(take_back);
@@ -112,7 +112,7 @@ void carveout_is_programs(const void *value, int device, int set) {
     uint32_t before = small ? __atomic_fetch_or(&handle->carveout_small, bit, __ATOMIC_ACQ_REL)
                             : __atomic_fetch_and(&handle->carveout_small, ~bit, __ATOMIC_ACQ_REL);
     if (small != ((before & bit) != 0)) /* a changed carve-out changes whether communication fits */
-        handle_doubted(handle);
+        handle_invalidate(handle);
 }
 
 void carveout_answer(const void *value, int device, int *answer) {

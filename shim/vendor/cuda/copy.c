@@ -1,7 +1,7 @@
 /* Bodies of copy.def. */
 #include "cuda.h"
 
-#include "../common/copy.h"
+#include "../common/copy_calls.h"
 
 #ifdef __x86_64__
 extern const int32_t cuda_bodies[] __attribute__((visibility("hidden"))); /* thunks_x86_64.S */

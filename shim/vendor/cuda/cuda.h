@@ -1,7 +1,7 @@
 /* Shared by the files of vendor/cuda, on top of common/vendor.h. The files:
  *   entry.c   thunks: one for each entry point and route, generated from driver.def
  *   lookup.c  what cuGetProcAddress returns
- *   answers.c what the shared part needs from NVIDIA's driver
+ *   cuda_ops.c what the shared part needs from NVIDIA's driver
  *   launch.h  the hot path; in assembler for x86-64 (launch_x86_64.S)
  *   launch.c  make launches: as asked, with another size, at a priority
  *   cluster.c cluster launches
@@ -45,7 +45,7 @@
 
 /* The operations that the shared part calls, one row each. */
 #define OPERATION(name, result, parameters, cuda, hip) result cuda parameters;
-#include "../common/operation.def"
+#include "../common/vendor_ops.def"
 #undef OPERATION
 
 /* In a body: the driver's function; REAL_OR_RETURN fails if there is none. */
@@ -55,7 +55,7 @@
     if (!real)                                                                                                         \
     return CUDA_ERROR_NOT_INITIALIZED
 
-/* Functions that we call ourselves. Valid once real_ready(VENDOR_CUDA) has returned true. */
+/* Functions that we call ourselves. Valid once driver_ready(VENDOR_CUDA) has returned true. */
 struct driver_calls {
 #define CALL(name, parameters) CUresult(*name) parameters;
 #include "api.def"
@@ -63,7 +63,7 @@ struct driver_calls {
 };
 extern struct driver_calls driver;
 
-/* ---- answers.c ---- */
+/* ---- cuda_ops.c ---- */
 
 /* Read or set an attribute with the API that fits the handle. device: for kernels. */
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value);
@@ -94,10 +94,10 @@ bool limit_raise(struct handle *handle, uint32_t dynamic);
 bool limit_lend(struct handle *handle, uint32_t bytes, int *before);
 void limit_take_back(struct handle *handle, int before);
 
-/* The program sets an attribute. limit_for_driver(): the value to pass to the driver. limit_believe(): the driver
+/* The program sets an attribute. limit_for_driver(): the value to pass to the driver. limit_program_sets(): the driver
  * has accepted it, so the program reads it back from now on. */
 int limit_for_driver(const void *value, int device, int attribute, int asked);
-void limit_believe(const void *value, int device, int attribute, int set);
+void limit_program_sets(const void *value, int device, int attribute, int set);
 
 /* The program has read an attribute: replace the driver's answer by the value that the program set. */
 void limit_answer(const void *value, int device, int attribute, int *answer);

@@ -3,7 +3,7 @@
  * the header is installed. */
 #pragma once
 
-#include "../common/abi.h"
+#include "../common/vendor_abi.h"
 
 typedef vendor_result CUresult;
 typedef int CUdevice;
@@ -153,7 +153,7 @@ _Static_assert((int)CU_GRAPH_NODE_TYPE_KERNEL == NODE_KERNEL && (int)CU_GRAPH_NO
                    (int)CU_GRAPH_NODE_TYPE_EVENT_RECORD == NODE_EVENT_RECORD &&
                    (int)CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT == NODE_EXTERNAL_WAIT &&
                    (int)CU_GRAPH_NODE_TYPE_BATCH_MEM_OP == NODE_BATCH_CUDA,
-               "as in common/abi.h");
+               "as in common/vendor_abi.h");
 enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
 enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };
 

@@ -20,21 +20,21 @@ struct nodes {
     CUgraphNode *all, *from, *to;
     CUgraphEdgeData *edges;
     struct item *items;
-    uint32_t *places; /* by hash of the node: index + 1 */
+    uint32_t *buckets; /* by hash of the node: index + 1 */
     size_t count, edge_count, mask;
     void *memory;
     size_t size;
 };
 
-static uint32_t *place(const struct nodes *nodes, CUgraphNode node) {
+static uint32_t *bucket(const struct nodes *nodes, CUgraphNode node) {
     size_t at = overlap_spread((uint64_t)(uintptr_t)node, 32);
-    while (nodes->places[at & nodes->mask] && nodes->items[nodes->places[at & nodes->mask] - 1].node != node)
+    while (nodes->buckets[at & nodes->mask] && nodes->items[nodes->buckets[at & nodes->mask] - 1].node != node)
         at++;
-    return &nodes->places[at & nodes->mask];
+    return &nodes->buckets[at & nodes->mask];
 }
 
 static struct item *item_of(const struct nodes *nodes, CUgraphNode node) {
-    const uint32_t number = *place(nodes, node);
+    const uint32_t number = *bucket(nodes, node);
     return number ? &nodes->items[number - 1] : NULL;
 }
 
@@ -47,7 +47,7 @@ static bool gather(CUgraph graph, struct nodes *nodes) {
         return false;
     for (nodes->mask = 1; nodes->mask < 2 * nodes->count; nodes->mask *= 2)
         ;
-    nodes->size = nodes->count * (sizeof *nodes->all + sizeof *nodes->items) + nodes->mask * sizeof *nodes->places +
+    nodes->size = nodes->count * (sizeof *nodes->all + sizeof *nodes->items) + nodes->mask * sizeof *nodes->buckets +
                   nodes->edge_count * (2 * sizeof *nodes->from + sizeof *nodes->edges);
     char *at = nodes->memory = overlap_map(nodes->size);
     if (!at)
@@ -57,7 +57,7 @@ static bool gather(CUgraph graph, struct nodes *nodes) {
     nodes->from = nodes->all + nodes->count;
     nodes->to = nodes->from + nodes->edge_count;
     nodes->edges = (CUgraphEdgeData *)(nodes->to + nodes->edge_count);
-    nodes->places = (uint32_t *)(void *)(nodes->edges + nodes->edge_count);
+    nodes->buckets = (uint32_t *)(void *)(nodes->edges + nodes->edge_count);
     nodes->mask--;
     const size_t count = nodes->count, edge_count = nodes->edge_count;
     return driver.cuGraphGetNodes(graph, nodes->all, &nodes->count) == CUDA_SUCCESS &&
@@ -71,7 +71,7 @@ static bool look(struct nodes *nodes, bool *communicates) {
         struct item *const item = &nodes->items[i];
         int type = -1;
         item->node = nodes->all[i];
-        *place(nodes, item->node) = (uint32_t)i + 1;
+        *bucket(nodes, item->node) = (uint32_t)i + 1;
         if (!driver.cuGraphNodeGetType || driver.cuGraphNodeGetType(item->node, &type) != CUDA_SUCCESS ||
             type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
             return false;

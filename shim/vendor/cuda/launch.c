@@ -178,29 +178,30 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;
 }
 
-static inline CUresult communicated(const struct request *request, struct overlap_order *order,
+static inline CUresult communicated(const struct request *request, struct overlap_sync_model *model,
                                     struct overlap_stream *its, uint64_t word, uint32_t reason, bool raised,
                                     CUresult result) {
-    if (order && result == CUDA_SUCCESS)
-        window_communicates_on(order, its, request->config.hStream, hook_default(request->hook));
+    if (model && result == CUDA_SUCCESS)
+        window_communicates_on(model, its, request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, reason, raised);
     return result;
 }
 
-__attribute__((noinline)) static CUresult raised_anyhow(struct request *request, struct overlap_order *order,
+__attribute__((noinline)) static CUresult raised_anyhow(struct request *request, struct overlap_sync_model *model,
                                                         struct overlap_stream *its, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
     const CUresult result = launch_communication(request, its, word, &reason, &raised);
-    return communicated(request, order, its, word, reason, raised, result);
+    return communicated(request, model, its, word, reason, raised, result);
 }
 
-__attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *request, struct overlap_order *order,
+__attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *request,
+                                                               struct overlap_sync_model *model,
                                                                struct overlap_stream *its, uint64_t word,
                                                                CUresult result) {
     if (cuda_is_refusal(result))
         result = launch_without_priority(request);
-    return communicated(request, order, its, word, OVERLAP_REASON_communication, false, result);
+    return communicated(request, model, its, word, OVERLAP_REASON_communication, false, result);
 }
 
 /* Fast path. Most communication is launched by cuLaunchKernel or cuLaunchKernelEx without attributes, on a stream of
@@ -208,8 +209,8 @@ __attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *r
 CUresult launch_raised(struct request *request, uint64_t word) {
     const int priority = overlap_word_priority(word);
     const enum default_stream whose = hook_default(request->hook);
-    struct overlap_order *const order = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
-    struct overlap_stream *const its = order ? window_stream(order, request->config.hStream, whose) : NULL;
+    struct overlap_sync_model *const model = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
+    struct overlap_stream *const its = model ? window_stream(model, request->config.hStream, whose) : NULL;
     type_cuLaunchKernelEx *const real = raises_by(request, whose);
     int own;
     if (__builtin_expect(request->config.numAttrs || !real || __atomic_load_n(&capture_begun, __ATOMIC_RELAXED) ||
@@ -217,7 +218,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
                              !stream_priority(request, its, &own) || own == priority ||
                              (own < 0 && word & OVERLAP_WORD_AUTO),
                          0))
-        return raised_anyhow(request, order, its, word);
+        return raised_anyhow(request, model, its, word);
     CUlaunchAttribute attribute;
     attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
     attribute.pad = 0;
@@ -228,10 +229,10 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     request->config.attrs = NULL;
     request->config.numAttrs = 0;
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
-        return raised_in_vain(request, order, its, word, result);
+        return raised_in_vain(request, model, its, word, result);
     graph_raises(priority);
-    if (order)
-        window_communicates_on(order, its, request->config.hStream, whose);
+    if (model)
+        window_communicates_on(model, its, request->config.hStream, whose);
     launch_communicated(request, word, OVERLAP_REASON_communication, true);
     return CUDA_SUCCESS;
 }

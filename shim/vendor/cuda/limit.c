@@ -16,15 +16,15 @@
 
 /* Kept by handle, and for a CUkernel its device above: believed, KNOWN, needed (0: not raised); 0: never set, by the program or by us.
  * No block has 8 MiB. */
-#define BELIEVED_SHIFT 24
-#define MOST ((UINT64_C(1) << BELIEVED_SHIFT) - 1)
+#define APP_LIMIT_SHIFT 24
+#define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
 #define KNOWN (UINT64_C(1) << 23)
 
-static uint64_t pack(int believed, uint32_t needed) {
-    return ((uint64_t)(uint32_t)believed & MOST) << BELIEVED_SHIFT | KNOWN | needed;
+static uint64_t pack(int app_limit, uint32_t needed) {
+    return ((uint64_t)(uint32_t)app_limit & MOST) << APP_LIMIT_SHIFT | KNOWN | needed;
 }
-static int believed_in(uint64_t limits) {
-    return (int)(limits >> BELIEVED_SHIFT);
+static int app_limit_in(uint64_t limits) {
+    return (int)(limits >> APP_LIMIT_SHIFT);
 }
 static uint32_t needed_in(uint64_t limits) {
     return (uint32_t)(limits & (KNOWN - 1));
@@ -63,13 +63,13 @@ static int device_for(const struct handle *handle, int device) {
 }
 
 /* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
-static bool believed_of(struct handle *handle, int device, int *believed) {
+static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
     if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
         device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
         handle = handle_origin(handle);
     }
     const uint64_t limits = limits_of(handle, device);
-    *believed = needed_in(limits) ? believed_in(limits) : *believed;
+    *app_limit = needed_in(limits) ? app_limit_in(limits) : *app_limit;
     return needed_in(limits);
 }
 
@@ -80,7 +80,7 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
         return false;
     /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
     uint64_t limits = state_get(STATE_LIMITS, key);
-    while (!state_swap(STATE_LIMITS, key, &limits, pack(needed_in(limits) ? believed_in(limits) : limit, most)))
+    while (!state_swap(STATE_LIMITS, key, &limits, pack(needed_in(limits) ? app_limit_in(limits) : limit, most)))
         if (limits == OVERLAP_SLOTS_FULL)
             return false;
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
@@ -137,7 +137,7 @@ int limit_for_driver(const void *value, int device, int attribute, int asked) {
     return (uint32_t)asked < needed ? (int)needed : asked;
 }
 
-void limit_believe(const void *value, int device, int attribute, int set) {
+void limit_program_sets(const void *value, int device, int attribute, int set) {
     struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (!handle)
         return;
@@ -148,32 +148,32 @@ void limit_believe(const void *value, int device, int attribute, int set) {
            before != OVERLAP_SLOTS_FULL)
         ;
     /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
-    if (!before || set < believed_in(before))
-        handle_doubted(handle);
+    if (!before || set < app_limit_in(before))
+        handle_invalidate(handle);
 }
 
 void limit_answer(const void *value, int device, int attribute, int *answer) {
     struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (handle)
-        believed_of(handle, device, answer);
+        app_limit_of(handle, device, answer);
 }
 
 uint32_t limit_own(const void *value, int device) {
     struct handle *handle = handle_find(value);
-    int believed = 0;
+    int app_limit = 0;
     device = handle ? device_for(handle, device) : device;
-    return handle && believed_of(effective(handle, device), device, &believed) && believed >= 0 ? (uint32_t)believed
-                                                                                                : UINT32_MAX;
+    return handle && app_limit_of(effective(handle, device), device, &app_limit) && app_limit >= 0 ? (uint32_t)app_limit
+                                                                                                   : UINT32_MAX;
 }
 
-uint32_t cuda_beyond(struct handle *handle, int device, uint32_t dynamic) {
+uint32_t cuda_over_app_limit(struct handle *handle, int device, uint32_t dynamic) {
     device = device_for(handle, device);
     struct handle *counts = effective(handle, device);
-    int believed = 0;
-    if (handle_get(counts, WHICH, device, &believed) != CUDA_SUCCESS)
+    int app_limit = 0;
+    if (handle_get(counts, WHICH, device, &app_limit) != CUDA_SUCCESS)
         return 0;
-    const bool raised = believed_of(counts, device, &believed);
-    if (believed < 0 || dynamic <= (uint32_t)believed)
+    const bool raised = app_limit_of(counts, device, &app_limit);
+    if (app_limit < 0 || dynamic <= (uint32_t)app_limit)
         return 0;
     return raised && dynamic < OVERLAP_WORD_SIZE_MASK ? OVERLAP_WORD_SIZE_MASK : dynamic;
 }
@@ -182,10 +182,10 @@ void limit_give_back(struct handle *form) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
         const uint64_t key = key_for(form->value, device);
         uint64_t limits = state_get(STATE_LIMITS, key);
-        while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(believed_in(limits), 0)))
+        while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(app_limit_in(limits), 0)))
             ;
         if (needed_in(limits))
-            handle_set(form, WHICH, device, believed_in(limits));
+            handle_set(form, WHICH, device, app_limit_in(limits));
     }
 }
 

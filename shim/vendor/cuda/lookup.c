@@ -85,7 +85,7 @@ static int hook_requested(const char *symbol, int version, uint64_t flags) {
 
 static void *replace(const char *symbol, int version, uint64_t flags, void *address) {
     if (!symbol || !address || !overlap_armed() ||
-        (!real_is(VENDOR_CUDA, address) && !real_is_behind(VENDOR_CUDA, address)))
+        (!adopt_driver_of(VENDOR_CUDA, address) && !in_other_driver(VENDOR_CUDA, address)))
         return address;
     int hook = real_by_address(VENDOR_CUDA, address);
     if (hook < 0)

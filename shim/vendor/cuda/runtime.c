@@ -27,7 +27,7 @@ static inline void *real_runtime(enum runtime_hook hook, uintptr_t site) {
 
 /* A launch in a process whose driver was not found: report at least that there was one. */
 static void count_unmet(enum runtime_hook hook, int result) {
-    if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !real_ready(VENDOR_CUDA) &&
+    if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !driver_ready(VENDOR_CUDA) &&
         overlap_page_prepare()) {
         overlap_page_opened();
         launch_count_reason(OVERLAP_WAY_runtime, OVERLAP_REASON_unknown_footprint);
@@ -46,7 +46,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
         this_thread.outer = before ? before : site;                                                                    \
         const int result = real(__VA_ARGS__);                                                                          \
         this_thread.outer = before;                                                                                    \
-        if (__builtin_expect(!real_ready(VENDOR_CUDA), 0) && !before)                                                  \
+        if (__builtin_expect(!driver_ready(VENDOR_CUDA), 0) && !before)                                                \
             count_unmet(RUNTIME_##name, result);                                                                       \
         return result;                                                                                                 \
     }

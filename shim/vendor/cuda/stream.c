@@ -61,8 +61,8 @@ CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_
 
 /* The program sets the stream's priority. */
 static void priority_changes(CUstream stream) {
-    struct overlap_order *const order = windows();
-    struct overlap_stream *const its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
+    struct overlap_sync_model *const model = windows();
+    struct overlap_stream *const its = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
     if (its)
         __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
 }

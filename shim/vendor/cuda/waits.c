@@ -40,30 +40,30 @@ CUresult stream_wait_external_body(enum overlap_way way, enum hook hook, uintptr
 
 CUresult context_synchronize_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxSynchronize_v2);
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     struct overlap_seen seen;
-    if (!order)
+    if (!model)
         return real(context);
-    overlap_order_see_context(order, context ? (uint64_t)(uintptr_t)context : window_context(VENDOR_CUDA), &seen);
+    overlap_sync_see_context(model, context ? (uint64_t)(uintptr_t)context : window_context(VENDOR_CUDA), &seen);
     CUresult result = real(context);
     if (result == CUDA_SUCCESS)
-        window_saw(order, &seen);
+        window_saw(model, &seen);
     return result;
 }
 
 /* An event recorded for a whole context, and a whole context that waits for an event: treat both as ordering
  * everything. */
 static CUresult recorded_for_all(CUevent event, CUresult result) {
-    struct overlap_order *order = windows();
-    if (order && result == CUDA_SUCCESS)
-        overlap_order_event_unknown(order, key_of_event(event));
+    struct overlap_sync_model *model = windows();
+    if (model && result == CUDA_SUCCESS)
+        overlap_sync_event_unknown(model, key_of_event(event));
     return result;
 }
 
 static CUresult all_wait(CUevent event, CUresult result) {
-    struct overlap_order *order = windows();
-    if (order && result == CUDA_SUCCESS)
-        overlap_order_waits(order, NULL, key_of_event(event));
+    struct overlap_sync_model *model = windows();
+    if (model && result == CUDA_SUCCESS)
+        overlap_sync_waits(model, NULL, key_of_event(event));
     return result;
 }
 

@@ -1,4 +1,4 @@
-/* Operations of common/operation.def for what HIP does not have. */
+/* Operations of common/vendor_ops.def for what HIP does not have. */
 #include "hip.h"
 
 /* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */
@@ -11,7 +11,7 @@ bool hip_prepare(struct handle *handle, uint64_t word) {
     return true;
 }
 
-uint32_t hip_beyond(struct handle *handle, int device, uint32_t dynamic) {
+uint32_t hip_over_app_limit(struct handle *handle, int device, uint32_t dynamic) {
     (void)handle, (void)device, (void)dynamic;
     return 0;
 }

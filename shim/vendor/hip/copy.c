@@ -1,7 +1,7 @@
 /* Bodies of copy.def. */
 #include "hip.h"
 
-#include "../common/copy.h"
+#include "../common/copy_calls.h"
 
 #ifdef __x86_64__
 extern const int32_t hip_table[] __attribute__((visibility("hidden"))); /* thunks_x86_64.S */
@@ -16,7 +16,7 @@ void *hip_copy_enter(struct copy_call *call) {
         site = hip_table_site(site);
     } else {
         const struct hip_route route = hip_route((uint32_t)call->thunk, site);
-        call->copy.order = NULL;
+        call->copy.model = NULL;
         call->noted = route.noted;
         if (route.function)
             return route.function;

@@ -23,8 +23,8 @@ struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
     const enum overlap_way way = (enum overlap_way)(thunk >> 16);
     const enum hook hook = (enum hook)(thunk & UINT16_MAX);
     struct hip_route route = {NULL, 0};
-    if (way == OVERLAP_WAY_symbol && __builtin_expect(real_is_foreign(site), 0)) {
-        route.function = real_foreign(hook, site);
+    if (way == OVERLAP_WAY_symbol && __builtin_expect(calls_other_runtime(site), 0)) {
+        route.function = other_runtime_function(hook, site);
         if (!route.function)
             route.function = (void *)not_initialized;
     } else if (__builtin_expect(real_known(hook, REAL_TABLE) != NULL, 0)) {

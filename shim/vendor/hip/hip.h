@@ -1,8 +1,8 @@
 /* Shared by the files of vendor/hip, on top of common/vendor.h. The files:
  *   entry.c   thunks: one for each entry point and route, generated from driver.def
- *   table.c   the runtime's own dispatch table, if it hands one out
+ *   dispatch_table.c   the runtime's own dispatch table, if it hands one out
  *   lookup.c  what hipGetProcAddress and hipGetDriverEntryPoint return
- *   answers.c what the shared part needs from HIP; absent.c: what HIP does not have
+ *   hip_ops.c what the shared part needs from HIP; absent.c: what HIP does not have
  *   launch.c  launches: from a call to a request, and back to a call
  *   graph.c   kernel nodes of graphs that the program builds explicitly; instantiation
  *   module.c  calls that create and destroy kernels; code.c: registers that the runtime leaves out
@@ -33,7 +33,7 @@
 
 /* The operations that the shared part calls, one row each. */
 #define OPERATION(name, result, parameters, cuda, hip) result hip parameters;
-#include "../common/operation.def"
+#include "../common/vendor_ops.def"
 #undef OPERATION
 
 /* In a body: the runtime's function; returns an error if there is none. */
@@ -42,7 +42,7 @@
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 
-/* Functions that we call ourselves. Valid once real_ready(VENDOR_HIP) has returned true. */
+/* Functions that we call ourselves. Valid once driver_ready(VENDOR_HIP) has returned true. */
 struct hip_calls {
 #define CALL(result, name, parameters) result(*name) parameters;
 #include "api.def"
@@ -79,7 +79,7 @@ extern uint32_t hip_unregistered;
 /* True if the call's handle is a hipFunction_t; else it is a host function that stands for a kernel. */
 bool hip_launches_function(enum hook hook);
 
-/* ---- table.c ---- */
+/* ---- dispatch_table.c ---- */
 
 /* The caller of a call that came through the table. */
 static inline uintptr_t hip_table_site(uintptr_t site) {

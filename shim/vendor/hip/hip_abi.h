@@ -3,7 +3,7 @@
  * compares them where the header is installed. */
 #pragma once
 
-#include "../common/abi.h"
+#include "../common/vendor_abi.h"
 
 typedef vendor_result hipError_t;
 typedef vendor_stream hipStream_t;

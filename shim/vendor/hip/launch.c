@@ -121,13 +121,13 @@ bool hip_launches_function(enum hook hook) {
  * launch, not for more. In a capture graph nodes record the events (hip_graph.cpp of all versions), so they tell
  * nothing about the capture. */
 static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
-    struct overlap_order *order = more->start || more->stop ? windows() : NULL;
-    if (!order)
+    struct overlap_sync_model *model = more->start || more->stop ? windows() : NULL;
+    if (!model)
         return launch_slow(request, 0);
     const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
-    struct overlap_stream *its = window_stream(order, request->config.hStream, hook_default(request->hook));
+    struct overlap_stream *its = window_stream(model, request->config.hStream, hook_default(request->hook));
     const bool captured = overlap_stream_here(its) != its;
-    struct overlap_event *recording = stop && !captured ? overlap_order_recording(order, stop, its) : NULL;
+    struct overlap_event *recording = stop && !captured ? overlap_sync_recording(model, stop, its) : NULL;
     if (more->start)
         order_event_of_launch(more->start);
     if (stop && captured)
@@ -135,9 +135,9 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     const hipError_t result = launch_slow(request, 0);
     if (stop && !captured) {
         if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */
-            recording = overlap_order_recording(order, stop, its);
-        overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
-        window_after(order);
+            recording = overlap_sync_recording(model, stop, its);
+        overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+        window_after(model);
     }
     return result;
 }
@@ -156,9 +156,9 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
     const bool unnoted = request->site & HIP_UNNOTED;
     request->site &= ~HIP_UNNOTED;
     /* Part of a launch that was decided. A signal handler of the program may launch here, too. */
-    if (this_thread.inside && (unnoted || real_holds(VENDOR_HIP, request->site)))
+    if (this_thread.inside && (unnoted || in_driver(VENDOR_HIP, request->site)))
         return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && real_holds(VENDOR_HIP, request->site)) {
+    if (this_thread.from && in_driver(VENDOR_HIP, request->site)) {
         request->site = hip_table_site(request->site);
         word = 0; /* belongs to another caller */
     }

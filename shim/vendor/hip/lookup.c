@@ -7,7 +7,7 @@ static int row_of(const void *address) {
     for (int hook = HOOK_CUDA_COUNT; overlap_is_ours((uintptr_t)address) && hook < HOOK_COUNT; hook++)
         if (hip_thunk(OVERLAP_WAY_dlsym, (enum hook)hook) == address)
             return hook;
-    return real_is(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
+    return adopt_driver_of(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
 }
 
 /* The real function is the runtime's exported one, which calls through the table if there is one. */

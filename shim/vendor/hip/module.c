@@ -115,7 +115,7 @@ hipError_t hip_function_of_symbol_body(enum overlap_way way, enum hook hook, uin
 
 uint32_t hip_unregistered;
 
-/* A library of the program is unloaded, and its kernels with it. Ownership is not tracked (answers.c), so all
+/* A library of the program is unloaded, and its kernels with it. Ownership is not tracked (hip_ops.c), so all
  * symbols are forgotten, and then the functions made from them. */
 hipError_t hip_unregister_body(enum overlap_way way, enum hook hook, uintptr_t site, void **modules) {
     REAL_OR_RETURN(__hipUnregisterFatBinary);

@@ -3,10 +3,10 @@
 
 hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipEvent_t *event) {
     REAL_OR_RETURN(hipEventCreate);
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     hipError_t result = real(event);
-    if (order && result == VENDOR_SUCCESS && event) /* forget an earlier event at this address */
-        overlap_order_event_gone(order, (uint64_t)(uintptr_t)*event);
+    if (model && result == VENDOR_SUCCESS && event) /* forget an earlier event at this address */
+        overlap_sync_event_gone(model, (uint64_t)(uintptr_t)*event);
     return result;
 }
 

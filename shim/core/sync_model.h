@@ -1,5 +1,5 @@
-/* Shared by order.c, event.c, knowledge.c and window.c: inline access to streams, clocks and worlds. Part of window.h, which
- * declares the types. Callers of the model use overlap_order_find(), overlap_stream_here() and overlap_order_recorded() only. */
+/* Shared by sync_model.c, event.c, knowledge.c and window.c: inline access to streams, clocks and worlds. Part of window.h, which
+ * declares the types. Callers of the model use overlap_sync_find(), overlap_stream_here() and overlap_sync_recorded() only. */
 #pragma once
 
 #define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
@@ -10,12 +10,12 @@ static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *
     return captured ? captured : stream;
 }
 
-static inline void overlap_order_recorded(struct overlap_order *order, struct overlap_event *event,
-                                          struct overlap_stream *stream, bool recorded) {
+static inline void overlap_sync_recorded(struct overlap_sync_model *model, struct overlap_event *event,
+                                         struct overlap_stream *stream, bool recorded) {
     if (event)
-        overlap_order_write(order, event, stream, recorded);
+        overlap_sync_write(model, event, stream, recorded);
     else if (recorded)
-        overlap_order_action(order, overlap_stream_here(stream));
+        overlap_sync_action(model, overlap_stream_here(stream));
 }
 
 /* Does the slot still hold the stream with this serial? */
@@ -31,17 +31,17 @@ static inline const struct overlap_stream *overlap_stream_behind(const struct ov
 
 /* The clocks that a stream sees. Loaded once for calls that read several entries, because compilers do not merge atomic loads. */
 struct overlap_sight {
-    struct overlap_world *world;
+    struct overlap_clock_domain *domain;
     const struct overlap_stream *legacy; /* overlap_stream_behind() */
     const uint64_t *own, *finished,
         *inherited; /* clocks: its own, the host's, the legacy default stream's; where one does not apply, its own */
 };
-static inline struct overlap_sight overlap_stream_sight(const struct overlap_order *order,
+static inline struct overlap_sight overlap_stream_sight(const struct overlap_sync_model *model,
                                                         const struct overlap_stream *stream) {
-    struct overlap_sight sight = {stream->world, NULL, stream->clock.entry, stream->clock.entry, stream->clock.entry};
+    struct overlap_sight sight = {stream->domain, NULL, stream->clock.entry, stream->clock.entry, stream->clock.entry};
     sight.legacy = overlap_stream_behind(stream); /* none for a stand-in */
-    if (sight.world == &order->eager)
-        sight.finished = order->finished.entry;
+    if (sight.domain == &model->eager)
+        sight.finished = model->finished.entry;
     if (sight.legacy)
         sight.inherited = sight.legacy->clock.entry;
     return sight;
@@ -54,15 +54,16 @@ static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, 
 }
 
 /* Is the stream behind an unknown wait? */
-static inline bool overlap_sight_is_unknown(const struct overlap_order *order, const struct overlap_sight *sight,
+static inline bool overlap_sight_is_unknown(const struct overlap_sync_model *model, const struct overlap_sight *sight,
                                             const struct overlap_stream *stream) {
     const uint64_t last = overlap_sight_unknown(sight, stream);
-    return OVERLAP_LOAD(sight->world->doubted) ||
-           (last && (sight->world != &order->eager || last > OVERLAP_LOAD(stream->context->settled)));
+    return OVERLAP_LOAD(sight->domain->order_unknown) ||
+           (last && (sight->domain != &model->eager || last > OVERLAP_LOAD(stream->context->settled)));
 }
-static inline bool overlap_stream_is_unknown(const struct overlap_order *order, const struct overlap_stream *stream) {
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
-    return overlap_sight_is_unknown(order, &sight, stream);
+static inline bool overlap_stream_is_unknown(const struct overlap_sync_model *model,
+                                             const struct overlap_stream *stream) {
+    const struct overlap_sight sight = overlap_stream_sight(model, stream);
+    return overlap_sight_is_unknown(model, &sight, stream);
 }
 
 /* Returns how far the stream is ordered after an entry that is not its own, explicitly or implicitly. */
@@ -71,17 +72,17 @@ static inline uint64_t overlap_sight_knows(const struct overlap_sight *sight, ui
                    inherited = OVERLAP_LOAD(sight->inherited[entry]), most = own > finished ? own : finished;
     return most > inherited ? most : inherited;
 }
-static inline uint64_t overlap_stream_knows(const struct overlap_order *order, const struct overlap_stream *stream,
+static inline uint64_t overlap_stream_knows(const struct overlap_sync_model *model, const struct overlap_stream *stream,
                                             uint32_t entry) {
-    const struct overlap_sight sight = overlap_stream_sight(order, stream);
-    return OVERLAP_LOAD(stream->communication) == (int32_t)entry ? OVERLAP_LOAD(sight.world->now.entry[entry])
+    const struct overlap_sight sight = overlap_stream_sight(model, stream);
+    return OVERLAP_LOAD(stream->communication) == (int32_t)entry ? OVERLAP_LOAD(sight.domain->now.entry[entry])
                                                                  : overlap_sight_knows(&sight, entry);
 }
 
 /* Bit sets of entries: those that a world uses, and the two of a stream of computation. */
-static inline uint32_t overlap_world_set(const struct overlap_world *world) {
-    return ((UINT32_C(1) << OVERLAP_LOAD(world->communications)) - 1) |
-           ((UINT32_C(1) << 2 * OVERLAP_LOAD(world->computations)) - 1) << OVERLAP_CLOCK_COMMUNICATION;
+static inline uint32_t overlap_domain_set(const struct overlap_clock_domain *domain) {
+    return ((UINT32_C(1) << OVERLAP_LOAD(domain->communications)) - 1) |
+           ((UINT32_C(1) << 2 * OVERLAP_LOAD(domain->computations)) - 1) << OVERLAP_CLOCK_COMMUNICATION;
 }
 static inline uint32_t overlap_computation_set(int32_t computation) {
     return computation < 0 ? 0 : UINT32_C(3) << (OVERLAP_CLOCK_COMMUNICATION + 2 * computation);
@@ -92,26 +93,27 @@ static inline uint32_t overlap_entry_of(uint32_t left) {
 }
 
 /* Returns the context of an entry's launches. NULL: several, or the stream was destroyed. */
-static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_world *world,
+static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_clock_domain *domain,
                                                                      uint32_t entry) {
     if (entry < OVERLAP_CLOCK_COMMUNICATION)
-        return OVERLAP_LOAD(world->communication[entry].context);
+        return OVERLAP_LOAD(domain->communication[entry].context);
     const struct overlap_stream *owner =
-        OVERLAP_LOAD(world->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
+        OVERLAP_LOAD(domain->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
     return owner ? OVERLAP_LOAD(owner->context) : NULL;
 }
 
 /* Returns the number of the last launch of an entry; for computation it is the sum of previous owners' and the current one's
  * launches. */
-static inline uint64_t overlap_computation_now(const struct overlap_world *world, uint32_t i, uint32_t filling) {
-    const struct overlap_stream *owner = OVERLAP_LOAD(world->computation[i].owner);
-    return OVERLAP_LOAD(world->computation[i].base[filling]) +
+static inline uint64_t overlap_computation_now(const struct overlap_clock_domain *domain, uint32_t i,
+                                               uint32_t filling) {
+    const struct overlap_stream *owner = OVERLAP_LOAD(domain->computation[i].owner);
+    return OVERLAP_LOAD(domain->computation[i].base[filling]) +
            (owner ? OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)) : 0);
 }
-static inline uint64_t overlap_world_now(const struct overlap_world *world, uint32_t entry) {
+static inline uint64_t overlap_domain_now(const struct overlap_clock_domain *domain, uint32_t entry) {
     return entry < OVERLAP_CLOCK_COMMUNICATION
-               ? OVERLAP_LOAD(world->now.entry[entry])
-               : overlap_computation_now(world, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
+               ? OVERLAP_LOAD(domain->now.entry[entry])
+               : overlap_computation_now(domain, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
 }
 
 /* Returns a number that identifies the calling thread, above OVERLAP_SEVERAL. */
@@ -130,21 +132,21 @@ static inline void overlap_stream_asked(struct overlap_stream *stream) {
 }
 
 /* The stream's clock has changed. True: only cached answers of the calling thread for this stream may be stale. */
-bool overlap_stream_changed_for(struct overlap_order *order, const struct overlap_stream *stream, uint64_t asker);
-static inline bool overlap_stream_changed(struct overlap_order *order, const struct overlap_stream *stream) {
+bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct overlap_stream *stream, uint64_t asker);
+static inline bool overlap_stream_changed(struct overlap_sync_model *model, const struct overlap_stream *stream) {
     const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
     if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING && (!asker || asker == overlap_this_thread()))
         return asker;
-    return overlap_stream_changed_for(order, stream, asker);
+    return overlap_stream_changed_for(model, stream, asker);
 }
 
 /* The stream joins the capture in which the event that it waits for was recorded. */
-void overlap_order_join_capture(struct overlap_order *order, struct overlap_stream *stream, struct overlap_world *world,
-                                uint64_t generation);
+void overlap_sync_join_capture(struct overlap_sync_model *model, struct overlap_stream *stream,
+                               struct overlap_clock_domain *domain, uint64_t generation);
 
 /* Cached answers of any thread may be stale. */
-static inline void overlap_order_changed(struct overlap_order *order) {
-    __atomic_fetch_add(&order->version, 1, __ATOMIC_RELEASE);
+static inline void overlap_sync_changed(struct overlap_sync_model *model) {
+    __atomic_fetch_add(&model->version, 1, __ATOMIC_RELEASE);
 }
 
 /* Raises a number to at least `value`. False: it was there already. Sequentially consistent: overlap_stream_changed() relies
@@ -168,39 +170,39 @@ static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t ent
 
 /* Raises an entry of the stream's clock, and of the clocks that include it (passes_on: of its context). False: it was there
  * already. */
-void overlap_stream_passes_on(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
+void overlap_stream_passes_on(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t entry,
                               uint64_t value);
-static inline bool overlap_stream_learns_more(struct overlap_order *order, struct overlap_stream *stream,
+static inline bool overlap_stream_learns_more(struct overlap_sync_model *model, struct overlap_stream *stream,
                                               uint32_t entry, uint64_t value) {
     if (!overlap_clock_raise(&stream->clock, entry, value))
         return false;
-    if (stream->world == &order->eager && (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING ||
-                                           overlap_context_of_entry(&order->eager, entry) != stream->context))
-        overlap_stream_passes_on(order, stream, entry, value);
+    if (stream->domain == &model->eager && (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING ||
+                                            overlap_context_of_entry(&model->eager, entry) != stream->context))
+        overlap_stream_passes_on(model, stream, entry, value);
     return true;
 }
-static inline bool overlap_stream_learns(struct overlap_order *order, struct overlap_stream *stream, uint32_t entry,
-                                         uint64_t value) {
-    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(order, stream, entry, value);
+static inline bool overlap_stream_learns(struct overlap_sync_model *model, struct overlap_stream *stream,
+                                         uint32_t entry, uint64_t value) {
+    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(model, stream, entry, value);
 }
 
 /* Returns the slot at the given probe of a key's probe sequence. */
-enum { OVERLAP_ORDER_PROBES = 64 };
+enum { OVERLAP_SYNC_PROBES = 64 };
 static inline __attribute__((returns_nonnull)) struct overlap_stream *
-overlap_order_place(struct overlap_order *order, uint64_t key, uint64_t probe) {
-    return &order->streams[(overlap_spread(key, OVERLAP_ORDER_STREAM_BITS) + probe) & (OVERLAP_ORDER_STREAMS - 1)];
+overlap_sync_slot(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
+    return &model->streams[(overlap_spread(key, OVERLAP_SYNC_STREAM_BITS) + probe) & (OVERLAP_SYNC_STREAMS - 1)];
 }
 
 /* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first probe. */
-struct overlap_stream *overlap_order_find_further(struct overlap_order *order, uint64_t key);
+struct overlap_stream *overlap_sync_find_further(struct overlap_sync_model *model, uint64_t key);
 static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
     return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
 }
-static inline struct overlap_stream *overlap_order_find(struct overlap_order *order, uint64_t key) {
-    struct overlap_stream *const first = overlap_order_place(order, key, 0);
-    return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_order_find_further(order, key);
+static inline struct overlap_stream *overlap_sync_find(struct overlap_sync_model *model, uint64_t key) {
+    struct overlap_stream *const first = overlap_sync_slot(model, key, 0);
+    return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_sync_find_further(model, key);
 }
 
 /* Takes the lock. False: it timed out, and `lost` is set. */
-bool overlap_order_locked(struct overlap_order *order);
-void overlap_order_unlock(struct overlap_order *order);
+bool overlap_sync_lock(struct overlap_sync_model *model);
+void overlap_sync_unlock(struct overlap_sync_model *model);

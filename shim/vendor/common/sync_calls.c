@@ -28,19 +28,19 @@ __attribute__((noinline)) static vendor_result wait_asleep(enum overlap_way way,
 vendor_result event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event *event,
                                 uint32_t flags) {
     BEHIND((vendor_event * event, uint32_t flags));
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     vendor_result result = real(event, flags);
-    if (order && result == VENDOR_SUCCESS && event)
+    if (model && result == VENDOR_SUCCESS && event)
         /* Drop an earlier event at this address that was destroyed with its context. */
-        overlap_order_event_gone(order, key_of_event(*event));
+        overlap_sync_event_gone(model, key_of_event(*event));
     return result;
 }
 
 vendor_result event_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
-    struct overlap_order *order = windows();
-    if (order)
-        overlap_order_event_gone(order, key_of_event(event)); /* before the driver can reuse its address */
+    struct overlap_sync_model *model = windows();
+    if (model)
+        overlap_sync_event_gone(model, key_of_event(event)); /* before the driver can reuse its address */
     return real(event);
 }
 
@@ -49,14 +49,14 @@ vendor_result event_record_body(enum overlap_way way, enum hook hook, uintptr_t 
     if (window_asleep())
         return record_asleep(way, hook, site, event, stream);
     BEHIND((vendor_event event, vendor_stream stream));
-    struct overlap_order *order = windows();
-    if (!order)
+    struct overlap_sync_model *model = windows();
+    if (!model)
         return real(event, stream);
-    struct overlap_stream *its = window_stream(order, stream, hook_default(hook));
-    struct overlap_event *recording = overlap_order_recording(order, key_of_event(event), its);
+    struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
+    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
     vendor_result result = real(event, stream);
-    overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
-    window_after(order);
+    overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+    window_after(model);
     return result;
 }
 
@@ -67,51 +67,51 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
         vendor_result result = real(event, stream, flags);
         return __builtin_expect(window_asleep(), 1) ? result : window_missed_record(event, result);
     }
-    struct overlap_order *order = windows();
-    if (!order)
+    struct overlap_sync_model *model = windows();
+    if (!model)
         return real(event, stream, flags);
-    struct overlap_stream *its = window_stream(order, stream, hook_default(hook));
+    struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
     if (flags & EVENT_RECORD_EXTERNAL && overlap_stream_here(its) != its) { /* a graph node records it */
         vendor_result result = real(event, stream, flags);
         if (result == VENDOR_SUCCESS)
-            overlap_order_event_unknown(order, key_of_event(event));
+            overlap_sync_event_unknown(model, key_of_event(event));
         return result;
     }
-    struct overlap_event *recording = overlap_order_recording(order, key_of_event(event), its);
+    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
     vendor_result result = real(event, stream, flags);
-    overlap_order_recorded(order, recording, its, result == VENDOR_SUCCESS);
-    window_after(order);
+    overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+    window_after(model);
     return result;
 }
 
-/* While the model sleeps, record only what critical.c needs. asks: the call polls instead of waiting. */
-static vendor_result saw_event_asleep(struct overlap_order *order, enum vendor vendor, vendor_event event,
+/* While the model sleeps, record only what critical_streams.c needs. asks: the call polls instead of waiting. */
+static vendor_result saw_event_asleep(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
                                       vendor_result (*real)(vendor_event event), bool asks) {
     struct overlap_seen seen;
     vendor_result result = real(event);
     if (asks ? !critical_polled(key_of_event(event), result == VENDOR_SUCCESS) : result != VENDOR_SUCCESS)
         return result;
-    critical_see_event(order, key_of_event(event), &seen);
+    critical_see_event(model, key_of_event(event), &seen);
     if (seen.by)
-        critical_host_waits(order, vendor, &seen);
+        critical_host_waits(model, vendor, &seen);
     else
-        critical_strange(order);
+        critical_strange(model);
     return result;
 }
 
-static inline vendor_result saw_event(struct overlap_order *order, enum vendor vendor, vendor_event event,
+static inline vendor_result saw_event(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
                                       vendor_result (*real)(vendor_event event), bool asks) {
     struct overlap_seen seen;
-    if (!order)
+    if (!model)
         return real(event);
     if (window_asleep())
-        return saw_event_asleep(order, vendor, event, real, asks);
-    if (!overlap_order_see_event(order, key_of_event(event), &seen))
+        return saw_event_asleep(model, vendor, event, real, asks);
+    if (!overlap_sync_see_event(model, key_of_event(event), &seen))
         return real(event); /* known to be finished: not a wait */
     vendor_result result = real(event);
     if (result == VENDOR_SUCCESS) {
-        critical_host_waits(order, vendor, &seen);
-        window_saw(order, &seen);
+        critical_host_waits(model, vendor, &seen);
+        window_saw(model, &seen);
     }
     return result;
 }
@@ -129,44 +129,44 @@ vendor_result event_synchronize_body(enum overlap_way way, enum hook hook, uintp
 vendor_result event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site, float *ms, vendor_event from,
                                  vendor_event to) {
     BEHIND((float *ms, vendor_event from, vendor_event to));
-    struct overlap_order *order = window_asleep() ? NULL : windows();
+    struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_seen seen[2];
-    if (!order)
+    if (!model)
         return real(ms, from, to);
-    const bool news[2] = {overlap_order_see_event(order, key_of_event(from), &seen[0]),
-                          overlap_order_see_event(order, key_of_event(to), &seen[1])};
+    const bool news[2] = {overlap_sync_see_event(model, key_of_event(from), &seen[0]),
+                          overlap_sync_see_event(model, key_of_event(to), &seen[1])};
     vendor_result result = real(ms, from, to);
     for (int i = 0; result == VENDOR_SUCCESS && i < 2; i++)
         if (news[i])
-            window_saw(order, &seen[i]);
+            window_saw(model, &seen[i]);
     return result;
 }
 
 vendor_result event_export_body(enum overlap_way way, enum hook hook, uintptr_t site, void *handle,
                                 vendor_event event) {
     BEHIND((void *handle, vendor_event event));
-    struct overlap_order *order = windows();
-    if (order)
-        overlap_order_event_exported(order, key_of_event(event));
+    struct overlap_sync_model *model = windows();
+    if (model)
+        overlap_sync_event_exported(model, key_of_event(event));
     return real(handle, event);
 }
 
 vendor_result event_import_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event *event,
                                 vendor_ipc_event handle) {
     BEHIND((vendor_event * event, vendor_ipc_event handle));
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     vendor_result result = real(event, handle);
-    if (order && result == VENDOR_SUCCESS && event) {
-        overlap_order_event_gone(order, key_of_event(*event));
-        overlap_order_event_imported(order, key_of_event(*event));
+    if (model && result == VENDOR_SUCCESS && event) {
+        overlap_sync_event_gone(model, key_of_event(*event));
+        overlap_sync_event_imported(model, key_of_event(*event));
     }
     return result;
 }
 
 void order_event_of_launch(vendor_event event) {
-    struct overlap_order *order = windows();
-    if (order)
-        overlap_order_event_unknown(order, key_of_event(event));
+    struct overlap_sync_model *model = windows();
+    if (model)
+        overlap_sync_event_unknown(model, key_of_event(event));
 }
 
 /* ---- Streams ---- */
@@ -176,38 +176,39 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
     if (window_asleep())
         return wait_asleep(way, hook, site, stream, event, flags);
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     vendor_result result = real(stream, event, flags);
     struct overlap_stream *its =
-        order && result == VENDOR_SUCCESS ? window_stream(order, stream, hook_default(hook)) : NULL;
+        model && result == VENDOR_SUCCESS ? window_stream(model, stream, hook_default(hook)) : NULL;
     if (its) {
         if (flags) /* in a capture: a graph node waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        critical_fed(order, hook_vendor(hook), its, key_of_event(event));
-        if (window_waits(order, its, key_of_event(event)))
-            priority_unhurried();
-        window_after(order);
+        critical_fed(model, hook_vendor(hook), its, key_of_event(event));
+        if (window_waits(model, its, key_of_event(event)))
+            priority_waited_late();
+        window_after(model);
     }
     return result;
 }
 
-static inline vendor_result saw_stream(struct overlap_order *order, vendor_stream stream, enum default_stream whose,
-                                       vendor_result (*real)(vendor_stream stream), bool asks) {
+static inline vendor_result saw_stream(struct overlap_sync_model *model, vendor_stream stream,
+                                       enum default_stream whose, vendor_result (*real)(vendor_stream stream),
+                                       bool asks) {
     struct overlap_seen seen;
     const bool asleep = window_asleep();
-    if (!order)
+    if (!model)
         return real(stream);
-    struct overlap_stream *const its = window_stream(order, stream, whose);
+    struct overlap_stream *const its = window_stream(model, stream, whose);
     if (asleep)
         critical_see_stream(its, &seen);
     else
-        overlap_order_see_stream(order, its, &seen);
+        overlap_sync_see_stream(model, its, &seen);
     vendor_result result = real(stream);
     if (asleep && asks ? critical_polled((uint64_t)(uintptr_t)stream, result == VENDOR_SUCCESS)
                        : result == VENDOR_SUCCESS)
-        critical_host_waits(order, default_vendor(whose), &seen);
+        critical_host_waits(model, default_vendor(whose), &seen);
     if (!asleep && result == VENDOR_SUCCESS)
-        window_saw(order, &seen);
+        window_saw(model, &seen);
     return result;
 }
 
@@ -222,14 +223,14 @@ vendor_result stream_query_body(enum overlap_way way, enum hook hook, uintptr_t 
 }
 
 vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result) {
-    struct overlap_order *order = windows();
-    if (order && result == VENDOR_SUCCESS) {
-        struct overlap_stream *its = window_stream(order, stream, hook_default(hook));
+    struct overlap_sync_model *model = windows();
+    if (model && result == VENDOR_SUCCESS) {
+        struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
         if (overlap_stream_here(its) != its)
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        overlap_order_unknown(order, its);
-        window_after(order);
-        window_stir(order);
+        overlap_sync_unknown(model, its);
+        window_after(model);
+        window_stir(model);
     }
     return result;
 }
@@ -238,13 +239,13 @@ vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_re
 
 vendor_result context_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site) {
     BEHIND((void));
-    struct overlap_order *order = window_asleep() ? NULL : windows();
+    struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_seen seen;
-    if (!order)
+    if (!model)
         return real();
-    overlap_order_see_context(order, window_context(hook_vendor(hook)), &seen);
+    overlap_sync_see_context(model, window_context(hook_vendor(hook)), &seen);
     vendor_result result = real();
     if (result == VENDOR_SUCCESS)
-        window_saw(order, &seen);
+        window_saw(model, &seen);
     return result;
 }

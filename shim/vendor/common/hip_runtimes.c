@@ -36,15 +36,15 @@ __attribute__((cold, noinline)) static bool is_of_another(uintptr_t bound) {
     return foreign;
 }
 
-bool real_is_foreign(uintptr_t site) {
-    if (!real_ready(VENDOR_HIP))
+bool calls_other_runtime(uintptr_t site) {
+    if (!driver_ready(VENDOR_HIP))
         return false;
     /* Any name will do: all names of a library resolve alike. */
-    const uintptr_t bound = (uintptr_t)real_foreign(HOOK_hipMalloc, site);
-    return bound && !real_holds(VENDOR_HIP, bound) && is_of_another(bound);
+    const uintptr_t bound = (uintptr_t)other_runtime_function(HOOK_hipMalloc, site);
+    return bound && !in_driver(VENDOR_HIP, bound) && is_of_another(bound);
 }
 
-void *real_foreign(enum hook hook, uintptr_t site) {
+void *other_runtime_function(enum hook hook, uintptr_t site) {
     void *const known = overlap_behind_known(site, (uint32_t)hook);
     return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), RUNTIME_PREFIX);
 }

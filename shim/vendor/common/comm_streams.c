@@ -82,11 +82,11 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
 /* Forget the stream before the call: the driver may reuse its address at once. */
 vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    struct overlap_order *order = windows();
+    struct overlap_sync_model *model = windows();
     stream_is_programs(stream, STREAM_OF_CONTEXT);
-    if (order && (uintptr_t)stream > STREAM_PER_THREAD) {
-        critical_gone(order, stream);
-        overlap_order_stream_gone(order, (uint64_t)(uintptr_t)stream);
+    if (model && (uintptr_t)stream > STREAM_PER_THREAD) {
+        critical_gone(model, stream);
+        overlap_sync_stream_gone(model, (uint64_t)(uintptr_t)stream);
     }
     return real(stream);
 }

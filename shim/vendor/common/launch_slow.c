@@ -25,7 +25,7 @@ void launch_forked(bool used) {
     thread_shares = hidden = false;
     critical_forked();
     window_forked();
-    if (real_ready(VENDOR_CUDA) || real_ready(VENDOR_HIP)) {
+    if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
         facts_forked = facts_forked || used;
         device_forked();
         overlap_cache_forget_all(&launch_cache);
@@ -161,20 +161,22 @@ void launch_communicated_first(const struct request *request, uint32_t row, bool
         launch_sample(shard);
 }
 
-__attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t place, bool launched) {
+__attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t cache_handle,
+                                                        bool launched) {
     struct handle *handle = handle_find(request->function);
     if (handle)
         handle_mark(handle, HANDLE_REFUSED);
-    overlap_cache_forget(&launch_cache, place);
+    overlap_cache_forget(&launch_cache, cache_handle);
     if (launched)
         launch_count(OVERLAP_COUNTER_REFUSED);
 }
 
-__attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word, uint64_t place) {
+__attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word,
+                                                    uint64_t cache_handle) {
     struct handle *handle = handle_find(request->function);
     if (!handle || !OPERATION_OF(hook_vendor(request->hook), prepare)(handle, *word))
         return false;
-    overlap_cache_replace(&launch_cache, place, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
+    overlap_cache_replace(&launch_cache, cache_handle, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
     *word |= OVERLAP_WORD_RAISED_LIMIT;
     return true;
 }
@@ -182,19 +184,19 @@ __attribute__((cold, noinline)) bool launch_prepare(const struct request *reques
 /* Repeat a changed launch as asked after it was refused or could not be tried. The change was at fault unless the
  * driver refuses the launch as asked, too. It was also at fault if that call fails only because our launch has
  * invalidated the capture. */
-__attribute__((cold, noinline)) static vendor_result launch_again(struct request *request, uint64_t place, bool tried,
-                                                                  uint32_t *reason) {
+__attribute__((cold, noinline)) static vendor_result launch_again(struct request *request, uint64_t cache_handle,
+                                                                  bool tried, uint32_t *reason) {
     vendor_result result = as_asked(request);
     if (!is_refusal(request, result) || !tried)
-        launch_leave_alone(request, place, tried);
+        launch_leave_alone(request, cache_handle, tried);
     else
         *reason = OVERLAP_REASON_invalid_as_asked; /* the program's own error says nothing about the kernel */
     return result;
 }
 
 /* Launch computation with a size that the driver has not accepted yet. place: cache handle of the word, or 0. */
-static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t place, uint32_t *reason,
-                                            uint32_t *launched) {
+static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle,
+                                            uint32_t *reason, uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
     if (__builtin_expect(
             (word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request), 0)) {
@@ -202,11 +204,11 @@ static inline vendor_result launch_unproven(struct request *request, uint64_t wo
         *launched = request->config.sharedMemBytes;
         return as_asked(request);
     }
-    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, place);
+    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, cache_handle);
     vendor_result result = possible ? with_size(request, *launched) : VENDOR_INVALID_VALUE;
     if (__builtin_expect(result == VENDOR_SUCCESS, 1)) {
         if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) && !captures(request))
-            overlap_cache_replace(&launch_cache, place, key_of(request), word,
+            overlap_cache_replace(&launch_cache, cache_handle, key_of(request), word,
                                   word | (word & WINDOW_BITS ? OVERLAP_WORD_PROVEN : OVERLAP_WORD_DIRECT));
         return result;
     }
@@ -214,12 +216,12 @@ static inline vendor_result launch_unproven(struct request *request, uint64_t wo
         return result;
     *reason = OVERLAP_REASON_refused;
     *launched = request->config.sharedMemBytes;
-    return launch_again(request, place, possible, reason);
+    return launch_again(request, cache_handle, possible, reason);
 }
 
 vendor_result launch_changed(struct request *request, uint64_t word) {
     uint32_t reason = overlap_word_reason(word), launched;
-    vendor_result result = launch_unproven(request, word, place_of(request), &reason, &launched);
+    vendor_result result = launch_unproven(request, word, cache_handle_of(request), &reason, &launched);
     count_launch(request->counted, launch_row(word, reason, false));
     return result;
 }
@@ -230,8 +232,8 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
     if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
         return launch_slow(request, word);
     uint32_t row = overlap_word_row(word);
-    struct critical_stream *const place = critical_find(request->config.hStream);
-    if (place && critical_launch_raised(request, place)) {
+    struct critical_stream *const entry = critical_find(request->config.hStream);
+    if (entry && critical_launch_raised(request, entry)) {
         uint32_t last = last_raised; /* one load, one store: a signal handler may launch in between */
         if (last >> 16 != row)
             last_raised = last = row << 16 | launch_row(word, OVERLAP_REASON_critical, false);
@@ -260,20 +262,20 @@ vendor_result launch_windowed(struct request *request, uint64_t word) {
     return result;
 }
 
-uint64_t launch_word(const struct request *request, uint64_t *place) {
+uint64_t launch_word(const struct request *request, uint64_t *cache_handle) {
     uint64_t word = 0;
-    *place = place_of(request);
+    *cache_handle = cache_handle_of(request);
     if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
-        word = overlap_cache_find_hidden(&launch_cache, *place, key_of(request), blocks_of(request));
-    return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, place);
+        word = overlap_cache_find_hidden(&launch_cache, *cache_handle, key_of(request), blocks_of(request));
+    return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, cache_handle);
 }
 
 vendor_result launch_slow(struct request *request, uint64_t word) {
-    uint64_t place = place_of(request);
+    uint64_t cache_handle = cache_handle_of(request);
     if (__builtin_expect(!word, 0)) {
         if (!overlap_armed() || !real_function(request->way, request->hook, request->site))
             return as_asked(request);
-        word = launch_word(request, &place);
+        word = launch_word(request, &cache_handle);
         if (!word)
             return as_asked(request);
     }
@@ -309,7 +311,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     } else if (outside) {
         result = as_asked(request);
     } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {
-        result = launch_unproven(request, word, place, &reason, &launched);
+        result = launch_unproven(request, word, cache_handle, &reason, &launched);
     } else {
         launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
         result = with_size(request, launched);

@@ -1,7 +1,7 @@
-/* The functions behind the doors, and what dlsym answers. Between the frontends and real.c, name.c and foreign.c. */
+/* The functions behind the doors, and what dlsym answers. Between the frontends and resolve.c, name.c and hip_runtimes.c. */
 #pragma once
 
-#include "abi.h"
+#include "vendor_abi.h"
 #include "hook.h"
 #include "page.h"
 
@@ -42,11 +42,11 @@ static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_
     return VENDOR_NOT_INITIALIZED
 
 /* Has a driver (AMD: a runtime) been met, so that it may be asked? */
-bool real_ready(enum vendor vendor);
+bool driver_ready(enum vendor vendor);
 
 /* May we look, and ask? */
 static inline bool armed_and_ready(enum vendor vendor) {
-    return overlap_armed() && real_ready(vendor);
+    return overlap_armed() && driver_ready(vendor);
 }
 
 /* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
@@ -61,17 +61,17 @@ static inline void *real_own(enum hook hook) {
 }
 
 /* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
-bool real_is(enum vendor vendor, const void *address);
-bool real_holds(enum vendor vendor, uintptr_t address);
+bool adopt_driver_of(enum vendor vendor, const void *address);
+bool in_driver(enum vendor vendor, uintptr_t address);
 
 /* Or to another one, to which the driver that we have met leads? WSL 2 has a libcuda.so.1 that opens another. */
-bool real_is_behind(enum vendor vendor, const void *address);
+bool in_other_driver(enum vendor vendor, const void *address);
 
 /* The prefix of the basenames of a vendor's drivers. Is this the code of any of them, known or not? Is a driver of any vendor
  * mapped, whether or not it was called through us? */
-const char *real_prefix(enum vendor vendor);
-bool real_in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
-bool real_is_mapped(void);
+const char *driver_prefix(enum vendor vendor);
+bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
+bool driver_is_mapped(void);
 
 /* Remembers what is behind a way in, or a table (REAL_TABLE); false if it is another function than the one we know. */
 bool real_remember(int way, enum hook hook, void *address);
@@ -87,17 +87,17 @@ int hook_named(enum vendor vendor, const char *name);
 int hook_number(const char *name); /* of any vendor, the following included */
 
 /* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c) and from TABLE_NAMES on (what
- * AMD's profilers look for, hip/table.c). What is behind one of ours; NULL: nothing. */
+ * AMD's profilers look for, hip/dispatch_table.c). What is behind one of ours; NULL: nothing. */
 extern const char runtime_names[][40], table_names[2][32];
 enum { TABLE_NAMES = 1 << 16 };
 void *runtime_behind(int hook);
 void *table_behind(int number);
 
-/* ---- foreign.c ---- */
+/* ---- hip_runtimes.c ---- */
 
 /* Several HIP runtimes may be loaded, each for libraries of its own. Is the library of this caller bound to another one than
  * that which we know? And that one's function, which nobody here decides about. */
-bool real_is_foreign(uintptr_t site);
-void *real_foreign(enum hook hook, uintptr_t site);
+bool calls_other_runtime(uintptr_t site);
+void *other_runtime_function(enum hook hook, uintptr_t site);
 
 #pragma GCC visibility pop

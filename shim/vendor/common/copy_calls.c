@@ -1,48 +1,48 @@
 /* Copies, fills and other stream operations (copy.def). On the legacy default stream they order the blocking streams
  * of the context; blocking ones also tell the host what is finished. */
-#include "copy.h"
+#include "copy_calls.h"
 
 void copy_made(vendor_stream stream, enum default_stream whose) {
-    struct overlap_order *order = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;
-    if (order) {
-        overlap_order_action(order, window_stream(order, stream, whose));
-        window_after(order);
+    struct overlap_sync_model *model = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;
+    if (model) {
+        overlap_sync_action(model, window_stream(model, stream, whose));
+        window_after(model);
     }
 }
 
 void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stream) {
-    copy->order = NULL;
+    copy->model = NULL;
     copy->asleep = window_asleep();
     copy->waits = kind != COPY_KIND_DEVICE;
     if (window_asleep_deeply() || (copy->asleep && (kind == COPY_KIND_STREAM || kind == COPY_KIND_DEVICE)))
         return;
     const enum default_stream whose = hook_default(hook);
-    struct overlap_order *const order = windows();
+    struct overlap_sync_model *const model = windows();
     const bool on_default = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE;
     if (!on_default)
         copy_made(stream, whose);
-    if (!order || kind == COPY_KIND_STREAM)
+    if (!model || kind == COPY_KIND_STREAM)
         return;
-    struct overlap_stream *const its = window_stream(order, stream, whose);
+    struct overlap_stream *const its = window_stream(model, stream, whose);
     if (copy->asleep) {
         critical_see_stream(its, &copy->seen);
     } else {
         if (on_default)
-            overlap_order_action(order, its);
-        overlap_order_see_stream(order, its, &copy->seen);
+            overlap_sync_action(model, its);
+        overlap_sync_see_stream(model, its, &copy->seen);
     }
     if (kind == COPY_KIND_CALLBACK) /* the callback may signal anything; treat it as a host wait */
-        critical_host_waits(order, hook_vendor(hook), &copy->seen);
+        critical_host_waits(model, hook_vendor(hook), &copy->seen);
     else
-        copy->order = order;
+        copy->model = model;
 }
 
 void copy_after(const struct copy *copy, enum vendor vendor, vendor_result result) {
-    if (copy->order && result == VENDOR_SUCCESS) {
+    if (copy->model && result == VENDOR_SUCCESS) {
         if (copy->waits)
-            critical_host_waits(copy->order, vendor, &copy->seen);
+            critical_host_waits(copy->model, vendor, &copy->seen);
         if (!copy->asleep)
-            window_saw(copy->order, &copy->seen);
+            window_saw(copy->model, &copy->seen);
     }
 }
 
@@ -55,15 +55,15 @@ static vendor_result not_initialized(void) {
 }
 
 void *copy_enter(struct copy_call *call, enum overlap_way way, enum hook hook, uintptr_t site, int32_t row) {
-    const int kind = row >> 4, place = row & 15;
+    const int kind = row >> 4, argument = row & 15;
     void *const real = real_function(way, hook, site);
-    call->copy.order = NULL;
+    call->copy.model = NULL;
     call->noted = 0;
     if (!real)
         return (void *)not_initialized;
     const uint64_t stream = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE ? 0
-                            : place < 6                                        ? call->registers[place]
-                                                                               : call->stack[place - 6];
+                            : argument < 6                                     ? call->registers[argument]
+                                                                               : call->stack[argument - 6];
     copy_before(&call->copy, hook, kind, (vendor_stream)(uintptr_t)stream); /* NOLINT(performance-no-int-to-ptr) */
     return real;
 }

@@ -18,17 +18,17 @@ enum { LEAST = 64 * 8, MOST = 1 << 16 };
 #define PROFILER "librocprofiler-sdk.so"
 
 static const struct {
-    uint16_t hook, place;
+    uint16_t hook, position;
 } members[] = {
-#define TABLE(name, place) {HOOK_##name, place},
-#include "table.def"
+#define TABLE(name, position) {HOOK_##name, position},
+#include "dispatch_table.def"
 #undef TABLE
 };
 
 static bool is_function(const void *address) {
     struct overlap_object object;
     const uintptr_t at = (uintptr_t)address;
-    return real_holds(VENDOR_HIP, at) || (address && !overlap_is_ours(at) && overlap_object_at(at, &object));
+    return in_driver(VENDOR_HIP, at) || (address && !overlap_is_ours(at) && overlap_object_at(at, &object));
 }
 
 /* Check size and members as far as possible. *count: number of members. */
@@ -38,7 +38,7 @@ static bool is_table(void *const *table, uint64_t *count) {
     if (size < LEAST || size > MOST || size % sizeof *table)
         return false;
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (members[i].place < *count && !is_function(table[members[i].place]))
+        if (members[i].position < *count && !is_function(table[members[i].position]))
             return false;
     return true;
 }
@@ -55,11 +55,11 @@ static void take(void **table) {
     }
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const enum hook hook = (enum hook)members[i].hook;
-        void *before = members[i].place < count ? table[members[i].place] : NULL;
+        void *before = members[i].position < count ? table[members[i].position] : NULL;
         if (!before || real_known(hook, REAL_TABLE) || !real_remember(REAL_TABLE, hook, before))
             continue;
-        real_is(VENDOR_HIP, before);
-        __atomic_store_n(&table[members[i].place], hip_thunk(OVERLAP_WAY_dispatch_table, hook), __ATOMIC_RELEASE);
+        adopt_driver_of(VENDOR_HIP, before);
+        __atomic_store_n(&table[members[i].position], hip_thunk(OVERLAP_WAY_dispatch_table, hook), __ATOMIC_RELEASE);
     }
 }
 

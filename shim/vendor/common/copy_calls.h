@@ -17,8 +17,8 @@
 #pragma GCC visibility push(hidden)
 
 struct copy {
-    struct overlap_order *order; /* NULL: nothing to do after the call */
-    uint32_t waits, asleep;      /* the host waits; the model sleeps */
+    struct overlap_sync_model *model; /* NULL: nothing to do after the call */
+    uint32_t waits, asleep;           /* the host waits; the model sleeps */
     struct overlap_seen seen;
 };
 /* Called before and after the real call. stream: NULL if the call names none. */

@@ -1,4 +1,4 @@
-/* What the shared part of the frontends needs from NVIDIA's driver (common/operation.def). */
+/* What the shared part of the frontends needs from NVIDIA's driver (common/vendor_ops.def). */
 #include <string.h>
 
 #include "../common/windows.h"

@@ -1,5 +1,5 @@
-/* Raise streams that the host or communication waits for, if they are a minor part of the device's work. order.c,
- * copy.c, exec.c and windows.c report the waits; core (critical.h) classifies the stream; raised.c raises it.
+/* Raise streams that the host or communication waits for, if they are a minor part of the device's work. sync_calls.c,
+ * copy_calls.c, graph_exec.c and windows.c report the waits; core (critical.h) classifies the stream; raised.c raises it.
  *
  * How much a stream computes is counted in periods. During a period the hot path finds an empty cache, so no launch is
  * a direct hit. A period begins when a stream is waited for the first time, then again after more and more waits; it
@@ -46,32 +46,32 @@ static inline bool is_wanted(void) {
 
 /* ---- Periods of counting ---- */
 
-void critical_begin(struct overlap_order *order) {
+void critical_begin(struct overlap_sync_model *model) {
     if (!is_wanted())
         return;
-    overlap_critical_count(order);
+    overlap_critical_count(model);
     set(&waits_left, WAITS);
     set(&doubts_left, DOUBTS);
     set(&launches_left, LAUNCHES);
     set(&unwaited, 0);
     /* Before the cache is hidden: a decision made from now on must be hidden, too. */
     __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST);
-    window_stir(order);
+    window_stir(model);
     overlap_cache_hide(&launch_cache, true);
 }
 
-static void end(struct overlap_order *order) {
+static void end(struct overlap_sync_model *model) {
     const uint32_t pause = get(&pause_now);
     set(&pause_left, pause);
     set(&pause_now, pause < LONGEST ? 2 * pause : pause);
     set(&critical_counts, 0);
     overlap_cache_hide(&launch_cache, false);
-    overlap_critical_all_over(order, NULL); /* else events would be kept only for their order of this work */
-    window_rests(order);
+    overlap_critical_all_over(model, NULL); /* else events would be kept only for their order of this work */
+    window_rests(model);
 }
 
 /* Begin a period if one is due, or at once while *left allows it for something new. Returns true during a period. */
-static bool counts(struct overlap_order *order, bool is_new, uint32_t *left) {
+static bool counts(struct overlap_sync_model *model, bool is_new, uint32_t *left) {
     if (get(&critical_counts))
         return true;
     if (get(&unwaited))
@@ -84,7 +84,7 @@ static bool counts(struct overlap_order *order, bool is_new, uint32_t *left) {
     } else if (get(&strange_left) < STRANGE) {
         set(&strange_left, get(&strange_left) + 1);
     }
-    critical_begin(order);
+    critical_begin(model);
     return true;
 }
 
@@ -99,19 +99,19 @@ static const struct device *device_of(enum vendor vendor, struct overlap_stream 
     return device;
 }
 
-void critical_waited(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
                      bool communication) {
     if (!is_wanted() || !its || !its->part.handle)
         return;
     if (get(&its->part.since))
         set(&its->part.since, 0);
-    if (!counts(order, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
+    if (!counts(model, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
         return;
     const struct device *device = device_of(vendor, its);
     const struct overlap_policy *policy = device_policy(device);
     if (!device || !policy || !(policy->critical & why))
         return;
-    const bool changed = overlap_critical_waited(order, its, why, policy->critical_share);
+    const bool changed = overlap_critical_waited(model, its, why, policy->critical_share);
     set(&launches_left, LAUNCHES);
     if (changed) {
         set(&waits_left, WAITS);
@@ -121,41 +121,41 @@ void critical_waited(struct overlap_order *order, enum vendor vendor, struct ove
     } else if (get(&doubts_left) && raised_in_doubt()) {
         set(&doubts_left, get(&doubts_left) - 1);
     } else {
-        end(order);
+        end(model);
     }
     const uint32_t state = get(&its->part.state);
     /* With two major streams of communication, the computation that raised communication delays is waited for just
      * as much. */
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
-        priority_unhurried();
+        priority_waited_late();
     if (state == OVERLAP_PART_CRITICAL && !get(&its->part.raised))
         raised_raise(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
     else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == 1))
         raised_lower(vendor, its, device, OVERLAP_STREAM_MAJOR);
 }
 
-void critical_feeds(struct overlap_order *order, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
+void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
     if (!overlap_critical_passes_on(its) || !is_wanted())
         return;
-    struct overlap_stream *const feeder = overlap_critical_recorder(order, event);
+    struct overlap_stream *const feeder = overlap_critical_recorder(model, event);
     if (feeder && feeder != its)
-        critical_waited(order, vendor, feeder, OVERLAP_CRITICAL_FEEDING,
+        critical_waited(model, vendor, feeder, OVERLAP_CRITICAL_FEEDING,
                         get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 /* A host wait for the legacy default stream also waits for its blocking streams. */
-void critical_host_waits(struct overlap_order *order, enum vendor vendor, const struct overlap_seen *seen) {
+void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, const struct overlap_seen *seen) {
     struct overlap_stream *const its = seen->by;
     if (!is_wanted() || !its || !overlap_stream_is(its, seen->serial))
         return;
-    critical_waited(order, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
-    const uint32_t used = OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(order->used_count) : 0;
+    critical_waited(model, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
+    const uint32_t used = OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
     for (uint32_t i = 0; i < used && i < FEW; i++) {
-        struct overlap_stream *const other = &order->streams[order->used[i]];
+        struct overlap_stream *const other = &model->streams[model->used[i]];
         if (OVERLAP_LOAD(other->ready) && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING &&
             OVERLAP_LOAD(other->context) == OVERLAP_LOAD(its->context))
-            critical_waited(order, vendor, other, OVERLAP_CRITICAL_HOST_WAITS, false);
+            critical_waited(model, vendor, other, OVERLAP_CRITICAL_HOST_WAITS, false);
     }
 }
 
@@ -168,13 +168,13 @@ void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen) 
 
 /* For an event recorded while the model was awake the stream is known: most programs wait for the same events
  * repeatedly. */
-void critical_see_event(struct overlap_order *order, uint64_t event, struct overlap_seen *seen) {
-    seen->by = overlap_critical_recorded_last(order, event, &seen->serial);
+void critical_see_event(struct overlap_sync_model *model, uint64_t event, struct overlap_seen *seen) {
+    seen->by = overlap_critical_recorded_last(model, event, &seen->serial);
 }
 
-void critical_strange(struct overlap_order *order) {
+void critical_strange(struct overlap_sync_model *model) {
     if (is_wanted())
-        counts(order, true, &strange_left);
+        counts(model, true, &strange_left);
 }
 
 bool critical_polled(uint64_t what, bool is_over) {
@@ -190,21 +190,21 @@ bool critical_polled(uint64_t what, bool is_over) {
 struct critical_stream *critical_launch(const struct request *request) {
     const enum default_stream whose = hook_default(request->hook);
     const uint64_t threads = threads_of(request) * blocks_of(request);
-    struct overlap_order *order = windows();
-    if (order && get(&critical_counts)) {
-        overlap_critical_launched(window_stream(order, request->config.hStream, whose), threads);
+    struct overlap_sync_model *model = windows();
+    if (model && get(&critical_counts)) {
+        overlap_critical_launched(window_stream(model, request->config.hStream, whose), threads);
         const uint32_t left = get(&launches_left);
         set(&launches_left, left - 1);
         if (left == 1)
-            end(order);
+            end(model);
     }
-    struct critical_stream *const place = critical_find(request->config.hStream);
-    return place && critical_launch_raised(request, place) ? place : NULL;
+    struct critical_stream *const entry = critical_find(request->config.hStream);
+    return entry && critical_launch_raised(request, entry) ? entry : NULL;
 }
 
-bool critical_launch_raised(const struct request *request, struct critical_stream *place) {
-    struct overlap_stream *const its = OVERLAP_LOAD(place->its);
-    struct overlap_page_stream *const record = OVERLAP_LOAD(place->record);
+bool critical_launch_raised(const struct request *request, struct critical_stream *entry) {
+    struct overlap_stream *const its = OVERLAP_LOAD(entry->its);
+    struct overlap_page_stream *const record = OVERLAP_LOAD(entry->record);
     if (window_asleep()) { /* waits go unseen while the model sleeps; begin a period to find out */
         if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)
             critical_begin(windows());
@@ -232,11 +232,11 @@ void critical_graph(struct overlap_stream *its) {
 /* ---- Creation and destruction of streams ---- */
 
 void critical_is_programs(vendor_stream stream) {
-    struct critical_stream *const place = critical_find(stream);
-    struct overlap_order *order = windows();
-    struct overlap_stream *its = order && stream ? overlap_order_find(order, (uint64_t)(uintptr_t)stream) : NULL;
-    if (place)
-        raised_drop(place);
+    struct critical_stream *const entry = critical_find(stream);
+    struct overlap_sync_model *model = windows();
+    struct overlap_stream *its = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
+    if (entry)
+        raised_drop(entry);
     if (its) {
         set(&its->part.raised, 3);
         if (get(&its->part.record))
@@ -245,9 +245,9 @@ void critical_is_programs(vendor_stream stream) {
 }
 
 void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from) {
-    struct overlap_order *order = windows();
-    if (order)
-        raised_copied(window_stream(order, to, whose), from);
+    struct overlap_sync_model *model = windows();
+    if (model)
+        raised_copied(window_stream(model, to, whose), from);
 }
 
 /* A stream may exist for one iteration only. So what was learnt is kept for the code that creates it and applied to
@@ -309,9 +309,9 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
         raised_raise(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
-void critical_gone(struct overlap_order *order, vendor_stream stream) {
-    struct critical_stream *const place = critical_find(stream);
-    const struct overlap_stream *its = overlap_order_find(order, (uint64_t)(uintptr_t)stream);
+void critical_gone(struct overlap_sync_model *model, vendor_stream stream) {
+    struct critical_stream *const entry = critical_find(stream);
+    const struct overlap_stream *its = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
     struct site *const at = its && its->part.site ? site_of(its->part.site, false) : NULL;
     if (at) {
         if (take(&at->busy)) {
@@ -321,8 +321,8 @@ void critical_gone(struct overlap_order *order, vendor_stream stream) {
         }
         __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);
     }
-    if (place)
-        raised_drop(place);
+    if (entry)
+        raised_drop(entry);
 }
 
 void critical_forked(void) {

@@ -19,26 +19,26 @@ static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
 }
 
-static void exec_launched(struct overlap_order *order, const void *exec, struct overlap_stream *stream,
+static void exec_launched(struct overlap_sync_model *model, const void *exec, struct overlap_stream *stream,
                           uint32_t flags) {
     if (overlap_stream_here(stream) != stream) { /* part of another graph now */
         if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
     } else if (stream)
-        window_waits(order, stream, event_of(exec));
-    overlap_order_action(order, overlap_stream_here(stream));
+        window_waits(model, stream, event_of(exec));
+    overlap_sync_action(model, overlap_stream_here(stream));
     if (flags & EXEC_UNKNOWN) {
-        overlap_order_unknown(order, stream);
-        window_stir(order);
+        overlap_sync_unknown(model, stream);
+        window_stir(model);
     }
     if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
-        overlap_order_behind_all(order, stream);
+        overlap_sync_behind_all(model, stream);
 }
 
-static void exec_ends(struct overlap_order *order, const void *exec, struct overlap_stream *stream) {
+static void exec_ends(struct overlap_sync_model *model, const void *exec, struct overlap_stream *stream) {
     if (overlap_stream_here(stream) == stream)
-        overlap_order_recorded(order, overlap_order_recording(order, event_of(exec), stream), stream, true);
-    window_after(order);
+        overlap_sync_recorded(model, overlap_sync_recording(model, event_of(exec), stream), stream, true);
+    window_after(model);
 }
 
 static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t flags) {
@@ -50,7 +50,7 @@ static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint3
 
 void exec_made(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t ours) {
     if (windows())
-        overlap_order_event_gone(windows(), event_of(exec));
+        overlap_sync_event_gone(windows(), event_of(exec));
     note(vendor, exec, graph, ours);
 }
 
@@ -78,18 +78,18 @@ vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t 
                                 vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));
     const enum default_stream whose = hook_default(hook);
-    struct overlap_order *order = windows();
-    const uint32_t flags = order ? exec_flags(graph) : 0;
+    struct overlap_sync_model *model = windows();
+    const uint32_t flags = model ? exec_flags(graph) : 0;
     if (overlap_armed())
         launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     vendor_result result = real(graph, stream);
-    if (!order || result != VENDOR_SUCCESS || (window_asleep() && !(flags & (EXEC_COMMUNICATES | EXEC_UNKNOWN))))
+    if (!model || result != VENDOR_SUCCESS || (window_asleep() && !(flags & (EXEC_COMMUNICATES | EXEC_UNKNOWN))))
         return result;
-    struct overlap_stream *its = window_stream(order, stream, whose);
-    exec_launched(order, graph, its, flags);
+    struct overlap_stream *its = window_stream(model, stream, whose);
+    exec_launched(model, graph, its, flags);
     critical_graph(its);
     if (flags & EXEC_COMMUNICATES)
         window_communicates(stream, whose);
-    exec_ends(order, graph, its);
+    exec_ends(model, graph, its);
     return result;
 }

@@ -25,7 +25,7 @@ const uint8_t hook_defaults[HOOK_COUNT] = {
 #undef DRIVER
 };
 
-OVERLAP_STARTUP const char *real_prefix(enum vendor vendor) {
+OVERLAP_STARTUP const char *driver_prefix(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
 
@@ -56,28 +56,28 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     return true;
 }
 
-bool real_ready(enum vendor vendor) {
+bool driver_ready(enum vendor vendor) {
     return __atomic_load_n(&known[vendor].state, __ATOMIC_ACQUIRE) == 2;
 }
 
-bool real_holds(enum vendor vendor, uintptr_t address) {
-    return real_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
+bool in_driver(enum vendor vendor, uintptr_t address) {
+    return driver_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
 }
 
-bool real_in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
+bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
     return overlap_object_at(address, object) &&
-           strncmp(object->name, real_prefix(vendor), strlen(real_prefix(vendor))) == 0;
+           strncmp(object->name, driver_prefix(vendor), strlen(driver_prefix(vendor))) == 0;
 }
 
-bool real_is(enum vendor vendor, const void *address) {
+bool adopt_driver_of(enum vendor vendor, const void *address) {
     struct overlap_object object;
     const uintptr_t at = (uintptr_t)address;
-    return real_holds(vendor, at) || (real_in_any_driver(vendor, at, &object) && adopt(vendor, &object));
+    return in_driver(vendor, at) || (in_any_driver(vendor, at, &object) && adopt(vendor, &object));
 }
 
-bool real_is_behind(enum vendor vendor, const void *address) {
+bool in_other_driver(enum vendor vendor, const void *address) {
     struct overlap_object object;
-    return real_ready(vendor) && real_in_any_driver(vendor, (uintptr_t)address, &object);
+    return driver_ready(vendor) && in_any_driver(vendor, (uintptr_t)address, &object);
 }
 
 static const uint16_t launches[LAUNCH_COUNT] = {
@@ -113,14 +113,14 @@ void *real_find(enum hook hook, uintptr_t site) {
     struct overlap_object object;
     void *address = overlap_behind_known(site, (uint32_t)hook); /* a name takes microseconds to find */
     if (!address)
-        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), real_prefix(vendor));
+        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(vendor));
     if (!address || !overlap_armed()) /* who does nothing keeps nothing */
         return address;
-    real_is(vendor, address);
-    if (!real_ready(vendor) && overlap_object_named(real_prefix(vendor), &object))
+    adopt_driver_of(vendor, address);
+    if (!driver_ready(vendor) && overlap_object_named(driver_prefix(vendor), &object))
         adopt(vendor, &object);
     /* A wrapper that only some libraries are bound to is theirs: other callers are bound to other functions of that name. */
-    if (!real_holds(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
+    if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
         __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))
         real_remember(OVERLAP_WAY_symbol, hook, address);
@@ -135,6 +135,6 @@ int real_by_address(enum vendor vendor, const void *address) {
     return -1;
 }
 
-OVERLAP_STARTUP bool real_is_mapped(void) {
-    return overlap_is_mapped(real_prefix(VENDOR_CUDA), real_prefix(VENDOR_HIP));
+OVERLAP_STARTUP bool driver_is_mapped(void) {
+    return overlap_is_mapped(driver_prefix(VENDOR_CUDA), driver_prefix(VENDOR_HIP));
 }

@@ -1,4 +1,4 @@
-/* What the shared part of the frontends needs from HIP (common/operation.def). A device stands for its context: HIP
+/* What the shared part of the frontends needs from HIP (common/vendor_ops.def). A device stands for its context: HIP
  * has no other. */
 #include <string.h>
 
@@ -99,9 +99,9 @@ bool hip_priorities(int *least, int *greatest) {
            HIP_ASK(hip.hipDeviceGetStreamPriorityRange(least, greatest)) == VENDOR_SUCCESS;
 }
 
-static uint32_t number_at(const char *properties, uint32_t place) {
+static uint32_t number_at(const char *properties, uint32_t offset) {
     int32_t value;
-    memcpy(&value, properties + place, sizeof value);
+    memcpy(&value, properties + offset, sizeof value);
     return value > 0 ? (uint32_t)value : 0;
 }
 

@@ -191,10 +191,17 @@ MUTANTS = [
         f"{INTERPOSE}/test_unloads.py",
     ),
     one(
+        "a handle from the index is taken for that of the value",
+        f"{COMMON}/handle.c",
+        " && LOAD(handle->value) == value ? handle",
+        " ? handle",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
         "what was learned while its module ended goes with that",
         f"{COMMON}/handle.c",
-        "(int32_t)(LOAD(handle->born) - born) > 0",
-        "0",
+        "(int32_t)(LOAD(handle->born) - born) <= 0",
+        "true",
         f"{INTERPOSE}/test_handle_races.py",
     ),
     Mutant(

@@ -1,5 +1,5 @@
 /* The table of handles and that of sizes from inside: what two threads do between two statements, one after the other, and
- * what is left of a kernel whose slot and address are used again. Nothing of what is tested is stubbed out. */
+ * what is left of a kernel whose handle and address are used again. Nothing of what is tested is stubbed out. */
 #include "../../shim/vendor/common/handle.c"
 
 #include <stdio.h>
@@ -66,18 +66,6 @@ void overlap_empty(void *memory, size_t size) {
     (void)memory, (void)size;
 }
 
-static uint64_t place(uint64_t value) {
-    return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
-}
-
-/* The next value behind `value` that belongs into the same slot. */
-static uint64_t beside(uint64_t value) {
-    uint64_t next = value + 16;
-    while (place(next) != place(value))
-        next += 16;
-    return next;
-}
-
 static struct handle *learn(uint64_t value, enum handle_kind kind, uint64_t owner, const char *name) {
     handle_learn((void *)value, kind, (void *)owner, name, NULL);
     return handle_find((void *)value);
@@ -88,21 +76,43 @@ static void end(uint64_t owner, bool gone) {
     handle_ended(&ending, gone);
 }
 
-static void two_threads_want_a_slot(void) {
-    const uint64_t a = 0x10000, b = beside(a), c = beside(b);
-    /* One thread has a slot and does not know yet what for; another one needs the same. */
-    const struct handle *first = slot_new(a), *second = slot_new(b);
-    printf("claimed: %s\n", first && first != second && first->value == a ? "its own" : "taken away");
-    /* One slot is dead, and two threads want it. */
-    learn(c, HANDLE_FUNCTION, 1, "c");
+static void two_threads_want_a_handle(void) {
+    const uint64_t a = 0x10000, b = 0x10010, c = 0x10020;
+    /* One thread has a handle and does not know yet what for; another one needs one. */
+    struct handle *const first = take_free(), *second = learn(a, HANDLE_FUNCTION, 1, "a");
+    printf("claimed: %s\n", first && second && first != second ? "its own" : "taken away");
+    give_back(first);
+    /* What has ended is given out again, once. */
     end(1, true);
-    const uint64_t d = beside(c), e = beside(d);
-    first = slot_new(d), second = slot_new(e);
-    printf("dead: %s\n", first && first != second && first->value == d ? "its own" : "taken away");
+    struct handle *const third = take_free(), *const fourth = take_free(), *const fifth = take_free();
+    printf("ended: %s\n", third != fourth && fourth != fifth && third != fifth ? "their own" : "given out twice");
+    give_back(third), give_back(fourth), give_back(fifth);
+    /* One thread finds the handle of an address, another one ends it and gives it to another address; then the first goes on. */
+    learn(b, HANDLE_FUNCTION, 2, "b");
+    uint64_t number = index_get(b), none = 0;
+    end(2, true);
+    second = learn(c, HANDLE_FUNCTION, 3, "c");
+    index_swap(b, &none, number);
+    printf("stale: %d", number_of(second) == number && handle_find((void *)b) == NULL);
+    learn(b, HANDLE_FUNCTION, 3, "b");
+    printf(", learned: %s %s\n", handle_find((void *)b)->name, handle_find((void *)c)->name);
+    end(3, true);
+}
+
+static void two_threads_learn_an_address(void) {
+    const uint64_t a = 0x11000;
+    struct handle *const mine = take_free();
+    uint64_t none = 0;
+    fill(mine, a, (void *)4, "a", NULL, 0, NO_DEVICE);
+    __atomic_store_n(&mine->kind, (uint32_t)HANDLE_FUNCTION, __ATOMIC_RELEASE);
+    struct handle *const its = learn(a, HANDLE_FUNCTION, 4, "a"); /* the index does not name mine yet */
+    printf("both learn: %d %d\n", its != NULL && its != mine, index_swap(a, &none, number_of(mine)));
+    end(4, true); /* ends mine, too */
+    printf("both ended: %d %d\n", handle_find((void *)a) == NULL, is_alive(mine->kind));
 }
 
 static void sizes_of_a_kernel_that_is_gone(void) {
-    const uint64_t v = 0x20000, w = beside(v);
+    const uint64_t v = 0x20000, w = 0x20010;
     uint32_t asked = 0;
     size_note(learn(v, HANDLE_FUNCTION, 2, "v"), 100, 5000);
     bool known = size_asked(handle_find((void *)v), 5000, &asked);
@@ -161,7 +171,7 @@ static void kernels_that_come_and_go(void) {
         if (i % 1000 != 0)
             end(7, true);
     }
-    printf("sizes known: %u, listed: %u more\n", known, used - before);
+    printf("sizes known: %u, never used before: %u\n", known, used - before);
     /* Those that live kept theirs. */
     handle = learn(0x2000000, HANDLE_FUNCTION, 8, "k");
     size_note(handle, 77, 7000);
@@ -174,7 +184,8 @@ static void kernels_that_come_and_go(void) {
 int main(void) {
     set_operations();
     state = &tables;
-    two_threads_want_a_slot();
+    two_threads_want_a_handle();
+    two_threads_learn_an_address();
     sizes_of_a_kernel_that_is_gone();
     vendors();
     a_call_that_ends_nothing_or_something_else();

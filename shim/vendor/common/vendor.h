@@ -123,7 +123,7 @@ enum handle_kind {
     HANDLE_KERNEL = 2,       /* CUkernel: of every device */
     HANDLE_MODULE = 3,       /* of a library; owner: the library */
     HANDLE_CONTEXT = 4,      /* of a green context; owner: that */
-    HANDLE_CLAIMED = 5,      /* a thread fills the slot */
+    HANDLE_CLAIMED = 5,      /* a thread fills or frees it */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a function of the program that stands for a kernel: of every device */
 };
@@ -139,12 +139,12 @@ enum handle_mark {
 };
 
 struct handle {
-    uint64_t value;           /* 0: free slot */
+    uint64_t value;           /* as the program has it */
     uint64_t owner;           /* module or library */
     uint64_t context;         /* of a function... */
     uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
     int32_t device;           /* of a function */
-    uint32_t kind;            /* enum handle_kind, 0: dead */
+    uint32_t kind;            /* enum handle_kind, 0: free */
     uint32_t marks;           /* enum handle_mark */
     uint32_t registers;       /* AMD: of the code object, where it says more than the runtime; 0: nothing */
     uint64_t cluster;         /* of the launches that were checked in clusters: cluster_of() + 1, 0: none yet */
@@ -154,7 +154,7 @@ struct handle {
     int32_t carveout_asked;   /* what the program has set last */
     uint32_t older_bytes;     /* dynamic bytes of its launches by cuLaunch and its like */
     uint32_t born;            /* number of its learning: an address that is used again has another one */
-    uint32_t place;           /* in the list of those that live (handle.c), + 1; 0: in none */
+    uint32_t next_free;       /* of a free handle (handle.c) */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 

@@ -384,8 +384,8 @@ MUTANTS = [
     one(
         "the shared shard is added to plainly",
         f"{CORE}/stats.c",
-        "    if (overlap_shard_is_shared(page, shard))\n",
-        "    if (page == NULL)\n",
+        "    if (overlap_shard_is_shared(page, shard))\n        __atomic",
+        "    if (page == NULL)\n        __atomic",
         THREADS,
     ),
     # ---- The contract ----

@@ -99,7 +99,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "raised limits of ended kernels stay",
         "shim/vendor/cuda/limit.c",
-        "        state_put(STATE_LIMITS, key_for(value, device), 0);\n",
+        "        state_put(STATE_LIMITS, key_for(born, device), 0);\n",
         "        ;\n",
         MANY + "::test_modules_that_come_and_go",
     ),

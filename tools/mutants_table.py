@@ -193,8 +193,22 @@ MUTANTS = [
     one(
         "what was learned while its module ended goes with that",
         f"{COMMON}/handle.c",
-        "(int32_t)(LOAD(handle->born) - born) > 0",
-        "0",
+        "(int32_t)(born - scope->born) <= 0",
+        "scope",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
+        "a kernel is forgotten while another thread may not learn the next",
+        f"{COMMON}/handle.c",
+        "replace_life(handle, &life, life_of(0, born))) {\n",
+        "claim(handle, &life)) {\n",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
+        "a kernel that was launched before it was learned stays unknown",
+        f"{COMMON}/handle.c",
+        "    overlap_cache_forget(&launch_cache, handle->value); /* decided",
+        "    /* decided",
         f"{INTERPOSE}/test_handle_races.py",
     ),
     Mutant(

@@ -5,7 +5,7 @@
 #include "../../shim/vendor/cuda/carveout.c"
 
 struct driver_calls driver;
-static struct handle kernel = {.value = 16, .kind = HANDLE_FUNCTION};
+static struct handle kernel = {.value = 16, .life = HANDLE_FUNCTION};
 static int driver_has = BY_DEFAULT;
 static void (*meanwhile)(void);
 

@@ -1,13 +1,17 @@
 /* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it
  * is, and only the matching functions may be asked about it. Entries are found by an open-addressed table without
  * locks; an entry is never moved or freed, only declared dead when its module goes.
+ *
+ * handle->life says which kernel has the slot, and changes by compare-and-swap. A thread that forgets a kernel may be stopped anywhere,
+ * while another one learns the next kernel at that address. So it never claims the slot; and what it drops is kept by the number of the
+ * kernel that ended, or may be dropped at any time (decisions).
  */
 #include <string.h>
 
 #include "../../text.h"
 #include "state.h"
 
-enum { PROBES = 64, NAME_LIMIT = 4096 };
+enum { PROBES = 64, NAME_LIMIT = 4096, TRIES = 1000 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
@@ -18,6 +22,22 @@ static uint32_t births; /* of handles: see handle->born */
 
 static enum vendor vendor_of(uint32_t kind) {
     return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+
+static uint32_t kind_of(uint64_t life) {
+    return (uint8_t)life;
+}
+static uint32_t born_of(uint64_t life) {
+    return (uint32_t)(life >> HANDLE_BORN_SHIFT);
+}
+static uint64_t life_of(uint32_t kind, uint32_t born) {
+    return (uint64_t)born << HANDLE_BORN_SHIFT | kind;
+}
+static uint64_t life_now(const struct handle *handle) {
+    return __atomic_load_n(&handle->life, __ATOMIC_ACQUIRE);
+}
+static bool lives(uint64_t life) {
+    return kind_of(life) && kind_of(life) != HANDLE_CLAIMED;
 }
 
 static struct handle *slot_at(uint64_t value, uint64_t probe) {
@@ -38,11 +58,23 @@ static struct handle *slot_of(uint64_t value) {
     return NULL;
 }
 
-/* Makes the slot the caller's to fill, if nobody lives in it and nobody fills it: kind 0 becomes HANDLE_CLAIMED. */
-static bool claim(struct handle *slot) {
-    uint32_t none = 0;
-    return __atomic_compare_exchange_n(&slot->kind, &none, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
+/* Replaces the life of the kernel that the caller has seen in the slot. False: another kernel has it by now, or it is dead. */
+static bool replace_life(struct handle *slot, uint64_t *seen, uint64_t after) {
+    const uint64_t kernel = *seen & ~HANDLE_ENDING;
+    while ((*seen & ~HANDLE_ENDING) == kernel)
+        if (__atomic_compare_exchange_n(&slot->life, seen, after, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE))
+            return true;
+    return false;
+}
+
+/* Makes the slot the caller's to fill: kind becomes HANDLE_CLAIMED. *seen: what was replaced; the kernel may have died meanwhile. False:
+ * another thread fills the slot, or has filled it. */
+static bool claim(struct handle *slot, uint64_t *seen) {
+    const uint32_t born = born_of(*seen);
+    while (born_of(*seen) == born && kind_of(*seen) != HANDLE_CLAIMED)
+        if (replace_life(slot, seen, life_of(HANDLE_CLAIMED, born)))
+            return true;
+    return false;
 }
 
 /* Handles that live are in `order`, so that an unload need not look at all slots, or at all that were ever used. */
@@ -53,7 +85,7 @@ static void enlist(struct handle *handle) {
                                         __ATOMIC_RELAXED);
          none = 0)
         place = (place + 1) & (HANDLE_SLOTS - 1);
-    handle->place = place + 1;
+    __atomic_store_n(&handle->place, place + 1, __ATOMIC_RELAXED);
     none = from;
     __atomic_compare_exchange_n(&free_from, &none, place + 1 < HANDLE_SLOTS ? place + 1 : 0, false, __ATOMIC_RELAXED,
                                 __ATOMIC_RELAXED);
@@ -63,9 +95,7 @@ static void enlist(struct handle *handle) {
         ;
 }
 
-static void strike(struct handle *handle) {
-    const uint32_t place = handle->place - 1;
-    handle->place = 0;
+static void strike(uint32_t place) {
     __atomic_store_n(&state->handles.order[place], 0, __ATOMIC_RELEASE);
     uint32_t before = LOAD(free_from);
     while (before > place &&
@@ -74,11 +104,12 @@ static void strike(struct handle *handle) {
 }
 
 /* A slot for a value that has none: the first dead or free one. Contexts and modules come and go, so their slots are used
- * again. NULL: there is none near, or another thread was quicker; then the kernel stays unknown and is left alone. */
+ * again. NULL: there is none near; then the kernel stays unknown and is left alone. */
 static struct handle *slot_new(uint64_t value) {
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         struct handle *slot = slot_at(value, probe);
-        if (!claim(slot))
+        uint64_t life = life_now(slot);
+        if (kind_of(life) || !claim(slot, &life))
             continue;
         __atomic_store_n(&slot->value, value, __ATOMIC_RELEASE);
         return slot;
@@ -106,31 +137,13 @@ static const char *keep_name(const char *name) {
     return copy;
 }
 
-/* Makes the slot the caller's to fill or to free: kind becomes HANDLE_CLAIMED. What was known of a kernel there is
- * forgotten, under its own handle and by its own vendor. False: another thread has the slot, or the kernel in it was learned
- * after the number `born`. */
-static bool take(struct handle *handle, uint32_t born) {
-    uint32_t kind = LOAD(handle->kind);
-    if (kind == HANDLE_CLAIMED || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
-                                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return false;
-    if (kind && (int32_t)(LOAD(handle->born) - born) > 0) {
-        __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
-        return false;
-    }
-    overlap_cache_forget(&launch_cache, handle->value);
-    if (kind)
-        OPERATION_OF(vendor_of(kind), forget)(handle);
-    return true;
-}
-
 /* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module; and one of a
  * module is the same in whatever context the program asks for it, also where none is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
                      const void *kernel, uint64_t context) {
     const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
                             (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
-    if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || (!owner && LOAD(handle->context) != context))
+    if (!handle_is(handle, kind) || !same_owner || (!owner && LOAD(handle->context) != context))
         return false;
     if (handle_is_ending(handle)) /* its address, and that of its module, may have been given out again */
         return false;
@@ -145,14 +158,13 @@ static bool is_of_context(uint32_t kind) {
 
 void handle_settle(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
-    if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !real_ready(vendor))
+    if (LOAD(handle->context) || !is_of_context(handle_kind(handle)) || !real_ready(vendor))
         return;
     __atomic_store_n(&handle->device, OPERATION_OF(vendor, device)(), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
 }
 
 static void fill(struct handle *handle, void *owner, const char *name, void *kernel, uint64_t context, int device) {
-    __atomic_store_n(&handle->born, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
@@ -168,6 +180,13 @@ static void fill(struct handle *handle, void *owner, const char *name, void *ker
     __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
 }
 
+static void publish(struct handle *handle, enum handle_kind kind) {
+    const uint64_t life = life_of(kind, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED));
+    __atomic_store_n(&handle->life, life, __ATOMIC_RELEASE);
+    facts_changed();
+    overlap_cache_forget(&launch_cache, handle->value); /* decided for another kernel, or while nobody knew this one */
+}
+
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
     const enum vendor vendor = vendor_of(kind);
     uint64_t context = 0;
@@ -180,36 +199,41 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
         device = of_module ? LOAD(module->device) : OPERATION_OF(vendor, device)();
     }
-    struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
-    if (handle && is_known(handle, kind, owner, name, kernel, context)) {
-        handle_settle(handle);
-        return; /* asked for again */
-    }
-    /* Else another thread is about it, or another kernel had the address. */
-    if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
+    for (int tries = 0; tries < TRIES; tries++, overlap_pause()) {
+        struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
+        uint64_t before = handle ? life_now(handle) : 0;
+        if (handle && is_known(handle, kind, owner, name, kernel, context)) {
+            handle_settle(handle);
+            return; /* asked for again */
+        }
+        if (handle && (LOAD(handle->value) != (uint64_t)(uintptr_t)value || !claim(handle, &before)))
+            continue; /* another thread is about it */
+        if (!handle && !(handle = slot_new((uint64_t)(uintptr_t)value)))
+            return;
+        if (kind_of(before)) /* another kernel had the address */
+            OPERATION_OF(vendor_of(kind_of(before)), forget)(born_of(before));
+        fill(handle, owner, name, kernel, context, device);
+        if (!kind_of(before))
+            enlist(handle);
+        publish(handle, kind);
         return;
-    fill(handle, owner, name, kernel, context, device);
-    if (!handle->place)
-        enlist(handle);
-    __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
+    }
 }
 
 struct handle *handle_find(const void *value) {
     struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value) : NULL;
-    uint32_t kind = handle ? __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) : 0;
-    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
+    return handle && lives(life_now(handle)) ? handle : NULL;
 }
 
-/* The handle at the i-th place, or NULL. */
-static struct handle *learned(uint32_t i) {
+/* The handle at the i-th place, and its life; or NULL. */
+static struct handle *learned(uint32_t i, uint64_t *life) {
     const uint32_t index = __atomic_load_n(&state->handles.order[i], __ATOMIC_ACQUIRE);
     struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
-    const uint32_t kind = handle ? LOAD(handle->kind) : 0;
-    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
+    *life = handle ? life_now(handle) : 0;
+    return lives(*life) ? handle : NULL;
 }
 
-static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
-    const uint32_t kind = LOAD(handle->kind);
+static bool belongs(const struct handle *handle, uint32_t kind, const struct handle_scope *scope) {
     const struct handle *origin;
     switch (scope->of) {
     case HANDLES_OF_OWNER:
@@ -230,15 +254,16 @@ static bool stays(const struct handle *handle, const struct handle_scope *scope)
 }
 
 static void each(const struct handle_scope *scope,
-                 void (*act)(struct handle *handle, const struct handle_scope *scope)) {
+                 void (*act)(struct handle *handle, uint64_t life, const struct handle_scope *scope)) {
     const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
-        struct handle *handle = learned(i);
-        const uint32_t kind = handle ? LOAD(handle->kind) : 0;
-        if (!handle || !belongs(handle, scope))
+        uint64_t life;
+        struct handle *handle = learned(i, &life);
+        const uint32_t kind = kind_of(life);
+        if (!handle || !belongs(handle, kind, scope))
             continue;
         struct handle_scope inside = {HANDLES_OF_OWNER, handle->value, scope->born};
-        act(handle, scope);
+        act(handle, life, scope);
         if (kind == HANDLE_CONTEXT)
             inside.of = HANDLES_OF_CONTEXT;
         if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* deeper goes no owner: a module's are functions */
@@ -246,27 +271,30 @@ static void each(const struct handle_scope *scope,
     }
 }
 
-static void begin(struct handle *handle, const struct handle_scope *scope) {
+static void begin(struct handle *handle, uint64_t life, const struct handle_scope *scope) {
     if (!stays(handle, scope))
-        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_ENDING, __ATOMIC_SEQ_CST);
+        replace_life(handle, &life, life | HANDLE_ENDING);
 }
 
-static void withdraw(struct handle *handle, const struct handle_scope *scope) {
-    (void)scope;
+static void withdraw(struct handle *handle, uint64_t life, const struct handle_scope *scope) {
+    (void)life, (void)scope;
     overlap_cache_forget(&launch_cache, handle->value);
 }
 
-static void keep(struct handle *handle, const struct handle_scope *scope) {
+static void keep(struct handle *handle, uint64_t life, const struct handle_scope *scope) {
     if (!stays(handle, scope))
-        __atomic_fetch_and(&handle->marks, ~(uint32_t)HANDLE_ENDING, __ATOMIC_RELEASE);
+        replace_life(handle, &life, life & ~HANDLE_ENDING);
 }
 
-static void forget(struct handle *handle, const struct handle_scope *scope) {
+static void forget(struct handle *handle, uint64_t life, const struct handle_scope *scope) {
+    const uint64_t value = LOAD(handle->value);
+    const uint32_t place = LOAD(handle->place), kind = kind_of(life), born = born_of(life);
     if (stays(handle, scope))
-        withdraw(handle, scope);
-    else if (take(handle, scope->born)) {
-        strike(handle);
-        __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+        withdraw(handle, life, scope);
+    else if ((int32_t)(born - scope->born) <= 0 && replace_life(handle, &life, life_of(0, born))) {
+        strike(place - 1);
+        overlap_cache_forget(&launch_cache, value);
+        OPERATION_OF(vendor_of(kind), forget)(born);
     }
 }
 
@@ -286,7 +314,8 @@ void handle_ended(const struct handle_scope *scope, bool gone) {
 void handle_each(void (*act)(struct handle *handle)) {
     const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
-        struct handle *handle = learned(i);
+        uint64_t life;
+        struct handle *handle = learned(i, &life);
         if (handle)
             act(handle);
     }
@@ -330,7 +359,8 @@ void handle_each_form(struct handle *handle, void (*act)(struct handle *form)) {
     const uint32_t count = kernel ? __atomic_load_n(&used, __ATOMIC_ACQUIRE) : 0;
     act(handle);
     for (uint32_t i = 0; i < count; i++) {
-        struct handle *form = learned(i);
+        uint64_t life;
+        struct handle *form = learned(i, &life);
         if (form && form != handle && (form->value == kernel || LOAD(form->kernel) == kernel))
             act(form);
     }

@@ -132,19 +132,22 @@ enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program asked how many of its blocks fit */
     HANDLE_RAISED = 8,          /* communication that we launch at another priority */
-    HANDLE_ENDING = 4,          /* a call that may end it is on its way; of this handle alone */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
     HANDLE_COOPERATES = 32,     /* it was launched as a cooperative one */
     HANDLE_PROGRAMS_OWN = 64    /* launched by a call that takes no size of ours: left alone */
 };
 
+/* In handle->life. */
+#define HANDLE_ENDING (UINT64_C(1) << 8) /* a call that may end it is on its way; of this handle alone */
+#define HANDLE_BORN_SHIFT 32
+
 struct handle {
     uint64_t value;           /* 0: free slot */
+    uint64_t life;            /* enum handle_kind (0: dead), HANDLE_ENDING, and above them the number of its learning */
     uint64_t owner;           /* module or library */
     uint64_t context;         /* of a function... */
     uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
     int32_t device;           /* of a function */
-    uint32_t kind;            /* enum handle_kind, 0: dead */
     uint32_t marks;           /* enum handle_mark */
     uint32_t registers;       /* AMD: of the code object, where it says more than the runtime; 0: nothing */
     uint64_t cluster;         /* of the launches that were checked in clusters: cluster_of() + 1, 0: none yet */
@@ -153,8 +156,7 @@ struct handle {
     uint32_t carveout_small;  /* ...where the program's is not the largest */
     int32_t carveout_asked;   /* what the program has set last */
     uint32_t older_bytes;     /* dynamic bytes of its launches by cuLaunch and its like */
-    uint32_t born;            /* number of its learning: an address that is used again has another one */
-    uint32_t place;           /* in the list of those that live (handle.c), + 1; 0: in none */
+    uint32_t place;           /* in the list of those that live (handle.c), + 1 */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
 
@@ -180,7 +182,7 @@ struct handle_scope {
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value);
 void handle_ended(const struct handle_scope *scope, bool gone);
 static inline bool handle_is_ending(const struct handle *handle) {
-    return __atomic_load_n(&handle->marks, __ATOMIC_SEQ_CST) & HANDLE_ENDING;
+    return __atomic_load_n(&handle->life, __ATOMIC_SEQ_CST) & HANDLE_ENDING;
 }
 
 /* Does something with every handle. */
@@ -189,11 +191,19 @@ void handle_each(void (*act)(struct handle *handle));
 /* The name, asked for once if the program did not give it; NULL: nobody knows. */
 const char *handle_name(struct handle *handle);
 
+/* Another thread may be giving its place to another kernel. */
+static inline uint32_t handle_kind(const struct handle *handle) {
+    return (uint8_t)__atomic_load_n(&handle->life, __ATOMIC_RELAXED);
+}
 static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
+    return handle_kind(handle) == (uint32_t)kind;
 }
 static inline enum vendor handle_vendor(const struct handle *handle) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+    return handle_kind(handle) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+/* The number of its learning: a kernel at an address that is used again has another one. */
+static inline uint32_t handle_born(const struct handle *handle) {
+    return (uint32_t)(__atomic_load_n(&handle->life, __ATOMIC_RELAXED) >> HANDLE_BORN_SHIFT);
 }
 /* Does it serve every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
@@ -205,11 +215,6 @@ void handle_each_form(struct handle *handle, void (*act)(struct handle *form));
 
 /* Decisions about a kernel, in all its forms, are made anew. */
 void handle_doubted(struct handle *handle);
-
-/* Another thread may be giving its place to another kernel. */
-static inline uint32_t handle_kind(const struct handle *handle) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED);
-}
 
 /* Marks a kernel, in all its forms, for good; decisions about it are made anew. */
 void handle_mark(struct handle *handle, enum handle_mark mark);

@@ -81,8 +81,8 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "of two threads that learn an address neither keeps its handle",
         HANDLE,
-        "        if (named)\n            return;\n",
-        "",
+        "        if (!claim(fresh, LOAD(births)))",
+        "        if (claim(fresh, LOAD(births)))",
         RACES,
     ),
     one("sizes of ended kernels stay", SIZE, "    return !found;", "    return found && 0;", RACES),
@@ -106,7 +106,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "raised limits of ended kernels stay",
         "shim/vendor/cuda/limit.c",
-        "        state_put(STATE_LIMITS, key_for(value, device), 0);\n",
+        "        state_put(STATE_LIMITS, key_for(born, device), 0);\n",
         "        ;\n",
         MANY + "::test_modules_that_come_and_go",
     ),

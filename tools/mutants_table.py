@@ -198,6 +198,13 @@ MUTANTS = [
         f"{INTERPOSE}/test_handle_races.py",
     ),
     one(
+        "a kernel that was launched before it was learned stays unknown",
+        f"{COMMON}/handle.c",
+        "            overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);\n",
+        "",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
         "what was learned while its module ended goes with that",
         f"{COMMON}/handle.c",
         "(int32_t)(LOAD(handle->born) - born) <= 0",

@@ -35,6 +35,9 @@ def test_handles_and_addresses_that_are_used_again(build: Build) -> None:
         "meanwhile: 1, refused: 0 1",
         "learned meanwhile: 0 0, there: 1",
         "ended: 1",
+        "learned while the former is forgotten: next",
+        "ended, too: 1",
+        "decided before it was learned: 1, and after: 0",
         "sizes known: 300000, never used before: 0",
         "that of one that lives: 1 77",
     ]

@@ -7,7 +7,8 @@
 static struct overlap_cache_line *no_line;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
 static struct state tables;
-static uint64_t forgotten[2]; /* the last handle that each vendor was told about */
+static uint32_t forgotten[2]; /* the number of the last kernel that each vendor was told about */
+static uint64_t meanwhile;    /* what another thread learns while a kernel is being forgotten; 0: nothing */
 bool real_ready(enum vendor vendor) {
     (void)vendor;
     return false;
@@ -29,8 +30,11 @@ bool real_ready(enum vendor vendor) {
         (void)handle;                                                                                                  \
         return NULL;                                                                                                   \
     }                                                                                                                  \
-    static void vendor##_forget(const struct handle *handle) {                                                         \
-        forgotten[index] = handle->value;                                                                              \
+    static void vendor##_forget(uint32_t born) {                                                                       \
+        const uint64_t value = meanwhile;                                                                              \
+        forgotten[index] = born;                                                                                       \
+        meanwhile = 0;                                                                                                 \
+        handle_learn((void *)value, HANDLE_FUNCTION, (void *)10, "next", NULL);                                        \
     }
 ANSWER(cuda, 0)
 ANSWER(hip, 1)
@@ -130,10 +134,10 @@ static void sizes_of_a_kernel_that_is_gone(void) {
 
 static void vendors(void) {
     const uint64_t h = 0x30000;
-    learn(h, HANDLE_HIP_FUNCTION, 5, "h");
+    const uint32_t born = handle_born(learn(h, HANDLE_HIP_FUNCTION, 5, "h"));
     forgotten[0] = forgotten[1] = 0;
     end(5, true);
-    printf("told: CUDA %d, HIP %d\n", forgotten[0] == h, forgotten[1] == h);
+    printf("told: CUDA %d, HIP %d\n", forgotten[0] == born, forgotten[1] == born);
 }
 
 static void a_call_that_ends_nothing_or_something_else(void) {
@@ -156,6 +160,30 @@ static void a_call_that_ends_nothing_or_something_else(void) {
     handle_ended(&refused, false);
     handle_ended(&ending, true);
     printf("ended: %d\n", handle_find((void *)k) == NULL);
+}
+
+/* The thread that forgets a kernel may be stopped there, while the next one at the address is learned, launched and ended. */
+static void an_address_that_is_used_again_while_its_kernel_is_forgotten(void) {
+    const uint64_t v = 0x50000;
+    learn(v, HANDLE_FUNCTION, 10, "before");
+    meanwhile = v;
+    end(10, true);
+    const struct handle *handle = handle_find((void *)v);
+    printf("learned while the former is forgotten: %s\n", handle ? handle->name : "unknown");
+    end(10, true);
+    printf("ended, too: %d\n", handle_find((void *)v) == NULL);
+}
+
+/* A thread may have launched a kernel before another one learned it. */
+static void decisions_about_a_kernel_that_nobody_knew(void) {
+    const uint64_t v = 0x60000, key = overlap_cache_key(256, 0, 0);
+    overlap_cache_use(&launch_cache, &tables.cache);
+    overlap_cache_keep(&launch_cache, v, key, 1, 1000, OVERLAP_WORD_VALID);
+    const bool kept = overlap_cache_find(&launch_cache, v, key, 9);
+    learn(v, HANDLE_FUNCTION, 11, "k");
+    printf("decided before it was learned: %d, and after: %d\n", kept,
+           overlap_cache_find(&launch_cache, v, key, 9) != 0);
+    end(11, true);
 }
 
 /* More kernels, one after the other, than there is room for sizes; every handle has an address of its own. */
@@ -189,6 +217,8 @@ int main(void) {
     sizes_of_a_kernel_that_is_gone();
     vendors();
     a_call_that_ends_nothing_or_something_else();
+    an_address_that_is_used_again_while_its_kernel_is_forgotten();
+    decisions_about_a_kernel_that_nobody_knew();
     kernels_that_come_and_go();
     return 0;
 }

@@ -109,13 +109,14 @@ static bool claim(struct handle *handle, uint32_t born) {
     return false;
 }
 
-/* Claims it, and forgets what was known of its kernel, under its value and by its own vendor. */
+/* Claims it, and forgets what was known of its kernel. The next kernel at this address may be learned meanwhile, so what is kept by
+ * value may be dropped at any time (decisions), and the rest is kept by handle_born(). */
 static bool retire(struct handle *handle, uint32_t born) {
     const enum vendor vendor = handle_vendor(handle);
     if (!claim(handle, born))
         return false;
     overlap_cache_forget(&launch_cache, handle->value);
-    OPERATION_OF(vendor, forget)(handle);
+    OPERATION_OF(vendor, forget)(handle_born(handle));
     return true;
 }
 
@@ -194,8 +195,11 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         const bool named = index_swap((uint64_t)(uintptr_t)value, &number, number_of(fresh));
         if (replaced)
             give_back(known);
-        if (named)
+        if (named) { /* what was decided for another kernel, or while nobody knew this one, is stale */
+            facts_changed();
+            overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);
             return;
+        }
         if (!claim(fresh, LOAD(births))) /* its owner ends in another thread, which frees it */
             return;
         if (number == OVERLAP_SLOTS_FULL)

@@ -153,7 +153,7 @@ struct handle {
     uint32_t carveout_small;  /* ...where the program's is not the largest */
     int32_t carveout_asked;   /* what the program has set last */
     uint32_t older_bytes;     /* dynamic bytes of its launches by cuLaunch and its like */
-    uint32_t born;            /* number of its learning: an address that is used again has another one */
+    uint32_t born;            /* handle_born() */
     uint32_t next_free;       /* of a free handle (handle.c) */
     const char *name;         /* as given by the program, or by the driver; NULL: not known */
 };
@@ -194,6 +194,10 @@ static inline bool handle_is(const struct handle *handle, enum handle_kind kind)
 }
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+/* The number of its learning: a kernel at an address that is used again has another one. */
+static inline uint32_t handle_born(const struct handle *handle) {
+    return __atomic_load_n(&handle->born, __ATOMIC_RELAXED);
 }
 /* Does it serve every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {

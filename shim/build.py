@@ -60,9 +60,9 @@ FAST_SOURCES = (
 NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
-    *(f"shim/sys/{name}.c" for name in ("clock", "environment", "folder", "identity", "log")),
+    *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
     *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process", "trace")),
-    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "unopened")),
+    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "state", "unopened")),
     "shim/vendor/hip/absent.c",
     "shim/preload/start.c",
 )

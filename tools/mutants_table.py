@@ -191,10 +191,24 @@ MUTANTS = [
         f"{INTERPOSE}/test_unloads.py",
     ),
     one(
+        "a handle from the index is taken for that of the value",
+        f"{COMMON}/handle.c",
+        " && LOAD(handle->value) == value ? handle",
+        " ? handle",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
+        "a kernel that was launched before it was learned stays unknown",
+        f"{COMMON}/handle.c",
+        "            overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);\n",
+        "",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
         "what was learned while its module ended goes with that",
         f"{COMMON}/handle.c",
-        "(int32_t)(LOAD(handle->born) - born) > 0",
-        "0",
+        "(int32_t)(LOAD(handle->born) - born) <= 0",
+        "true",
         f"{INTERPOSE}/test_handle_races.py",
     ),
     Mutant(
@@ -377,8 +391,8 @@ MUTANTS = [
     one(
         "the shared shard is added to plainly",
         f"{CORE}/stats.c",
-        "    if (overlap_shard_is_shared(page, shard))\n",
-        "    if (page == NULL)\n",
+        "    if (overlap_shard_is_shared(page, shard))\n        __atomic",
+        "    if (page == NULL)\n        __atomic",
         THREADS,
     ),
     # ---- The contract ----

@@ -11,8 +11,8 @@ from interposing import Build
 SHIM = Path(__file__).resolve().parent.parent.parent / "shim"
 
 
-def test_slots_and_addresses_that_are_used_again(build: Build) -> None:
-    """What is filled is not taken for dead; nothing of a kernel counts for the next one at its address."""
+def test_handles_and_addresses_that_are_used_again(build: Build) -> None:
+    """No handle is given out twice, or under another address; nothing of a kernel counts for the next one at its address."""
     sources = [
         SHIM / "vendor/common/size.c",
         SHIM / "vendor/common/state.c",
@@ -23,7 +23,10 @@ def test_slots_and_addresses_that_are_used_again(build: Build) -> None:
     done = subprocess.run([str(program)], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [
         "claimed: its own",
-        "dead: its own",
+        "ended: their own",
+        "stale: 1, learned: b c",
+        "both learn: 1 0",
+        "both ended: 1 0",
         "noted: 1 100",
         "again: 0 0",
         "noted anew: 1 200",
@@ -32,7 +35,10 @@ def test_slots_and_addresses_that_are_used_again(build: Build) -> None:
         "meanwhile: 1, refused: 0 1",
         "learned meanwhile: 0 0, there: 1",
         "ended: 1",
-        "sizes known: 300000, listed: 1 more",
+        "learned while the former is forgotten: next",
+        "ended, too: 1",
+        "decided before it was learned: 1, and after: 0",
+        "sizes known: 300000, never used before: 0",
         "that of one that lives: 1 77",
     ]
 

@@ -130,6 +130,19 @@ def test_every_way_in_which_a_communication_library_creates_streams(
     assert done.totals["streams_raised"] == 5
 
 
+def test_a_stream_at_the_address_of_a_raised_one_has_the_programs_priority(preloaded: Runner, build: Build) -> None:
+    """`auto` ends where the program sets a priority; one that a destroyed stream had from us is none."""
+    streams = 'streams: {created_by: ["libnccl.so*"], priority: highest}'
+    policy = rule("leave", more=f"communication: {{priority: auto, {streams}}}")
+    words = f"nccl={build.nccl()} ptx={NCCL} ncclp=0 of=1 {COMM},1 destroy=1 stream=-2 of=2 {COMM},2"
+    done = preloaded(words, policy)
+    assert of_streams(done.stdout) == [-5, -2]
+    assert done.totals["streams_raised"] == 1
+    assert done.launches[0]["stream"] == done.launches[1]["stream"]
+    assert of_communication(done) == [-5, -2]
+    assert done.reasons["program_sets_priority"] == 1
+
+
 def test_wrong_streams_are_the_drivers_to_refuse(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx={NCCL} stream=0 destroy=1 of=1 destroy=1 destroy=0 sset=1,8,-1 {COMM},1 {COMM}"
     done, without = preloaded(words, rule("leave")), bare(words)

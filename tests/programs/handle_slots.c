@@ -1,5 +1,5 @@
 /* The table of handles and that of sizes from inside: what two threads do between two statements, one after the other, and
- * what is left of a kernel whose slot and address are used again. Nothing of what is tested is stubbed out. */
+ * what is left of a kernel whose handle and address are used again. Nothing of what is tested is stubbed out. */
 #include "../../shim/vendor/common/handle.c"
 #include "../../shim/vendor/common/size.h"
 
@@ -8,7 +8,8 @@
 static struct overlap_cache_line *no_line;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_line);
 static struct state tables;
-static uint64_t forgotten[2]; /* the last handle that each vendor was told about */
+static uint32_t forgotten[2]; /* the number of the last kernel that each vendor was told about */
+static uint64_t meanwhile;    /* what another thread learns while a kernel is being forgotten; 0: nothing */
 bool driver_ready(enum vendor vendor) {
     (void)vendor;
     return false;
@@ -30,8 +31,11 @@ bool driver_ready(enum vendor vendor) {
         (void)handle;                                                                                                  \
         return NULL;                                                                                                   \
     }                                                                                                                  \
-    static void vendor##_forget(const struct handle *handle) {                                                         \
-        forgotten[index] = handle->value;                                                                              \
+    static void vendor##_forget(uint32_t born) {                                                                       \
+        const uint64_t value = meanwhile;                                                                              \
+        forgotten[index] = born;                                                                                       \
+        meanwhile = 0;                                                                                                 \
+        handle_learn((void *)value, HANDLE_FUNCTION, (void *)10, "next", NULL);                                        \
     }
 ANSWER(cuda, 0)
 ANSWER(hip, 1)
@@ -67,18 +71,6 @@ void overlap_empty(void *memory, size_t size) {
     (void)memory, (void)size;
 }
 
-static uint64_t place(uint64_t value) {
-    return (value >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> (64 - HANDLE_SLOT_BITS);
-}
-
-/* The next value behind `value` that belongs into the same slot. */
-static uint64_t beside(uint64_t value) {
-    uint64_t next = value + 16;
-    while (place(next) != place(value))
-        next += 16;
-    return next;
-}
-
 static struct handle *learn(uint64_t value, enum handle_kind kind, uint64_t owner, const char *name) {
     handle_learn((void *)value, kind, (void *)owner, name, NULL);
     return handle_find((void *)value);
@@ -89,21 +81,43 @@ static void end(uint64_t owner, bool gone) {
     handle_ended(&ending, gone);
 }
 
-static void two_threads_want_a_slot(void) {
-    const uint64_t a = 0x10000, b = beside(a), c = beside(b);
-    /* One thread has a slot and does not know yet what for; another one needs the same. */
-    const struct handle *first = slot_new(a), *second = slot_new(b);
-    printf("claimed: %s\n", first && first != second && first->value == a ? "its own" : "taken away");
-    /* One slot is dead, and two threads want it. */
-    learn(c, HANDLE_FUNCTION, 1, "c");
+static void two_threads_want_a_handle(void) {
+    const uint64_t a = 0x10000, b = 0x10010, c = 0x10020;
+    /* One thread has a handle and does not know yet what for; another one needs one. */
+    struct handle *const first = take_free(), *second = learn(a, HANDLE_FUNCTION, 1, "a");
+    printf("claimed: %s\n", first && second && first != second ? "its own" : "taken away");
+    give_back(first);
+    /* What has ended is given out again, once. */
     end(1, true);
-    const uint64_t d = beside(c), e = beside(d);
-    first = slot_new(d), second = slot_new(e);
-    printf("dead: %s\n", first && first != second && first->value == d ? "its own" : "taken away");
+    struct handle *const third = take_free(), *const fourth = take_free(), *const fifth = take_free();
+    printf("ended: %s\n", third != fourth && fourth != fifth && third != fifth ? "their own" : "given out twice");
+    give_back(third), give_back(fourth), give_back(fifth);
+    /* One thread finds the handle of an address, another one ends it and gives it to another address; then the first goes on. */
+    learn(b, HANDLE_FUNCTION, 2, "b");
+    uint64_t number = index_get(b), none = 0;
+    end(2, true);
+    second = learn(c, HANDLE_FUNCTION, 3, "c");
+    index_swap(b, &none, number);
+    printf("stale: %d", number_of(second) == number && handle_find((void *)b) == NULL);
+    learn(b, HANDLE_FUNCTION, 3, "b");
+    printf(", learned: %s %s\n", handle_find((void *)b)->name, handle_find((void *)c)->name);
+    end(3, true);
+}
+
+static void two_threads_learn_an_address(void) {
+    const uint64_t a = 0x11000;
+    struct handle *const mine = take_free();
+    uint64_t none = 0;
+    fill(mine, a, (void *)4, "a", NULL, 0, NO_DEVICE);
+    __atomic_store_n(&mine->kind, (uint32_t)HANDLE_FUNCTION, __ATOMIC_RELEASE);
+    struct handle *const its = learn(a, HANDLE_FUNCTION, 4, "a"); /* the index does not name mine yet */
+    printf("both learn: %d %d\n", its != NULL && its != mine, index_swap(a, &none, number_of(mine)));
+    end(4, true); /* ends mine, too */
+    printf("both ended: %d %d\n", handle_find((void *)a) == NULL, is_alive(mine->kind));
 }
 
 static void sizes_of_a_kernel_that_is_gone(void) {
-    const uint64_t v = 0x20000, w = beside(v);
+    const uint64_t v = 0x20000, w = 0x20010;
     uint32_t asked = 0;
     size_note(learn(v, HANDLE_FUNCTION, 2, "v"), 100, 5000);
     bool known = size_asked(handle_find((void *)v), 5000, &asked);
@@ -121,10 +135,10 @@ static void sizes_of_a_kernel_that_is_gone(void) {
 
 static void vendors(void) {
     const uint64_t h = 0x30000;
-    learn(h, HANDLE_HIP_FUNCTION, 5, "h");
+    const uint32_t born = handle_born(learn(h, HANDLE_HIP_FUNCTION, 5, "h"));
     forgotten[0] = forgotten[1] = 0;
     end(5, true);
-    printf("told: CUDA %d, HIP %d\n", forgotten[0] == h, forgotten[1] == h);
+    printf("told: CUDA %d, HIP %d\n", forgotten[0] == born, forgotten[1] == born);
 }
 
 static void a_call_that_ends_nothing_or_something_else(void) {
@@ -149,6 +163,30 @@ static void a_call_that_ends_nothing_or_something_else(void) {
     printf("ended: %d\n", handle_find((void *)k) == NULL);
 }
 
+/* The thread that forgets a kernel may be stopped there, while the next one at the address is learned, launched and ended. */
+static void an_address_that_is_used_again_while_its_kernel_is_forgotten(void) {
+    const uint64_t v = 0x50000;
+    learn(v, HANDLE_FUNCTION, 10, "before");
+    meanwhile = v;
+    end(10, true);
+    const struct handle *handle = handle_find((void *)v);
+    printf("learned while the former is forgotten: %s\n", handle ? handle->name : "unknown");
+    end(10, true);
+    printf("ended, too: %d\n", handle_find((void *)v) == NULL);
+}
+
+/* A thread may have launched a kernel before another one learned it. */
+static void decisions_about_a_kernel_that_nobody_knew(void) {
+    const uint64_t v = 0x60000, key = overlap_cache_key(256, 0, 0);
+    overlap_cache_use(&launch_cache, &tables.cache);
+    overlap_cache_keep(&launch_cache, v, key, 1, 1000, OVERLAP_WORD_VALID);
+    const bool kept = overlap_cache_find(&launch_cache, v, key, 9);
+    learn(v, HANDLE_FUNCTION, 11, "k");
+    printf("decided before it was learned: %d, and after: %d\n", kept,
+           overlap_cache_find(&launch_cache, v, key, 9) != 0);
+    end(11, true);
+}
+
 /* More kernels, one after the other, than there is room for sizes; every handle has an address of its own. */
 static void kernels_that_come_and_go(void) {
     enum { MANY = 300000 };
@@ -162,7 +200,7 @@ static void kernels_that_come_and_go(void) {
         if (i % 1000 != 0)
             end(7, true);
     }
-    printf("sizes known: %u, listed: %u more\n", known, used - before);
+    printf("sizes known: %u, never used before: %u\n", known, used - before);
     /* Those that live kept theirs. */
     handle = learn(0x2000000, HANDLE_FUNCTION, 8, "k");
     size_note(handle, 77, 7000);
@@ -175,10 +213,13 @@ static void kernels_that_come_and_go(void) {
 int main(void) {
     set_operations();
     state = &tables;
-    two_threads_want_a_slot();
+    two_threads_want_a_handle();
+    two_threads_learn_an_address();
     sizes_of_a_kernel_that_is_gone();
     vendors();
     a_call_that_ends_nothing_or_something_else();
+    an_address_that_is_used_again_while_its_kernel_is_forgotten();
+    decisions_about_a_kernel_that_nobody_knew();
     kernels_that_come_and_go();
     return 0;
 }

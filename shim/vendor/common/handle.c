@@ -1,6 +1,9 @@
 /* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it
- * is, and only the matching functions may be asked about it. Entries are found by an open-addressed table without
- * locks; an entry is never moved or freed, only declared dead when its module goes.
+ * is, and only the matching functions may be asked about it.
+ *
+ * Handles lie side by side in an array, so that an unload looks at those that are alive only; `index` (slots.h) finds one by its
+ * value. A handle is filled before the index names it, and its kind is stored last: no thread finds half of one. One that is
+ * freed is given out again, so whoever comes from the index compares the value.
  */
 #include <string.h>
 
@@ -14,12 +17,12 @@
 #include "state.h"
 #include "vendor_ops.h"
 
-enum { PROBES = 64, NAME_LIMIT = 4096 };
+enum { NAME_LIMIT = 4096, TRIES = 8 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static uint32_t used;      /* places of `order`, at most at a time */
-static uint32_t free_from; /* none of them is free before this one, or one was freed this instant */
+static uint32_t used;      /* handles at the front of the array that were ever given out */
+static uint64_t free_list; /* number of the first free one + 1, or 0; above bit 32 the count of changes, against ABA */
 static uint64_t names_used;
 static uint32_t births; /* of handles: see handle->born */
 
@@ -27,70 +30,57 @@ static enum vendor vendor_of(uint32_t kind) {
     return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 
-static struct handle *slot_at(uint64_t value, uint64_t probe) {
-    return &state->handles.slots[(overlap_spread(value >> 4, HANDLE_SLOT_BITS) + probe) & (HANDLE_SLOTS - 1)];
+/* What the index says of a value: the number of its handle + 1, or 0. */
+static uint64_t index_get(uint64_t value) {
+    return state ? overlap_slots_get(state->handles.index, HANDLE_INDEX_BITS, value) : 0;
+}
+static bool index_swap(uint64_t value, uint64_t *before, uint64_t after) {
+    return overlap_slots_swap(state->handles.index, HANDLE_INDEX_BITS, value, before, after);
+}
+static uint64_t number_of(const struct handle *handle) {
+    return (uint64_t)(handle - state->handles.slots) + 1;
 }
 
-static struct handle *slot_of(uint64_t value) {
-    if (!state)
-        return NULL;
-    for (uint64_t probe = 0; probe < PROBES; probe++) {
-        struct handle *slot = slot_at(value, probe);
-        uint64_t owner = __atomic_load_n(&slot->value, __ATOMIC_ACQUIRE);
-        if (owner == value)
-            return slot;
-        if (owner == 0)
-            return NULL;
+static bool is_alive(uint32_t kind) {
+    return kind && kind != HANDLE_CLAIMED;
+}
+
+/* The handle of this number, if it is alive and still of the value. */
+static struct handle *handle_at(uint64_t number, uint64_t value) {
+    struct handle *const handle = number ? &state->handles.slots[number - 1] : NULL;
+    return handle && is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) && LOAD(handle->value) == value ? handle
+                                                                                                                : NULL;
+}
+
+/* Returns a free handle, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is left
+ * alone. */
+static struct handle *take_free(void) {
+    uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
+    uint32_t count = LOAD(used);
+    struct handle *handle = NULL;
+    while ((uint32_t)head) {
+        handle = &state->handles.slots[(uint32_t)head - 1];
+        const uint64_t next = ((head >> 32) + 1) << 32 | LOAD(handle->next_free);
+        if (__atomic_compare_exchange_n(&free_list, &head, next, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+            break;
+        handle = NULL;
     }
-    return NULL;
+    while (!handle && count < HANDLE_SLOTS)
+        if (__atomic_compare_exchange_n(&used, &count, count + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            handle = &state->handles.slots[count];
+    if (handle)
+        __atomic_store_n(&handle->kind, (uint32_t)HANDLE_CLAIMED, __ATOMIC_RELAXED);
+    return handle;
 }
 
-/* Makes the slot the caller's to fill, if nobody lives in it and nobody fills it: kind 0 becomes HANDLE_CLAIMED. */
-static bool claim(struct handle *slot) {
-    uint32_t none = 0;
-    return __atomic_compare_exchange_n(&slot->kind, &none, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
-                                       __ATOMIC_RELAXED);
-}
-
-/* Handles that live are in `order`, so that an unload need not look at all slots, or at all that were ever used. */
-static void enlist(struct handle *handle) {
-    uint32_t slot = LOAD(free_from), none = 0;
-    const uint32_t from = slot, number = (uint32_t)(handle - state->handles.slots) + 1;
-    for (; !__atomic_compare_exchange_n(&state->handles.live[slot], &none, number, false, __ATOMIC_RELEASE,
-                                        __ATOMIC_RELAXED);
-         none = 0)
-        slot = (slot + 1) & (HANDLE_SLOTS - 1);
-    handle->live_slot = slot + 1;
-    none = from;
-    __atomic_compare_exchange_n(&free_from, &none, slot + 1 < HANDLE_SLOTS ? slot + 1 : 0, false, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
-    uint32_t before = LOAD(used);
-    while (before <= slot &&
-           !__atomic_compare_exchange_n(&used, &before, slot + 1, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
-        ;
-}
-
-static void strike(struct handle *handle) {
-    const uint32_t slot = handle->live_slot - 1;
-    handle->live_slot = 0;
-    __atomic_store_n(&state->handles.live[slot], 0, __ATOMIC_RELEASE);
-    uint32_t before = LOAD(free_from);
-    while (before > slot &&
-           !__atomic_compare_exchange_n(&free_from, &before, slot, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ;
-}
-
-/* A slot for a value that has none: the first dead or free one. Contexts and modules come and go, so their slots are used
- * again. NULL: there is none near, or another thread was quicker; then the kernel stays unknown and is left alone. */
-static struct handle *slot_new(uint64_t value) {
-    for (uint64_t probe = 0; probe < PROBES; probe++) {
-        struct handle *slot = slot_at(value, probe);
-        if (!claim(slot))
-            continue;
-        __atomic_store_n(&slot->value, value, __ATOMIC_RELEASE);
-        return slot;
-    }
-    return NULL;
+/* Gives back one that the caller has claimed. */
+static void give_back(struct handle *handle) {
+    uint64_t head = __atomic_load_n(&free_list, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->kind, 0, __ATOMIC_RELAXED);
+    do
+        __atomic_store_n(&handle->next_free, (uint32_t)head, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(&free_list, &head, ((head >> 32) + 1) << 32 | number_of(handle), false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
 /* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
@@ -113,21 +103,27 @@ static const char *keep_name(const char *name) {
     return copy;
 }
 
-/* Makes the slot the caller's to fill or to free: kind becomes HANDLE_CLAIMED. What was known of a kernel there is
- * forgotten, under its own handle and by its own vendor. False: another thread has the slot, or the kernel in it was learned
- * after the number `born`. */
-static bool take(struct handle *handle, uint32_t born) {
+/* Makes a handle that is alive the caller's to free: kind becomes HANDLE_CLAIMED. False: another thread has it, or it was
+ * learned after the number `born`. */
+static bool claim(struct handle *handle, uint32_t born) {
     uint32_t kind = LOAD(handle->kind);
-    if (kind == HANDLE_CLAIMED || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
-                                                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!is_alive(kind) || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
+                                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return false;
-    if (kind && (int32_t)(LOAD(handle->born) - born) > 0) {
-        __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
+    if ((int32_t)(LOAD(handle->born) - born) <= 0)
+        return true;
+    __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
+    return false;
+}
+
+/* Claims it, and forgets what was known of its kernel. The next kernel at this address may be learned meanwhile, so what is kept by
+ * value may be dropped at any time (decisions), and the rest is kept by handle_born(). */
+static bool retire(struct handle *handle, uint32_t born) {
+    const enum vendor vendor = handle_vendor(handle);
+    if (!claim(handle, born))
         return false;
-    }
     overlap_cache_forget(&launch_cache, handle->value);
-    if (kind)
-        OPERATION_OF(vendor_of(kind), forget)(handle);
+    OPERATION_OF(vendor, forget)(handle_born(handle));
     return true;
 }
 
@@ -158,7 +154,9 @@ void handle_settle(struct handle *handle) {
     __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
 }
 
-static void fill(struct handle *handle, void *owner, const char *name, void *kernel, uint64_t context, int device) {
+static void fill(struct handle *handle, uint64_t value, void *owner, const char *name, void *kernel, uint64_t context,
+                 int device) {
+    __atomic_store_n(&handle->value, value, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->born, __atomic_add_fetch(&births, 1, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->owner, (uint64_t)(uintptr_t)owner, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
@@ -187,32 +185,45 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
         device = of_module ? LOAD(module->device) : OPERATION_OF(vendor, device)();
     }
-    struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
-    if (handle && is_known(handle, kind, owner, name, kernel, context)) {
-        handle_settle(handle);
-        return; /* asked for again */
+    struct handle *fresh = NULL;
+    for (int tries = 0; tries < TRIES; tries++) { /* where other threads learn the same address */
+        uint64_t number = index_get((uint64_t)(uintptr_t)value);
+        struct handle *const known = handle_at(number, (uint64_t)(uintptr_t)value);
+        const uint32_t born = known ? LOAD(known->born) : 0;
+        if (known && is_known(known, kind, owner, name, kernel, context)) { /* asked for again */
+            handle_settle(known);
+            break;
+        }
+        if (!fresh && !(fresh = take_free()))
+            return;
+        fill(fresh, (uint64_t)(uintptr_t)value, owner, name, kernel, context, device);
+        const bool replaced = known && retire(known, born); /* another kernel had the address */
+        __atomic_store_n(&fresh->kind, (uint32_t)kind, __ATOMIC_RELEASE);
+        const bool named = index_swap((uint64_t)(uintptr_t)value, &number, number_of(fresh));
+        if (replaced)
+            give_back(known);
+        if (named) { /* what was decided for another kernel, or while nobody knew this one, is stale */
+            invalidate_decisions();
+            overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);
+            return;
+        }
+        if (!claim(fresh, LOAD(births))) /* its owner ends in another thread, which frees it */
+            return;
+        if (number == OVERLAP_SLOTS_FULL)
+            break;
     }
-    /* Else another thread is about it, or another kernel had the address. */
-    if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
-        return;
-    fill(handle, owner, name, kernel, context, device);
-    if (!handle->live_slot)
-        enlist(handle);
-    __atomic_store_n(&handle->kind, (uint32_t)kind, __ATOMIC_RELEASE);
+    if (fresh)
+        give_back(fresh);
 }
 
 struct handle *handle_find(const void *value) {
-    struct handle *handle = value ? slot_of((uint64_t)(uintptr_t)value) : NULL;
-    uint32_t kind = handle ? __atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE) : 0;
-    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
+    return handle_at(index_get((uint64_t)(uintptr_t)value), (uint64_t)(uintptr_t)value);
 }
 
-/* The handle at the i-th place, or NULL. */
+/* The i-th of the array, or NULL. */
 static struct handle *learned(uint32_t i) {
-    const uint32_t index = __atomic_load_n(&state->handles.live[i], __ATOMIC_ACQUIRE);
-    struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
-    const uint32_t kind = handle ? LOAD(handle->kind) : 0;
-    return kind && kind != HANDLE_CLAIMED ? handle : NULL;
+    struct handle *const handle = &state->handles.slots[i];
+    return is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) ? handle : NULL;
 }
 
 static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
@@ -271,9 +282,10 @@ static void keep(struct handle *handle, const struct handle_scope *scope) {
 static void forget(struct handle *handle, const struct handle_scope *scope) {
     if (stays(handle, scope))
         withdraw(handle, scope);
-    else if (take(handle, scope->born)) {
-        strike(handle);
-        __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
+    else if (retire(handle, scope->born)) {
+        uint64_t number = number_of(handle);
+        index_swap(handle->value, &number, 0);
+        give_back(handle);
     }
 }
 

@@ -10,7 +10,7 @@ enum handle_kind {
     HANDLE_KERNEL = 2,       /* CUkernel: of every device */
     HANDLE_MODULE = 3,       /* of a library, which is its owner */
     HANDLE_CONTEXT = 4,      /* of a green context, which is its owner */
-    HANDLE_CLAIMED = 5,      /* a thread is filling the slot */
+    HANDLE_CLAIMED = 5,      /* a thread fills or frees it */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
 };
@@ -26,12 +26,12 @@ enum handle_mark {
 };
 
 struct handle {
-    uint64_t value;           /* 0: free slot */
+    uint64_t value;           /* as the program has it */
     uint64_t owner;           /* module or library */
     uint64_t context;         /* of a function... */
     uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
     int32_t device;           /* of a function */
-    uint32_t kind;            /* enum handle_kind; 0: tombstone */
+    uint32_t kind;            /* enum handle_kind; 0: free */
     uint32_t marks;           /* enum handle_mark */
     uint32_t registers;       /* AMD: of the code object, if more than the runtime reports; else 0 */
     uint64_t cluster;         /* cluster_of() + 1 of the cluster launches that were checked; 0: none yet */
@@ -40,8 +40,8 @@ struct handle {
     uint32_t carveout_small;  /* ...where the program's own is not the largest */
     int32_t carveout_asked;   /* the program's own carve-out, as set last */
     uint32_t older_bytes;     /* dynamic bytes of launches by cuLaunch and similar old calls */
-    uint32_t born;            /* unique: if the address is used again, the new handle has another number */
-    uint32_t live_slot;       /* index + 1 in the list of live handles (handle.c); 0: not in it */
+    uint32_t born;            /* handle_born() */
+    uint32_t next_free;       /* of a free handle (handle.c) */
     const char *name;         /* as given by the program or the driver; NULL: unknown */
 };
 
@@ -81,6 +81,10 @@ static inline bool handle_is(const struct handle *handle, enum handle_kind kind)
 }
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+/* Number of the call that learned it: if an address is used again, the new handle has another number. */
+static inline uint32_t handle_born(const struct handle *handle) {
+    return __atomic_load_n(&handle->born, __ATOMIC_RELAXED);
 }
 /* Is the handle valid on every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {

@@ -40,7 +40,7 @@ static const struct handle *root_of(const struct handle *handle) {
  * If it is another kernel now, the sizes of both count. */
 static uint64_t known_since(const struct handle *root) {
     const bool stays = handle_vendor(root) == VENDOR_HIP && !__atomic_load_n(&root->owner, __ATOMIC_RELAXED);
-    const uint64_t born = stays ? 0 : __atomic_load_n(&root->born, __ATOMIC_RELAXED);
+    const uint64_t born = stays ? 0 : handle_born(root);
     return KNOWN | (born & BORN_MASK) << SINCE_SHIFT;
 }
 

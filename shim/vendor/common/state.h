@@ -11,14 +11,14 @@
 
 #pragma GCC visibility push(hidden)
 
-#define HANDLE_SLOT_BITS 18
-#define HANDLE_SLOTS (1U << HANDLE_SLOT_BITS)
+#define HANDLE_SLOTS (1U << 18)
+#define HANDLE_INDEX_BITS 19 /* half full at most: see slots.h */
 #define HANDLE_NAME_ARENA (8U << 20)
 
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
-    uint32_t live[HANDLE_SLOTS]; /* slots of handles that live, + 1; 0: free */
+    struct overlap_slot index[1U << HANDLE_INDEX_BITS]; /* value -> number of its handle + 1 */
     char names[HANDLE_NAME_ARENA];
 };
 

@@ -109,8 +109,8 @@ uint32_t limit_own(const void *value, int device);
 /* Restore the program's own limit of this form of a kernel on every device. */
 void limit_give_back(struct handle *form);
 
-/* The handle now means another kernel. */
-void limit_forget(uint64_t value);
+/* The kernel with this handle_born() is gone. */
+void limit_forget(uint32_t born);
 
 /* ---- launch.c, cluster.c ---- */
 

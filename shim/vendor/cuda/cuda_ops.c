@@ -146,8 +146,8 @@ struct handle *cuda_handle_of(const struct request *request) {
     return handle_find(request->function);
 }
 
-void cuda_forget(const struct handle *handle) {
-    limit_forget(handle->value);
+void cuda_forget(uint32_t born) {
+    limit_forget(born);
 }
 
 const char *cuda_kernel_name(const struct handle *handle) {

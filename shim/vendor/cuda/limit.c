@@ -18,7 +18,7 @@
 
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/* Kept by handle, and for a CUkernel its device above: believed, KNOWN, needed (0: not raised); 0: never set, by the program or by us.
+/* Kept by handle_born(), and for a CUkernel its device above: believed, KNOWN, needed (0: not raised); 0: never set, by the program or by us.
  * No block has 8 MiB. */
 #define APP_LIMIT_SHIFT 24
 #define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
@@ -34,13 +34,13 @@ static uint32_t needed_in(uint64_t limits) {
     return (uint32_t)(limits & (KNOWN - 1));
 }
 
-static uint64_t key_for(uint64_t value, int device) {
-    return value | (uint64_t)(device + 1) << OVERLAP_CACHE_HANDLE_BITS;
+static uint64_t key_for(uint32_t born, int device) {
+    return born | (uint64_t)(device + 1) << OVERLAP_CACHE_HANDLE_BITS;
 }
 
 /* device: of a CUkernel; a function is of one anyway. */
 static uint64_t key_of_handle(const struct handle *handle, int device) {
-    return key_for(handle->value, handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
+    return key_for(handle_born(handle), handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
 }
 
 static uint64_t limits_of(const struct handle *handle, int device) {
@@ -184,7 +184,7 @@ uint32_t cuda_over_app_limit(struct handle *handle, int device, uint32_t dynamic
 
 void limit_give_back(struct handle *form) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        const uint64_t key = key_for(form->value, device);
+        const uint64_t key = key_for(handle_born(form), device);
         uint64_t limits = state_get(STATE_LIMITS, key);
         while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(app_limit_in(limits), 0)))
             ;
@@ -193,7 +193,7 @@ void limit_give_back(struct handle *form) {
     }
 }
 
-void limit_forget(uint64_t value) {
+void limit_forget(uint32_t born) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++)
-        state_put(STATE_LIMITS, key_for(value, device), 0);
+        state_put(STATE_LIMITS, key_for(born, device), 0);
 }

@@ -8,7 +8,7 @@
 #include "../common/request.h"
 #include "hip.h"
 
-enum { TRIES = 1000, VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };
+enum { VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };
 
 struct hip_calls hip;
 
@@ -175,14 +175,11 @@ struct handle *hip_handle_of(const struct request *request) {
     if (function && __atomic_load_n(&hip_unregistered, __ATOMIC_RELAXED))
         return NULL;
     handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
-    /* Another thread may be filling the slot: wait, so that the kernel is not treated as unknown. */
-    for (int tries = 0; !(handle = handle_find(request->function)) && tries < TRIES; tries++)
-        overlap_pause();
-    return handle;
+    return handle_find(request->function);
 }
 
-void hip_forget(const struct handle *handle) {
-    (void)handle;
+void hip_forget(uint32_t born) {
+    (void)born;
 }
 
 const char *hip_kernel_name(const struct handle *handle) {

@@ -27,6 +27,7 @@ def test_handles_and_addresses_that_are_used_again(build: Build) -> None:
         "stale: 1, learned: b c",
         "both learn: 1 0",
         "both ended: 1 0",
+        "both replace: last 1",
         "noted: 1 100",
         "again: 0 0",
         "noted anew: 1 200",

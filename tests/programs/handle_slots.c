@@ -114,6 +114,13 @@ static void two_threads_learn_an_address(void) {
     printf("both learn: %d %d\n", its != NULL && its != mine, index_swap(a, &none, number_of(mine)));
     end(4, true); /* ends mine, too */
     printf("both ended: %d %d\n", handle_find((void *)a) == NULL, is_alive(mine->kind));
+    /* Two threads replace what was at the address: the last one counts, and nothing is left of the others. */
+    learn(a, HANDLE_FUNCTION, 4, "a");
+    meanwhile = a;
+    const struct handle *const last = learn(a, HANDLE_FUNCTION, 5, "last");
+    end(4, true), end(10, true);
+    printf("both replace: %s %d\n", last->name, handle_find((void *)a) == last);
+    end(5, true);
 }
 
 static void sizes_of_a_kernel_that_is_gone(void) {

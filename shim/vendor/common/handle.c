@@ -264,11 +264,6 @@ static void each(const struct handle_scope *scope,
     }
 }
 
-static void begin(struct handle *handle, const struct handle_scope *scope) {
-    if (!stays(handle, scope))
-        __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_ENDING, __ATOMIC_SEQ_CST);
-}
-
 static void withdraw(struct handle *handle, const struct handle_scope *scope) {
     (void)scope;
     overlap_cache_forget(&launch_cache, handle->value);
@@ -277,6 +272,14 @@ static void withdraw(struct handle *handle, const struct handle_scope *scope) {
 static void keep(struct handle *handle, const struct handle_scope *scope) {
     if (!stays(handle, scope))
         __atomic_fetch_and(&handle->marks, ~(uint32_t)HANDLE_ENDING, __ATOMIC_RELEASE);
+}
+
+static void begin(struct handle *handle, const struct handle_scope *scope) {
+    if (stays(handle, scope))
+        return;
+    __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_ENDING, __ATOMIC_SEQ_CST);
+    if ((int32_t)(handle_born(handle) - scope->born) > 0) /* it was freed, and is another kernel's by now */
+        keep(handle, scope);
 }
 
 static void forget(struct handle *handle, const struct handle_scope *scope) {

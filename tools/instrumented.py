@@ -5,7 +5,7 @@ the library, in which process ever, gets this one. A sanitizer's runtime must co
 preloaded: tests take its path from OVERLAP_TEST_PRELOAD, which the product never reads. What a sanitizer says goes into
 files, and any of them is a failure, so nothing is lost with the output of a process that nobody looks at.
 
-Tests with the mark plain("why", KIND=True) are left out, for the reason that they give.
+Tests with the mark plain("why", sanitized=True), or coverage=True, are left out, for the reason that they give.
 """
 
 from __future__ import annotations
@@ -151,7 +151,8 @@ def suite(kind: str, folder: Path, tests: Sequence[str]) -> str:
     found = folder / "found"
     found.mkdir()
     root = tree(kind, folder)
-    options = ["-q", "-m", f"not plain({kind}=True)", "--numprocesses", "auto", "--dist", "loadfile"]
+    left_out = "sanitized" if kind in RUNTIME else kind
+    options = ["-q", "-m", f"not plain({left_out}=True)", "--numprocesses", "auto", "--dist", "loadfile"]
     command = [sys.executable, "-m", "pytest", *options, *(tests or SUITES)]
     status = subprocess.run(command, cwd=root, env=environment(kind, root, found), check=False).returncode
     said = findings(found)

@@ -28,7 +28,7 @@ DATA, LOCKED = 20, 256 if platform.machine() == "x86_64" else 832
 FAULTS, INSTRUCTIONS = 8, 20_000
 LOAD, WRITABLE = 1, 2
 
-pytestmark = pytest.mark.plain("a sanitizer costs more than the library", address=True, coverage=True)
+pytestmark = pytest.mark.plain("a sanitizer costs more than the library", sanitized=True, coverage=True)
 NEEDS_VALGRIND = pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind")
 
 

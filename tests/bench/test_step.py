@@ -52,7 +52,7 @@ THREADS, OF_MANY = 16, 420  # 403 of each call of a step; 1,021 where each clock
 CACHED, OVER_CACHED = 100, 3.5
 
 pytestmark = [
-    pytest.mark.plain("a sanitizer costs more than the library", address=True, coverage=True),
+    pytest.mark.plain("a sanitizer costs more than the library", sanitized=True, coverage=True),
     pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind"),
 ]
 

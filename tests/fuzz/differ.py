@@ -39,6 +39,7 @@ from differ_limits import (  # noqa: E402  # noqa: E402
     COPIED,
     CRITICAL,
     EARLY,
+    HIP_LEVELS,
     LEVELS,
     RAISED,
     UNCHANGED,
@@ -121,15 +122,16 @@ def allowed(
     raised = within["entry"] in (without["entry"], f"cuLaunchKernelEx{per_thread}")
     same = within["dynamic_shared"] == without["dynamic_shared"] and within["priority"] == without["priority"]
     lost = early and without["graph"] and within["priority"] == 0
+    critical = HIP_LEVELS if without["entry"].startswith("hip") else LEVELS
     if COMMUNICATION in without["kernel"]:
         same = within["dynamic_shared"] == without["dynamic_shared"]
-        levels = LEVELS if policy in CRITICAL else (RAISED,)
+        levels = critical if policy in CRITICAL else (RAISED,)
         return raised and same and (lost or within["priority"] in (without["priority"], *levels))
     if same and without["result"] and not without["kernel"]:  # refused before the kernel was read
         return raised
     priority = (
         within["priority"] == without["priority"]
-        or (policy in CRITICAL and without["priority"] == 0 and within["priority"] in LEVELS)
+        or (policy in CRITICAL and without["priority"] == 0 and within["priority"] in critical)
         or (replaced and without["graph"] and within["priority"] == RAISED)
         or lost
     )

@@ -12,6 +12,7 @@ UNCHANGED = ("off", "observe")  # policies that change nothing
 RAISED = -5  # what communication is raised to
 CRITICAL = ("auto",)  # policies that raise streams that somebody waits for, to one of these
 LEVELS = (RAISED, RAISED + 1)
+HIP_LEVELS = (-1,)  # a HIP stream is created with its priority, at a site whose earlier streams were waited for
 
 # Documented limits (docs/explanation/limits.md): the calls whose out-values may differ, and how, by name of the limit.
 NODE_SIZE, NODE_PRIORITY = "a node shows the size that it is launched with", "a raised node shows its priority"

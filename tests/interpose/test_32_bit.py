@@ -25,6 +25,8 @@ import musl as another_libc
 
 from pyshim.launch import plan, preload
 
+pytestmark = pytest.mark.plain("no sanitizer is there for 32 bits", sanitized=True)
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SAID = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"
 MAPPED = "while read -r line; do case $line in *liboverlap.so) echo ${line##*/_lib/};; esac; done </proc/self/maps"

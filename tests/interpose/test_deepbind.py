@@ -16,6 +16,7 @@ from interposing import BLOCKS, ONE, Build, Done, Runner, same
 
 from pyshim.launch import plan
 
+pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0".split()
 DEEPBIND = "https://man7.org/linux/man-pages/man3/dlopen.3.html"
 PLUGIN = "libopened-plugin-{}.so"

@@ -118,6 +118,7 @@ def test_launches_from_a_constructor_before_ours_are_seen(
     "libc",
     "a program that uses the GPU before libc is ready crashes, loses its environment, or is passed over in silence",
 )
+@pytest.mark.plain("no sanitizer has started by then", sanitized=True)
 @pytest.mark.parametrize("way", ["DLSYM", "LINKED"])
 def test_launches_from_preinit_are_made_but_not_counted(
     way: str, build: Build, bare: Runner, preloaded: Runner, simulated: dict[str, str]

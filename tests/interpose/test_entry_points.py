@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from entry_tool import load
 
-pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", address=True)
+pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,9 @@ WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {p
 @pytest.mark.parametrize("refuses", [{}, {"NOISY_REFUSES": "1"}], ids=["", "nothing is pinned"])
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize("way", ["LINKED", "DLSYM"])
+@pytest.mark.plain(
+    "sanitizers set errno, and AddressSanitizer ends the program that is run without the library", sanitized=True
+)
 def test_errno_and_dlerror_stay(
     way: str, policy: str, refuses: dict[str, str], build: Build, bare: Runner, preloaded: Runner
 ) -> None:

@@ -90,6 +90,7 @@ gzip -l nothing""",
     "setsid": "setsid -w sh -c 'exit 3'; echo $?; nice -n 1 setsid -w echo x",
     "coredump": "sh -c 'ulimit -c 0; kill -SEGV $$'; echo $?",
 }
+UNSANITIZED = pytest.mark.plain("does not run with a sanitizer in LD_PRELOAD", sanitized=True)
 NEEDS_ROOT = ("sudo", "su", "setpriv")
 
 
@@ -104,7 +105,9 @@ def here(script: str, env: Mapping[str, str], folder: Path) -> tuple[int, bytes,
     "a shell, compiler or tool of the job would print something else, or end otherwise",
     source="https://github.com/facebookexperimental/triton/pull/2845",
 )
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=UNSANITIZED if name in ("gcc", "gdb") else ()) for name in PROGRAMS]
+)
 def test_programs_of_a_usual_machine(
     name: str, table_of: Tables, clean_environment: Mapping[str, str], tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ SHIM = Path(__file__).resolve().parent.parent.parent / "shim"
 
 
 def test_handles_and_addresses_that_are_used_again(build: Build) -> None:
-    """No handle is given out twice, or under another address; nothing of a kernel counts for the next one at its address."""
+    """No handle is given out twice, or under another address. Nothing of a kernel counts for the next one there."""
     sources = [
         SHIM / "vendor/common/size.c",
         SHIM / "vendor/common/state.c",

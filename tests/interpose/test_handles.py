@@ -46,6 +46,7 @@ def test_asking_again_for_a_handle_changes_nothing(bare: Runner, preloaded: Runn
     assert done.sizes == [smallest_size(1)] * 4
 
 
+@pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 def test_a_handle_that_was_never_seen_is_left_alone(
     bare: Runner, preloaded: Runner, build: Build, simulated: dict[str, str]
 ) -> None:

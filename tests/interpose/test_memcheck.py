@@ -19,7 +19,7 @@ from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
 from pyshim.launch import plan
 
 pytestmark = [
-    pytest.mark.plain("valgrind takes the place of a sanitizer", address=True, coverage=True),
+    pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True, coverage=True),
     pytest.mark.hazard("processes", "it reads or writes memory that is not its own, or leaves some behind"),
 ]
 

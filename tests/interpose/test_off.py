@@ -115,6 +115,7 @@ def calls(command: list[str], env: Mapping[str, str], folder: Path, preload: str
 
 
 @NEEDS_STRACE
+@pytest.mark.plain("a sanitizer asks the kernel and the loader for more", sanitized=True)
 @pytest.mark.hazard("processes", "every process of a job would start slower, GPU or not")
 @pytest.mark.parametrize("command", ["/bin/true", "client"])
 @pytest.mark.parametrize("why", ["off", "not set up"])
@@ -144,6 +145,7 @@ def test_set_up_the_kernel_is_asked_two_questions_more(
     assert +done == {"getpid": 2, "fstat": 1} or +done == {"getpid": 2, "newfstatat": 1}
 
 
+@pytest.mark.plain("a sanitizer asks the kernel and the loader for more", sanitized=True)
 @pytest.mark.skipif(not glibc(), reason="needs glibc, whose loader tells what it looks up")
 def test_at_start_few_functions_are_looked_up(table_of: Tables) -> None:
     """Each costs a microsecond in every process of a job: by what the library is bound to when nothing uses a GPU."""
@@ -154,6 +156,7 @@ def test_at_start_few_functions_are_looked_up(table_of: Tables) -> None:
     assert bound - data == {"__errno_location"}  # at the end of the process
 
 
+@pytest.mark.plain("a sanitizer is preloaded", sanitized=True)
 def test_overlap_run_preloads_nothing(
     build: Build, overlap_run: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
 ) -> None:

@@ -11,6 +11,9 @@ from interposing import BLOCKS, ONE, Build, Runner, glibc, same
 
 from pyshim.launch import plan
 
+pytestmark = pytest.mark.plain(
+    "sanitizers call dlopen in place of its caller, and refuse RTLD_DEEPBIND", sanitized=True
+)
 OLD = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(platform.machine(), "GLIBC_2.2.5")
 NODES = [
     OLD,

@@ -18,7 +18,7 @@ RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
 
 
 @pytest.mark.hazard("preloads", "a program that was built with a sanitizer crashes at its start")
-@pytest.mark.plain("brings a sanitizer of its own", address=True)
+@pytest.mark.plain("brings a sanitizer of its own", sanitized=True)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
 def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
@@ -91,7 +91,7 @@ def test_the_same_library_named_twice_is_one(bare: Runner, preloaded: Runner) ->
     assert [process["launches"] for process in done.report["processes"]] == [5]
 
 
-@pytest.mark.plain("valgrind takes the place of a sanitizer", address=True)
+@pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True)
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
 @pytest.mark.parametrize("command", ["/bin/true", "client"])
 def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> None:
@@ -112,7 +112,7 @@ def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> 
     assert len(done.launches) == (0 if command == "/bin/true" else 5)
 
 
-@pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", address=True)
+@pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", sanitized=True)
 @pytest.mark.hazard("resources", "the first launch from a thread with 16 KiB of stack would overflow it")
 @pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(

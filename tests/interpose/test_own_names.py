@@ -14,6 +14,7 @@ WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {p
     "loader", "a program has a function of its own named `poll` or `openat`, and the library calls it instead of libc's"
 )
 @pytest.mark.parametrize("policy", ["observe", WINDOWS])
+@pytest.mark.plain("sanitizers call them", sanitized=True)
 def test_the_library_calls_none_of_them(
     policy: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:

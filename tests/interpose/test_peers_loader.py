@@ -24,6 +24,7 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
     "every process of the job ends with status 127: the preloaded library needs a runtime of CUDA that is not there",
     source="https://github.com/sgl-project/sglang/pull/36643",
 )
+@pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mapping[str, str]) -> None:
     """The C library alone is needed, so a machine without CUDA runs everything, and says nothing."""
     needed = check_exports.Reader(Path(plan.LIBRARY).read_bytes()).read().needed
@@ -40,6 +41,7 @@ def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mappi
     source="https://github.com/fzyzcjy/torch_memory_saver/pull/50",
 )
 @pytest.mark.parametrize("separator", [":", " "])
+@pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_what_was_in_ld_preload_already_is_lost(separator: str, build: Build, overlap_run: Run) -> None:
     """Two libraries of somebody else's, both loaded, in their order, behind ours."""
     others = [str(build.library(f"libother{n}.so", "dlsym_base.c", f"-DVALUE={n}")) for n in (1, 2)]
@@ -79,6 +81,7 @@ MAY_NOT_READ = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if o
     source="https://github.com/Project-HAMi/HAMi/issues/1346",
 )
 @pytest.mark.parametrize(("state", "words"), [("missing", "is missing"), ("unreadable", "cannot be read by this user")])
+@pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_overlap_run_says_once_that_the_library_is_not_to_be_had(
     state: str, words: str, clean_environment: Mapping[str, str], tmp_path: Path
 ) -> None:

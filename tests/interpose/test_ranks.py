@@ -87,6 +87,7 @@ def test_a_relative_folder_is_that_of_the_start(
     assert process["directory"] == f"{tmp_path}/out"
 
 
+@pytest.mark.plain("a sanitizer sets errno", sanitized=True)
 def test_a_relative_folder_where_there_is_no_folder_leaves_errno_alone(
     table_of: Callable[[str], dict[str, str]], tmp_path: Path, build: Build
 ) -> None:

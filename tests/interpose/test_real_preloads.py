@@ -22,6 +22,8 @@ from peers import third_party
 
 from pyshim.launch import plan, preload
 
+pytestmark = pytest.mark.plain("a sanitizer has its own allocator and clock, and hangs in a child", sanitized=True)
+
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 WORDS = (
     f"forks=1 ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0 "

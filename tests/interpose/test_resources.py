@@ -50,6 +50,7 @@ def test_small_limits(limits: dict[str, int], bare: Runner, preloaded: Runner) -
 @pytest.mark.hazard(
     "resources", "a limit on memory (ulimit -v) that is enough for the program would not be enough with us"
 )
+@pytest.mark.plain("a sanitizer reserves terabytes of address space", sanitized=True)
 @pytest.mark.parametrize("mebibytes", [24, 48, 64, 96, 128, 512])
 def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     """Where there is no room for the library, the loader says so and goes on without it."""
@@ -223,6 +224,7 @@ def test_an_empty_root(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     one_line(done, without)
 
 
+@pytest.mark.plain("a sanitizer ends where its own system calls are refused", sanitized=True)
 @pytest.mark.hazard("resources", "a sandbox that refuses unusual system calls (seccomp) would end the program")
 @pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
 def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded: Runner) -> None:

@@ -82,7 +82,7 @@ def steps(build: Build, vendor: str) -> dict[str, Any]:
     return {"program": program, "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
 
 
-@pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", address=True, coverage=True)
+@pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", sanitized=True, coverage=True)
 @pytest.mark.hazard(
     "processes", "a launch made in a signal handler would be lost, or crash the launch that it interrupted"
 )

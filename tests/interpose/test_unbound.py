@@ -20,6 +20,7 @@ IFUNC = "https://sourceware.org/glibc/wiki/GNU_IFUNC"
 )
 @pytest.mark.parametrize("kind", ["pie", "no-pie"])
 @pytest.mark.parametrize("env", [{}, {"LD_BIND_NOW": "1"}, {"OVERLAP_RUN": "off"}])
+@pytest.mark.plain("no sanitizer has started by then", sanitized=True)
 def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
     env: dict[str, str], kind: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -34,6 +35,7 @@ def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
 
 
 @pytest.mark.hazard("loader", "a program that opens libraries before all constructors crashes, or finds none")
+@pytest.mark.plain("no sanitizer has started by then", sanitized=True)
 def test_a_preinit_function_opens_a_library(build: Build, bare: Runner, preloaded: Runner) -> None:
     library = build.library("libhidden7.so", "opened.c", "-DVALUE=7")
     program = build("preinit-open", "preinit_open.c", f'-DPATH="{library}"')

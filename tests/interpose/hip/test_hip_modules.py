@@ -25,6 +25,7 @@ def compressed(image: bytes) -> bytes:
 
 @pytest.mark.hazard("resources", "loading a compressed module takes twice the memory and exceeds the limit of the job")
 @pytest.mark.parametrize("how", ["file", "data"])
+@pytest.mark.plain("a sanitizer takes memory, too", sanitized=True)
 def test_a_compressed_module_costs_what_it_costs_bare(how: str, world: World, hip: Hip, tmp_path: Path) -> None:
     """The library neither unpacks nor maps it: 32 MiB would be 8,192 page faults."""
     small, large = tmp_path / "small", tmp_path / "large"

@@ -10,8 +10,8 @@ from typing import Any
 
 import cffi
 
+from pyshim import preload
 from pyshim.errors import OverlapError
-from pyshim.launch import preload
 
 DIRECTORY = Path(__file__).resolve().parent / "_lib"
 SHIM = DIRECTORY / "liboverlap.so"

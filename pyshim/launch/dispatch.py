@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.launch import driver
 from pyshim.launch.environment import quote
 from pyshim.launch.folder import PROBED
@@ -24,14 +25,12 @@ if TYPE_CHECKING:
     from pyshim.launch.policies import Chosen
     from pyshim.policy.model import Dispatch, Policy
 
-RULES = ("hold", "drain", "backfill")
 _CONTRADICTORY = "contradictory"  # in place of a rule
 _SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # a file that is being written, or was when its writer was killed
 _LARGEST = 1 << 16  # bytes of an answer
 _MOST = 64  # answers of one driver
 _PART = " MIG "  # in the name that the driver gives a part of a GPU
 _ARCHITECTURES = tuple(f"sm_{number}" for number in range(30, 200))  # that a GPU may be of
-_HEAD, _CHECKSUM = 32, 12  # struct overlap_table: its size, and where the checksum of what follows is
 
 
 class Found(NamedTuple):
@@ -40,7 +39,7 @@ class Found(NamedTuple):
     gpu: str  # as the driver calls it
     architecture: str  # sm_90
     driver: str  # as driver.identity() says it
-    rule: str  # one of RULES
+    rule: str  # one of KNOWN_DISPATCHES
     date: str  # 2026-11-21
     model: str = ""  # as the kernel module calls it, where it says so: of a part of a GPU that of the whole
 
@@ -51,16 +50,6 @@ class Found(NamedTuple):
 
 class Contradiction(OSError):
     """Two GPUs of one name do different things under one driver."""
-
-
-class Undecided(NamedTuple):
-    """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
-
-    policy: int  # index in the table
-    gpus: tuple[str, ...]  # its `gpu`
-    dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
-    hash_at: int  # likewise: 16 digits
-    answers: Mapping[str, tuple[int, str]]  # by rule, for both places
 
 
 def folder(environment: Mapping[str, str]) -> str | None:
@@ -102,7 +91,7 @@ def _answers(directory: str, identity: str) -> Iterable[Found]:
     for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))
         # What a file says counts, and it must say what its name says.
-        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in RULES:
+        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in KNOWN_DISPATCHES:
             yield found
 
 
@@ -226,17 +215,14 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
     if not said:
         return chosen, []
     from base64 import b64decode, b64encode
-    from zlib import crc32
 
-    table, described = bytearray(b64decode(chosen.table)), list(chosen.described)
+    from pyshim.policy import packed
+
+    described = list(chosen.described)
     for item, found in said:
-        number, digest = item.answers[found.rule]
-        table[item.dispatch_at : item.dispatch_at + 4] = number.to_bytes(4, "little")
-        table[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
-        described[item.policy] = {**described[item.policy], "hash": digest, PROBED: found.origin}
-    table[_CHECKSUM : _CHECKSUM + 4] = crc32(table[_HEAD:]).to_bytes(4, "little")
-    text = b64encode(table).decode("ascii")
-    done = chosen._replace(table=text, described=tuple(described), undecided=())
+        described[item.policy] = {**described[item.policy], "hash": item.answers[found.rule][1], PROBED: found.origin}
+    table = packed.decided(b64decode(chosen.table), [(item, found.rule) for item, found in said])
+    done = chosen._replace(table=b64encode(table).decode("ascii"), described=tuple(described), undecided=())
     return done, [(str(described[item.policy]["name"]), found) for item, found in said]
 
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
-from pyshim.launch.dispatch import Undecided
 from pyshim.launch.folder import EXTENDS
 from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
+from pyshim.policy.packed import Undecided
 
 if TYPE_CHECKING:
     from pyshim.policy.model import Policy

@@ -1,6 +1,4 @@
-"""What the shipped policies compile to, kept by the build in _lib/shipped.json: starting a program then parses nothing.
-
-    python -m pyshim.launch.shipped OUTPUT
+"""What the shipped policies compile to, kept in _lib/shipped.json by the build: starting a program then parses nothing.
 
 The file records what it was made from (policies, header, policy reader). A checkout whose files have changed since
 then does not use it. Sizes and times are compared first: reading 43 sources would be 43,000 opens in a job of 1,000
@@ -10,13 +8,12 @@ ranks. In an installed wheel the file is always current.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from pyshim import __version__
-from pyshim.launch.dispatch import Undecided
 from pyshim.launch.variables import Asked
+from pyshim.policy.packed import Undecided
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 KEPT = os.path.join(_PACKAGE, "_lib", "shipped.json")
@@ -94,14 +91,10 @@ def _sources(header: str) -> list[str]:
     return [*found, header]
 
 
-def write(output: str) -> None:
-    """Compiles every shipped policy and `auto`."""
+def write(output: str, kept: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what policies compiled to, by name: the fields of policies.Chosen."""
     import json
 
-    from pyshim.launch.policies import AUTO, compile_now
-    from pyshim.policy import library
-
-    kept = {name: compile_now(name, {})._asdict() for name in (AUTO, *library.names({}))}
     data: dict[str, Any] = {"made_from": fingerprint(os.path.join(output, "overlap_abi.h")), "policies": kept}
     if os.path.realpath(output) == os.path.dirname(KEPT):  # in place; a wheel has the same bytes wherever it is built
         data["stamp"] = _stamp()
@@ -109,7 +102,3 @@ def write(output: str) -> None:
     with open(f"{target}.{os.getpid()}", "w", encoding="ascii") as file:
         json.dump(data, file, sort_keys=True)
     os.replace(file.name, target)
-
-
-if __name__ == "__main__":
-    write(sys.argv[1])

@@ -6,8 +6,9 @@ from functools import partial
 
 import yaml
 
+from pyshim.enums import CRITICAL_KINDS
 from pyshim.policy import values
-from pyshim.policy.describe import CRITICAL_KINDS, CRITICALS, YES_NO
+from pyshim.policy.describe import CRITICALS, YES_NO
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import ALL, OFF, Critical
 from pyshim.policy.nodes import Keys, has_error

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyshim.enums import DISPATCHES, KNOWN_DISPATCHES
 from pyshim.policy.model import ALL
 
 WHENS = ("overlapping", "always")
-DISPATCHES = ("unknown", "hold", "drain", "backfill")
-KNOWN_DISPATCHES = DISPATCHES[1:]
 STREAM_PRIORITIES = ("highest", "inherit")
 PRIORITIES = ("auto", *STREAM_PRIORITIES)
 SHAPES = ("leave", "make_room", "quick_entry")
@@ -20,7 +19,6 @@ CARVEOUTS = ("max", "always", "keep")
 COMMUNICATION_CARVEOUTS = ("max", "keep")
 YES_NO = ("true", "false")
 CRITICALS = ("auto", "off")
-CRITICAL_KINDS = ("communication", "host_waits", "feeding")
 FOOTPRINTS = ("measured",)
 
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.

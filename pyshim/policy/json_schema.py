@@ -14,16 +14,14 @@ from typing import Any
 
 import yaml
 
+from pyshim.enums import CRITICAL_KINDS, DISPATCHES, KNOWN_DISPATCHES
 from pyshim.policy import values, variables
 from pyshim.policy.communication import FAMILIES, MAX_COMPUTE_UNITS
 from pyshim.policy.describe import (
     CARVEOUTS,
     COMMUNICATION_CARVEOUTS,
-    CRITICAL_KINDS,
     CRITICALS,
-    DISPATCHES,
     FOOTPRINTS,
-    KNOWN_DISPATCHES,
     PRIORITIES,
     SHAPES,
     STREAM_PRIORITIES,

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pyshim.enums import Dispatch as Dispatch
+
 When = Literal["overlapping", "always"]
 ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
 PriorityKind = Literal["inherit", "highest", "number", "auto"]
-Dispatch = Literal["unknown", "hold", "drain", "backfill"]
 Carveout = Literal["keep", "max", "always"]
 
 # The largest value that the table's 64-bit ranges hold: no upper limit.

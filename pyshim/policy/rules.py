@@ -7,8 +7,9 @@ from typing import cast
 
 import yaml
 
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.policy import gpus, known, values
-from pyshim.policy.describe import CARVEOUTS, KEEP, KNOWN_DISPATCHES, SHAPES, WHENS
+from pyshim.policy.describe import CARVEOUTS, KEEP, SHAPES, WHENS
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.model import ANY, Carveout, Dispatch, Match, Range, Rule, Shape, ShapeKind, When
 from pyshim.policy.nodes import Keys, Nodes, has_error

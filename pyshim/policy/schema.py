@@ -10,10 +10,10 @@ from typing import cast
 
 import yaml
 
+from pyshim.enums import DISPATCHES
 from pyshim.policy import gpus, origins, values
 from pyshim.policy.communication import CommunicationReader
 from pyshim.policy.critical import CriticalReader
-from pyshim.policy.describe import DISPATCHES
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
 from pyshim.policy.model import Critical, Dispatch, When

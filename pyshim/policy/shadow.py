@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import translate
 from functools import lru_cache
 
-from pyshim.policy.describe import KNOWN_DISPATCHES
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.policy.kernels import patterns
 from pyshim.policy.model import Match, Range, Rule
 from pyshim.policy.values import is_wild

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pyshim.enums import CRITICAL_KINDS
 from pyshim.policy import gpus, kernels
-from pyshim.policy.describe import CRITICAL_KINDS, KEYS
+from pyshim.policy.describe import KEYS
 from pyshim.policy.finding import printable
 from pyshim.policy.model import ALL, ANY, OFF, UNLIMITED, Critical, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.origins import Origin, Origins

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from pyshim import _native
+from pyshim.enums import CRITICAL_KINDS, KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
-from pyshim.launch.dispatch import Undecided
 from pyshim.policy import kernels
-from pyshim.policy.describe import CRITICAL_KINDS, KNOWN_DISPATCHES
 from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.packed import Undecided
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.policy.describe import DISPATCHES
+from pyshim.enums import DISPATCHES
 
 _VALID = 2  # state of a record
 

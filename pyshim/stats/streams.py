@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.policy.describe import CRITICAL_KINDS
+from pyshim.enums import CRITICAL_KINDS
 from pyshim.stats.rows import text
 
 _VALID = 2  # state of a record

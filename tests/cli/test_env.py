@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-from pyshim import _native
-from pyshim.launch import preload
+from pyshim import _native, preload
 from pyshim.launch.environment import checksum
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import policies, shipped
+from pyshim.launch import compile_shipped, policies, shipped
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that this checkout has just made."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "overlap_abi.h").write_bytes(Path(shipped._HEADER).read_bytes())
-    shipped.write(str(tmp_path))
+    compile_shipped.write(str(tmp_path))
     return tmp_path / "shipped.json"
 
 
@@ -66,7 +66,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(shipped, "_HEADER", str(package / "_lib" / "overlap_abi.h"))
     monkeypatch.setattr(shipped, "KEPT", str(package / "_lib" / "shipped.json"))
     monkeypatch.chdir(tmp_path)
-    shipped.write(str(package / "_lib"))
+    compile_shipped.write(str(package / "_lib"))
     if request.param == "wheel":
         (tmp_path / "policies").rename(package / "policies")
     return package
@@ -113,5 +113,5 @@ def test_a_copy_of_a_checkout_is_judged_by_content(tree: Path, monkeypatch: pyte
 def test_what_is_kept_for_a_wheel_does_not_depend_on_the_time_of_the_build(kept: Path) -> None:
     first = kept.read_bytes()
     os.utime(shipped._HEADER)
-    shipped.write(str(kept.parent))
+    compile_shipped.write(str(kept.parent))
     assert kept.read_bytes() == first

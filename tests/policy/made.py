@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from pyshim import enums
 from pyshim.policy import describe
 from pyshim.policy.communication import FAMILIES
 from pyshim.policy.kernels import SETS
@@ -55,7 +56,7 @@ RULE = st.fixed_dictionaries(
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),
         "when": WORD(describe.WHENS),
-        "when_dispatch": WORD(describe.KNOWN_DISPATCHES),
+        "when_dispatch": WORD(enums.KNOWN_DISPATCHES),
         "carveout": WORD(describe.CARVEOUTS),
     },
 )
@@ -87,7 +88,7 @@ COMMUNICATION = st.fixed_dictionaries(
 CRITICAL = WORD(describe.CRITICALS) | st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(describe.CRITICAL_KINDS, st.booleans()),
+        **dict.fromkeys(enums.CRITICAL_KINDS, st.booleans()),
         "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
     },
 )
@@ -96,7 +97,7 @@ POLICIES = st.fixed_dictionaries(
     optional={
         "gpu": some(WORD(["NVIDIA H100*", "sm_90", "gfx90a", "*"])),
         "when": WORD(describe.WHENS),
-        "dispatch": WORD(describe.DISPATCHES),
+        "dispatch": WORD(enums.DISPATCHES),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
         "critical": CRITICAL,
         "communication": COMMUNICATION,

@@ -10,7 +10,6 @@ damaged, a link or another user's counts for nothing, and nothing that is wrong 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from pyshim.policy.model import Dispatch, Policy
 
 _CONTRADICTORY = "contradictory"  # in place of a rule
-_SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # a file that is being written, or was when its writer was killed
 _LARGEST = 1 << 16  # bytes of an answer
 _MOST = 64  # answers of one driver
 _PART = " MIG "  # in the name that the driver gives a part of a GPU
@@ -127,6 +125,8 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
     kept of that name and driver says another rule: from then on neither is an answer, until forget()."""
     import json
 
+    from pyshim.stats.file import write_whole
+
     file = path(environment, found)
     if file is None:
         raise OSError(0, "neither XDG_CACHE_HOME nor HOME names a folder")
@@ -145,17 +145,8 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
     )
     if differs:
         found = found._replace(rule=_CONTRADICTORY)
-    scratch = os.path.join(below, f".{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="ascii") as target:
-            json.dump({"version": 1, **found._asdict(), **more}, target, indent=1)
-            target.write("\n")
-        os.replace(scratch, file)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(scratch)
-        raise
+    text = json.dumps({"version": 1, **found._asdict(), **more}, indent=1)
+    write_whole(file, f"{text}\n".encode("ascii"))
     if differs:
         raise Contradiction(0, "GPUs of this name answered otherwise before, under the same driver")
     return file
@@ -163,13 +154,15 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
 
 def forget(environment: Mapping[str, str]) -> int:
     """Removes every answer, of every driver; how many there were. Raises OSError."""
+    from pyshim.stats.file import SCRATCH
+
     directory, gone = folder(environment), 0
     for name in _names(directory) if directory else []:
         below = os.path.join(str(directory), name)
         if os.path.islink(below):
             continue
         for file in _names(below):
-            if file.endswith(".json") or _SCRATCH.fullmatch(file):
+            if file.endswith(".json") or SCRATCH.fullmatch(file):
                 os.unlink(os.path.join(below, file))
                 gone += file.endswith(".json")
         with suppress(OSError):  # somebody else's file is in it

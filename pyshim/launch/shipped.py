@@ -95,10 +95,10 @@ def write(output: str, kept: Mapping[str, Mapping[str, Any]]) -> None:
     """Write what policies compiled to, by name: the fields of policies.Chosen."""
     import json
 
+    from pyshim.stats.file import write_whole
+
     data: dict[str, Any] = {"made_from": fingerprint(os.path.join(output, "overlap_abi.h")), "policies": kept}
     if os.path.realpath(output) == os.path.dirname(KEPT):  # in place; a wheel has the same bytes wherever it is built
         data["stamp"] = _stamp()
-    target = os.path.join(output, os.path.basename(KEPT))
-    with open(f"{target}.{os.getpid()}", "w", encoding="ascii") as file:
-        json.dump(data, file, sort_keys=True)
-    os.replace(file.name, target)
+    text = json.dumps(data, sort_keys=True)
+    write_whole(os.path.join(output, os.path.basename(KEPT)), text.encode("ascii"), mode=0o666)

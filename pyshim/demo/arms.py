@@ -6,7 +6,6 @@ The program is the same in all arms and knows nothing of us. `sequential` and `p
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import secrets
@@ -25,7 +24,7 @@ from pyshim.errors import OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
 from pyshim.policy.model import Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.table import compile_table
+from pyshim.policy.table import compile_table, encode
 from pyshim.preload import split
 from pyshim.stats.page import Page
 
@@ -228,7 +227,7 @@ def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str]
 
 def _under(arm: str, simulated: str | None, names: Mapping[str, str]) -> Settings:
     if arm in POLICIES:
-        return Settings(table=base64.b64encode(compile_table([POLICIES[arm]])).decode("ascii"))
+        return Settings(table=encode(compile_table([POLICIES[arm]])))
     return plan.make(plan.Request(simulate=simulated), names).settings
 
 

@@ -15,7 +15,7 @@ from pyshim.launch import shipped
 from pyshim.launch.folder import EXTENDS
 from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
-from pyshim.policy.packed import Undecided
+from pyshim.policy.layout import Undecided
 
 if TYPE_CHECKING:
     from pyshim.policy.model import Policy

@@ -13,7 +13,7 @@ from typing import Any, Optional
 
 from pyshim import __version__
 from pyshim.launch.variables import Asked
-from pyshim.policy.packed import Undecided
+from pyshim.policy.layout import Undecided
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 KEPT = os.path.join(_PACKAGE, "_lib", "shipped.json")

@@ -14,8 +14,8 @@ from pyshim import _native
 from pyshim.enums import CRITICAL_KINDS, KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
 from pyshim.policy import kernels
+from pyshim.policy.layout import Undecided
 from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.packed import Undecided
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:

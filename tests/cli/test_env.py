@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pyshim import _native, preload
-from pyshim.launch.environment import checksum
+from pyshim.policy.layout import checksum
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-_HEAD = struct.Struct("<8I")  # struct overlap_table
-_CHECKSUM = 12  # offset in it: the CRC-32 of everything behind the header
+_HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
 _NUMBER = struct.Struct("<I")
+_CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
 
 
 class Undecided(NamedTuple):
@@ -20,6 +21,15 @@ class Undecided(NamedTuple):
     dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
     hash_at: int  # likewise: 16 digits
     answers: Mapping[str, tuple[int, str]]  # by rule, for both places
+
+
+def checksum(encoded: str) -> str | None:
+    """Return what pages name a table by, 8 hexadecimal digits; None for what is no table. encoded: in base64."""
+    try:
+        head = base64.b64decode(encoded[:24])  # 18 bytes
+        return f"{int.from_bytes(head[_CHECKSUM : _CHECKSUM + 4], 'little'):08x}" if encoded else None
+    except ValueError:
+        return None
 
 
 def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:

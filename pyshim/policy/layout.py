@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
@@ -25,8 +24,10 @@ class Undecided(NamedTuple):
 
 def checksum(encoded: str) -> str | None:
     """Return what pages name a table by, 8 hexadecimal digits; None for what is no table. encoded: in base64."""
+    from base64 import b64decode
+
     try:
-        head = base64.b64decode(encoded[:24])  # 18 bytes
+        head = b64decode(encoded[:24])  # 18 bytes
         return f"{int.from_bytes(head[_CHECKSUM : _CHECKSUM + 4], 'little'):08x}" if encoded else None
     except ValueError:
         return None

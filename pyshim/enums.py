@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 # How a GPU places blocks while a block of a raised stream fits nowhere.
 Dispatch = Literal["unknown", "hold", "drain", "backfill"]
-DISPATCHES: tuple[str, ...] = get_args(Dispatch)
+DISPATCHES: tuple[Dispatch, ...] = get_args(Dispatch)
 KNOWN_DISPATCHES = DISPATCHES[1:]
 
 # Why a stream is critical.

@@ -6,16 +6,21 @@ import base64
 import binascii
 import hashlib
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from pyshim import _native
-from pyshim.enums import CRITICAL_KINDS, KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
 from pyshim.policy import kernels
+from pyshim.policy.key import Packed, packed
+from pyshim.policy.kinds import member
 from pyshim.policy.layout import Undecided
-from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import Policy
+from pyshim.policy.rule import Match, Rule
+from pyshim.policy.words import KNOWN_DISPATCHES, Range
+
+_FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "families", "fixed_size")
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
@@ -46,7 +51,7 @@ def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]
             at + index * ffi.sizeof("struct overlap_policy"),
             strings + packed[index].hash,
             {
-                rule: (_member("dispatch", rule), fingerprint(replace(policy, dispatch=cast("Dispatch", rule))))
+                rule: (member("dispatch", rule), fingerprint(replace(policy, dispatch=rule)))
                 for rule in KNOWN_DISPATCHES
             },
         )
@@ -104,10 +109,13 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     for index, policy in enumerate(policies):
         own = rules_of[index]
         packed_policies[index] = {
-            **_policy(policy, hashes[index], sections), "first_rule": first_rule, "rule_count": len(own)
-        }  # fmt: skip
+            **_structure({**packed(policy), "hash": hashes[index]}, sections),
+            "first_rule": first_rule,
+            "rule_count": len(own),
+        }
         for offset, rule in enumerate(own):
-            packed_rules[first_rule + offset] = _rule(rule, _place(rule) if lines else 0, sections)
+            at = {"line": _place(rule) if lines else 0, "guard": int(rule.guard)}
+            packed_rules[first_rule + offset] = _structure({**packed(rule), **at}, sections)
         first_rule += len(own)
     patterns = ffi.new("uint32_t[]", sections.patterns)
     body = b"".join(bytes(ffi.buffer(part)) for part in (packed_policies, packed_rules, patterns))
@@ -142,71 +150,19 @@ def guarded(rules: Sequence[Rule]) -> list[Rule]:
     if first is None:
         return list(rules)
     at = rules[first]
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, at.line, depth=at.depth, guard=True)
+    guard = Rule(Match(kernels=kernels.FUSED), when="always", line=at.line, depth=at.depth, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 
-def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, object]:
-    footprint = policy.footprint or Footprint(0, 0, 0, 0)
-    return {
-        "name": sections.string(policy.name),
-        "hash": sections.string(digest),
-        "gpus": sections.span(policy.gpus),
-        "kernels": sections.span(policy.kernels),
-        "libraries": sections.span(policy.libraries),
-        "stream_creators": sections.span(policy.stream_creators),
-        "priority": _priority(policy.priority),
-        "priority_value": policy.priority.value,
-        "stream_priority": _priority(policy.stream_priority),
-        "stream_priority_value": policy.stream_priority.value,
-        "dispatch": _member("dispatch", policy.dispatch),
-        "families": sections.span(_families(policy.families)),
-        "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
-        "critical": sum(_member("critical", kind) for kind in CRITICAL_KINDS if getattr(policy.critical, kind)),
-        "critical_share": policy.critical.share,
-        "carveout": _member("carveout", policy.communication_carveout),
-        "reserve_cus": policy.reserve_cus,
-        "footprint_given": 1 if policy.footprint else 0,
-        "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
-    }
+def _structure(fields: Mapping[str, Packed], sections: _Sections) -> dict[str, object]:
+    """Texts and patterns go into the sections in this order, of which fingerprints depend."""
+    first = [name for name in _FIRST if name in fields]
+    return {name: _value(fields[name], sections) for name in (*first, *(name for name in fields if name not in first))}
 
 
-def _families(families: tuple[str, ...]) -> tuple[str, ...]:
-    """NCCL and RCCL have kernels of the same names."""
-    both = ("nccl", "rccl")
-    return tuple(dict.fromkeys(name for family in families for name in (both if family in both else (family,))))
-
-
-def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
-    match = rule.match
-    return {
-        "kernels": sections.span(kernels.patterns(match)),
-        "libraries": sections.span(match.libraries),
-        "blocks": _range(match.blocks),
-        "threads": _range(match.threads),
-        "registers": _range(match.registers),
-        "waves_percent": _range(match.waves_percent),
-        "resident_blocks": _range(match.resident_blocks),
-        "shape": _member("shape", rule.shape.kind),
-        "value": rule.shape.value,
-        "when": _member("when", rule.when),
-        "keep_at_least": rule.keep_at_least,
-        "line": line,
-        "when_dispatch": _member("dispatch", rule.when_dispatch),
-        "carveout": _member("carveout", rule.carveout),
-        "guard": int(rule.guard),
-    }
-
-
-def _range(value: Range) -> tuple[int, int]:
-    return value.minimum, value.maximum
-
-
-def _priority(priority: Priority) -> int:
-    return _member("priority", priority.kind)
-
-
-def _member(enum: str, name: str) -> int:
-    """The header's number for a word of the model: overlap_when, always -> OVERLAP_WHEN_ALWAYS."""
-    number: int = getattr(_native.header(), f"OVERLAP_{enum}_{name}".upper())
-    return number
+def _value(value: Packed, sections: _Sections) -> object:
+    if isinstance(value, str):
+        return sections.string(value)
+    if isinstance(value, tuple):
+        return sections.span(value)
+    return (value.minimum, value.maximum) if isinstance(value, Range) else value

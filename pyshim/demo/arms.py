@@ -23,8 +23,9 @@ from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
+from pyshim.policy.layout import encode
 from pyshim.policy.model import Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.table import compile_table, encode
+from pyshim.policy.table import compile_table
 from pyshim.preload import split
 from pyshim.stats.page import Page
 

@@ -207,15 +207,13 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
     said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
     if not said:
         return chosen, []
-    from base64 import b64decode, b64encode
-
     from pyshim.policy import layout
 
     described = list(chosen.described)
     for item, found in said:
         described[item.policy] = {**described[item.policy], "hash": item.answers[found.rule][1], PROBED: found.origin}
-    table = layout.decided(b64decode(chosen.table), [(item, found.rule) for item, found in said])
-    done = chosen._replace(table=b64encode(table).decode("ascii"), described=tuple(described), undecided=())
+    table = layout.decided(layout.decode(chosen.table), [(item, found.rule) for item, found in said])
+    done = chosen._replace(table=layout.encode(table), described=tuple(described), undecided=())
     return done, [(str(described[item.policy]["name"]), found) for item, found in said]
 
 

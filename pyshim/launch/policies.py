@@ -32,9 +32,9 @@ class Chosen(NamedTuple):
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim import _native
-        from pyshim.policy import table
+        from pyshim.policy import layout
 
-        data = table.decode(self.table)
+        data = layout.decode(self.table)
         answer: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
         return answer != NONE
 
@@ -49,9 +49,9 @@ def choose(value: str | None, simulated: str | None, environment: Mapping[str, s
 
 def observing() -> str:
     """A table without policies: everything is counted and left alone, and nothing is said about it."""
-    from pyshim.policy import table
+    from pyshim.policy import layout, table
 
-    return table.encode(table.compile_table(()))
+    return layout.encode(table.compile_table(()))
 
 
 def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
@@ -60,7 +60,7 @@ def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
 
 
 def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
-    from pyshim.policy import gpus, library, table
+    from pyshim.policy import gpus, layout, library, table
 
     try:
         policies = library.load(value, environment)
@@ -83,7 +83,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         )
         for policy in policies
     )
-    return Chosen(table.encode(data), described, asked, undecided)
+    return Chosen(layout.encode(data), described, asked, undecided)
 
 
 def _extended(policy: Policy) -> dict[str, str]:

@@ -49,7 +49,7 @@ SHAPE = (
     | st.integers(1, 100).map(lambda percent: {"blocks_per_sm": f"{percent}%"})
     | SIZES.map(lambda size: {"dynamic_shared_memory": size})
 )
-RULE = st.fixed_dictionaries(
+RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {"match": MATCH, "shape": SHAPE},
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),

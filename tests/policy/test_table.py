@@ -11,8 +11,9 @@ import pytest
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernels import FUSED, SETS
+from pyshim.policy.layout import decode, encode
 from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.table import compile_table, decode, encode, fingerprint
+from pyshim.policy.table import compile_table, fingerprint
 
 FIRST = Policy(
     name="first",

@@ -8,7 +8,7 @@ from typing import Optional
 import yaml
 
 from pyshim.policy import values
-from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, key, made, mapping, packed, shown
+from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, entries, key, keys_of, made, packed, said, shown
 from pyshim.policy.kinds import Size, Whole, words_form
 from pyshim.policy.parts import PartsReader
 from pyshim.policy.words import MAX_REGISTERS, MAX_THREADS
@@ -41,11 +41,11 @@ class FootprintKind(Kind[Optional[Footprint]]):
         if not isinstance(node, yaml.MappingNode):
             word = reader.value(node, "`footprint`", lambda text: values.choice(text, _WORDS, "a footprint"))
             return MEASURED if word else None
-        before = len(reader.findings)
-        found = mapping(reader, node, "`footprint`", Footprint, key.path)
-        if found is None:
+        nodes = reader.mapping(node, "`footprint`", keys_of(Footprint, key.path))
+        if nodes is None:
             return None
-        block = made(Footprint, found[1])
+        before = len(reader.findings)
+        block = made(Footprint, said(reader, nodes, entries(Footprint)))
         if before == len(reader.findings):
             _note_too_large(reader, node, block)
         return block

@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.launch import driver
 from pyshim.launch.environment import quote
 from pyshim.launch.folder import PROBED
@@ -85,6 +84,8 @@ def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[F
 
 
 def _answers(directory: str, identity: str) -> Iterable[Found]:
+    from pyshim.enums import KNOWN_DISPATCHES
+
     below = os.path.join(directory, _name(identity))
     for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))

@@ -7,17 +7,18 @@ Compiling takes longer than everything else before exec. So the build keeps what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
 from pyshim.launch.folder import EXTENDS
-from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
 from pyshim.policy.layout import Undecided
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyshim.launch.simulate import Gpu
     from pyshim.policy.model import Policy
 
 AUTO = "auto"
@@ -88,6 +89,8 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
 
 def _extended(policy: Policy) -> dict[str, str]:
     """Return the files of the policies that it extends, by how far away they are, of those that have rules."""
+    from pathlib import Path
+
     return {f"{EXTENDS}{rule.depth}": _named(Path(rule.file)) for rule in policy.rules if rule.depth and rule.file}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pyshim.errors import OverlapError
@@ -69,27 +68,27 @@ def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:
     return bytes(data)
 
 
-@dataclass
 class Sections:
     """The growing end of a table: patterns point into strings, policies and rules point at patterns."""
 
-    patterns: list[int] = field(default_factory=list)
-    strings: bytearray = field(default_factory=lambda: bytearray(b"\0"))  # offset 0: the empty string
-    offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
-    spans: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.patterns: list[int] = []
+        self.strings = bytearray(b"\0")  # offset 0: the empty string
+        self._offsets = {"": 0}
+        self._spans: dict[tuple[str, ...], tuple[int, int]] = {}
 
     def string(self, text: str) -> int:
-        if text not in self.offsets:
-            self.offsets[text] = len(self.strings)
+        if text not in self._offsets:
+            self._offsets[text] = len(self.strings)
             self.strings += text.encode("utf-8") + b"\0"
-        return self.offsets[text]
+        return self._offsets[text]
 
     def span(self, texts: Iterable[str]) -> tuple[int, int]:
         wanted = tuple(texts)
-        if wanted not in self.spans:
-            self.spans[wanted] = (len(self.patterns), len(wanted))
+        if wanted not in self._spans:
+            self._spans[wanted] = (len(self.patterns), len(wanted))
             self.patterns += [self.string(text) for text in wanted]
-        return self.spans[wanted]
+        return self._spans[wanted]
 
 
 def assemble(policies: Sequence[Record], rules: Sequence[Record], sections: Sections) -> bytes:

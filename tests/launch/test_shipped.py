@@ -58,6 +58,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     package = tmp_path / "pyshim"
     original = Path(shipped._PACKAGE)
     shutil.copytree(original / "policy", package / "policy")
+    shutil.copy(original / "enums.py", package)
     shutil.copytree(original.parent / "policies", tmp_path / "policies")
     (package / "_lib").mkdir()
     shutil.copy(shipped._HEADER, package / "_lib")
@@ -92,13 +93,16 @@ def test_a_start_opens_the_kept_file_alone_and_no_source(tree: Path, monkeypatch
 
 
 @pytest.mark.parametrize("tree", ["checkout"], indirect=True)
-def test_a_source_that_changed_is_noticed_whatever_its_time_says(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = tree.parent / "policies" / "observe.yaml"
-    before, text = policy.stat(), policy.read_text()
-    changed = text.replace("observe", "obsirve", 1)
+@pytest.mark.parametrize(("name", "word"), [("policies/observe.yaml", "observe"), ("pyshim/enums.py", "hold")])
+def test_a_source_that_changed_is_noticed_whatever_its_time_says(
+    name: str, word: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tree.parent / name
+    before, text = source.stat(), source.read_text()
+    changed = text.replace(word, word.upper(), 1)
     assert len(changed) == len(text) and changed != text
-    policy.write_text(changed)
-    os.utime(policy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    source.write_text(changed)
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not _look_up(tree, monkeypatch)[0]
 
 

@@ -11,12 +11,10 @@ from pyshim import _native
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.layout import Sections, assemble
 from pyshim.policy.values import Bad, number, percent, size
-from pyshim.policy.words import UNLIMITED
+from pyshim.policy.words import KEEP, SHAPES, UNLIMITED
 
 SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
-KEEP = 50  # per cent, of make_room and quick_entry
 
-_WORDS = ("leave", "make_room", "quick_entry")
 _NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
 _PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
 
@@ -46,11 +44,11 @@ def parse(value: object) -> Shape:
 @functools.lru_cache(maxsize=256)
 def _parse(text: str) -> Shape:
     constants = _native.header()
-    if text in _WORDS:
+    if text in SHAPES:
         return Shape(getattr(constants, f"OVERLAP_SHAPE_{text.upper()}"), 0, text)
     pair = _PAIR.fullmatch(text.strip())
     if pair is None or pair[1] not in _NUMBERS:
-        hint = did_you_mean(pair[1] if pair else text, (*_WORDS, *_NUMBERS)) or f"write {SPELLINGS}"
+        hint = did_you_mean(pair[1] if pair else text, (*SHAPES, *_NUMBERS)) or f"write {SPELLINGS}"
         raise Bad("shape", f"{quote(text)} is not a shape", hint)
     written = f"{pair[1]}={pair[2]}"
     if pair[1] == "dynamic_shared_memory":
@@ -69,7 +67,7 @@ def written(kind: int, value: int) -> str:
         return f"blocks_per_sm={value}%"
     if kind == constants.OVERLAP_SHAPE_BYTES:
         return f"dynamic_shared_memory={value}"
-    return next(word for word in _WORDS if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
+    return next(word for word in SHAPES if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
 
 
 def named(values: Mapping[str, Any]) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import cffi
 
+from pyshim import preload
 from pyshim.errors import OverlapError
-from pyshim.launch import preload
 
 DIRECTORY = Path(__file__).resolve().parent / "_lib"
 SHIM = DIRECTORY / "liboverlap.so"
@@ -80,6 +80,15 @@ def line_of(line: int) -> tuple[int, int]:
     return line & ((1 << bits) - 1), line >> bits
 
 
+@functools.cache
+def gpus() -> tuple[Any, ...]:
+    """Return every GPU that the library knows by name: struct overlap_gpu. Raise OverlapError as library() does."""
+    found: list[Any] = []
+    while library().overlap_gpu_known(len(found), made := ffi.new("struct overlap_gpu *")):
+        found.append(made)
+    return tuple(found)
+
+
 def text(value: Any) -> str:
-    """A C string, or the empty string for NULL."""
+    """Return a C string, or a field of bytes up to its first NUL, decoded; "" for NULL."""
     return "" if value == ffi.NULL else ffi.string(value).decode("utf-8", "replace")

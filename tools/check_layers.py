@@ -1,4 +1,4 @@
-"""The dependency law: who may include or import whom, and call whom. Exits 1 and says every line that breaks it.
+"""The dependency law of C: who may include and call whom. Exits 1 and says every line that breaks it.
 
 python tools/check_layers.py [--no-symbols] [ROOT]
 
@@ -7,14 +7,11 @@ C       vendor -> core, sys    core -> the contract, text.h    sys -> the contra
         by include, and by symbol: `nm` of every object, compiled for this alone
         no object of core or sys needs itself by way of others
         and core is pure: it includes nothing of libc that asks an operating system
-Python  only pyshim/_native.py imports cffi; one module imports rich, in pyshim/cli; only pyshim/cli prints;
-        nothing but pyshim/cli imports pyshim/cli
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import graphlib
 import importlib.util
 import os
@@ -142,63 +139,13 @@ def linked(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in found)
 
 
-def imported(node: ast.AST, package: str) -> Iterator[str]:
-    """Dotted names that an import statement brings in; of `from a import b` both a and a.b."""
-    if isinstance(node, ast.Import):
-        yield from (alias.name for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        base = node.module or ""
-        if node.level:
-            base = ".".join([*package.split(".")[: len(package.split(".")) + 1 - node.level], *filter(None, [base])])
-        yield base
-        yield from (f"{base}.{alias.name}" for alias in node.names)
-
-
-def prints(node: ast.AST) -> str | None:
-    """The word for it, if the node writes to the terminal."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
-        return "print()"
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        name = f"{node.value.id}.{node.attr}"
-        if name in ("sys.stdout", "sys.stderr", "sys.__stdout__", "sys.__stderr__"):
-            return name
-    if isinstance(node, ast.Call) and ast.unparse(node).startswith(("os.write(1,", "os.write(2,")):
-        return "os.write()"
-    return None
-
-
-def in_python(root: Path) -> Iterator[str]:
-    knows_rich = set()
-    for path in sorted((root / "pyshim").rglob("*.py")):
-        where = path.relative_to(root).as_posix()
-        package = ".".join(path.relative_to(root).parent.parts)
-        is_cli = where.startswith("pyshim/cli/") or where == "pyshim/__main__.py"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), where)):
-            at = f"{where}:{getattr(node, 'lineno', 0)}"
-            names = set(imported(node, package))
-            tops = {name.split(".")[0] for name in names}
-            if "cffi" in tops and where != "pyshim/_native.py":
-                yield f"{at}: only pyshim/_native.py imports cffi"
-            if "rich" in tops:
-                knows_rich.add(where)
-                if not is_cli:
-                    yield f"{at}: rich is the command line's"
-            if not is_cli and any(name == "pyshim.cli" or name.startswith("pyshim.cli.") for name in names):
-                yield f"{at}: only the command line knows pyshim.cli"
-            word = prints(node)
-            if word and not is_cli:
-                yield f"{at}: {word}: only pyshim/cli prints"
-    if len(knows_rich) > 1:
-        yield f"rich is imported by {', '.join(sorted(knows_rich))}: one module may"
-
-
 def main() -> int:
-    parser = argparse.ArgumentParser(description="check who includes, imports and calls whom")
+    parser = argparse.ArgumentParser(description="check who includes and calls whom")
     parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent, metavar="ROOT")
     parser.add_argument("--no-symbols", action="store_true", help="read the sources only; compile nothing")
     options = parser.parse_args()
     root = options.root.resolve()
-    found = [*in_c(root), *in_python(root)]
+    found = list(in_c(root))
     if not options.no_symbols:
         found += by_symbol(symbols(root, linked(root)))
     for line in found:

@@ -53,15 +53,17 @@ SIZE = "dynamic_shared 115713"  # one block of k on a multiprocessor
 @dataclass(frozen=True)
 class Effect:
     """what: for the table. shown: what the driver has only with the library preloaded, and how often (0: at all);
-    unsimulated: likewise where the simulated driver does not know the call."""
+    unsimulated: likewise where the simulated driver does not know the call. Of HIP: nodes: kernel nodes that are
+    counted; refused: launches that the runtime refuses before it logs them."""
 
     what: str
     shown: Mapping[str, int] = field(default_factory=dict)
     unsimulated: Mapping[str, int] | None = None
+    nodes: int = 0
+    refused: int = 0
 
     def of(self, seen: Seen) -> Mapping[str, int]:
-        known = not any(line.split()[0] == NOT_SUPPORTED for line in seen.program)
-        return self.shown if known or self.unsimulated is None else self.unsimulated
+        return self.shown if seen.known or self.unsimulated is None else self.unsimulated
 
 
 LAUNCH = Effect("dynamic size; priority of communication", {f"{SIZE} priority 0 cluster 1": 3, "priority -5": 1})
@@ -170,14 +172,21 @@ class Seen:
     address: str = ""
     program: list[str] = field(default_factory=list)
     driver: list[str] = field(default_factory=list)
+    counted: dict[str, int] = field(default_factory=dict)  # launches by route; HIP's program prints them
+
+    @property
+    def known(self) -> bool:
+        """Whether the simulated driver implements the call."""
+        return not any(line.split()[0] == NOT_SUPPORTED for line in self.program)
 
 
 def rows() -> list[str]:
     return [row.name for row in driver_table.rows()]
 
 
-def effect_of(row: str) -> Effect | None:
-    found = [effect for pattern, effect in EFFECTS.items() if re.fullmatch(pattern, row)]
+def effect_of(row: str, effects: Mapping[str, Effect] = EFFECTS) -> Effect | None:
+    """Return the effect whose pattern matches the row; None unless exactly one does."""
+    found = [effect for pattern, effect in effects.items() if re.fullmatch(pattern, row)]
     return found[0] if len(found) == 1 else None
 
 
@@ -223,14 +232,22 @@ def run(folder: Path, way: str, library: bool) -> dict[str, Seen]:
     done = subprocess.run([program, way, raw], env=env, stdout=subprocess.PIPE, text=True, timeout=300, check=False)
     if done.returncode:
         raise SystemExit(f"entry_points: {way}: ended with {done.returncode}\n{done.stdout[-2000:]}")
+    return read(done.stdout)
+
+
+def read(text: str) -> dict[str, Seen]:
+    """Return what the program printed, by row."""
     found: dict[str, Seen] = {}
-    for line in done.stdout.splitlines():
+    for line in text.splitlines():
         if line.startswith("== "):
             seen = found.setdefault(line[3:], Seen())
         elif line.startswith("address: "):
             seen.address = line[9:]
         elif line.startswith("driver:"):
             seen.driver.append(line[7:].strip())
+        elif line.startswith("counted:"):
+            words = line.split()[1:]
+            seen.counted = {way: int(number) for way, number in zip(words[::2], words[1::2])}
         else:
             seen.program.append(line)
     return found

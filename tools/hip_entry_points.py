@@ -18,7 +18,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools/simgpu/hip")]
 import code_object  # noqa: E402
 import driver_table  # noqa: E402
 import entry_points  # noqa: E402
-from entry_points import FLAGS, NOBODYS, NOT_SUPPORTED, OURS  # noqa: E402
+from entry_points import FLAGS, NOBODYS, OURS, Effect, Seen  # noqa: E402
 
 from pyshim.launch import plan  # noqa: E402
 
@@ -54,19 +53,6 @@ compute:
 """
 SIZE = "dynamic_shared 32769"  # one workgroup on a compute unit
 RAISED, FEWER = "stream of priority -1", "mask 00000003"
-
-
-@dataclass(frozen=True)
-class Effect:
-    """what: for the table. shown: what the runtime has only with the library, and how often; unsimulated: likewise
-    where the simulated runtime does not know the call; nodes: kernel nodes that are counted; refused: launches that
-    the runtime refuses before it logs them."""
-
-    what: str
-    shown: Mapping[str, int] = field(default_factory=dict)
-    unsimulated: Mapping[str, int] | None = None
-    nodes: int = 0
-    refused: int = 0
 
 
 LAUNCH = Effect("dynamic size", {SIZE: 3})
@@ -145,16 +131,6 @@ class Run(NamedTuple):
     way: str
 
 
-@dataclass
-class Seen:
-    """What one row did in one process."""
-
-    address: str = ""
-    program: list[str] = field(default_factory=list)
-    driver: list[str] = field(default_factory=list)
-    counted: dict[str, int] = field(default_factory=dict)
-
-
 def rows() -> list[str]:
     return [row.name for row in driver_table.rows(HIP / "driver.def")]
 
@@ -169,8 +145,7 @@ def runs() -> list[Run]:
 
 
 def effect_of(row: str) -> Effect | None:
-    found = [effect for pattern, effect in EFFECTS.items() if re.fullmatch(pattern, row)]
-    return found[0] if len(found) == 1 else None
+    return entry_points.effect_of(row, EFFECTS)
 
 
 def runtime(version: str) -> Path:
@@ -219,24 +194,7 @@ def run(folder: Path, settings: Mapping[str, str], one: Run, library: bool) -> d
     )
     if done.returncode:
         raise SystemExit(f"hip_entry_points: {shlex.join(one)}: ended with {done.returncode}\n{done.stdout[-2000:]}")
-    return read(done.stdout)
-
-
-def read(text: str) -> dict[str, Seen]:
-    found: dict[str, Seen] = {}
-    for line in text.splitlines():
-        if line.startswith("== "):
-            seen = found.setdefault(line[3:], Seen())
-        elif line.startswith("address: "):
-            seen.address = line[9:]
-        elif line.startswith("driver:"):
-            seen.driver.append(line[7:].strip())
-        elif line.startswith("counted:"):
-            words = line.split()[1:]
-            seen.counted = {way: int(number) for way, number in zip(words[::2], words[1::2])}
-        else:
-            seen.program.append(line)
-    return found
+    return entry_points.read(done.stdout)
 
 
 def unchanged(ours: str, bare: str) -> bool:
@@ -263,9 +221,8 @@ def mistakes(row: str, one: Run, ours: Seen, bare: Seen, effect: Effect | None) 
     launched = [[line for line in seen.driver if not line.startswith("node:")] for seen in (ours, bare)]
     if len(launched[0]) != len(launched[1]) or not all(map(unchanged, *launched)):
         found.append(f"the runtime has {launched[0]}, without us {launched[1]}")
-    known = not any(line.split()[0] == NOT_SUPPORTED for line in bare.program)
-    shown = effect.shown if known or effect.unsimulated is None else effect.unsimulated
-    if one.way == "table" and not known:  # simulated runtimes do not pass these by their table
+    shown = effect.of(bare)
+    if one.way == "table" and not bare.known:  # simulated runtimes do not pass these by their table
         return found + miscounted(row, one, ours, bare, effect)
     for text in (SIZE, RAISED, FEWER, f"a function of {OURS}"):
         number = sum(text in line for line in ours.driver)

@@ -1,6 +1,6 @@
 """`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
 
-python tools/lint.py [gcc|clang|clang-tidy|layers|ruff|mypy|clang-format ...]
+python tools/lint.py [gcc|clang|clang-tidy|layers|ruff|import-linter|mypy|clang-format ...]
 """
 
 from __future__ import annotations
@@ -83,6 +83,10 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
         yield "layers", [sys.executable, "tools/check_layers.py"]
     if "ruff" in wanted:
         yield "ruff", [tool("ruff"), "check", "--quiet", "."]
+    if "import-linter" in wanted and not Path(tool("lint-imports")).exists():
+        print("lint: import-linter: not found, left out (Python 3.11 and later: make setup)", file=sys.stderr)
+    elif "import-linter" in wanted:
+        yield "import-linter", [tool("lint-imports"), "--no-cache"]
     if "clang-tidy" in wanted and not Path(tool("clang-tidy")).exists():
         print("lint: clang-tidy: not found, left out (make setup)", file=sys.stderr)
     elif "clang-tidy" in wanted:
@@ -111,7 +115,16 @@ def run(job: tuple[str, list[str]]) -> tuple[str, str]:
 
 
 def main() -> int:
-    wanted = sys.argv[1:] or ["clang-tidy", "gcc", "clang", "layers", "clang-format", "ruff", "mypy"]
+    wanted = sys.argv[1:] or [
+        "clang-tidy",
+        "gcc",
+        "clang",
+        "layers",
+        "clang-format",
+        "ruff",
+        "import-linter",
+        "mypy",
+    ]
     failed = 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = list(commands(wanted, Path(folder)))

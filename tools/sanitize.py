@@ -133,7 +133,8 @@ def stress_hip(kind: str, folder: Path, fixed: Sequence[str], threads: int, roun
 
 def table(policy_text: str = POLICY) -> str:
     from pyshim.policy import reader
-    from pyshim.policy.table import compile_table, encode
+    from pyshim.policy.layout import encode
+    from pyshim.policy.table import compile_table
 
     policy = reader.read_bytes(policy_text.encode(), "stress.yaml").policy
     assert policy is not None

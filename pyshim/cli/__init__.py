@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE, OverlapError
+from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
 
 if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
@@ -50,45 +50,6 @@ examples:
   overlap report out --check
 
 exit status: 0 success, 1 findings, 2 wrong usage. See `overlap COMMAND --help`."""
-BUG = 3
-_INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
-
-
-def guarded(body: Callable[[], int]) -> int:
-    """Run a command; return its exit status. The one place where errors become words."""
-    from pyshim.cli import ui
-
-    try:
-        status = _guarded(body)
-        ui.flush()
-        return status
-    except ui.ReaderGone:
-        ui.discard()
-        return _PIPE
-    except ui.CannotAnswer as error:
-        ui.discard()
-        ui.say(f"error: the answer cannot be written to stdout: {error}")
-        return FINDINGS
-
-
-def _guarded(body: Callable[[], int]) -> int:
-    from pyshim.cli import ui
-
-    try:
-        return body()
-    except OverlapError as error:
-        ui.complain(error)
-        return error.status
-    except KeyboardInterrupt:
-        return _INTERRUPTED
-    except ui.NotAnswered:
-        raise
-    except Exception:
-        import traceback
-
-        ui.diagnose("\n".join(map(ui.printable, traceback.format_exc().rstrip().splitlines())))
-        ui.say("error: this is a mistake in overlap-run itself; please report it with the lines above")
-        return BUG
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -96,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pyshim.launch import inherited
 
         inherited.restore()
-    return guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
+    from pyshim.cli import ui
+
+    return ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def _main(arguments: list[str]) -> int:

@@ -55,8 +55,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from pyshim import preload
     from pyshim.cli import ui
-    from pyshim.launch import plan, preload
+    from pyshim.launch import plan
     from pyshim.launch.environment import added, environment
 
     if options.format is None:

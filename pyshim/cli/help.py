@@ -102,7 +102,7 @@ def _words() -> dict[str, str]:
 
 
 def _keys() -> dict[str, str]:
-    from pyshim.policy.describe import KEYS
+    from pyshim.policy.model import KEYS
 
     return {
         key.path: f"{key.sentence} {key.type[0].upper()}{key.type[1:]}. Default: {key.default}. Example: {key.example}"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pyshim import __version__
-from pyshim.cli import BUG, guarded, ui
+from pyshim.cli import ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
@@ -101,8 +101,8 @@ def _long(letters: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         inherited.restore()
-    status = guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments), os.environ))
-    return LAUNCHER_FAILED if status in (FINDINGS, BUG) else status
+    status = ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments), os.environ))
+    return LAUNCHER_FAILED if status in (FINDINGS, ui.BUG) else status
 
 
 def _main(arguments: list[str], base: Mapping[str, str]) -> int:

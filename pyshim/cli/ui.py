@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from pyshim.errors import USAGE, OverlapError
+from pyshim.errors import FINDINGS, USAGE, OverlapError
 
+BUG = 3
+_INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
 _PREFIX = "overlap: "
 _PATIENCE = 2.0  # seconds without progress
 _ANSWERS, _ERRORS, _NOWHERE = 1, 2, -1  # file descriptors
@@ -344,3 +346,36 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
 _captured: list[str] | None = None  # the answer, while a picture of it is drawn
 _color, _quiet = "auto", False  # what --color and --quiet say
 _screen = _ANSWERS  # the descriptor that answers are shown on
+
+
+def guarded(body: Callable[[], int]) -> int:
+    """Run a command; return its exit status. The one place where errors become words."""
+    try:
+        status = _guarded(body)
+        flush()
+        return status
+    except ReaderGone:
+        discard()
+        return _PIPE
+    except CannotAnswer as error:
+        discard()
+        say(f"error: the answer cannot be written to stdout: {error}")
+        return FINDINGS
+
+
+def _guarded(body: Callable[[], int]) -> int:
+    try:
+        return body()
+    except OverlapError as error:
+        complain(error)
+        return error.status
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except NotAnswered:
+        raise
+    except Exception:
+        import traceback
+
+        diagnose("\n".join(map(printable, traceback.format_exc().rstrip().splitlines())))
+        say("error: this is a mistake in overlap-run itself; please report it with the lines above")
+        return BUG

@@ -1,6 +1,6 @@
 """What words on the screen mean: `overlap help WORD`, and the first part of the glossary in CONTRIBUTING.md.
 
-Reasons (reason.def) and keys (policy/describe.py) have their sentences there.
+Reasons (reason.def) and keys (policy/model.py) have their sentences there.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ The program is the same in all arms and knows nothing of us. `sequential` and `p
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import secrets
@@ -20,15 +19,16 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.demo import timeline
 from pyshim.demo.counters import read_counters
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
-from pyshim.launch.preload import split
+from pyshim.policy.layout import encode
 from pyshim.policy.model import Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table
+from pyshim.preload import split
 from pyshim.stats.page import Page
 
-RULES = ("hold", "drain", "backfill")
 ARMS = ("sequential", "plain", "priority", "policy", "default")
 BARE = ("sequential", "plain")  # without the library all streams have one priority, and no dispatch rule ever acts
 # Measured in turn, several times over, so that a GPU that warms up or slows down does so in every arm.
@@ -142,7 +142,7 @@ Ran = Callable[[], None]  # called after each run of a program
 
 def count(scenes: Sequence[Scene], simulated: bool) -> int:
     """How many runs of programs `simulate` or `measure` make of these scenes."""
-    each = len(BARE) + len(RULES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
+    each = len(BARE) + len(KNOWN_DISPATCHES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
     return each * len(scenes)
 
 
@@ -152,13 +152,13 @@ def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ra
     _check_built(scene.program, _native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         jobs: dict[tuple[str, str], Future[Arm]] = {}
-        for rule in RULES:
+        for rule in KNOWN_DISPATCHES:
             for arm in ARMS:
-                bare = jobs.get((RULES[0], arm)) if arm in BARE else None
+                bare = jobs.get((KNOWN_DISPATCHES[0], arm)) if arm in BARE else None
                 jobs[rule, arm] = bare or pool.submit(_simulated, scene, gpu, rule, arm, base)
         for _ in as_completed(set(jobs.values())):
             ran()
-        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in RULES]
+        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in KNOWN_DISPATCHES]
 
 
 def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> Run:
@@ -228,7 +228,7 @@ def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str]
 
 def _under(arm: str, simulated: str | None, names: Mapping[str, str]) -> Settings:
     if arm in POLICIES:
-        return Settings(table=base64.b64encode(compile_table([POLICIES[arm]])).decode("ascii"))
+        return Settings(table=encode(compile_table([POLICIES[arm]])))
     return plan.make(plan.Request(simulate=simulated), names).settings
 
 

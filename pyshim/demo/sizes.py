@@ -24,13 +24,8 @@ class Sizes:
 def sizes(gpu_name: str, compute: Kernel, communication: Kernel, shaped_bytes: int | None) -> Sizes | None:
     """None for a GPU that the library does not know by name."""
     lib = _native.library()
-    gpu: Any = _native.ffi.new("struct overlap_gpu *")
-    index = 0
-    while lib.overlap_gpu_known(index, gpu):
-        if bytes(_native.ffi.buffer(gpu.name)).split(b"\0", 1)[0].decode("utf-8", "replace") == gpu_name:
-            break
-        index += 1
-    else:
+    gpu = next((gpu for gpu in _native.gpus() if _native.text(gpu.name) == gpu_name), None)
+    if gpu is None:
         return None
     own = _footprint(compute, compute.dynamic_shared)
     native = lib.overlap_occupancy_of(gpu, own)

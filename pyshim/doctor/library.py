@@ -8,11 +8,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 
-from pyshim import __version__, _native
+from pyshim import __version__, _native, preload
 from pyshim.doctor import child
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
-from pyshim.launch import plan, preload
+from pyshim.launch import plan
 
 # Is it in the process, first to be asked for a symbol, and of which layout?
 _LOOK = """

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from pyshim import preload
 from pyshim.doctor import amd, binary, gpus, packages
 from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.loader import Loader
@@ -14,7 +15,7 @@ from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.footprints import collectives
 from pyshim.footprints.collectives import Collective
-from pyshim.launch import preload, program, variables
+from pyshim.launch import program, variables
 
 NAMES = ("libnccl.so.2", "librccl.so.1")
 # Where a program is told which file to open.

@@ -11,7 +11,7 @@ from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.launch import plan, policies
-from pyshim.policy import table
+from pyshim.policy import layout
 
 
 class _Taken(NamedTuple):
@@ -50,7 +50,7 @@ def _around(text: str) -> _Taken:
     """Raises OverlapError where it is no table of this version."""
     hint = "OVERLAP_TABLE is set by overlap-run, `overlap env` and the like of one version: unset it, and use this one"
     try:
-        data = table.decode(text)
+        data = layout.decode(text)
     except OverlapError as error:
         raise OverlapError(f"OVERLAP_TABLE: {error.sentence}", hint) from error
     wrong = _native.library().overlap_table_check(data, len(data))
@@ -63,7 +63,7 @@ def _asked(wanted: str | None, machine: Machine) -> _Taken:
     chosen = policies.choose(wanted, machine.simulated.key if machine.simulated else None, machine.environment)
     names = [str(item["name"]) for item in chosen.described]
     asked = wanted or (names[0] if len(names) == 1 else policies.AUTO)
-    return _Taken(f"policy {asked}", names, table.decode(chosen.table))
+    return _Taken(f"policy {asked}", names, layout.decode(chosen.table))
 
 
 def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
@@ -74,7 +74,7 @@ def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
 def _other(gpu: gpus.Gpu, environment: Mapping[str, str]) -> str:
     """What to do for a GPU that a policy is not for: the shipped default that is, where there is one."""
     every = policies.choose(policies.AUTO, None, environment)
-    index = _for(table.decode(every.table), gpu)
+    index = _for(layout.decode(every.table), gpu)
     if index is None:
         return (
             "no shipped policy is, either: write one with this name under `gpu`, `overlap policy show h100` is a model"

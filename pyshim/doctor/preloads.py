@@ -6,12 +6,11 @@ import os
 import re
 from collections.abc import Iterator
 
-from pyshim import _native
+from pyshim import _native, preload
 from pyshim.doctor import binary
 from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.loader import Loader
 from pyshim.doctor.machine import Machine
-from pyshim.launch import preload
 
 ETC = "/etc/ld.so.preload"
 _GPU = "stands between programs and the GPU, too"

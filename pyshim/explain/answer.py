@@ -39,7 +39,7 @@ class Explainer:
         self._reasons = _names(self._lib.overlap_reason_name)
         self._policies: dict[str, Compiled] = {}
         self._own_rules: dict[tuple[str, int], dict[str, object]] = {}
-        self.gpus = _gpus(self._lib)
+        self.gpus = {_native.text(gpu.key): gpu for gpu in _native.gpus()}
         self.constants = _native.header()
         self.device: Any = None  # struct overlap_gpu of the last request
         self._behind: tuple[Compiled, int, int] | None = None  # table, policy and rule that decided it
@@ -376,13 +376,3 @@ def _names(function: Any) -> list[str]:
     while (name := function(len(found))) != _native.ffi.NULL:
         found.append(_native.text(name))
     return found
-
-
-def _gpus(lib: Any) -> dict[str, Any]:
-    """Every GPU known by name: key -> struct overlap_gpu."""
-    found: dict[str, Any] = {}
-    while True:
-        gpu = _native.ffi.new("struct overlap_gpu *")
-        if not lib.overlap_gpu_known(len(found), gpu):
-            return found
-        found[_native.text(_native.ffi.cast("char *", gpu.key))] = gpu

@@ -10,6 +10,7 @@ from pyshim import _native
 from pyshim.explain import shape
 from pyshim.launch import dispatch
 from pyshim.policy import gpus, library, places
+from pyshim.policy.layout import View
 from pyshim.policy.model import UNLIMITED, Match, Policy, Range, Rule
 from pyshim.policy.table import compile_table, guarded
 
@@ -21,29 +22,22 @@ class Compiled:
     OverlapError where a policy is missing or wrong."""
 
     def __init__(self, value: str, environment: Mapping[str, str]) -> None:
-        ffi = _native.ffi
         self.models = tuple(policy for policy, _ in dispatch.filled_in(library.load(value, environment), environment))
         self.data = compile_table(self.models)
         self._written = [rule for model in self.models for rule in guarded(model.rules)]
-        start = ffi.cast("uint8_t *", ffi.from_buffer(self.data))
-        head = ffi.cast("struct overlap_table *", start)
-        self._policies = ffi.cast("struct overlap_policy *", start + ffi.sizeof(head[0]))
-        self._rules = ffi.cast("struct overlap_rule *", self._policies + head.policy_count)
-        patterns = ffi.cast("uint32_t *", self._rules + head.rule_count)
-        self._patterns = [int(patterns[index]) for index in range(head.pattern_count)]
-        self._strings = ffi.cast("char *", patterns + head.pattern_count)
+        self._view = View(self.data)
 
     def policy(self, index: int) -> Any:
-        return self._policies[index]
+        return self._view.policies[index]
 
     def rule(self, index: int) -> Any:
-        return self._rules[index]
+        return self._view.rules[index]
 
     def said(self, policy: Any, index: int) -> dict[str, object]:
         """A rule of one of our policies, as answers have it."""
-        found = self._rules[index]
+        found = self._view.rules[index]
         return {
-            "policy": self.text(policy.name),
+            "policy": self._view.text(policy.name),
             "line": _native.line_of(found.line)[0],
             "shape": shape.written(found.shape, found.value),
             "keep_at_least": found.keep_at_least,
@@ -58,33 +52,23 @@ class Compiled:
 
     def behind(self, policy: int, rule: int) -> bytearray | None:
         """The table without the rules of a policy up to this one; None where it is the last."""
-        ffi = _native.ffi
-        own = self._policies[policy]
+        own = self._view.policies[policy]
         left = own.first_rule + own.rule_count - (rule + 1)
         if left == 0:
             return None
         data = bytearray(self.data)
-        policies = ffi.from_buffer(data) + ffi.sizeof("struct overlap_table")
-        changed = ffi.cast("struct overlap_policy *", policies)[policy]
+        changed = View(data).policies[policy]
         changed.first_rule, changed.rule_count = rule + 1, left
         return data
-
-    def text(self, offset: int) -> str:
-        return _native.text(self._strings + offset)
-
-    def matches(self, span: Any, name: bytes) -> bool:
-        """Whether one of a span's patterns matches the name."""
-        match = _native.library().overlap_glob_match
-        return any(match(self._strings + self._patterns[span.first + i], name) for i in range(span.count))
 
     def is_communication(self, policy: Any, kernel: bytes, caller: bytes) -> bool:
         """Whether the policy itself calls this launch communication. policy: one of ours."""
         plain = _native.ffi.new("char[512]")
         _native.library().overlap_plain_name(kernel, plain, len(plain))
         return (
-            self.matches(policy.kernels, kernel)
-            or self.matches(policy.kernels, _native.ffi.string(plain))
-            or bool(caller and self.matches(policy.libraries, caller))
+            self._view.matches(policy.kernels, kernel)
+            or self._view.matches(policy.kernels, _native.ffi.string(plain))
+            or bool(caller and self._view.matches(policy.libraries, caller))
         )
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 import re
-import zlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.policy.finding import did_you_mean, quote
+from pyshim.policy.layout import Sections, assemble
 from pyshim.policy.values import Bad, number, percent, size
+from pyshim.policy.words import KEEP, SHAPES, UNLIMITED
 
 SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
-KEEP = 50  # per cent, of make_room and quick_entry
 
-_WORDS = ("leave", "make_room", "quick_entry")
 _NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
 _PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
 
@@ -45,11 +44,11 @@ def parse(value: object) -> Shape:
 @functools.lru_cache(maxsize=256)
 def _parse(text: str) -> Shape:
     constants = _native.header()
-    if text in _WORDS:
+    if text in SHAPES:
         return Shape(getattr(constants, f"OVERLAP_SHAPE_{text.upper()}"), 0, text)
     pair = _PAIR.fullmatch(text.strip())
     if pair is None or pair[1] not in _NUMBERS:
-        hint = did_you_mean(pair[1] if pair else text, (*_WORDS, *_NUMBERS)) or f"write {SPELLINGS}"
+        hint = did_you_mean(pair[1] if pair else text, (*SHAPES, *_NUMBERS)) or f"write {SPELLINGS}"
         raise Bad("shape", f"{quote(text)} is not a shape", hint)
     written = f"{pair[1]}={pair[2]}"
     if pair[1] == "dynamic_shared_memory":
@@ -68,7 +67,7 @@ def written(kind: int, value: int) -> str:
         return f"blocks_per_sm={value}%"
     if kind == constants.OVERLAP_SHAPE_BYTES:
         return f"dynamic_shared_memory={value}"
-    return next(word for word in _WORDS if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
+    return next(word for word in SHAPES if getattr(constants, f"OVERLAP_SHAPE_{word.upper()}") == kind)
 
 
 def named(values: Mapping[str, Any]) -> str:
@@ -81,20 +80,7 @@ def named(values: Mapping[str, Any]) -> str:
 
 @functools.lru_cache(maxsize=256)
 def table_of(kind: int, value: int, keep: int) -> bytes:
-    """A table of one policy with one rule: this shape for every launch, whenever it comes."""
-    constants, ffi = _native.header(), _native.ffi
-    everything = (0, 2**64 - 1)
-    policy = ffi.new("struct overlap_policy *", {"rule_count": 1})
-    rule = ffi.new("struct overlap_rule *")
-    for name in ("blocks", "threads", "registers", "waves_percent", "resident_blocks"):
-        setattr(rule, name, everything)
-    rule.shape, rule.value, rule.keep_at_least = kind, value, keep
-    rule.when = constants.OVERLAP_WHEN_ALWAYS
-    strings = b"\0"  # offset 0: the empty string, which is the policy's name
-    body = bytes(ffi.buffer(policy)) + bytes(ffi.buffer(rule)) + strings
-    head = ffi.new("struct overlap_table *")
-    head.magic, head.version = constants.OVERLAP_TABLE_MAGIC, constants.OVERLAP_ABI_VERSION
-    head.size, head.checksum = ffi.sizeof(head[0]) + len(body), zlib.crc32(body)
-    head.policy_count = head.rule_count = 1
-    head.string_size = len(strings)
-    return bytes(ffi.buffer(head)) + body
+    """Return the table of one policy with one rule: this shape for every launch, at any time."""
+    everything = dict.fromkeys(("blocks", "threads", "registers", "waves_percent", "resident_blocks"), (0, UNLIMITED))
+    shaped = {"shape": kind, "value": value, "keep_at_least": keep, "when": _native.header().OVERLAP_WHEN_ALWAYS}
+    return assemble([{"rule_count": 1}], [{**everything, **shaped}], Sections())

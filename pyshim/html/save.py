@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import suppress
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.launch.folder import absolute
+from pyshim.stats.file import write_whole
 
 STDOUT = "-"
 
@@ -34,20 +34,10 @@ def save(path: str, text: str, force: bool = False) -> None:
     """Raises OverlapError, and leaves what was there, where the file cannot be written."""
     check(path, force)
     real = os.path.realpath(absolute(path))
-    scratch = os.path.join(os.path.dirname(real), f".{os.path.basename(real)[:40]}.{os.getpid()}")
-    made = False
     try:
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        made = True
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(scratch, real)
+        write_whole(real, text.encode(), mode=0o666)
     except OSError as error:
         raise _refuse(f"{path} cannot be written: {error.strerror}", None) from error
-    finally:
-        if made:
-            with suppress(OSError):  # where it has become the page there is nothing any more
-                os.unlink(scratch)
 
 
 def _refuse(sentence: str, hint: str | None) -> OverlapError:

@@ -10,7 +10,6 @@ damaged, a link or another user's counts for nothing, and nothing that is wrong 
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -24,14 +23,11 @@ if TYPE_CHECKING:
     from pyshim.launch.policies import Chosen
     from pyshim.policy.model import Dispatch, Policy
 
-RULES = ("hold", "drain", "backfill")
 _CONTRADICTORY = "contradictory"  # in place of a rule
-_SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # a file that is being written, or was when its writer was killed
 _LARGEST = 1 << 16  # bytes of an answer
 _MOST = 64  # answers of one driver
 _PART = " MIG "  # in the name that the driver gives a part of a GPU
 _ARCHITECTURES = tuple(f"sm_{number}" for number in range(30, 200))  # that a GPU may be of
-_HEAD, _CHECKSUM = 32, 12  # struct overlap_table: its size, and where the checksum of what follows is
 
 
 class Found(NamedTuple):
@@ -40,7 +36,7 @@ class Found(NamedTuple):
     gpu: str  # as the driver calls it
     architecture: str  # sm_90
     driver: str  # as driver.identity() says it
-    rule: str  # one of RULES
+    rule: str  # one of KNOWN_DISPATCHES
     date: str  # 2026-11-21
     model: str = ""  # as the kernel module calls it, where it says so: of a part of a GPU that of the whole
 
@@ -51,16 +47,6 @@ class Found(NamedTuple):
 
 class Contradiction(OSError):
     """Two GPUs of one name do different things under one driver."""
-
-
-class Undecided(NamedTuple):
-    """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
-
-    policy: int  # index in the table
-    gpus: tuple[str, ...]  # its `gpu`
-    dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
-    hash_at: int  # likewise: 16 digits
-    answers: Mapping[str, tuple[int, str]]  # by rule, for both places
 
 
 def folder(environment: Mapping[str, str]) -> str | None:
@@ -98,11 +84,13 @@ def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[F
 
 
 def _answers(directory: str, identity: str) -> Iterable[Found]:
+    from pyshim.enums import KNOWN_DISPATCHES
+
     below = os.path.join(directory, _name(identity))
     for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))
         # What a file says counts, and it must say what its name says.
-        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in RULES:
+        if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in KNOWN_DISPATCHES:
             yield found
 
 
@@ -138,6 +126,8 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
     kept of that name and driver says another rule: from then on neither is an answer, until forget()."""
     import json
 
+    from pyshim.stats.file import write_whole
+
     file = path(environment, found)
     if file is None:
         raise OSError(0, "neither XDG_CACHE_HOME nor HOME names a folder")
@@ -156,17 +146,8 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
     )
     if differs:
         found = found._replace(rule=_CONTRADICTORY)
-    scratch = os.path.join(below, f".{os.getpid()}.{os.urandom(4).hex()}")
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "w", encoding="ascii") as target:
-            json.dump({"version": 1, **found._asdict(), **more}, target, indent=1)
-            target.write("\n")
-        os.replace(scratch, file)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(scratch)
-        raise
+    text = json.dumps({"version": 1, **found._asdict(), **more}, indent=1)
+    write_whole(file, f"{text}\n".encode("ascii"))
     if differs:
         raise Contradiction(0, "GPUs of this name answered otherwise before, under the same driver")
     return file
@@ -174,13 +155,15 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
 
 def forget(environment: Mapping[str, str]) -> int:
     """Removes every answer, of every driver; how many there were. Raises OSError."""
+    from pyshim.stats.file import SCRATCH
+
     directory, gone = folder(environment), 0
     for name in _names(directory) if directory else []:
         below = os.path.join(str(directory), name)
         if os.path.islink(below):
             continue
         for file in _names(below):
-            if file.endswith(".json") or _SCRATCH.fullmatch(file):
+            if file.endswith(".json") or SCRATCH.fullmatch(file):
                 os.unlink(os.path.join(below, file))
                 gone += file.endswith(".json")
         with suppress(OSError):  # somebody else's file is in it
@@ -225,18 +208,13 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
     said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
     if not said:
         return chosen, []
-    from base64 import b64decode, b64encode
-    from zlib import crc32
+    from pyshim.policy import layout
 
-    table, described = bytearray(b64decode(chosen.table)), list(chosen.described)
+    described = list(chosen.described)
     for item, found in said:
-        number, digest = item.answers[found.rule]
-        table[item.dispatch_at : item.dispatch_at + 4] = number.to_bytes(4, "little")
-        table[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
-        described[item.policy] = {**described[item.policy], "hash": digest, PROBED: found.origin}
-    table[_CHECKSUM : _CHECKSUM + 4] = crc32(table[_HEAD:]).to_bytes(4, "little")
-    text = b64encode(table).decode("ascii")
-    done = chosen._replace(table=text, described=tuple(described), undecided=())
+        described[item.policy] = {**described[item.policy], "hash": item.answers[found.rule][1], PROBED: found.origin}
+    table = layout.decided(layout.decode(chosen.table), [(item, found.rule) for item, found in said])
+    done = chosen._replace(table=layout.encode(table), described=tuple(described), undecided=())
     return done, [(str(described[item.policy]["name"]), found) for item, found in said]
 
 

@@ -9,8 +9,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyshim.launch import preload
+from pyshim import preload
 from pyshim.launch.program import DEFAULT_PATH
+from pyshim.policy.layout import checksum
 
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+:=@-")
 
@@ -80,16 +81,6 @@ def unquote(value: str) -> str:
     from urllib.parse import unquote_to_bytes
 
     return os.fsdecode(unquote_to_bytes(os.fsencode(value)))
-
-
-def checksum(table: str) -> str | None:
-    """What pages name a table by: the fourth number of its header (struct overlap_table). None: it is no table."""
-    from base64 import b64decode
-
-    try:
-        return f"{int.from_bytes(b64decode(table[:24])[12:16], 'little'):08x}" if table else None
-    except ValueError:
-        return None
 
 
 def without_table(value: str, table: str | None, policies: Sequence[str | None]) -> str:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.stats.file import NOBODY, Unreadable, of_folder, read
+from pyshim.stats.file import NOBODY, Unreadable, of_folder, read, write_whole
 
 RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
@@ -127,15 +127,8 @@ def write(path: str, run: Run, strict: bool = False) -> None:
     who = f"{os.uname().nodename}.{os.getpid()}"
     first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
     scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}.{os.urandom(4).hex()}")
-    try:
-        if os.path.exists(first) and _tells(first, run, strict):
-            return
-        target = own if os.path.exists(first) else first
-        # Others may write in the folder: nothing of theirs is opened, and no name that they could know is ours.
-        descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "w", encoding="ascii") as file:
-            json.dump(run._asdict(), file, indent=1)
-            file.write("\n")
+
+    def place(scratch: str, target: str) -> None:
         try:
             os.link(scratch, target)
         except FileExistsError:  # another rank was faster
@@ -143,9 +136,13 @@ def write(path: str, run: Run, strict: bool = False) -> None:
                 os.replace(scratch, own)
         except OSError:  # no hard links here
             os.replace(scratch, target)
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(scratch)
+
+    try:
+        if os.path.exists(first) and _tells(first, run, strict):
+            return
+        target = own if os.path.exists(first) else first
+        text = json.dumps(run._asdict(), indent=1)
+        write_whole(target, f"{text}\n".encode("ascii"), scratch, place=place)
     except OSError as error:
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
 

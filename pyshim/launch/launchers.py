@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyshim.launch import preload, words
+from pyshim import preload
+from pyshim.launch import words
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
 _OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_TRACE", "OVERLAP_QUIET")

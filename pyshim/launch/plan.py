@@ -6,10 +6,12 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim import preload
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import dispatch, driver, folder, preload, rank, variables
-from pyshim.launch.environment import Settings, checksum, environment, quote, without_table
+from pyshim.launch import dispatch, driver, folder, rank, variables
+from pyshim.launch.environment import Settings, environment, quote, without_table
 from pyshim.launch.environment import variables as set_by_policies
+from pyshim.policy.layout import checksum
 
 if TYPE_CHECKING:
     from pyshim.launch.simulate import Gpu

@@ -7,17 +7,18 @@ Compiling takes longer than everything else before exec. So the build keeps what
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
-from pyshim.launch.dispatch import Undecided
 from pyshim.launch.folder import EXTENDS
-from pyshim.launch.simulate import Gpu
 from pyshim.launch.variables import Asked
+from pyshim.policy.layout import Undecided
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyshim.launch.simulate import Gpu
     from pyshim.policy.model import Policy
 
 AUTO = "auto"
@@ -32,9 +33,9 @@ class Chosen(NamedTuple):
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim import _native
-        from pyshim.policy import table
+        from pyshim.policy import layout
 
-        data = table.decode(self.table)
+        data = layout.decode(self.table)
         answer: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
         return answer != NONE
 
@@ -49,9 +50,9 @@ def choose(value: str | None, simulated: str | None, environment: Mapping[str, s
 
 def observing() -> str:
     """A table without policies: everything is counted and left alone, and nothing is said about it."""
-    from pyshim.policy import table
+    from pyshim.policy import layout, table
 
-    return table.encode(table.compile_table(()))
+    return layout.encode(table.compile_table(()))
 
 
 def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
@@ -60,7 +61,7 @@ def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
 
 
 def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
-    from pyshim.policy import gpus, library, table
+    from pyshim.policy import gpus, layout, library, table
 
     try:
         policies = library.load(value, environment)
@@ -83,11 +84,13 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         )
         for policy in policies
     )
-    return Chosen(table.encode(data), described, asked, undecided)
+    return Chosen(layout.encode(data), described, asked, undecided)
 
 
 def _extended(policy: Policy) -> dict[str, str]:
     """Return the files of the policies that it extends, by how far away they are, of those that have rules."""
+    from pathlib import Path
+
     return {f"{EXTENDS}{rule.depth}": _named(Path(rule.file)) for rule in policy.rules if rule.depth and rule.file}
 
 

@@ -8,8 +8,9 @@ import stat
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pyshim import preload
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
-from pyshim.launch import elf, preload
+from pyshim.launch import elf
 
 DEFAULT_PATH = "/bin:/usr/bin"
 BUNDLED = ("demo", "demo-stencil", "demo-step")  # ours, in PATH with --simulate

@@ -1,22 +1,19 @@
-"""What the shipped policies compile to, kept by the build in _lib/shipped.json: starting a program then parses nothing.
-
-    python -m pyshim.launch.shipped OUTPUT
+"""What the shipped policies compile to, kept in _lib/shipped.json by the build: starting a program then parses nothing.
 
 The file records what it was made from (policies, header, policy reader). A checkout whose files have changed since
-then does not use it. Sizes and times are compared first: reading 43 sources would be 43,000 opens in a job of 1,000
+then does not use it. Sizes and times are compared first: reading 53 sources would be 53,000 opens in a job of 1,000
 ranks. In an installed wheel the file is always current.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from typing import Any, Optional
 
 from pyshim import __version__
-from pyshim.launch.dispatch import Undecided
 from pyshim.launch.variables import Asked
+from pyshim.policy.layout import Undecided
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 KEPT = os.path.join(_PACKAGE, "_lib", "shipped.json")
@@ -91,25 +88,17 @@ def _sources(header: str) -> list[str]:
     found: list[str] = []
     for folder, ending in ((os.path.join(_PACKAGE, "policy"), ".py"), (policies, ".yaml")):
         found += [os.path.join(folder, name) for name in sorted(os.listdir(folder)) if name.endswith(ending)]
-    return [*found, header]
+    return [*found, os.path.join(_PACKAGE, "enums.py"), header]
 
 
-def write(output: str) -> None:
-    """Compiles every shipped policy and `auto`."""
+def write(output: str, kept: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write what policies compiled to, by name: the fields of policies.Chosen."""
     import json
 
-    from pyshim.launch.policies import AUTO, compile_now
-    from pyshim.policy import library
+    from pyshim.stats.file import write_whole
 
-    kept = {name: compile_now(name, {})._asdict() for name in (AUTO, *library.names({}))}
     data: dict[str, Any] = {"made_from": fingerprint(os.path.join(output, "overlap_abi.h")), "policies": kept}
     if os.path.realpath(output) == os.path.dirname(KEPT):  # in place; a wheel has the same bytes wherever it is built
         data["stamp"] = _stamp()
-    target = os.path.join(output, os.path.basename(KEPT))
-    with open(f"{target}.{os.getpid()}", "w", encoding="ascii") as file:
-        json.dump(data, file, sort_keys=True)
-    os.replace(file.name, target)
-
-
-if __name__ == "__main__":
-    write(sys.argv[1])
+    text = json.dumps(data, sort_keys=True)
+    write_whole(os.path.join(output, os.path.basename(KEPT)), text.encode("ascii"), mode=0o666)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.dispatch import RULES as RULES
 from pyshim.launch.driver import SIMULATED_RULE
 
 MOST = 16
@@ -38,10 +38,11 @@ def parse(text: str) -> Gpu:
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
         raise
-    if colon and rule not in RULES:
-        close = get_close_matches(rule.lower(), RULES, n=1)
+    if colon and rule not in KNOWN_DISPATCHES:
+        close = get_close_matches(rule.lower(), KNOWN_DISPATCHES, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
-        raise OverlapError(f"no dispatch rule is called {rule!r}", f"{hint}known: {', '.join(RULES)}", LAUNCHER_FAILED)
+        hint += f"known: {', '.join(KNOWN_DISPATCHES)}"
+        raise OverlapError(f"no dispatch rule is called {rule!r}", hint, LAUNCHER_FAILED)
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
@@ -44,28 +44,22 @@ class KnownGpu(NamedTuple):
 def known() -> tuple[KnownGpu, ...]:
     """The library's table. Raises OverlapError where the library was not built."""
     library = _native.library()
-    gpu: Any = _native.ffi.new("struct overlap_gpu *")
-    found: list[KnownGpu] = []
-    while library.overlap_gpu_known(len(found), gpu):
-        key, name, architecture = (
-            _native.text(_native.ffi.cast("char *", field)) for field in (gpu.key, gpu.name, gpu.architecture)
+    return tuple(
+        KnownGpu(
+            key=_native.text(gpu.key),
+            name=_native.text(gpu.name),
+            architecture=_native.text(gpu.architecture),
+            vendor=AMD if gpu.vendor == library.OVERLAP_VENDOR_AMD else NVIDIA,
+            multiprocessors=gpu.multiprocessors,
+            threads=gpu.threads,
+            blocks=gpu.blocks,
+            registers=gpu.registers,
+            shared_memory=gpu.shared,
+            shared_memory_per_block=gpu.shared_optin,
+            memory_gib=gpu.memory_gib,
         )
-        found.append(
-            KnownGpu(
-                key=key,
-                name=name,
-                architecture=architecture,
-                vendor=AMD if gpu.vendor == library.OVERLAP_VENDOR_AMD else NVIDIA,
-                multiprocessors=gpu.multiprocessors,
-                threads=gpu.threads,
-                blocks=gpu.blocks,
-                registers=gpu.registers,
-                shared_memory=gpu.shared,
-                shared_memory_per_block=gpu.shared_optin,
-                memory_gib=gpu.memory_gib,
-            )
-        )
-    return tuple(found)
+        for gpu in _native.gpus()
+    )
 
 
 def checkable() -> tuple[KnownGpu, ...]:

@@ -14,8 +14,6 @@ Left out: DeepGEMM, whose kernels are persistent and leave no register.
 
 from __future__ import annotations
 
-from pyshim.policy.model import Match
-
 SETS: dict[str, tuple[str, ...]] = {
     "gemm": (
         "nvjet_*",
@@ -116,11 +114,6 @@ FUSED = (
     "*AllGather*Gemm*",
     "*Gemm*ReduceScatter*",
 )
-
-
-def patterns(match: Match) -> tuple[str, ...]:
-    """All patterns that a rule's `kernel` stands for."""
-    return match.kernels + expanded(match.sets)
 
 
 def expanded(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -15,10 +15,8 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.finding import quote
-from pyshim.policy.kernels import FUSED, SETS, patterns
-from pyshim.policy.model import Match
-from pyshim.policy.shadow import pattern_covers
-from pyshim.policy.values import Bad, is_wild
+from pyshim.policy.kernels import FUSED, SETS
+from pyshim.policy.values import Bad, is_wild, pattern_covers
 
 # Parts of the patterns of kernels.py and of shim/core/family.def (a test compares) of which a near miss is hardly a
 # word of its own; `naive`, a letter off `native`, is one.
@@ -136,7 +134,7 @@ def unknown(text: str, pattern: str, communication: tuple[str, ...]) -> Bad | No
     if "[" in text or any(product in pattern for product in PRODUCTS):
         return None
     name = _name_of(pattern)
-    if any(fnmatchcase(name, one) for one in communication) or _is_communication(name, ()):
+    if any(fnmatchcase(name, one) for one in communication) or is_communication(name, ()):
         return None
     names, own = (name, _plain(name)), re.compile(translate(pattern))
     if any(own.match(kind.name) or kind.start in pattern or any(map(kind.glob.match, names)) for kind in _kinds()):
@@ -205,21 +203,7 @@ def variable_miss(name: str) -> Bad | None:
     return None
 
 
-def only_communication(match: Match, kernels: tuple[str, ...], libraries: tuple[str, ...]) -> str:
-    """One of the patterns of a rule that can match communication only, or the empty string where others may match.
-
-    kernels, libraries: what the policy itself calls communication.
-    """
-    own = patterns(match)
-    if own and all(_is_communication(pattern, kernels) for pattern in own):
-        return own[0]
-    known = (*COMMUNICATION_LIBRARIES, *libraries)
-    if match.libraries and all(any(pattern_covers(wide, one) for wide in known) for one in match.libraries):
-        return match.libraries[0]
-    return ""
-
-
-def _is_communication(pattern: str, kernels: tuple[str, ...]) -> bool:
+def is_communication(pattern: str, kernels: tuple[str, ...]) -> bool:
     """Only where it is certain: as pattern_covers says it, a pattern of stars matches what the text of another does."""
     if any(pattern_covers(wide, pattern) for wide in kernels):
         return True

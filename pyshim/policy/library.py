@@ -14,7 +14,7 @@ from pyshim.policy.places import names as names
 from pyshim.policy.places import names_hint
 from pyshim.policy.places import shipped_directory as shipped_directory
 from pyshim.policy.reader import Reading, read_file
-from pyshim.policy.shadow import pattern_covers
+from pyshim.policy.values import pattern_covers
 
 AUTO = "auto"
 

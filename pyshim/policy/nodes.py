@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import yaml
 
-from pyshim.policy.describe import KEYS, below
 from pyshim.policy.finding import Finding, Severity, closest, quote
 from pyshim.policy.values import Bad
 
@@ -34,14 +33,6 @@ class Keys:
     only: Mapping[str, str] = field(default_factory=dict)  # key -> the one value that it may have
     gone: Mapping[str, str] = field(default_factory=dict)  # key of an earlier version -> what to write instead
 
-    @classmethod
-    def of(cls, path: str, gone: Mapping[str, str] | None = None) -> Keys:
-        """As describe.py has them."""
-        keys = below(path)
-        only = {key.name: key.example for key in keys if key.type == key.example}
-        required = tuple(key.name for key in keys if key.required)
-        return cls(tuple(key.name for key in keys), required, only, gone or {})
-
 
 class Nodes(dict[str, yaml.Node]):
     """The values of a mapping by key. clean: no key of it was wrong, so what is missing was never written."""
@@ -64,6 +55,7 @@ class Walker:
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
+        self.paths: dict[str, str] = {}  # of the keys of mappings inside, by name: what may have been meant
         self._told: set[Finding] = set()
 
     def note(self, node: yaml.Node, code: str, sentence: str, hint: str = "", severity: Severity = "error") -> None:
@@ -96,7 +88,7 @@ class Walker:
             meant.add(near)
             if near in absent and closest(text, [near], _SURELY):
                 found.setdefault(near, value)  # so that its mistakes are told in the same run
-            guess = f"`{near}`" if near else _elsewhere(text)
+            guess = f"`{near}`" if near else _elsewhere(text, self.paths)
             hint = f"did you mean {guess}?" if guess else f"{what} has: {', '.join(keys.known)}"
             self.note(key_node, "unknown-key", f"unknown key {quote(text)}", hint)
         for key in keys.required:
@@ -236,17 +228,13 @@ class Walker:
         return False
 
 
-def entries(node: yaml.Node) -> list[Pair]:
+def pairs_of(node: yaml.Node) -> list[Pair]:
     """The keys of a mapping in which nothing is wrong, merges followed."""
     return Walker()._pairs(node).all if isinstance(node, yaml.MappingNode) else []
 
 
-def _elsewhere(text: str) -> str:
+def _elsewhere(text: str, paths: Mapping[str, str]) -> str:
     """Return a key of another mapping that was probably meant, as it is written there, or the empty string."""
-    paths: dict[str, str] = {}
-    for key in sorted(KEYS, key=lambda key: key.path.count(".")):
-        if key.name != key.path:
-            paths.setdefault(key.name, key.path)
     path = _WORDS.get(text.casefold()) or paths.get(closest(text, paths, _SURELY))
     if not path or "." not in path:
         return f"`{path}`" if path else ""

@@ -9,13 +9,15 @@ from typing import NamedTuple
 import yaml
 
 from pyshim.policy import values
-from pyshim.policy.nodes import entries
+from pyshim.policy.key import entries
+from pyshim.policy.lists import Libraries, Patterns
+from pyshim.policy.model import KEYS, Policy
+from pyshim.policy.nodes import pairs_of
 
 # Lists that add to those of the other policy: each item has an origin of its own, under PATH[ITEM].
-_ADDED = ("communication.kernels", "communication.libraries", "reads_dynamic_size")
-_PATTERNS = ("communication.kernels", "reads_dynamic_size")
+_ADDED = {key.path: key.kind for key in KEYS if isinstance(key.kind, Patterns) and key.kind.adds}
 # Mappings that are taken whole from one of two policies.
-_WHOLE = ("critical", "communication.streams", "communication.footprint")
+_WHOLE = ("communication.streams", *(key.path for key in entries(Policy) if key.kind.holder and key.field != "rules"))
 
 
 class Origin(NamedTuple):
@@ -25,7 +27,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Origins:
-    """values: by path, as describe.py names it (`communication.priority`), with `communication.environment[NAME]` for a
+    """values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
     variable. rules: for each rule by path inside it (`match.kernel`); the empty path is the rule."""
 
     values: Mapping[str, Origin] = field(default_factory=dict)
@@ -46,7 +48,7 @@ def of(root: yaml.Node, file: str) -> Origins:
     """Of a file in which nothing is wrong."""
     found: dict[str, Origin] = {}
     rules: list[Mapping[str, Origin]] = []
-    for key_node, key, node in entries(root):
+    for key_node, key, node in pairs_of(root):
         if key == "compute":
             rules = [_walk(rule, "", rule, file) for rule in node.value]
         else:
@@ -58,10 +60,10 @@ def _walk(node: yaml.Node, path: str, place: yaml.Node, file: str) -> dict[str, 
     found = {path: _at(place, file)}
     if path in _ADDED:
         for item in node.value if isinstance(node, yaml.SequenceNode) else [node]:
-            name = values.kernel_pattern(item.value) if path in _PATTERNS else item.value
+            name = item.value if isinstance(_ADDED[path], Libraries) else values.kernel_pattern(item.value)
             found.setdefault(f"{path}[{name}]", _at(item, file))
     elif isinstance(node, yaml.MappingNode):
-        for key_node, key, inner in entries(node):
+        for key_node, key, inner in pairs_of(node):
             name = f"{path}[{key}]" if path.endswith("environment") else f"{path}.{key}" if path else key
             found.update(_walk(inner, name, key_node, file))
     return found

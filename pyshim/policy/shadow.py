@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import translate
-from functools import lru_cache
 
-from pyshim.policy.describe import KNOWN_DISPATCHES
-from pyshim.policy.kernels import patterns
-from pyshim.policy.model import Match, Range, Rule
-from pyshim.policy.values import is_wild
+from pyshim.policy.rule import Match, Rule
+from pyshim.policy.values import is_wild, pattern_covers
+from pyshim.policy.words import KNOWN_DISPATCHES, Range
 
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
 # Comparisons of two patterns; a policy that takes more than a second of them is not searched to the end.
@@ -34,9 +30,9 @@ def shadowed(rules: Sequence[Rule]) -> list[tuple[Rule, tuple[Rule, ...]]]:
 
 def _takers(rule: Rule, earlier: Sequence[Rule], cost: list[int]) -> tuple[Rule, ...]:
     near = [other for other in earlier if _ranges_meet(other.match, rule.match)]
-    own = patterns(rule.match) or ("*",)
+    own = rule.match.patterns() or ("*",)
     for other in near:
-        cost[0] += len(own) * max(1, len(patterns(other.match)))
+        cost[0] += len(own) * max(1, len(other.match.patterns()))
         if cost[0] > _BUDGET:
             return ()
         if other.when_dispatch in ("unknown", rule.when_dispatch) and covers(other.match, rule.match):
@@ -75,7 +71,7 @@ def _takes(other: Rule, part: _Part) -> bool:
     libraries = (part.library,) if part.library else ()
     return (
         other.when_dispatch in ("unknown", part.dispatch)
-        and _any_covers(patterns(other.match), (part.kernel,), every="*")
+        and _any_covers(other.match.patterns(), (part.kernel,), every="*")
         and _any_covers(other.match.libraries, libraries, every="")
     )
 
@@ -116,7 +112,7 @@ def covers(wide: Match, narrow: Match) -> bool:
     """Whether everything that `narrow` matches is matched by `wide`. True only if that is certain."""
     return (
         all(_range(wide, name).covers(_range(narrow, name)) for name in RANGES)
-        and _any_covers(patterns(wide), patterns(narrow), every="*")
+        and _any_covers(wide.patterns(), narrow.patterns(), every="*")
         # A launch may come from no library that is known, so even `*` is narrower there than no pattern at all.
         and _any_covers(wide.libraries, narrow.libraries, every="")
     )
@@ -130,19 +126,3 @@ def _any_covers(wide: tuple[str, ...], narrow: tuple[str, ...], every: str) -> b
     same = set(wide)
     globs = [pattern for pattern in wide if is_wild(pattern)]
     return all(pattern in same or any(pattern_covers(glob, pattern) for glob in globs) for pattern in narrow)
-
-
-def pattern_covers(wide: str, narrow: str) -> bool:
-    """Whether every name that `narrow` matches is matched by `wide`. True only if that is certain."""
-    if wide in (narrow, "*"):
-        return True
-    if not is_wild(narrow):
-        return _compiled(wide).match(narrow) is not None
-    # With stars alone in `wide`, wildcards of `narrow` can only fall to those stars: its text stands for all its names.
-    # A set may hold a letter that `wide` asks for, so it cannot stand for itself.
-    return "?" not in wide and "[" not in wide and "[" not in narrow and _compiled(wide).match(narrow) is not None
-
-
-@lru_cache(maxsize=4096)  # as many as a policy may have; fnmatch itself keeps fewer
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(translate(pattern))

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyshim.policy import gpus, kernels
-from pyshim.policy.describe import CRITICAL_KINDS, KEYS
+from pyshim.policy.critical import Critical, CriticalKind
 from pyshim.policy.finding import printable
-from pyshim.policy.model import ALL, ANY, OFF, UNLIMITED, Critical, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.key import shown
+from pyshim.policy.model import KEYS, VERSION, Policy
 from pyshim.policy.origins import Origin, Origins
-from pyshim.policy.schema import VERSION
 
 DEFAULT = "default"
 _COLUMN = 46  # where comments begin, where what stands before them lets them
@@ -28,39 +28,7 @@ _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf"
 
 def as_values(policy: Policy) -> dict[str, Any]:
     """As a file says it, in texts, numbers, lists and mappings; None: not asked for."""
-    footprint = policy.footprint
-    return {
-        "policy": VERSION,
-        "name": policy.name,
-        "gpu": list(policy.gpus) or None,
-        "dispatch": policy.dispatch,
-        "reads_dynamic_size": list(policy.fixed_size) or None,
-        "critical": critical_value(policy.critical),
-        "communication": {
-            "kernels": [*(policy.families or ("all",)), *policy.kernels],
-            "libraries": list(policy.libraries) or None,
-            "priority": _priority(policy.priority),
-            "streams": {
-                "created_by": list(policy.stream_creators),
-                "priority": _priority(policy.stream_priority),
-            }
-            if policy.stream_creators
-            else None,
-            "footprint": {
-                "threads": footprint.threads,
-                "registers": footprint.registers,
-                "static_shared_memory": footprint.static_shared,
-                "dynamic_shared_memory": footprint.dynamic_shared,
-            }
-            if footprint
-            else "measured",
-            "carveout": policy.communication_carveout,
-            "reserve_cus": policy.reserve_cus,
-            "environment": dict(policy.environment) or None,
-            "all_ranks_environment": dict(policy.all_ranks_environment) or None,
-        },
-        "compute": [_rule(rule) for rule in policy.rules],
-    }
+    return {"policy": VERSION, **shown(policy, "")}
 
 
 def origin_of(path: str, origins: Origins) -> Origin | None:
@@ -194,70 +162,9 @@ def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
     return found
 
 
-def critical_value(critical: Critical) -> str | dict[str, Any]:
+def critical_value(critical: Critical) -> object:
     """`critical` as a policy says it."""
-    if critical in (ALL, OFF):
-        return "auto" if critical == ALL else "off"
-    return {**{kind: getattr(critical, kind) for kind in CRITICAL_KINDS}, "share": f"{critical.share}%"}
-
-
-def _rule(rule: Rule) -> dict[str, Any]:
-    return {
-        "match": _match(rule.match),
-        "shape": _shape(rule.shape),
-        "keep_at_least": f"{rule.keep_at_least}%" if rule.keep_at_least else None,
-        "when": rule.when,
-        "when_dispatch": None if rule.when_dispatch == "unknown" else rule.when_dispatch,
-        "carveout": rule.carveout,
-    }
-
-
-def _match(match: Match) -> dict[str, Any]:
-    ranges = {
-        "blocks": _range(match.blocks),
-        "threads": _range(match.threads),
-        "registers": _range(match.registers),
-        "waves": _range(match.waves_percent, 100),
-        "resident_blocks": _range(match.resident_blocks),
-    }
-    names = {"kernel": [*match.kernels, *match.sets], "library": list(match.libraries)}
-    found = {key: value for key, value in {**names, **ranges}.items() if value}
-    # Every key of it may ask for what every launch has.
-    return found or {"waves": ">=0"}
-
-
-def _range(value: Range, parts: int = 1) -> str | list[str]:
-    """Empty: anything."""
-    if value == ANY:
-        return ""
-    if value.minimum == value.maximum:
-        return _decimal(value.minimum, parts)
-    least = f">={_decimal(value.minimum, parts)}" if value.minimum else ""
-    most = f"<={_decimal(value.maximum, parts)}" if value.maximum != UNLIMITED else ""
-    return [least, most] if least and most else least or most
-
-
-def _decimal(value: int, parts: int) -> str:
-    whole, rest = divmod(value, parts)
-    return f"{whole}.{rest:02}".rstrip("0") if rest else str(whole)
-
-
-def _shape(shape: Shape) -> str | dict[str, str]:
-    if shape.kind == "blocks":
-        return {"blocks_per_sm": str(shape.value)}
-    if shape.kind == "percent":
-        return {"blocks_per_sm": f"{shape.value}%"}
-    if shape.kind == "bytes":
-        return {"dynamic_shared_memory": _size(shape.value)}
-    return shape.kind
-
-
-def _size(value: int) -> str:
-    return f"{value >> 10}KiB" if value and value % 1024 == 0 else str(value)
-
-
-def _priority(priority: Priority) -> str:
-    return str(priority.value) if priority.kind == "number" else priority.kind
+    return CriticalKind().shown(critical)
 
 
 def one_line(value: Any) -> str:

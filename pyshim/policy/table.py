@@ -1,21 +1,21 @@
-"""Policies -> the bytes that the preloaded library reads, exactly as shim/overlap_abi.h lays them out."""
+"""Policies -> the table that the preloaded library reads (struct overlap_table)."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
-import zlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from pyshim import _native
-from pyshim.errors import OverlapError
-from pyshim.launch.dispatch import Undecided
 from pyshim.policy import kernels
-from pyshim.policy.describe import CRITICAL_KINDS, KNOWN_DISPATCHES
-from pyshim.policy.model import Dispatch, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.key import Packed, packed
+from pyshim.policy.kinds import member
+from pyshim.policy.layout import Record, Sections, Undecided, View, assemble
+from pyshim.policy.model import Policy
+from pyshim.policy.rule import Match, Rule
+from pyshim.policy.words import KNOWN_DISPATCHES, Range
+
+_FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "families", "fixed_size")
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
@@ -32,21 +32,14 @@ def fingerprint(policy: Policy) -> str:
 
 def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
     """Those that say `dispatch: unknown`. table: that of the policies."""
-    ffi = _native.ffi
-    start = ffi.cast("uint8_t *", ffi.from_buffer(table))
-    head = ffi.cast("struct overlap_table *", start)
-    first = ffi.sizeof("struct overlap_table")
-    packed = ffi.cast("struct overlap_policy *", start + first)
-    strings = head.size - head.string_size
-    at = first + ffi.offsetof("struct overlap_policy", "dispatch")
+    view = View(table)
     return tuple(
         Undecided(
             index,
             policy.gpus,
-            at + index * ffi.sizeof("struct overlap_policy"),
-            strings + packed[index].hash,
+            *view.undecided(index),
             {
-                rule: (_member("dispatch", rule), fingerprint(replace(policy, dispatch=cast("Dispatch", rule))))
+                rule: (member("dispatch", rule), fingerprint(replace(policy, dispatch=rule)))
                 for rule in KNOWN_DISPATCHES
             },
         )
@@ -55,79 +48,24 @@ def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]
     )
 
 
-def encode(table: bytes) -> str:
-    """For the environment."""
-    return base64.b64encode(table).decode("ascii")
-
-
-def decode(text: str) -> bytes:
-    """The inverse of encode. Raises OverlapError where the text is not base64."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise OverlapError(f"the policy table is not base64: {error}") from error
-
-
-@dataclass
-class _Sections:
-    """The growing end of a table: patterns point into strings, policies and rules point at patterns."""
-
-    patterns: list[int] = field(default_factory=list)
-    strings: bytearray = field(default_factory=lambda: bytearray(b"\0"))  # offset 0: the empty string
-    offsets: dict[str, int] = field(default_factory=lambda: {"": 0})
-    spans: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
-
-    def string(self, text: str) -> int:
-        if text not in self.offsets:
-            self.offsets[text] = len(self.strings)
-            self.strings += text.encode("utf-8") + b"\0"
-        return self.offsets[text]
-
-    def span(self, texts: Iterable[str]) -> tuple[int, int]:
-        wanted = tuple(texts)
-        if wanted not in self.spans:
-            self.spans[wanted] = (len(self.patterns), len(wanted))
-            self.patterns += [self.string(text) for text in wanted]
-        return self.spans[wanted]
-
-
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:
-    constants = _native.header()
-    ffi = _native.ffi
-    sections = _Sections()
+    sections = Sections()
     rules_of = [guarded(policy.rules) for policy in policies]
-    rules = [rule for own in rules_of for rule in own]
-    head: Any = ffi.new("struct overlap_table *")
-    packed_policies = ffi.new("struct overlap_policy[]", len(policies))
-    packed_rules = ffi.new("struct overlap_rule[]", len(rules))
+    packed_policies: list[Record] = [{} for _ in policies]
+    packed_rules: list[Record] = [{} for own in rules_of for _ in own]
     first_rule = 0
     for index, policy in enumerate(policies):
         own = rules_of[index]
         packed_policies[index] = {
-            **_policy(policy, hashes[index], sections), "first_rule": first_rule, "rule_count": len(own)
-        }  # fmt: skip
+            **_structure({**packed(policy), "hash": hashes[index]}, sections),
+            "first_rule": first_rule,
+            "rule_count": len(own),
+        }
         for offset, rule in enumerate(own):
-            packed_rules[first_rule + offset] = _rule(rule, _place(rule) if lines else 0, sections)
+            at = {"line": _place(rule) if lines else 0, "guard": int(rule.guard)}
+            packed_rules[first_rule + offset] = _structure({**packed(rule), **at}, sections)
         first_rule += len(own)
-    patterns = ffi.new("uint32_t[]", sections.patterns)
-    body = b"".join(bytes(ffi.buffer(part)) for part in (packed_policies, packed_rules, patterns))
-    body += bytes(sections.strings)
-    size = ffi.sizeof("struct overlap_table") + len(body)
-    limit = constants.OVERLAP_TABLE_MAX_SIZE
-    if size > limit:
-        raise OverlapError(
-            f"the policy compiles to {size:,} bytes, and the table that travels in the environment holds {limit:,}",
-            "merge rules that have the same shape: a rule may list several kernels",
-        )
-    head.magic = constants.OVERLAP_TABLE_MAGIC
-    head.version = constants.OVERLAP_ABI_VERSION
-    head.size = size
-    head.checksum = zlib.crc32(body)
-    head.policy_count = len(policies)
-    head.rule_count = len(rules)
-    head.pattern_count = len(sections.patterns)
-    head.string_size = len(sections.strings)
-    return bytes(ffi.buffer(head)) + body
+    return assemble(packed_policies, packed_rules, sections)
 
 
 def _place(rule: Rule) -> int:
@@ -142,71 +80,19 @@ def guarded(rules: Sequence[Rule]) -> list[Rule]:
     if first is None:
         return list(rules)
     at = rules[first]
-    guard = Rule(Match(kernels=kernels.FUSED), Shape(), "always", 0, at.line, depth=at.depth, guard=True)
+    guard = Rule(Match(kernels=kernels.FUSED), when="always", line=at.line, depth=at.depth, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 
-def _policy(policy: Policy, digest: str, sections: _Sections) -> dict[str, object]:
-    footprint = policy.footprint or Footprint(0, 0, 0, 0)
-    return {
-        "name": sections.string(policy.name),
-        "hash": sections.string(digest),
-        "gpus": sections.span(policy.gpus),
-        "kernels": sections.span(policy.kernels),
-        "libraries": sections.span(policy.libraries),
-        "stream_creators": sections.span(policy.stream_creators),
-        "priority": _priority(policy.priority),
-        "priority_value": policy.priority.value,
-        "stream_priority": _priority(policy.stream_priority),
-        "stream_priority_value": policy.stream_priority.value,
-        "dispatch": _member("dispatch", policy.dispatch),
-        "families": sections.span(_families(policy.families)),
-        "fixed_size": sections.span(kernels.expanded(policy.fixed_size)),
-        "critical": sum(_member("critical", kind) for kind in CRITICAL_KINDS if getattr(policy.critical, kind)),
-        "critical_share": policy.critical.share,
-        "carveout": _member("carveout", policy.communication_carveout),
-        "reserve_cus": policy.reserve_cus,
-        "footprint_given": 1 if policy.footprint else 0,
-        "footprint": (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared, 0, 0),
-    }
+def _structure(fields: Mapping[str, Packed], sections: Sections) -> dict[str, object]:
+    """Texts and patterns go into the sections in this order, of which fingerprints depend."""
+    first = [name for name in _FIRST if name in fields]
+    return {name: _value(fields[name], sections) for name in (*first, *(name for name in fields if name not in first))}
 
 
-def _families(families: tuple[str, ...]) -> tuple[str, ...]:
-    """NCCL and RCCL have kernels of the same names."""
-    both = ("nccl", "rccl")
-    return tuple(dict.fromkeys(name for family in families for name in (both if family in both else (family,))))
-
-
-def _rule(rule: Rule, line: int, sections: _Sections) -> dict[str, object]:
-    match = rule.match
-    return {
-        "kernels": sections.span(kernels.patterns(match)),
-        "libraries": sections.span(match.libraries),
-        "blocks": _range(match.blocks),
-        "threads": _range(match.threads),
-        "registers": _range(match.registers),
-        "waves_percent": _range(match.waves_percent),
-        "resident_blocks": _range(match.resident_blocks),
-        "shape": _member("shape", rule.shape.kind),
-        "value": rule.shape.value,
-        "when": _member("when", rule.when),
-        "keep_at_least": rule.keep_at_least,
-        "line": line,
-        "when_dispatch": _member("dispatch", rule.when_dispatch),
-        "carveout": _member("carveout", rule.carveout),
-        "guard": int(rule.guard),
-    }
-
-
-def _range(value: Range) -> tuple[int, int]:
-    return value.minimum, value.maximum
-
-
-def _priority(priority: Priority) -> int:
-    return _member("priority", priority.kind)
-
-
-def _member(enum: str, name: str) -> int:
-    """The header's number for a word of the model: overlap_when, always -> OVERLAP_WHEN_ALWAYS."""
-    number: int = getattr(_native.header(), f"OVERLAP_{enum}_{name}".upper())
-    return number
+def _value(value: Packed, sections: Sections) -> object:
+    if isinstance(value, str):
+        return sections.string(value)
+    if isinstance(value, tuple):
+        return sections.span(value)
+    return (value.minimum, value.maximum) if isinstance(value, Range) else value

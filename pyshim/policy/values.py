@@ -7,10 +7,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from typing import TypeVar
 
-from pyshim.policy.describe import either
 from pyshim.policy.finding import did_you_mean, quote
-from pyshim.policy.model import UNLIMITED, Range
+from pyshim.policy.words import UNLIMITED, Range, either
+
+Word = TypeVar("Word", bound=str)
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,19}")
 SIZE = re.compile(r"(0|[1-9][0-9]{0,14}) ?(B|KiB|MiB|GiB)?")
@@ -168,6 +172,22 @@ def is_wild(pattern: str) -> bool:
     return _WILD.search(pattern) is not None
 
 
+def pattern_covers(wide: str, narrow: str) -> bool:
+    """Whether every name that `narrow` matches is matched by `wide`. True only if that is certain."""
+    if wide in (narrow, "*"):
+        return True
+    if not is_wild(narrow):
+        return _compiled(wide).match(narrow) is not None
+    # With stars alone in `wide`, wildcards of `narrow` can only fall to those stars: its text stands for all its names.
+    # A set may hold a letter that `wide` asks for, so it cannot stand for itself.
+    return "?" not in wide and "[" not in wide and "[" not in narrow and _compiled(wide).match(narrow) is not None
+
+
+@lru_cache(maxsize=4096)  # as many as a policy may have; fnmatch itself keeps fewer
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(translate(pattern))
+
+
 def _comparison_hint(text: str, quantity: Quantity) -> str:
     found = re.fullmatch(r"([^0-9\s]+)\s*([0-9.]+)", text)
     between = re.fullmatch(r"([0-9]+) ?(?:-|\.\.|to|:) ?([0-9]+)", text)
@@ -183,8 +203,9 @@ def _comparison_hint(text: str, quantity: Quantity) -> str:
     return 'write ">=4", ">2", "<=8", "<8", "==3" or a whole number'
 
 
-def choice(text: str, names: tuple[str, ...], what: str) -> str:
+def choice(text: str, names: tuple[Word, ...], what: str) -> Word:
     """One of a few words."""
-    if text in names:
-        return text
+    for name in names:
+        if name == text:
+            return name
     raise Bad("value", f"{quote(text)} is not {what}", did_you_mean(text, names) or f"write {either(names)}")

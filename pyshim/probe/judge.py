@@ -10,9 +10,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-HOLD, DRAIN, BACKFILL = "hold", "drain", "backfill"
+from pyshim.enums import KNOWN_DISPATCHES
+
+HOLD, DRAIN, BACKFILL = KNOWN_DISPATCHES
 IGNORED, UNCLEAR = "ignored", "unclear"
-WORDS = (HOLD, DRAIN, BACKFILL, IGNORED, UNCLEAR)
+WORDS = (*KNOWN_DISPATCHES, IGNORED, UNCLEAR)
 
 FEWEST = 10  # trials
 SHARE = 0.9  # of them must agree

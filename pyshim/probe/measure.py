@@ -212,4 +212,4 @@ if __name__ == "__main__":
         answer = error.args[0]
     except (OSError, AttributeError) as error:
         answer = {"not_loaded": str(error)}
-    os.write(int(sys.argv[4]), json.dumps(answer).encode())
+    os.write(int(sys.argv[4]), json.dumps(answer).encode())  # noqa: TID251 (the parent's pipe)

@@ -23,24 +23,21 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import mul, sub
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.intervals import drift, of_batches
 from pyshim.report.collect import Collected
 from pyshim.report.who import some
 from pyshim.stats.page import Page
-from pyshim.traces.interval import drift
 
 VERSION = 1
 METHOD = "batch means (Schmeiser 1982), 95 % by Student's t; change: ratio of means"
 _BATCHES = (10, 20)
-# Of one less than so many batches, from 10 on: 97.5 % to the left.
-_STUDENT = (2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
 _EACH = 3  # samples that a batch must have
 _ALIKE = 1.5  # of several steps, whose times differ by hardly more than those of one, the one
 _WARM_UP = 10  # one part of so many launches is left out at the beginning
-_CORRELATED = 0.9  # more cannot be told of so few batches
 _WIDE = 5.0  # points of per cent: an interval that reaches farther shows little
 _SAME = 0.05  # by so much the share of communication in the launches may differ
 
@@ -294,23 +291,12 @@ def _estimate(page: Page) -> _Estimate:
         (last[0] - first[0], page.communication, page.launches - page.communication, every),
     )
     if not ends:
-        return _Estimate(Pace(mean, None, None, *counted), None, _STUDENT[0])
+        return _Estimate(Pace(mean, None, None, *counted), None, 0.0)
     means = [_mean(one, other) for one, other in zip(ends, ends[1:])]
-    error, student = _error(means), _STUDENT[len(means) - _BATCHES[0]]
+    error, student = of_batches(means)
     half = student * error
     made = Pace(mean, max(mean - half, 0.0), mean + half, *counted)
     return _Estimate(made, error / mean if mean else None, student, tuple(means))
-
-
-def _error(means: Sequence[float]) -> float:
-    """Standard error of the mean of batch means. Of few steps they depend on each other still: like an autoregressive
-    process of the first order, whose correlation, of so few, comes out too low by what Kendall (1954) says."""
-    count, middle = len(means), fmean(means)
-    off = [value - middle for value in means]
-    square = sum(map(mul, off, off))
-    found = sum(map(mul, off[1:], off)) / square if square else 0.0
-    correlation = min(max(found + (1 + 3 * found) / count, 0.0), _CORRELATED)
-    return stdev(means) / math.sqrt(count) * math.sqrt((1 + correlation) / (1 - correlation))
 
 
 def _warm(samples: Samples) -> Samples:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
@@ -21,15 +21,32 @@ from pyshim.stats.file import Unreadable, of_folder
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 from pyshim.stats.trace import Trace, read_trace
 
-if TYPE_CHECKING:
-    from pyshim.report.runs import Group
-
 
 @dataclass(frozen=True)
 class Skipped:
     name: str  # of a file that counts for nothing
     reason: str
     stranger: Stranger | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that are one start: an overlap-run with those inside of it, the ranks of one job, the steps of a Slurm job
+    under a prolog."""
+
+    ids: frozenset[str]  # of its runs; "" stands for the pages without one
+    started: float  # seconds since 1970, of the first
+    id: str  # of the first
+    pages: int
+    command: tuple[str, ...] | None
+    expected: bool  # its processes should have left pages
+
+    @property
+    def title(self) -> str:
+        """Return `0123456789abcdef (2026-11-22 09:46:03, python train.py)`."""
+        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started))
+        said = shlex.join(self.command) if self.command else f"{self.pages:,} pages"
+        return f"{self.id or 'without a run'} ({began}, {said if len(said) <= 60 else said[:57] + '...'})"
 
 
 @dataclass(frozen=True)
@@ -45,7 +62,8 @@ class Collected:
 
     @cached_property
     def steps(self) -> list[Step]:
-        return steps(self)
+        strangers = (file.stranger for file in self.skipped if file.stranger)
+        return steps(self.runs, [*self.pages, *strangers])
 
 
 def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:

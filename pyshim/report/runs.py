@@ -3,46 +3,24 @@ unless they are asked for."""
 
 from __future__ import annotations
 
-import shlex
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.report.collect import Collected, Group
 from pyshim.report.who import some
 from pyshim.stats.trace import FILE
 
 if TYPE_CHECKING:
     from pyshim.launch.folder import Run
-    from pyshim.report.collect import Collected
     from pyshim.stats.page import Page
 
 ALL = "all"
 _JOB = 8  # digits of an id that all steps of a Slurm job share
 _NAMED = 6
-
-
-@dataclass(frozen=True)
-class Group:
-    """Runs that are one start: an overlap-run with those inside of it, the ranks of one job, the steps of a Slurm job
-    under a prolog."""
-
-    ids: frozenset[str]  # of its runs; "" stands for the pages without one
-    started: float  # seconds since 1970, of the first
-    id: str  # of the first
-    pages: int
-    command: tuple[str, ...] | None
-    expected: bool  # its processes should have left pages
-
-    @property
-    def title(self) -> str:
-        """Return `0123456789abcdef (2026-11-22 09:46:03, python train.py)`."""
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started))
-        said = shlex.join(self.command) if self.command else f"{self.pages:,} pages"
-        return f"{self.id or 'without a run'} ({began}, {said if len(said) <= 60 else said[:57] + '...'})"
 
 
 def groups(collected: Collected) -> list[Group]:

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyshim.launch.folder import Run
 from pyshim.stats.page import Page, Stranger
-
-if TYPE_CHECKING:
-    from pyshim.report.collect import Collected
 
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
 
@@ -50,15 +46,15 @@ class Step:
         self.ranks |= other.ranks
 
 
-def steps(collected: Collected) -> list[Step]:
+def steps(every_run: Sequence[Run], processes: Iterable[Page | Stranger]) -> list[Step]:
     """By run id and by the number of ranks that the processes themselves know: a run may hold several job steps.
 
     Where ranks have runs of their own, those of one command, of one Slurm job, or of one run around them, are put
     together as long as no rank is in them twice: then they are one step whose ranks did not agree on a name."""
-    runs = {run.id: run for run in collected.runs}
+    runs = {run.id: run for run in every_run}
     found: list[Step] = []
     homes: dict[object, list[Step]] = defaultdict(list)
-    for step in _apart(collected, runs):
+    for step in _apart(runs, processes):
         keys = _keys(step)
         home = next((other for key in keys for other in homes[key] if _fits(other, step)), None)
         if home:
@@ -85,13 +81,10 @@ def _fits(home: Step, step: Step) -> bool:
     return set(step.missing) <= script
 
 
-def _apart(collected: Collected, runs: dict[str, Run]) -> list[Step]:
-    by_run: dict[str, list[Page | Stranger]] = {run.id: [] for run in collected.runs}
-    for page in collected.pages:
-        by_run.setdefault(page.run, []).append(page)
-    for skipped in collected.skipped:
-        if skipped.stranger:
-            by_run.setdefault(skipped.stranger.run, []).append(skipped.stranger)
+def _apart(runs: dict[str, Run], every_process: Iterable[Page | Stranger]) -> list[Step]:
+    by_run: dict[str, list[Page | Stranger]] = {identifier: [] for identifier in runs}
+    for process in every_process:
+        by_run.setdefault(process.run, []).append(process)
     result = []
     for identifier, processes in by_run.items():
         run = runs.get(identifier)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from pyshim.stats.file import Unreadable, me, read
+from pyshim.stats.file import Unreadable, me, read, write_whole
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 
 ROOM = "/dev/shm"
@@ -39,7 +39,7 @@ def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]
                 over = is_over(process, everybody)  # first: what it counts up to its end is read after that
                 # Not by the name that the process itself will give it; `start` tells containers apart.
                 target = f"waiting-{match['process']}.{process.start}.page"
-                _replace(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
+                write_whole(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
                 if over:
                     os.unlink(path)
         except Unreadable as error:
@@ -103,15 +103,3 @@ def carried_on(runs: set[str]) -> set[str] | None:
             continue
         found.update(word[len(_RUN_ID) :].decode("ascii", "replace") for word in variables if word.startswith(_RUN_ID))
     return found & runs
-
-
-def _replace(target: str, data: bytes) -> None:
-    scratch = f"{target}.{os.getpid()}"
-    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(scratch, target)
-    except OSError:
-        os.unlink(scratch)
-        raise

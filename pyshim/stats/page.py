@@ -9,7 +9,7 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.stats.file import Unreadable, read
-from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules, text
+from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
 from pyshim.stats.streams import Stream, streams
 
 _VALID = 2  # overlap_device.state
@@ -156,7 +156,7 @@ def _struct(data: bytes) -> Any:
 def _stranger(page: Any) -> Stranger:
     """By what is down to `host`, which keeps its place in every version."""
     rank = page.rank if page.rank >= 0 else None
-    return Stranger(text(page.host), page.pid, rank, page.world or None, text(page.run), page.start)
+    return Stranger(_native.text(page.host), page.pid, rank, page.world or None, _native.text(page.run), page.start)
 
 
 def _page(page: Any, library: Any) -> Page:
@@ -173,13 +173,13 @@ def _page(page: Any, library: Any) -> Page:
     return Page(
         pid=page.pid,
         parent=page.parent,
-        host=text(page.host),
+        host=_native.text(page.host),
         rank=page.rank if page.rank >= 0 else None,
         world=page.world or None,
-        run=text(page.run),
-        program=text(page.program),
-        directory=text(page.directory),
-        library=text(page.library),
+        run=_native.text(page.run),
+        program=_native.text(page.program),
+        directory=_native.text(page.directory),
+        library=_native.text(page.library),
         table=f"{page.table:08x}" if page.table else None,
         start=page.start,
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
@@ -233,7 +233,7 @@ def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dic
 
 
 def _opened(opened: Any) -> Opened:
-    names = [text(name) for name in opened.names]
+    names = [_native.text(name) for name in opened.names]
     return Opened(opened.times, tuple(name for name in names if name))
 
 
@@ -243,7 +243,7 @@ def _device(device: Any) -> Device:
     return Device(
         index=device.index,
         uuid="GPU-" + "-".join(parts),
-        name=text(device.name),
+        name=_native.text(device.name),
         multiprocessors=device.multiprocessors,
-        policy=text(device.policy) or None,
+        policy=_native.text(device.policy) or None,
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.policy.describe import DISPATCHES
+from pyshim.enums import DISPATCHES
 
 _VALID = 2  # state of a record
 
@@ -83,9 +83,9 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
     windowed = kind == library.OVERLAP_ROW_WINDOWED
     asked = record.footprint.dynamic_shared
     return Row(
-        kernel=text(record.kernel) if known else "",
-        plain=text(record.plain) if known else "",
-        library=text(record.library) if known else "",
+        kernel=_native.text(record.kernel) if known else "",
+        plain=_native.text(record.plain) if known else "",
+        library=_native.text(record.library) if known else "",
         reason=reasons[number] if number < len(reasons) else f"reason_{number}",
         rule=places.rules.get(record.rule) if known else None,
         windowed=windowed,
@@ -165,8 +165,3 @@ def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
     """Up to the last that is not empty. A folder may hold thousands of pages: cffi would take its time over each."""
     data = bytes(_native.ffi.buffer(array)).rstrip(b"\0")
     return struct.iter_unpack(layout, data + b"\0" * (-len(data) % struct.calcsize(layout)))
-
-
-def text(array: Any) -> str:
-    """A field of bytes, up to its first NUL."""
-    return bytes(_native.ffi.buffer(array)).split(b"\0", 1)[0].decode("utf-8", "replace")

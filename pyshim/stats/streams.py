@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.policy.describe import CRITICAL_KINDS
-from pyshim.stats.rows import text
+from pyshim.enums import CRITICAL_KINDS
 
 _VALID = 2  # state of a record
 STATUSES = ("learning", "raised", "major", "programs", "fixed")
@@ -35,7 +34,7 @@ def streams(page: Any) -> tuple[Stream, ...]:
             share_percent=record.share / 10,
             priority=record.priority or None,
             launches=record.launches,
-            library=text(record.creator),
+            library=_native.text(record.creator),
         )
         for record in page.streams
         if record.state == _VALID

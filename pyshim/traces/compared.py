@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from pyshim import intervals
 from pyshim.errors import USAGE, OverlapError
-from pyshim.traces import interval
-from pyshim.traces.interval import CONFIDENCE, Interval
+from pyshim.intervals import CONFIDENCE, Interval
 from pyshim.traces.measured import Measured, Side, read_side
 from pyshim.traces.overlap import Times
 
@@ -94,9 +94,9 @@ def change(
     return Change(
         statistics.fmean(before) if before else None,
         statistics.fmean(after) if after else None,
-        interval.of_mean(before, together),
-        interval.of_mean(after, together),
-        interval.of_difference(before, after, together) if comparable else None,
+        intervals.of_mean(before, together),
+        intervals.of_mean(after, together),
+        intervals.of_difference(before, after, together) if comparable else None,
         comparable,
         step,
         simulated,
@@ -193,7 +193,7 @@ def compare(before: str, after: str) -> Compared:
         if source is None:
             warnings.append(f"no steps in {side.path}: the whole of it counts as one, and no interval can be told")
             continue
-        drift = interval.drift(job["step_time"])
+        drift = intervals.drift(job["step_time"])
         if drift:
             warnings.append(
                 f"steps drift in {side.path}: {drift[0] / 1e3:.3f} ms in the first third, {drift[1] / 1e3:.3f} ms in "

@@ -9,9 +9,8 @@ import sys
 
 import pytest
 
-from pyshim import _native
-from pyshim.launch import preload
-from pyshim.launch.environment import checksum
+from pyshim import _native, preload
+from pyshim.policy.layout import checksum
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pyshim import cli
+from pyshim.cli import ui
 from pyshim.errors import OverlapError
 
 
@@ -54,7 +54,7 @@ def test_one_place_turns_errors_into_words(capfd):
         def body():
             raise error
 
-        return cli.guarded(body), capfd.readouterr().err
+        return ui.guarded(body), capfd.readouterr().err
 
     assert fail(OverlapError("No\nway", "try", 7)) == (7, "overlap: error: No?way\noverlap: help: try\n")
     assert fail(KeyboardInterrupt()) == (130, "")
@@ -66,8 +66,6 @@ def test_one_place_turns_errors_into_words(capfd):
 
 
 def test_a_name_cannot_move_the_cursor(capfd):
-    from pyshim.cli import ui
-
     ui.say("a\x1b[31mb\rc")
     assert capfd.readouterr().err == "overlap: a?[31mb?c\n"
 

@@ -22,7 +22,7 @@ def work():
             raise KeyboardInterrupt
         ui.show("answer")
     return 0
-from pyshim.cli import guarded
+from pyshim.cli.ui import guarded
 sys.exit(guarded(work))
 """
 

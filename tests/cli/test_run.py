@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pyshim import __version__, _native
+from pyshim import __version__, _native, preload
 from pyshim.cli import run as command
-from pyshim.launch import plan, preload
+from pyshim.launch import plan
 from pyshim.launch.environment import checksum
 
 SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")

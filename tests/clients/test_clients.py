@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, NCCL, Build
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 
 HERE = Path(__file__).resolve().parent
 CAP = """policy: 1

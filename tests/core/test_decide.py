@@ -15,7 +15,7 @@ from pyshim.policy.table import compile_table
 
 NOTHING = 2**32 - 1
 GEMM, HIGHEST = Footprint(128, 64, 0, 16384), Priority("highest")
-MATCHED = Rule(Match(), Shape("blocks", 1), "always", 0, 1)
+MATCHED = Rule(Match(), Shape("blocks", 1), 0, "always", 1)
 OVERLAPPING = replace(MATCHED, when="overlapping")
 
 
@@ -283,7 +283,7 @@ matches_ = st.builds(
     resident_blocks=st.just(Range()) | bounds(32),
 )
 rules_ = st.builds(
-    Rule, matches_, shapes, st.sampled_from(["always", "always", "overlapping"]), st.integers(0, 100), st.just(1)
+    Rule, matches_, shapes, st.integers(0, 100), st.sampled_from(["always", "always", "overlapping"]), st.just(1)
 )
 footprints = st.builds(
     Footprint, st.integers(1, 1025), st.integers(0, 255), st.integers(0, 50_000), st.integers(0, 100_000) | st.just(0)

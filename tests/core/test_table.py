@@ -33,15 +33,15 @@ SMALL = [
             Rule(
                 Match(("*gemm*", "b"), ("libcublas*",), waves_percent=Range(200, 900)),
                 Shape("percent", 50),
-                "always",
                 25,
+                "always",
                 12,
             ),
-            Rule(Match(("gemm",)), Shape("blocks", 1), "always", 0, 13),
-            Rule(Match(), Shape("bytes", 98304), "always", 0, 14),
+            Rule(Match(("gemm",)), Shape("blocks", 1), 0, "always", 13),
+            Rule(Match(), Shape("bytes", 98304), 0, "always", 14),
         ),
     ),
-    Policy("second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape(), "overlapping", 0, 5),)),
+    Policy("second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape(), 0, "overlapping", 5),)),
 ]
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from doctoring import Compile, Look, states
 
-from pyshim import _native
-from pyshim.launch import preload
+from pyshim import _native, preload
 
 
 def test_nothing_is_preloaded(look: Look) -> None:

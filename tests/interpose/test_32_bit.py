@@ -23,7 +23,8 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 import debian
 import musl as another_libc
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 
 pytestmark = pytest.mark.plain("no sanitizer is there for 32 bits", sanitized=True)
 

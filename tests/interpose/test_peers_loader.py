@@ -14,7 +14,8 @@ import check_exports
 import pytest
 from interposing import BLOCKS, Build, Runner, same
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -20,7 +20,8 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule, same
 from peers import third_party
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 
 pytestmark = pytest.mark.plain("a sanitizer has its own allocator and clock, and hangs in a child", sanitized=True)
 

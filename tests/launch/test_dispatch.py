@@ -12,7 +12,7 @@ import pytest
 from pyshim import _native
 from pyshim.launch import dispatch, driver, policies
 from pyshim.launch.dispatch import Found, Known
-from pyshim.policy import table
+from pyshim.policy import layout
 from pyshim.policy.model import Policy
 
 VERSION = "580.159.04"
@@ -304,7 +304,7 @@ def test_only_the_policies_that_it_is_for_get_it(here: Environment, tmp_path: Pa
     chosen = policies.choose("auto", None, {})
     done, said = dispatch.decided(chosen, here, str(tmp_path))
     assert said == [("h200", H200)]
-    data = table.decode(done.table)
+    data = layout.decode(done.table)
     assert library.overlap_table_check(data, len(data)) == _native.ffi.NULL
     start = _native.ffi.cast("uint8_t *", _native.ffi.from_buffer(data))
     found = _native.ffi.cast("struct overlap_policy *", start + _native.ffi.sizeof("struct overlap_table"))

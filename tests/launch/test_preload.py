@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import preload
+from pyshim import preload
 
 OURS = "/opt/overlap/liboverlap.so"
 

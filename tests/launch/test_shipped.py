@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import policies, shipped
+from pyshim.launch import compile_shipped, policies, shipped
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that this checkout has just made."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "overlap_abi.h").write_bytes(Path(shipped._HEADER).read_bytes())
-    shipped.write(str(tmp_path))
+    compile_shipped.write(str(tmp_path))
     return tmp_path / "shipped.json"
 
 
@@ -58,6 +58,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     package = tmp_path / "pyshim"
     original = Path(shipped._PACKAGE)
     shutil.copytree(original / "policy", package / "policy")
+    shutil.copy(original / "enums.py", package)
     shutil.copytree(original.parent / "policies", tmp_path / "policies")
     (package / "_lib").mkdir()
     shutil.copy(shipped._HEADER, package / "_lib")
@@ -66,7 +67,7 @@ def tree(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(shipped, "_HEADER", str(package / "_lib" / "overlap_abi.h"))
     monkeypatch.setattr(shipped, "KEPT", str(package / "_lib" / "shipped.json"))
     monkeypatch.chdir(tmp_path)
-    shipped.write(str(package / "_lib"))
+    compile_shipped.write(str(package / "_lib"))
     if request.param == "wheel":
         (tmp_path / "policies").rename(package / "policies")
     return package
@@ -92,13 +93,16 @@ def test_a_start_opens_the_kept_file_alone_and_no_source(tree: Path, monkeypatch
 
 
 @pytest.mark.parametrize("tree", ["checkout"], indirect=True)
-def test_a_source_that_changed_is_noticed_whatever_its_time_says(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = tree.parent / "policies" / "observe.yaml"
-    before, text = policy.stat(), policy.read_text()
-    changed = text.replace("observe", "obsirve", 1)
+@pytest.mark.parametrize(("name", "word"), [("policies/observe.yaml", "observe"), ("pyshim/enums.py", "hold")])
+def test_a_source_that_changed_is_noticed_whatever_its_time_says(
+    name: str, word: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tree.parent / name
+    before, text = source.stat(), source.read_text()
+    changed = text.replace(word, word.upper(), 1)
     assert len(changed) == len(text) and changed != text
-    policy.write_text(changed)
-    os.utime(policy, ns=(before.st_atime_ns, before.st_mtime_ns))
+    source.write_text(changed)
+    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not _look_up(tree, monkeypatch)[0]
 
 
@@ -113,5 +117,5 @@ def test_a_copy_of_a_checkout_is_judged_by_content(tree: Path, monkeypatch: pyte
 def test_what_is_kept_for_a_wheel_does_not_depend_on_the_time_of_the_build(kept: Path) -> None:
     first = kept.read_bytes()
     os.utime(shipped._HEADER)
-    shipped.write(str(kept.parent))
+    compile_shipped.write(str(kept.parent))
     assert kept.read_bytes() == first

@@ -8,7 +8,8 @@ import subprocess
 import pytest
 from seen import OVERLAP_RUN
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 
 POLICY = "policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}, environment: {MY_OWN: x=y==}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"

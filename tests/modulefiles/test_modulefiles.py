@@ -13,8 +13,7 @@ import pytest
 import site_folder
 from module_systems import Step, System
 
-from pyshim import __version__
-from pyshim.launch import preload
+from pyshim import __version__, preload
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
 ENTRY = "lib/$PLATFORM/liboverlap.so"  # the loader puts in a folder

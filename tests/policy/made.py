@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pyshim.policy import describe
-from pyshim.policy.communication import FAMILIES
+from pyshim.policy import words
 from pyshim.policy.kernels import SETS
 
 PATTERNS = st.sampled_from(
@@ -45,18 +44,18 @@ MATCH = st.fixed_dictionaries(
     },
 )
 SHAPE = (
-    WORD(describe.SHAPES)
+    WORD(words.SHAPES)
     | st.integers(1, 40).map(lambda blocks: {"blocks_per_sm": blocks})
     | st.integers(1, 100).map(lambda percent: {"blocks_per_sm": f"{percent}%"})
     | SIZES.map(lambda size: {"dynamic_shared_memory": size})
 )
-RULE = st.fixed_dictionaries(
+RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {"match": MATCH, "shape": SHAPE},
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),
-        "when": WORD(describe.WHENS),
-        "when_dispatch": WORD(describe.KNOWN_DISPATCHES),
-        "carveout": WORD(describe.CARVEOUTS),
+        "when": WORD(words.WHENS),
+        "when_dispatch": WORD(words.KNOWN_DISPATCHES),
+        "carveout": WORD(words.CARVEOUTS),
     },
 )
 STREAMS = st.fixed_dictionaries(
@@ -73,21 +72,21 @@ FOOTPRINT = st.just("measured") | st.fixed_dictionaries(
 COMMUNICATION = st.fixed_dictionaries(
     {},
     optional={
-        "kernels": some(PATTERNS | WORD(FAMILIES)),
+        "kernels": some(PATTERNS | WORD(words.FAMILIES)),
         "libraries": some(LIBRARIES),
         "priority": PRIORITY | st.just("auto"),
         "streams": STREAMS,
         "footprint": FOOTPRINT,
-        "carveout": WORD(describe.COMMUNICATION_CARVEOUTS),
+        "carveout": WORD(words.COMMUNICATION_CARVEOUTS),
         "reserve_cus": st.integers(0, 40),
         "environment": VARIABLES,
         "all_ranks_environment": VARIABLES,
     },
 )
-CRITICAL = WORD(describe.CRITICALS) | st.fixed_dictionaries(
+CRITICAL = WORD(words.CRITICALS) | st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(describe.CRITICAL_KINDS, st.booleans()),
+        **dict.fromkeys(words.CRITICAL_KINDS, st.booleans()),
         "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
     },
 )
@@ -95,8 +94,8 @@ POLICIES = st.fixed_dictionaries(
     {"policy": st.just(1), "name": WORD(["mine", "a.b-c", 12])},
     optional={
         "gpu": some(WORD(["NVIDIA H100*", "sm_90", "gfx90a", "*"])),
-        "when": WORD(describe.WHENS),
-        "dispatch": WORD(describe.DISPATCHES),
+        "when": WORD(words.WHENS),
+        "dispatch": WORD(words.DISPATCHES),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
         "critical": CRITICAL,
         "communication": COMMUNICATION,

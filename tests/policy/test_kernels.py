@@ -136,7 +136,7 @@ def test_no_pattern_is_there_for_nothing(library: Any) -> None:
     ("name", "shaped"), [(name, True) for name in NAMES["gemm"]] + [(name, False) for name in FUSED + OTHERS]
 )
 def test_a_rule_for_gemms_shapes_gemms_and_spares_those_that_communicate(library: Any, name: str, shaped: bool) -> None:
-    rules = (Rule(Match(sets=("gemm",)), Shape("percent", 50), "always", 0, 1),)
+    rules = (Rule(Match(sets=("gemm",)), Shape("percent", 50), 0, "always", 1),)
     table = compile_table([Policy(name="p", rules=rules)])
     gpu, launch, decision = (
         _native.ffi.new(f"struct {kind} *") for kind in ("overlap_gpu", "overlap_launch", "overlap_decision")

@@ -9,6 +9,7 @@ import pytest
 
 from pyshim.policy import kernels, known
 from pyshim.policy.model import Match
+from pyshim.policy.rules import only_communication
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES = (ROOT / "shim" / "core" / "family.def").read_text(encoding="ascii")
@@ -112,7 +113,7 @@ def test_a_library_that_may_well_be(pattern: str) -> None:
     ],
 )
 def test_what_only_communication_can_match(match: Match, expected: str, library: object) -> None:
-    assert known.only_communication(match, ("*mine*",), ("libcomm.so*",)) == expected
+    assert only_communication(match, ("*mine*",), ("libcomm.so*",)) == expected
 
 
 @pytest.mark.parametrize(

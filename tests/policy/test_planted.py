@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from pyshim.policy import describe
 from pyshim.policy.document import compose
 from pyshim.policy.finding import Finding, render
-from pyshim.policy.nodes import entries
+from pyshim.policy.model import KEYS
+from pyshim.policy.nodes import pairs_of
 from pyshim.policy.reader import Reading, read_bytes
 
 FILE = Path(__file__).parent / "planted" / "rich.yaml"
@@ -100,7 +100,7 @@ def keys(node: yaml.Node, path: str = "") -> Iterator[tuple[str, yaml.Node, yaml
 def planted() -> Iterator[Planted]:
     root = compose(RICH)
     assert isinstance(root, yaml.Node)
-    known = {key.path for key in describe.KEYS}
+    known = {key.path for key in KEYS}
     for path, key, value in keys(root):
         parent, _, name = path.rpartition(".")
         if key.value != "<<" and parent not in FREE:
@@ -156,9 +156,9 @@ def test_the_policy_has_every_key_and_no_mistake() -> None:
     root = compose(RICH)
     assert isinstance(root, yaml.Node)
     written = {path for path, _, _ in keys(root)}
-    assert {key.path for key in describe.KEYS} <= written
+    assert {key.path for key in KEYS} <= written
     assert read(RICH).findings == ()
-    assert entries(root)
+    assert pairs_of(root)
 
 
 def test_the_mistakes_are_many() -> None:

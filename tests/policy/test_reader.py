@@ -9,12 +9,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pyshim.policy import communication, rules, schema
+from pyshim.policy import model
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
 from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.nodes import Keys
 from pyshim.policy.reader import Reading, read_bytes, read_file
+from pyshim.policy.words import FAMILIES
 
 HEAD = "policy: 1\nname: mine\n"
 
@@ -74,8 +74,8 @@ compute:
         stream_priority=Priority("highest"),
         footprint=Footprint(288, 96, 21568, 82240),
         rules=(
-            Rule(first, Shape("percent", 50), "overlapping", 25, 12, carveout="max"),
-            Rule(Match(kernels=("*",)), Shape("bytes", 98304), "always", 0, 17, carveout="max"),
+            Rule(first, Shape("percent", 50), 25, "overlapping", 12, carveout="max"),
+            Rule(Match(kernels=("*",)), Shape("bytes", 98304), 0, "always", 17, carveout="max"),
         ),
     )
 
@@ -113,9 +113,9 @@ compute:
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
             Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), "overlapping", 50, 11, "backfill", "max"
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 11, "backfill", "max"
             ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), "overlapping", 25, 14, "unknown", "keep"),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), 25, "overlapping", 14, "unknown", "keep"),
         ),
     )
 
@@ -318,15 +318,7 @@ def test_almost_a_policy_gives_a_policy_or_findings(text: str) -> None:
 SCALARS = st.one_of(
     st.text(max_size=8), st.integers(), st.sampled_from(["50%", ">=4", "96KiB", "*", "leave", "a::b", "all"])
 )
-KEYS = st.sampled_from(
-    [
-        name
-        for module in (schema, communication, rules)
-        for keys in vars(module).values()
-        if isinstance(keys, Keys)
-        for name in keys.known
-    ],
-)
+KEYS = st.sampled_from(sorted({key.name for key in model.KEYS}))
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
 
 
@@ -352,4 +344,4 @@ def sound(reading: Reading) -> None:
 def test_the_families_are_those_that_the_library_knows() -> None:
     table = Path(__file__).resolve().parents[2] / "shim" / "core" / "family.def"
     known = re.findall(r"^(?:FAMILY|LIBRARY)\((\w+),", table.read_text(encoding="ascii"), re.M)
-    assert set(communication.FAMILIES) == {"all", *known}
+    assert set(FAMILIES) == {"all", *known}

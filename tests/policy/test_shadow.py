@@ -65,7 +65,7 @@ LIBRARIES = st.lists(st.sampled_from(["a", "a*", "*", "b"]), max_size=2).map(tup
 RULES = st.builds(
     lambda kernels, libraries, blocks, threads, dispatch: Rule(
         Match(kernels=tuple(kernels), libraries=libraries, blocks=blocks, threads=threads),
-        Shape("make_room"), "always", 50, 0, dispatch,
+        Shape("make_room"), 50, "always", 0, dispatch,
     ),
     st.lists(st.sampled_from(["*", "a", "b", "a*", "*b", "?", "[ab]"]), max_size=2),
     LIBRARIES,
@@ -114,7 +114,7 @@ def test_no_launch_is_decided_by_a_rule_that_is_called_shadowed(rules: list[Rule
 
 
 def rule(kernel: str, dispatch: str = "unknown", **ranges: Range) -> Rule:
-    return Rule(Match(kernels=(kernel,), **ranges), Shape("leave"), "always", 0, 0, dispatch)  # type: ignore[arg-type]
+    return Rule(Match(kernels=(kernel,), **ranges), Shape("leave"), 0, "always", 0, dispatch)  # type: ignore[arg-type]
 
 
 def takers(*rules: Rule) -> list[int]:

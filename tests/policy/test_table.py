@@ -11,8 +11,9 @@ import pytest
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernels import FUSED, SETS
+from pyshim.policy.layout import decode, encode
 from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.table import compile_table, decode, encode, fingerprint
+from pyshim.policy.table import compile_table, fingerprint
 
 FIRST = Policy(
     name="first",
@@ -39,16 +40,16 @@ FIRST = Policy(
                 resident_blocks=Range(9, UNLIMITED),
             ),
             Shape("percent", 50),
-            "always",
             25,
+            "always",
             12,
             "backfill",
             "max",
         ),
-        Rule(Match(), Shape("leave"), "overlapping", 0, 14),
+        Rule(Match(), Shape("leave"), 0, "overlapping", 14),
     ),
 )
-_SIZE = Rule(Match(), Shape("bytes", 98304), "always", 0, 5)
+_SIZE = Rule(Match(), Shape("bytes", 98304), 0, "always", 5)
 SECOND = Policy(name="second", gpus=("NVIDIA A40",), priority=Priority("inherit"), rules=(_SIZE,))
 
 
@@ -148,7 +149,7 @@ def test_a_rule_arrives_whole() -> None:
 
 
 def test_shapes_and_priorities_without_a_number() -> None:
-    rules = tuple(Rule(Match(), Shape(kind), "always", 50, 1) for kind in ("make_room", "quick_entry"))
+    rules = tuple(Rule(Match(), Shape(kind), 50, "always", 1) for kind in ("make_room", "quick_entry"))
     table = Table(compile_table([Policy(name="auto", rules=rules)]))
     constants = _native.header()
     assert table.policies[0].priority == constants.OVERLAP_PRIORITY_AUTO
@@ -160,9 +161,9 @@ def test_shapes_and_priorities_without_a_number() -> None:
 
 def test_a_set_is_its_patterns_and_what_only_looks_like_it_is_spared_first() -> None:
     rules = (
-        Rule(Match(sets=("norm",)), Shape(), "always", 0, 3),
-        Rule(Match(kernels=("mine",), sets=("gemm", "norm")), Shape("make_room"), "always", 50, 5),
-        Rule(Match(sets=("gemm",)), Shape("make_room"), "always", 50, 8),
+        Rule(Match(sets=("norm",)), Shape(), 0, "always", 3),
+        Rule(Match(kernels=("mine",), sets=("gemm", "norm")), Shape("make_room"), 50, "always", 5),
+        Rule(Match(sets=("gemm",)), Shape("make_room"), 50, "always", 8),
     )
     table = Table(compile_table([SECOND, Policy(name="sets", rules=rules), SECOND]))
     policy = table.policies[1]
@@ -210,7 +211,7 @@ def test_the_fingerprint_does_not_depend_on_the_policies_beside_it() -> None:
 
 def test_a_table_that_does_not_fit_is_refused_with_a_sentence() -> None:
     policy = Policy(
-        name="big", rules=tuple(Rule(Match(kernels=("x" * 999 + str(i),)), Shape(), "always", 0, i) for i in range(60))
+        name="big", rules=tuple(Rule(Match(kernels=("x" * 999 + str(i),)), Shape(), 0, "always", i) for i in range(60))
     )
     with pytest.raises(OverlapError, match="holds 65,536"):
         compile_table([policy])

@@ -22,7 +22,8 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import plan, preload
+from pyshim import preload
+from pyshim.launch import plan
 from pyshim.launch.environment import environment
 from pyshim.report import collect, summary
 

@@ -13,7 +13,8 @@ import pytest
 import readers
 from readers import EVIL, FOREIGN, OWN, elf
 
-from pyshim.launch import preload, rank
+from pyshim import preload
+from pyshim.launch import rank
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
 SET = {"LD_PRELOAD", "OVERLAP_TABLE"}

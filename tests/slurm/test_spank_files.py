@@ -13,7 +13,7 @@ import pytest
 import spank
 from spank_double import BATCH, IN_VAIN, INHERITED, PLAIN, Change, Double, compile_c, users
 
-from pyshim.launch import preload
+from pyshim import preload
 
 # --- the library
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from pyshim.policy.layout import encode
 from pyshim.policy.reader import read_bytes
-from pyshim.policy.table import compile_table, encode
+from pyshim.policy.table import compile_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "tests" / "programs"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import random
+from statistics import stdev
 
 import pytest
 
+from pyshim.intervals import drift, of_batches, of_difference, of_mean, quantile
 from pyshim.traces.compared import change
-from pyshim.traces.interval import drift, of_difference, of_mean, quantile
 
 
 def test_quantiles_are_those_of_printed_tables():
@@ -101,3 +103,13 @@ def test_verdicts():
     assert change(slow, fast).verdict == "less"
     assert change(fast, slow).verdict == "more"
     assert change(slow, [value + 0.01 for value in reversed(slow)]).verdict == "no difference seen"
+
+
+def test_of_batches_the_quantile_is_that_of_tables_and_resemblance_widens_the_error() -> None:
+    printed = (2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
+    assert tuple(of_batches(range(count))[1] for count in range(10, 21)) == printed
+    shuffled = [3.0, 1.0, 4.0, 0.0, 5.0, 2.0, 6.0, 1.5, 3.5, 2.5]
+    rising = [0.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0]
+    plain = stdev(rising) / math.sqrt(len(rising))
+    assert of_batches(shuffled)[0] == pytest.approx(stdev(shuffled) / math.sqrt(len(shuffled)))
+    assert 2 * plain < of_batches(rising)[0] < 5 * plain

@@ -15,8 +15,10 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pyshim.enums import KNOWN_DISPATCHES
+
+RULES = ",".join(KNOWN_DISPATCHES)
 DATA = Path("tools/bench/results/suite.csv")
-RULES = ("hold", "drain", "backfill")
 ANEW = ".venv/bin/python tools/answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
 AGAIN = (
@@ -64,7 +66,7 @@ def _rows(text: str) -> Iterator[Row]:
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
     out = io.StringIO()
-    print(f"# simulated; tools/bench/suite --rule {','.join(RULES)} --json; date={date} commit={commit}", file=out)
+    print(f"# simulated; tools/bench/suite --rule {RULES} --json; date={date} commit={commit}", file=out)
     made = csv.writer(out, lineterminator="\n")
     made.writerow(field.name for field in fields(Row))
     made.writerows(map(astuple, rows))
@@ -73,7 +75,7 @@ def written(rows: Iterable[Row], date: str, commit: str) -> str:
 
 def suite(root: Path, *arguments: str) -> list[Row]:
     """Of a run of the suite, under all rules."""
-    command = [sys.executable, str(root / "tools/bench/suite"), "--rule", ",".join(RULES), "--json", *arguments]
+    command = [sys.executable, str(root / "tools/bench/suite"), "--rule", RULES, "--json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.rstrip())

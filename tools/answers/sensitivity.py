@@ -7,9 +7,9 @@ from pathlib import Path
 import tables
 
 from answers import sizes, sweep
-from answers.rows import RULES
 from answers.sweep import Pair, Range
 from answers.table import Table, Value, rounded
+from pyshim.enums import KNOWN_DISPATCHES
 
 PAIRS = {
     "h100-gemm": Pair("h100", "gemm", "one-long-kernel/gemm", "all_reduce_200", small=True),
@@ -35,9 +35,9 @@ def table(_: Path) -> Table:
     kernel, block = next(one for one in gpu.kernels if one.name == MI250X_KERNEL), gpu.launches[0].small
     answer = tables.answer(gpu.struct, kernel, block)
     for range_ in sweep.ranges(MI250X, kernel, block):
-        rows.append([f"{MI250X}-gemm", None, *_line(range_, answer), *[None] * (1 + len(RULES))])
+        rows.append([f"{MI250X}-gemm", None, *_line(range_, answer), *[None] * (1 + len(KNOWN_DISPATCHES))])
     heads = ("pair", "program", "least_bytes", "most_bytes", "resident", "beside", "must_end_first", "control_takes_it")
-    return Table((*heads, "simulated_alone_percent", *(f"simulated_{rule}_percent" for rule in RULES)), rows)
+    return Table((*heads, "simulated_alone_percent", *(f"simulated_{rule}_percent" for rule in KNOWN_DISPATCHES)), rows)
 
 
 def _line(range_: Range, answer: tables.Answer) -> list[Value]:

@@ -18,9 +18,9 @@ from suites import kernels
 from suites.arms import Bench
 from suites.programs import PROGRAMS, Program
 
-from answers.rows import RULES
 from pyshim import _native
 from pyshim.demo.arms import change
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.policy.gpus import KnownGpu, known
 
 ALONE_WAVES = 7
@@ -46,7 +46,7 @@ class Times:
     """Per cent of virtual time against the program as written; negative is faster."""
 
     alone: float  # the kernel without communication, against itself as launched
-    beside: tuple[float, ...]  # by RULES
+    beside: tuple[float, ...]  # by KNOWN_DISPATCHES
 
 
 def gpu(key: str) -> KnownGpu:
@@ -144,16 +144,16 @@ def _jobs(bench: Bench, pair: Pair, found: list[Range], name: str) -> Iterator[A
     one = gpu(pair.gpu)
     program = next(program for program in PROGRAMS if program.name == pair.program)
     alone = Program("alone", pair.word, f"{pair.word}:{ALONE_WAVES}w", False)
-    before = {program: bench.bare(program, one, RULES[0], "plain").steady_ms for program in (program, alone)}
+    before = {program: bench.bare(program, one, KNOWN_DISPATCHES[0], "plain").steady_ms for program in (program, alone)}
     for range_ in found:
         file = bench.folder / f"{name}-{range_.minimum}.yaml"
         file.write_text(pair.policy(range_.minimum), encoding="utf-8")
-        for rule in RULES:
+        for rule in KNOWN_DISPATCHES:
             bench.settings(str(file), one, rule)  # not side by side: it keeps what it has made
 
         def job(policy: str = str(file)) -> Times:
-            by = [bench.under(policy, program, one, rule).steady_ms for rule in RULES]
-            own = bench.under(policy, alone, one, RULES[0]).steady_ms
+            by = [bench.under(policy, program, one, rule).steady_ms for rule in KNOWN_DISPATCHES]
+            own = bench.under(policy, alone, one, KNOWN_DISPATCHES[0]).steady_ms
             return Times(change(before[alone], own), tuple(change(before[program], ms) for ms in by))
 
         yield job

@@ -26,8 +26,9 @@ import start
 from cases import CASES, POLICY, Case
 
 from pyshim import _native
+from pyshim.policy.layout import encode
 from pyshim.policy.library import load
-from pyshim.policy.table import compile_table, encode
+from pyshim.policy.table import compile_table
 
 HERE = Path(__file__).resolve().parent
 

@@ -29,7 +29,8 @@ from advice import ADVICE  # noqa: E402
 from commands import commands  # noqa: E402
 
 from pyshim.cli.words import WORDS  # noqa: E402
-from pyshim.policy.describe import KEYS, REQUIRED  # noqa: E402
+from pyshim.policy.key import REQUIRED  # noqa: E402
+from pyshim.policy.model import KEYS  # noqa: E402
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)

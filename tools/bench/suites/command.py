@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pyshim.cli import ui
+from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import NVIDIA, known
@@ -30,7 +31,6 @@ from suites.rows import Case, harmed, measure
 
 RULES = ("hold", "backfill")  # what a default policy must be safe under
 SEED = 1
-ALL_RULES = ("hold", "drain", "backfill")
 OBSERVE = "observe"
 END = """exit status: 0 measured, and with --check no default policy loses more than 1 %;
 1 with --check: one does; or a run failed; 2 the options are wrong, or make
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     for option, what in (
         ("--gpu", "simulated GPUs (default: all)"),
-        ("--rule", f"dispatch rules: {', '.join(ALL_RULES)} (default: {', '.join(RULES)})"),
+        ("--rule", f"dispatch rules: {', '.join(KNOWN_DISPATCHES)} (default: {', '.join(RULES)})"),
         ("--policy", "shipped policies, or files (default: all that are for the GPU, and observe)"),
         ("--program", "programs, or shapes for all programs of that shape (default: all)"),
     ):
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("--seed says which programs --invent makes", "--invent 100 --seed 1", USAGE)
     built()
     programs = _programs(options, named["program"])
-    rules = _chosen("dispatch rule", named["rule"], ALL_RULES) or RULES
+    rules = _chosen("dispatch rule", named["rule"], KNOWN_DISPATCHES) or RULES
     cases = chosen_cases(named["gpu"], named["policy"])
     if options.check and not any(case.gpu.key in case.policies for case in cases):
         gpus = " or ".join(case.gpu.key for case in cases)

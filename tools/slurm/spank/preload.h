@@ -1,4 +1,4 @@
-/* LD_PRELOAD with our library in it or out of it, as pyshim/launch/preload.py has it; and whether it can be loaded. */
+/* LD_PRELOAD with our library in it or out of it, as pyshim/preload.py has it; and whether it can be loaded. */
 #pragma once
 
 #include <stdbool.h>

@@ -10,13 +10,16 @@ and 0 where it is less.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 from collections.abc import Sequence
+from operator import mul
 from typing import NamedTuple
 
 CONFIDENCE = 0.95
 FEWEST = 5  # values: of fewer nobody can tell whether they resemble each other
+_CORRELATED = 0.9  # more cannot be told of a few batches
 _BATCHES = 100  # that a drift is looked for in
 _SURE = 2.576  # of a drift: what chance exceeds in 1 of 100 series without one
 _WORTH = 0.01  # of the mean: a drift that is worth a word
@@ -54,6 +57,20 @@ def of_difference(before: Sequence[float], after: Sequence[float], together: int
         return Interval(difference, difference)
     freedom = whole**2 / sum(mean.variance**2 / mean.freedom for mean in means if mean)
     return _around(difference, whole, freedom, together)
+
+
+def of_batches(means: Sequence[float]) -> tuple[float, float]:
+    """Return the standard error of the mean of batch means, and the quantile of Student's t for it, as tables print it.
+
+    Of few batches the means depend on each other still: like an autoregressive process of the first order, whose
+    correlation, of so few, comes out too low by what Kendall (1954) says."""
+    count, middle = len(means), statistics.fmean(means)
+    off = [value - middle for value in means]
+    square = sum(map(mul, off, off))
+    found = sum(map(mul, off[1:], off)) / square if square else 0.0
+    correlation = min(max(found + (1 + 3 * found) / count, 0.0), _CORRELATED)
+    error = statistics.stdev(means) / math.sqrt(count) * math.sqrt((1 + correlation) / (1 - correlation))
+    return error, round(quantile(count - 1), 3)
 
 
 def drift(values: Sequence[float]) -> tuple[float, float] | None:
@@ -97,6 +114,7 @@ def _around(value: float, variance: float, freedom: float, together: int) -> Int
     return Interval(value - reach, value + reach)
 
 
+@functools.lru_cache(maxsize=256)
 def quantile(freedom: float, together: int = 1) -> float:
     """What |t| exceeds in (1 - CONFIDENCE) / together of all cases; freedom: degrees, at least 1, not only whole
     ones."""

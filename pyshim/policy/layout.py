@@ -1,0 +1,150 @@
+"""The bytes of a policy table, as shim/overlap_abi.h lays them out (struct overlap_table). No other module knows them.
+
+What the start of a program needs works without cffi.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pyshim.errors import OverlapError
+
+Record = Mapping[str, object]  # the fields of a structure, by their names
+
+_HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
+_NUMBER = struct.Struct("<I")
+_CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
+
+
+class Undecided(NamedTuple):
+    """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
+
+    policy: int  # index in the table
+    gpus: tuple[str, ...]  # its `gpu`
+    dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
+    hash_at: int  # likewise: 16 digits
+    answers: Mapping[str, tuple[int, str]]  # by rule, for both places
+
+
+def encode(table: bytes) -> str:
+    """Return the table as the environment carries it."""
+    from base64 import b64encode
+
+    return b64encode(table).decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The inverse of encode. Raises OverlapError where the text is not base64."""
+    from base64 import b64decode
+
+    try:
+        return b64decode(text, validate=True)
+    except ValueError as error:
+        raise OverlapError(f"the policy table is not base64: {error}") from error
+
+
+def checksum(encoded: str) -> str | None:
+    """Return what pages name a table by, 8 hexadecimal digits; None for what is no table. encoded: in base64."""
+    from base64 import b64decode
+
+    try:
+        head = b64decode(encoded[:24])  # 18 bytes
+        return f"{int.from_bytes(head[_CHECKSUM : _CHECKSUM + 4], 'little'):08x}" if encoded else None
+    except ValueError:
+        return None
+
+
+def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:
+    """Return the table with these dispatch rules in these of its policies."""
+    data = bytearray(table)
+    for item, rule in rules:
+        number, digest = item.answers[rule]
+        _NUMBER.pack_into(data, item.dispatch_at, number)
+        data[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
+    _NUMBER.pack_into(data, _CHECKSUM, zlib.crc32(data[_HEAD.size :]))
+    return bytes(data)
+
+
+class Sections:
+    """The growing end of a table: patterns point into strings, policies and rules point at patterns."""
+
+    def __init__(self) -> None:
+        self.patterns: list[int] = []
+        self.strings = bytearray(b"\0")  # offset 0: the empty string
+        self._offsets = {"": 0}
+        self._spans: dict[tuple[str, ...], tuple[int, int]] = {}
+
+    def string(self, text: str) -> int:
+        if text not in self._offsets:
+            self._offsets[text] = len(self.strings)
+            self.strings += text.encode("utf-8") + b"\0"
+        return self._offsets[text]
+
+    def span(self, texts: Iterable[str]) -> tuple[int, int]:
+        wanted = tuple(texts)
+        if wanted not in self._spans:
+            self._spans[wanted] = (len(self.patterns), len(wanted))
+            self.patterns += [self.string(text) for text in wanted]
+        return self._spans[wanted]
+
+
+def assemble(policies: Sequence[Record], rules: Sequence[Record], sections: Sections) -> bytes:
+    """Return the table of these records. Raise OverlapError if it is too large to travel in the environment.
+
+    policies: struct overlap_policy; rules: struct overlap_rule; both have taken their texts and patterns from sections.
+    """
+    from pyshim import _native
+
+    constants, ffi = _native.header(), _native.ffi
+    parts = (
+        ffi.new("struct overlap_policy[]", policies),
+        ffi.new("struct overlap_rule[]", rules),
+        ffi.new("uint32_t[]", sections.patterns),
+    )
+    body = b"".join(bytes(ffi.buffer(part)) for part in parts) + bytes(sections.strings)
+    size, limit = _HEAD.size + len(body), constants.OVERLAP_TABLE_MAX_SIZE
+    if size > limit:
+        raise OverlapError(
+            f"the policy compiles to {size:,} bytes, and the table that travels in the environment holds {limit:,}",
+            "merge rules that have the same shape: a rule may list several kernels",
+        )
+    counts = len(policies), len(rules), len(sections.patterns), len(sections.strings)
+    trusted = constants.OVERLAP_TABLE_MAGIC, constants.OVERLAP_ABI_VERSION, size, zlib.crc32(body)
+    return _HEAD.pack(*trusted, *counts) + body
+
+
+class View:
+    """The records of a table; of a bytearray they can be changed, behind the back of its checksum."""
+
+    def __init__(self, table: bytes | bytearray) -> None:
+        from pyshim import _native
+
+        _native.header()
+        self._native, ffi = _native, _native.ffi
+        *_, policies, rules, patterns, self._string_size = _HEAD.unpack_from(table)
+        self._size = len(table)
+        self._data = ffi.from_buffer(table)  # what the pointers below lead into
+        self.policies: Any = ffi.cast("struct overlap_policy *", self._data + _HEAD.size)
+        self.rules: Any = ffi.cast("struct overlap_rule *", self.policies + policies)
+        first: Any = ffi.cast("uint32_t *", self.rules + rules)
+        self._patterns = ffi.unpack(first, patterns) if patterns else []
+        self._strings: Any = ffi.cast("char *", first + patterns)
+
+    def text(self, offset: int) -> str:
+        """Return the text that a field names by its offset."""
+        return self._native.text(self._strings + offset)
+
+    def matches(self, span: Any, name: bytes) -> bool:
+        """Whether one of a span's patterns matches the name. span: struct overlap_span."""
+        match = self._native.library().overlap_glob_match
+        return any(match(self._strings + self._patterns[span.first + i], name) for i in range(span.count))
+
+    def undecided(self, policy: int) -> tuple[int, int]:
+        """Return dispatch_at and hash_at of a policy: Undecided."""
+        ffi = self._native.ffi
+        own = _HEAD.size + policy * ffi.sizeof("struct overlap_policy")
+        strings = self._size - self._string_size
+        return own + ffi.offsetof("struct overlap_policy", "dispatch"), strings + self.policies[policy].hash

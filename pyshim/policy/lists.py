@@ -1,0 +1,224 @@
+"""Kinds of lists: patterns of GPUs, kernels and libraries, and variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import yaml
+
+from pyshim.policy import gpus, kernels, known, values, variables
+from pyshim.policy.finding import closest, quote
+from pyshim.policy.key import Key, Kind, Packed, Schema
+from pyshim.policy.kinds import one_or_more, single, words_form
+from pyshim.policy.parts import PartsReader, Remark, items
+from pyshim.policy.words import FAMILIES
+
+Texts = tuple[str, ...]
+
+_ARCHITECTURE = re.compile(r"sm_[0-9]{2,3}[a-z]?|gfx[0-9a-f]{3,6}")
+_BRACKETS = r"^([^\[]|\[(![\s\S]|[^!])[^\]]*\])*$"
+_PART = r"([A-Za-z_$][A-Za-z0-9_$]*|\*|\(anonymous namespace\))"
+_QUALIFIED = rf"^((?![\s\S]*::)[\s\S]*|{_PART}(::{_PART})+)$"
+
+
+@dataclass(frozen=True)
+class Patterns(Kind[Texts]):
+    """adds: to those of the policy that is extended."""
+
+    adds: bool = False
+
+    def shown(self, value: Texts) -> list[str] | None:
+        return list(value) or None
+
+    def packed(self, value: Texts, name: str) -> dict[str, Packed]:
+        return {name: value}
+
+    def extended(self, own: Texts, base: Texts) -> Texts:
+        return own + tuple(item for item in base if item not in own) if self.adds else own
+
+
+@dataclass(frozen=True)
+class Gpus(Patterns):
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
+        found = reader.values(node, f"`{key.name}`", values.glob)
+        if not found or not gpus.checkable():
+            return found
+        for item, pattern in zip(items(node), found):
+            if not gpus.matching([pattern]) and not _ARCHITECTURE.fullmatch(pattern):
+                sentence = f"no GPU that is known has the name {quote(pattern)}"
+                reader.note(item, "unknown-gpu", sentence, gpus.hint(pattern), "warning")
+        return found
+
+    def form(self) -> Schema:
+        return one_or_more(single(_BRACKETS))
+
+
+@dataclass(frozen=True)
+class Libraries(Patterns):
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
+        found = reader.values(node, f"`{key.name}`", values.library_pattern)
+        reader.count(node, len(found or ()))
+        for item, pattern in zip(items(node), found or ()):
+            reader.note_bad(item, known.library_miss(pattern))
+        return found
+
+    def form(self) -> Schema:
+        return one_or_more(single(_BRACKETS, "^[^/]*$"))
+
+
+@dataclass(frozen=True)
+class _Kernels(Patterns):
+    """Patterns of kernels, and words for many of them, which an editor proposes."""
+
+    def words(self) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def form(self) -> Schema:
+        return one_or_more({"anyOf": [words_form(self.words()), single(_BRACKETS, _QUALIFIED)]})
+
+    def both(self, reader: PartsReader, node: yaml.Node, key: Key) -> tuple[tuple[str, str], ...] | None:
+        """Each as it is written and as it is read."""
+        return reader.values(node, f"`{key.name}`", lambda text: (text, values.kernel_pattern(text)))
+
+
+@dataclass(frozen=True)
+class CommunicationKernels(_Kernels):
+    """The patterns. The library knows its families whatever the policy says, so they need no room in the table."""
+
+    def words(self) -> tuple[str, ...]:
+        return FAMILIES
+
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
+        found = self.both(reader, node, key)
+        if found is None:
+            return None
+        for item, (text, _) in zip(items(node), found):
+            if text in FAMILIES:
+                continue
+            near = "" if values.is_wild(text) else closest(text, FAMILIES)
+            if near:
+                sentence = (
+                    f"{quote(text)} is no family of communication kernels, so it is taken as the name of one kernel"
+                )
+                reader.note(item, "family", sentence, _or_as_it_is(near, text), "warning")
+            else:
+                reader.note_bad(item, known.near_miss(text))
+        patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
+        reader.count(node, len(patterns))
+        return patterns
+
+
+@dataclass(frozen=True)
+class Families(Patterns):
+    """The families in the same list, which alone may be raised; () for every one."""
+
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
+        words = [item.value for item in items(node) if isinstance(item, yaml.ScalarNode)]
+        named = tuple(word for word in FAMILIES if word in words)
+        return () if "all" in named else named or None
+
+    def shown(self, value: Texts) -> list[str]:
+        return list(value or ("all",))
+
+    def packed(self, value: Texts, name: str) -> dict[str, Packed]:
+        """NCCL and RCCL have kernels of the same names."""
+        both = ("nccl", "rccl")
+        return {name: tuple(dict.fromkeys(each for one in value for each in (both if one in both else (one,))))}
+
+
+@dataclass(frozen=True)
+class Kernels(_Kernels):
+    """The patterns, then the words of sets. which: only `patterns`, or only `sets`, which are read without a word.
+    remark: what no warning is told of may be told at the end."""
+
+    which: str = ""
+    remark: bool = False
+
+    def words(self) -> tuple[str, ...]:
+        return tuple(kernels.SETS)
+
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
+        if self.which == "sets":
+            words = [item.value for item in items(node) if isinstance(item, yaml.ScalarNode)]
+            return tuple(word for word in words if word in kernels.SETS)
+        found = self.both(reader, node, key)
+        if found is None:
+            return None
+        for item, (text, pattern) in zip(items(node), found):
+            if text in kernels.SETS or _note_near_set(reader, item, text):
+                continue
+            near = known.near_miss(text)
+            reader.note_bad(item, near)
+            if near is None and self.remark:
+                reader.unremarked.append(Remark(item, text, pattern))
+        reader.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
+        patterns = tuple(pattern for text, pattern in found if text not in kernels.SETS)
+        return patterns + (() if self.which else tuple(text for text, _ in found if text in kernels.SETS))
+
+    def packed(self, value: Texts, name: str) -> dict[str, Packed]:
+        return {name: value if self.which == "patterns" else kernels.expanded(value)}
+
+
+def _note_near_set(reader: PartsReader, node: yaml.Node, text: str) -> bool:
+    """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
+    near = kernels.OTHER_NAMES.get(text.casefold(), "")
+    if not near:
+        near = closest(text, kernels.SETS)
+        if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
+            return False
+    sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
+    reader.note(node, "set", sentence, _or_as_it_is(near, text), "warning")
+    return True
+
+
+def _or_as_it_is(near: str, text: str) -> str:
+    return f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
+
+
+@dataclass(frozen=True)
+class Variables(Kind[Mapping[str, str]]):
+    kind: str
+
+    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Mapping[str, str] | None:
+        pairs = reader.pairs(node, f"`{self.kind}`", f"write {self.kind}: {{NAME: value}}")
+        found: dict[str, str] = {}
+        nodes: dict[str, yaml.Node] = {}
+        for key_node, text, value_node in pairs.all if pairs else ():
+            name = reader.attempt(key_node, lambda text=text: variables.name(text, self.kind))  # type: ignore[misc]
+            if name is not None:
+                reader.note_bad(key_node, known.variable_miss(name))
+            value = self._value(reader, value_node, text)
+            if name is not None and value is not None:
+                found[name], nodes[name] = value, key_node
+        if self.kind == variables.ENVIRONMENT:
+            reader.variables = frozenset(found)
+        for name in found if self.kind == variables.ALL_RANKS else ():
+            if name in reader.variables:
+                sentence = f"{quote(name)} stands under `{variables.ENVIRONMENT}` and `{variables.ALL_RANKS}`"
+                reader.note(nodes[name], "duplicate-key", sentence, "keep one of them")
+        return found
+
+    def _value(self, reader: PartsReader, node: yaml.Node, name: str) -> str | None:
+        if isinstance(node, yaml.ScalarNode) and node.style is None and variables.is_boolean(node.value):
+            sentence = f"{quote(node.value)} is neither a text nor a number"
+            reader.note(node, "type", sentence, f'write 1 or 0, or "{node.value}" in quotes')
+            return None
+        return reader.value(node, f"the variable {quote(name)}", variables.value)
+
+    def form(self) -> Schema:
+        refused = variables.NEVER + (variables.MUST_AGREE if self.kind == variables.ENVIRONMENT else ())
+        never = "|".join(re.escape(glob).replace(r"\*", ".*") for glob in refused)
+        ascii_text = {"type": "string", "minLength": 1, "maxLength": variables.LONGEST, "pattern": "^[ -~]*$"}
+        return {
+            "type": "object",
+            "propertyNames": {"pattern": f"^{variables.NAME.pattern}$", "not": {"pattern": f"^({never})$"}},
+            "additionalProperties": {"anyOf": [ascii_text, {"type": "number"}]},
+        }
+
+    def shown(self, value: Mapping[str, str]) -> dict[str, str] | None:
+        return dict(value) or None
+
+    def extended(self, own: Mapping[str, str], base: Mapping[str, str]) -> Mapping[str, str]:
+        return {**base, **own}

@@ -1,0 +1,61 @@
+"""The words that a policy may use, and the small values that they become. The header's own: pyshim/enums.py."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pyshim.enums import CRITICAL_KINDS as CRITICAL_KINDS
+from pyshim.enums import DISPATCHES as DISPATCHES
+from pyshim.enums import KNOWN_DISPATCHES as KNOWN_DISPATCHES
+from pyshim.enums import Dispatch as Dispatch
+
+When = Literal["overlapping", "always"]
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
+PriorityKind = Literal["inherit", "highest", "number", "auto"]
+Carveout = Literal["keep", "max", "always"]
+
+WHENS: tuple[When, ...] = ("overlapping", "always")
+STREAM_PRIORITIES: tuple[PriorityKind, ...] = ("highest", "inherit")
+PRIORITIES: tuple[PriorityKind, ...] = ("auto", *STREAM_PRIORITIES)
+SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room", "quick_entry")
+CARVEOUTS: tuple[Carveout, ...] = ("max", "always", "keep")
+COMMUNICATION_CARVEOUTS: tuple[Carveout, ...] = ("max", "keep")
+YES_NO = ("true", "false")
+CRITICALS = ("auto", "off")
+FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
+
+# Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
+KEEP = 50
+# The largest value that the table's 64-bit ranges hold: no upper limit.
+UNLIMITED = 2**64 - 1
+MAX_THREADS = 1024
+MAX_REGISTERS = 512
+
+
+@dataclass(frozen=True)
+class Range:
+    """Inclusive; the default matches everything."""
+
+    minimum: int = 0
+    maximum: int = UNLIMITED
+
+    def covers(self, other: Range) -> bool:
+        return self.minimum <= other.minimum and other.maximum <= self.maximum
+
+
+ANY = Range()
+
+
+@dataclass(frozen=True)
+class Priority:
+    kind: PriorityKind = "inherit"
+    value: int = 0
+
+
+INHERIT, AUTO = Priority(), Priority("auto")
+
+
+def either(words: tuple[str, ...]) -> str:
+    """a, b or c"""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)

@@ -1,0 +1,45 @@
+"""Files appear whole or not at all: reports, answers of `overlap probe`, pages for a browser."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pyshim.stats import file
+
+
+def test_a_file_is_replaced(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    for text in (b"first", b"second, longer"):
+        file.write_whole(str(target), text)
+        assert target.read_bytes() == text
+        assert target.stat().st_mode & 0o777 == 0o600
+    assert os.listdir(tmp_path) == ["target"]
+
+
+def test_what_was_there_stays_where_the_new_one_does_not_come(tmp_path: Path) -> None:
+    target, seen = tmp_path / "target", []
+    target.write_bytes(b"before")
+
+    def fail(scratch: str, path: str) -> None:
+        seen.append((Path(scratch), Path(path), target.read_bytes()))
+        raise OSError(28, "no space")
+
+    with pytest.raises(OSError, match="no space"):
+        file.write_whole(str(target), b"after", place=fail)
+    ((scratch, path, before),) = seen
+    assert (scratch.parent, path, before) == (tmp_path, target, b"before")
+    assert file.SCRATCH.fullmatch(scratch.name)
+    assert target.read_bytes() == b"before" and os.listdir(tmp_path) == ["target"]
+
+
+def test_nothing_is_written_through_a_link_or_into_a_file_that_is_there(tmp_path: Path) -> None:
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.write_bytes(b"other")
+    link.symlink_to(other)
+    for scratch in (other, link):
+        with pytest.raises(FileExistsError):
+            file.write_whole(str(tmp_path / "target"), b"x", scratch=str(scratch))
+    assert other.read_bytes() == b"other" and link.is_symlink()

@@ -10,11 +10,15 @@ CORE, USE, WINDOWS = "tests/core/test_rows.py", "tests/interpose/test_rows.py", 
 
 ROW_MUTANTS: list[Mutant] = [
     one(
-        "raised is counted as not raised", f"{COMMON}/vendor.h", "row + (raised && row >= OVERLAP_REASONS)", "row", USE
+        "raised is counted as not raised",
+        f"{COMMON}/launch_slow.h",
+        "row + (raised && row >= OVERLAP_REASONS)",
+        "row",
+        USE,
     ),
     one(
         "raised where it is not",
-        f"{COMMON}/vendor.h",
+        f"{COMMON}/launch_slow.h",
         "row + (raised && row >= OVERLAP_REASONS)",
         "row + (!raised && row >= OVERLAP_REASONS)",
         USE,
@@ -205,7 +209,7 @@ ROW_MUTANTS: list[Mutant] = [
     ),
     one(
         "no time by the quick way",
-        f"{COMMON}/vendor.h",
+        f"{COMMON}/launch_slow.h",
         "    if (__builtin_expect(overlap_sample_is_due(shard), 0))\n        launch_sample(shard);\n",
         "",
         USE,

@@ -78,7 +78,7 @@ WINDOW_MUTANTS = [
     # ---- Default streams ----
     _one(
         "blocking streams do not wait for the legacy one",
-        f"{_CORE}/sync_model.h",
+        f"{_CORE}/sync_access.h",
         "    if (sight.legacy)\n",
         "    if (false)\n",
         _ENTRIES,

@@ -1,7 +1,7 @@
-/* The header of core/ (overlap windows have a second one, window.h): pure functions of launches, policies and GPUs.
+/* Pure functions of launches, policies and GPUs. Overlap windows have headers of their own: sync_model.h and window.h.
  *
  * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. There is one
- * lock: the order model has a spin lock for its tables of streams and events (overlap_sync_lock()), which no cached launch
+ * lock: the model of sync_model.h has a spin lock for its tables of streams and events (overlap_sync_lock()), which no cached launch
  * takes. Functions that Python calls as well are declared in overlap_abi.h.
  */
 #pragma once

@@ -1,5 +1,6 @@
 /* Learns which streams are critical: see critical.h. */
 #include "critical.h"
+#include "sync_access.h"
 
 enum { ROUNDS = 2, MOST_FALLS = 5 };
 

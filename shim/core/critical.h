@@ -7,12 +7,12 @@
  * time it does leave, the number of rounds to become critical again doubles. Hence a single wait decides nothing, a critical
  * stream is known in the third iteration, and a stream that carries only communication or copies has nothing to raise.
  *
- * The state is part of the order model (window.h), and so are the rules: any thread may call any function at any time. Work is
+ * The state is part of the model (sync_model.h), and so are the rules: any thread may call any function at any time. Work is
  * counted only while the caller counts; launches at other times are in no share.
  */
 #pragma once
 
-#include "window.h"
+#include "sync_access.h"
 
 enum overlap_part_state {
     OVERLAP_PART_UNKNOWN = 0,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "event.h"
+#include "sync_access.h"
 
 __attribute__((noinline)) struct overlap_event *overlap_event_find_further(struct overlap_sync_model *model,
                                                                            uint64_t key) {

@@ -1,7 +1,7 @@
 /* Between event.c, which keeps events, and knowledge.c, which says what they tell. */
 #pragma once
 
-#include "critical.h"
+#include "sync_access.h"
 
 #define OVERLAP_EVENT_TOMBSTONE UINT64_MAX
 enum { OVERLAP_EVENT_PROBES = 32 };

@@ -1,5 +1,8 @@
 /* What an event carries to a stream or the host that waits for it. */
+#include "critical.h"
 #include "event.h"
+#include "sync_access.h"
+#include "window.h"
 
 /* ---- Waiting ---- */
 
@@ -31,7 +34,7 @@ static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint
 }
 
 /* Returns what a wait for the event tells. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
- * copy->world NULL. */
+ * copy->domain NULL. */
 static enum knowledge read_event(struct overlap_sync_model *model, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
     copy->domain = NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "critical.h"
+#include "sync_access.h"
 
 #define TOMBSTONE UINT64_MAX /* key of a place whose stream is gone */
 enum { SPINS = 1000, PATIENCE = 100000 };
@@ -280,7 +281,7 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
 
 /* ---- Captures ---- */
 
-/* The stream is captured into this world; the lock is held. Without a place for it nothing is known of it any more. */
+/* The stream is captured into this domain; the lock is held. If the domain has no slot left, the stream becomes untracked. */
 static void add_member(struct overlap_sync_model *model, struct overlap_clock_domain *domain,
                        struct overlap_stream *stream) {
     /* No address has the topmost bit set. */
@@ -300,7 +301,7 @@ static void add_member(struct overlap_sync_model *model, struct overlap_clock_do
 }
 
 /* A free one, or the one for all surplus, in which nothing is known. */
-static struct overlap_clock_domain *new_world(struct overlap_sync_model *model) {
+static struct overlap_clock_domain *new_domain(struct overlap_sync_model *model) {
     struct overlap_clock_domain *domain = model->captures, *const surplus = &model->captures[OVERLAP_SYNC_CAPTURES];
     while (domain < surplus && domain->generation)
         domain++;
@@ -315,7 +316,7 @@ static struct overlap_clock_domain *new_world(struct overlap_sync_model *model) 
 void overlap_sync_capture(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (!stream || OVERLAP_LOAD(stream->captured) || !overlap_sync_lock(model))
         return;
-    struct overlap_clock_domain *const domain = new_world(model);
+    struct overlap_clock_domain *const domain = new_domain(model);
     domain->begun++;
     add_member(model, domain, stream);
     overlap_sync_changed(model);

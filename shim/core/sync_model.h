@@ -1,208 +1,234 @@
-/* Shared by sync_model.c, event.c, knowledge.c and window.c: inline access to streams, clocks and worlds. Part of window.h, which
- * declares the types. Callers of the model use overlap_sync_find(), overlap_stream_here() and overlap_sync_recorded() only. */
+/* The happens-before model of overlap windows: which launches are ordered after which communication launches. WINDOWS.md says
+ * what orders what, and in which cases the order is unknown. window.h queries the model for a launch.
+ *
+ * The model is fed with calls in program order, per stream and event, and calls nothing itself. All state is in one struct
+ * overlap_sync_model of zeroed memory, which the caller supplies. Any thread may call any function at any time: entries of
+ * clocks only grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or destroyed.
+ */
 #pragma once
 
-#define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#include "core.h"
+#include "part.h"
 
-/* Returns the stream, or its stand-in while it captures. */
-static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *stream) {
-    struct overlap_stream *captured = stream ? OVERLAP_LOAD(stream->captured) : NULL;
-    return captured ? captured : stream;
-}
-
-static inline void overlap_sync_recorded(struct overlap_sync_model *model, struct overlap_event *event,
-                                         struct overlap_stream *stream, bool recorded) {
-    if (event)
-        overlap_sync_write(model, event, stream, recorded);
-    else if (recorded)
-        overlap_sync_action(model, overlap_stream_here(stream));
-}
-
-/* Does the slot still hold the stream with this serial? */
-static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64_t serial) {
-    return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
-}
-
-/* Returns the stream whose clock is implicitly part of this stream's clock: for a blocking stream the legacy default stream,
- * else NULL. */
-static inline const struct overlap_stream *overlap_stream_behind(const struct overlap_stream *stream) {
-    return OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
-}
-
-/* The clocks that a stream sees. Loaded once for calls that read several entries, because compilers do not merge atomic loads. */
-struct overlap_sight {
-    struct overlap_clock_domain *domain;
-    const struct overlap_stream *legacy; /* overlap_stream_behind() */
-    const uint64_t *own, *finished,
-        *inherited; /* clocks: its own, the host's, the legacy default stream's; where one does not apply, its own */
+enum {
+    OVERLAP_CLOCK_COMMUNICATION = 16, /* streams of communication with entries of their own; further ones share */
+    OVERLAP_CLOCK_COMPUTATION = 8,    /* streams of computation whose launches are counted as launched_before */
+    OVERLAP_CLOCK_ENTRIES = OVERLAP_CLOCK_COMMUNICATION + 2 * OVERLAP_CLOCK_COMPUTATION,
+    OVERLAP_SYNC_STREAM_BITS = 15,
+    OVERLAP_SYNC_STREAMS = 1 << OVERLAP_SYNC_STREAM_BITS, /* slots; half of them can be relied on */
+    OVERLAP_SYNC_EVENT_BITS = 16,
+    OVERLAP_SYNC_EVENTS = 1 << OVERLAP_SYNC_EVENT_BITS,
+    OVERLAP_SYNC_CONTEXTS = 16,
+    OVERLAP_SYNC_CAPTURES = 32,
+    OVERLAP_WINDOW_LAUNCHES = 512, /* an open window closes after so many launches of one stream that would be shaped */
 };
-static inline struct overlap_sight overlap_stream_sight(const struct overlap_sync_model *model,
-                                                        const struct overlap_stream *stream) {
-    struct overlap_sight sight = {stream->domain, NULL, stream->clock.entry, stream->clock.entry, stream->clock.entry};
-    sight.legacy = overlap_stream_behind(stream); /* none for a stand-in */
-    if (sight.domain == &model->eager)
-        sight.finished = model->finished.entry;
-    if (sight.legacy)
-        sight.inherited = sight.legacy->clock.entry;
-    return sight;
+
+/* A vector clock: for each entry, the number of its last launch that is known to come before. First the streams of
+ * communication, counting communication launches; then two entries for each stream of computation, counting launches outside
+ * windows that would have been shaped, and grids that fill the GPU in one wave. 64 bits: no counter of launches wraps in the
+ * life of a process. */
+struct overlap_clock {
+    uint64_t entry[OVERLAP_CLOCK_ENTRIES];
+    uint32_t set; /* entries that may be above 0, as bits: of the entries that many threads use, a stream knows few */
+};
+_Static_assert(OVERLAP_CLOCK_ENTRIES <= 32, "overlap_clock.set");
+
+enum overlap_stream_kind {
+    OVERLAP_STREAM_NON_BLOCKING,
+    OVERLAP_STREAM_BLOCKING, /* ordered by the legacy default stream; per-thread default streams, too */
+    OVERLAP_STREAM_LEGACY,
+};
+
+/* Streams and events are not in tables of slots.h: they are inserted under the lock, and found by one inlined comparison. */
+struct overlap_stream {
+    uint64_t key; /* the caller's key; 0: free */
+    uint32_t ready;
+    uint32_t kind; /* enum overlap_stream_kind */
+    struct overlap_clock_domain *domain;
+    struct overlap_context *context;
+    struct overlap_stream *captured;    /* stands for the stream while it captures */
+    struct overlap_stream *of, *next;   /* of a stand-in: the stream it stands for, and the next one of its capture */
+    int32_t communication, computation; /* indices of the domain's entries; -1: none yet */
+    uint64_t asker;                     /* the thread whose launches query the stream; 0: none, 1: several */
+    uint64_t unknown;                   /* number of a wait whose end is unknown; 0: none */
+    uint64_t serial;                    /* unique: no other stream ever has this number */
+    uint64_t newest;                    /* ordinal of the newest communication of its window... */
+    uint64_t inside;                    /* ...and the launches counted inside it */
+    uint32_t beside;                    /* grids of more than one wave launched inside its window */
+    uint32_t waited;                    /* it has waited for an event since its last communication */
+    uint64_t launched, filling;         /* counts of the two entries of computation */
+    struct overlap_part part;
+    struct overlap_clock clock;
+} __attribute__((aligned(64)));
+
+struct overlap_event {
+    uint64_t key;
+    uint32_t sequence; /* seqlock; odd: being recorded */
+    uint32_t flags;    /* enum overlap_event_flag (event.h) */
+    uint32_t before;   /* flags when the current record began */
+    uint32_t seen;     /* sequence of the last record that the host has seen finish */
+    struct overlap_clock_domain *domain;
+    uint64_t generation; /* of that domain when the event was recorded */
+    struct overlap_context *context;
+    uint64_t unknown;          /* as in struct overlap_stream */
+    struct overlap_stream *by; /* the stream that recorded it... */
+    uint64_t serial, work;     /* ...and how much it had launched by then (struct overlap_part) */
+    struct overlap_clock clock;
+};
+
+struct overlap_context {
+    uint64_t key;
+    uint64_t settled;              /* unknown waits up to this number have ended */
+    struct overlap_stream *legacy; /* every blocking stream's clock includes its clock */
+    uint32_t blocks;               /* it has, or had, a blocking stream */
+    uint32_t padding;
+    uint64_t unknown;              /* the last unknown wait of any of its streams... */
+    uint64_t blocking_unknown;     /* ...and of a blocking one */
+    struct overlap_clock blocking; /* join of all blocking streams' clocks */
+    struct overlap_clock known;    /* what its streams know of other contexts and of destroyed streams */
+    uint64_t work, over;           /* sums over its streams (struct overlap_part) */
+};
+
+/* A set of launches that can overlap each other: everything that runs as it is launched, or one capture. */
+struct overlap_clock_domain {
+    uint64_t generation; /* of a capture: its unique number, 0: free; of `eager`: how often the model has resumed */
+    uint32_t communications, computations; /* entries in use */
+    uint32_t order_unknown;                /* the order of everything in it is unknown */
+    uint32_t begun;                        /* captures in progress: one, or several in the surplus domain */
+    struct overlap_stream *members;        /* stand-ins of its capturing streams */
+    struct overlap_communication {
+        struct overlap_stream *owner;    /* NULL: destroyed */
+        struct overlap_context *context; /* NULL: several */
+        uint64_t base;                   /* launches up to this one are a previous owner's */
+        uint64_t ordinal;                /* version of the model at the last launch: which launch is newest? */
+        uint64_t sequence;               /* the caller's number of the last launch, + 1 */
+        uint64_t used;                   /* something overlapped the launches up to this one */
+        uint16_t prefetch;               /* the last launch did not wait for the computation launched before it */
+        uint16_t no_overlap_counts;      /* launches that the last report below counted for */
+        uint32_t no_overlap[2];          /* launches reported to overlap nothing, by enum overlap_no_overlap */
+        uint32_t no_overlap_last;        /* number of the last launch so reported, modulo 2^32 */
+    } communication[OVERLAP_CLOCK_COMMUNICATION];
+    struct {
+        struct overlap_stream *owner;
+        uint64_t base[2];    /* counts of previous owners */
+        uint64_t counted[2]; /* counted as launched_before up to here */
+    } computation[OVERLAP_CLOCK_COMPUTATION];
+    struct overlap_clock now; /* the last launch of every entry of communication */
+};
+
+struct overlap_sync_model {
+    uint64_t version;         /* incremented when other threads' cached answers may be stale */
+    uint64_t lock;            /* the holder's overlap_this_thread(); 0: free */
+    void (*pause)(void);      /* supplied by the caller: lets other threads run; may be NULL */
+    uint32_t stuck;           /* the last attempt to lock timed out */
+    uint32_t legacy_matters;  /* blocking streams know of communication, which launches on the legacy stream pass on */
+    uint32_t stream_overflow; /* a stream got no slot: untracked streams may know everything */
+    uint32_t event_overflow_any; /* an event got no slot: one that is not in the table may carry `event_overflow` */
+    uint32_t event_unknown;      /* ...or launches that come later, too */
+    uint32_t exported;           /* other processes may wait for events of this one */
+    uint64_t generation, waits, serials;
+    uint32_t counted; /* how often counting of work began (critical.h); never 0 */
+    uint32_t events_used;
+    struct overlap_clock finished;       /* what the host has seen finish */
+    struct overlap_clock event_overflow; /* everything launched when an event last got no slot */
+    struct overlap_clock_domain eager;
+    struct overlap_clock_domain captures[OVERLAP_SYNC_CAPTURES + 1]; /* the last one serves all surplus captures */
+    struct overlap_context contexts[OVERLAP_SYNC_CONTEXTS];
+    uint32_t used[OVERLAP_SYNC_STREAMS], used_count; /* slots of streams in the order of first use */
+    struct overlap_stream streams[OVERLAP_SYNC_STREAMS];
+    /* Indices of events, by the hash of the key; 0: none yet. New events are contiguous, so that a small number of them
+     * touches few pages. */
+    uint32_t event_indices[OVERLAP_SYNC_EVENTS];
+    struct overlap_event events[OVERLAP_SYNC_EVENTS + 1]; /* the first one is always free */
+};
+
+/* ---- Streams and captures: sync_model.c ---- */
+
+/* Returns the stream with this key, and creates it if needed. context: key of its context, not 0. NULL: no slot is free, or
+ * the lock timed out. */
+struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key, uint64_t context,
+                                           enum overlap_stream_kind kind);
+void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key);
+/* The context was destroyed. seen: model->serials before the call that destroyed it. A new context may already have its
+ * address and streams of its own, which have higher serials. */
+void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t seen);
+
+/* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream, which
+ * implicitly waits for blocking streams. */
+void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream);
+static inline void overlap_sync_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
+    if (stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == OVERLAP_STREAM_LEGACY)
+        overlap_sync_legacy_action(model, stream);
 }
 
-/* Returns the last unknown wait, ended or not, of the stream or of the legacy default stream that it is behind. */
-static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, const struct overlap_stream *stream) {
-    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
-    return own > its ? own : its;
-}
+/* The stream may now be ordered after anything, including later launches (unknown), or after everything launched so far
+ * (behind_all). */
+void overlap_sync_unknown(struct overlap_sync_model *model, struct overlap_stream *stream);
+void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_stream *stream);
 
-/* Is the stream behind an unknown wait? */
-static inline bool overlap_sight_is_unknown(const struct overlap_sync_model *model, const struct overlap_sight *sight,
-                                            const struct overlap_stream *stream) {
-    const uint64_t last = overlap_sight_unknown(sight, stream);
-    return OVERLAP_LOAD(sight->domain->order_unknown) ||
-           (last && (sight->domain != &model->eager || last > OVERLAP_LOAD(stream->context->settled)));
-}
-static inline bool overlap_stream_is_unknown(const struct overlap_sync_model *model,
-                                             const struct overlap_stream *stream) {
-    const struct overlap_sight sight = overlap_stream_sight(model, stream);
-    return overlap_sight_is_unknown(model, &sight, stream);
-}
+/* ---- While the model is not needed ---- */
 
-/* Returns how far the stream is ordered after an entry that is not its own, explicitly or implicitly. */
-static inline uint64_t overlap_sight_knows(const struct overlap_sight *sight, uint32_t entry) {
-    const uint64_t own = OVERLAP_LOAD(sight->own[entry]), finished = OVERLAP_LOAD(sight->finished[entry]),
-                   inherited = OVERLAP_LOAD(sight->inherited[entry]), most = own > finished ? own : finished;
-    return most > inherited ? most : inherited;
-}
-static inline uint64_t overlap_stream_knows(const struct overlap_sync_model *model, const struct overlap_stream *stream,
-                                            uint32_t entry) {
-    const struct overlap_sight sight = overlap_stream_sight(model, stream);
-    return OVERLAP_LOAD(stream->communication) == (int32_t)entry ? OVERLAP_LOAD(sight.domain->now.entry[entry])
-                                                                 : overlap_sight_knows(&sight, entry);
-}
+/* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown wait. */
+bool overlap_sync_may_rest(const struct overlap_sync_model *model);
+/* The caller stops reporting. Windows close, because waits that would close them are not reported. */
+void overlap_sync_rest(struct overlap_sync_model *model);
+/* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry nothing. */
+void overlap_sync_resume(struct overlap_sync_model *model);
 
-/* Bit sets of entries: those that a world uses, and the two of a stream of computation. */
-static inline uint32_t overlap_domain_set(const struct overlap_clock_domain *domain) {
-    return ((UINT32_C(1) << OVERLAP_LOAD(domain->communications)) - 1) |
-           ((UINT32_C(1) << 2 * OVERLAP_LOAD(domain->computations)) - 1) << OVERLAP_CLOCK_COMMUNICATION;
-}
-static inline uint32_t overlap_computation_set(int32_t computation) {
-    return computation < 0 ? 0 : UINT32_C(3) << (OVERLAP_CLOCK_COMMUNICATION + 2 * computation);
-}
-/* The current entry of the loop: for (left = set; left; left &= left - 1) */
-static inline uint32_t overlap_entry_of(uint32_t left) {
-    return (uint32_t)__builtin_ctz(left);
-}
+/* ---- Captures ---- */
 
-/* Returns the context of an entry's launches. NULL: several, or the stream was destroyed. */
-static inline const struct overlap_context *overlap_context_of_entry(const struct overlap_clock_domain *domain,
-                                                                     uint32_t entry) {
-    if (entry < OVERLAP_CLOCK_COMMUNICATION)
-        return OVERLAP_LOAD(domain->communication[entry].context);
-    const struct overlap_stream *owner =
-        OVERLAP_LOAD(domain->computation[(entry - OVERLAP_CLOCK_COMMUNICATION) / 2].owner);
-    return owner ? OVERLAP_LOAD(owner->context) : NULL;
-}
+void overlap_sync_capture(struct overlap_sync_model *model, struct overlap_stream *stream);
+void overlap_sync_capture_ended(struct overlap_sync_model *model, struct overlap_stream *stream);
+/* Dependencies were added to a graph by hand: streams that capture may be ordered after anything. */
+void overlap_sync_captures_unknown(struct overlap_sync_model *model);
 
-/* Returns the number of the last launch of an entry; for computation it is the sum of previous owners' and the current one's
- * launches. */
-static inline uint64_t overlap_computation_now(const struct overlap_clock_domain *domain, uint32_t i,
-                                               uint32_t filling) {
-    const struct overlap_stream *owner = OVERLAP_LOAD(domain->computation[i].owner);
-    return OVERLAP_LOAD(domain->computation[i].base[filling]) +
-           (owner ? OVERLAP_LOAD(*(filling ? &owner->filling : &owner->launched)) : 0);
-}
-static inline uint64_t overlap_domain_now(const struct overlap_clock_domain *domain, uint32_t entry) {
-    return entry < OVERLAP_CLOCK_COMMUNICATION
-               ? OVERLAP_LOAD(domain->now.entry[entry])
-               : overlap_computation_now(domain, (entry - OVERLAP_CLOCK_COMMUNICATION) / 2, entry % 2);
-}
+/* ---- Events, and what the host sees: event.c ---- */
 
-/* Returns a number that identifies the calling thread, above OVERLAP_SEVERAL. */
-enum { OVERLAP_SEVERAL = 1 };
-extern __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
-static inline uint64_t overlap_this_thread(void) {
-    return (uint64_t)(uintptr_t)&overlap_thread_self;
-}
+/* Called before and after the driver's call that records an event; the result of the first (may be NULL) is passed to the
+ * second. key: of the event. stream: NULL if untracked. recorded: the call has succeeded. */
+struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, uint64_t key,
+                                             struct overlap_stream *stream);
+void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *event, struct overlap_stream *stream,
+                        bool recorded);
 
-/* The calling thread queries the stream and may cache the answer. */
-void overlap_stream_asked_first(struct overlap_stream *stream);
-static inline void overlap_stream_asked(struct overlap_stream *stream) {
-    const uint64_t asker = OVERLAP_LOAD(stream->asker);
-    if (asker != overlap_this_thread() && asker != OVERLAP_SEVERAL)
-        overlap_stream_asked_first(stream);
-}
+/* The stream (NULL: every stream) waits for the event from now on. Other objects whose launches wait for their own previous
+ * launch, such as graphs, are modeled as events. Returns flags of enum overlap_waited. */
+uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key);
 
-/* The stream's clock has changed. True: only cached answers of the calling thread for this stream may be stale. */
-bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct overlap_stream *stream, uint64_t asker);
-static inline bool overlap_stream_changed(struct overlap_sync_model *model, const struct overlap_stream *stream) {
-    const uint64_t asker = __atomic_load_n(&stream->asker, __ATOMIC_SEQ_CST);
-    if (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING && (!asker || asker == overlap_this_thread()))
-        return asker;
-    return overlap_stream_changed_for(model, stream, asker);
-}
+/* PATIENTLY: nothing needed the communication early. STALE: the calling thread's cached answers for the stream are stale; no
+ * other thread has queried it, so the version does not change. */
+enum overlap_waited {
+    OVERLAP_WAITED_BESIDE = 1,   /* two or more grids of more than one wave could run beside it */
+    OVERLAP_WAITED_PREFETCH = 2, /* it had not waited for the computation launched before it */
+    OVERLAP_WAITED_PATIENTLY = OVERLAP_WAITED_BESIDE | OVERLAP_WAITED_PREFETCH,
+    OVERLAP_WAITED_STALE = 4,
+};
 
-/* The stream joins the capture in which the event that it waits for was recorded. */
-void overlap_sync_join_capture(struct overlap_sync_model *model, struct overlap_stream *stream,
-                               struct overlap_clock_domain *domain, uint64_t generation);
+/* From now on a wait for this event orders after everything launched so far (graphs or other processes record it). */
+void overlap_sync_event_unknown(struct overlap_sync_model *model, uint64_t key);
+/* Imported: the event is another process's. Exported: this process gives its event to others. */
+void overlap_sync_event_imported(struct overlap_sync_model *model, uint64_t key);
+void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key);
+void overlap_sync_event_gone(struct overlap_sync_model *model, uint64_t key);
 
-/* Cached answers of any thread may be stale. */
-static inline void overlap_sync_changed(struct overlap_sync_model *model) {
-    __atomic_fetch_add(&model->version, 1, __ATOMIC_RELEASE);
-}
+/* ---- The host: what it will have seen finish if the call that it makes now succeeds ---- */
 
-/* Raises a number to at least `value`. False: it was there already. Sequentially consistent: overlap_stream_changed() relies
- * on a total order with other variables. */
-static inline bool overlap_raise(uint64_t *number, uint64_t value) {
-    uint64_t known = __atomic_load_n(number, __ATOMIC_RELAXED);
-    while (known < value)
-        if (__atomic_compare_exchange_n(number, &known, value, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-            return true;
-    return false;
-}
-
-/* The bit is set first, so that a reader who sees the value finds its entry. */
-static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t entry, uint64_t value) {
-    if (__atomic_load_n(&clock->entry[entry], __ATOMIC_RELAXED) >= value)
-        return false;
-    if (!(__atomic_load_n(&clock->set, __ATOMIC_RELAXED) >> entry & 1))
-        __atomic_fetch_or(&clock->set, UINT32_C(1) << entry, __ATOMIC_RELEASE);
-    return overlap_raise(&clock->entry[entry], value);
-}
-
-/* Raises an entry of the stream's clock, and of the clocks that include it (passes_on: of its context). False: it was there
- * already. */
-void overlap_stream_passes_on(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t entry,
-                              uint64_t value);
-static inline bool overlap_stream_learns_more(struct overlap_sync_model *model, struct overlap_stream *stream,
-                                              uint32_t entry, uint64_t value) {
-    if (!overlap_clock_raise(&stream->clock, entry, value))
-        return false;
-    if (stream->domain == &model->eager && (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING ||
-                                            overlap_context_of_entry(&model->eager, entry) != stream->context))
-        overlap_stream_passes_on(model, stream, entry, value);
-    return true;
-}
-static inline bool overlap_stream_learns(struct overlap_sync_model *model, struct overlap_stream *stream,
-                                         uint32_t entry, uint64_t value) {
-    return OVERLAP_LOAD(stream->clock.entry[entry]) < value && overlap_stream_learns_more(model, stream, entry, value);
-}
-
-/* Returns the slot at the given probe of a key's probe sequence. */
-enum { OVERLAP_SYNC_PROBES = 64 };
-static inline __attribute__((returns_nonnull)) struct overlap_stream *
-overlap_sync_slot(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
-    return &model->streams[(overlap_spread(key, OVERLAP_SYNC_STREAM_BITS) + probe) & (OVERLAP_SYNC_STREAMS - 1)];
-}
-
-/* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first probe. */
-struct overlap_stream *overlap_sync_find_further(struct overlap_sync_model *model, uint64_t key);
-static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
-    return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
-}
-static inline struct overlap_stream *overlap_sync_find(struct overlap_sync_model *model, uint64_t key) {
-    struct overlap_stream *const first = overlap_sync_slot(model, key, 0);
-    return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_sync_find_further(model, key);
-}
-
-/* Takes the lock. False: it timed out, and `lost` is set. */
-bool overlap_sync_lock(struct overlap_sync_model *model);
-void overlap_sync_unlock(struct overlap_sync_model *model);
+struct overlap_seen {
+    bool all; /* everything launched so far */
+    struct overlap_clock clock;
+    struct overlap_stream *stream; /* ends this unknown wait of the stream... */
+    uint64_t unknown;
+    struct overlap_context *context; /* ...or all unknown waits of the context up to this number */
+    uint64_t settled;
+    struct overlap_stream *by; /* computation of this stream has finished, up to `work` */
+    uint64_t serial, work;
+    struct overlap_event *event; /* the record of this event, if known, by its sequence */
+    uint32_t sequence;
+};
+/* stream: NULL if untracked. */
+void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
+                             struct overlap_seen *seen);
+/* False: the host has seen this record before, so the call tells nothing new. */
+bool overlap_sync_see_event(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
+void overlap_sync_see_context(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
+void overlap_sync_saw(struct overlap_sync_model *model, const struct overlap_seen *seen);

@@ -1,4 +1,6 @@
 /* Launches: communication opens windows; computation asks whether it is inside one. */
+#include "core.h"
+#include "sync_access.h"
 #include "window.h"
 
 enum { CHUNK = 32 }; /* launches granted by one query */

@@ -1,8 +1,13 @@
 /* What the assembler entries of dlsym, dlvsym and dlmopen ask: dlsym about names that may be ours. */
 #include <dlfcn.h>
 
+#include "../core/core.h"
+#include "../sys/sys.h"
 #include "../sys/system.h"
-#include "../vendor/common/vendor.h"
+#include "../vendor/common/hook.h"
+#include "../vendor/common/page.h"
+#include "../vendor/common/resolve.h"
+#include "../vendor/common/vendor_ops.h"
 
 #define OVERLAP_NO_SYMBOL ((void *)1) /* dlsym returns NULL, although `real` exists; dlsym_*.S knows the value */
 

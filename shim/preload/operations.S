@@ -1,4 +1,4 @@
-/* The table of operations (vendor/common/vendor.h). C cannot express a distance as a constant. To add a vendor, add a
+/* The table of operations (vendor/common/vendor_ops.h). C cannot express a distance as a constant. To add a vendor, add a
  * column here and in vendor_ops.def. */
     .section vendor_operations, "a", %progbits
     .balign 4

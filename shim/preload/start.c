@@ -1,4 +1,5 @@
 /* Start and end of a process. */
+#include "../sys/sys.h"
 #include "../sys/system.h"
 #include "../vendor/common/page.h"
 

@@ -1,6 +1,7 @@
 /* The table of handles and that of sizes from inside: what two threads do between two statements, one after the other, and
  * what is left of a kernel whose slot and address are used again. Nothing of what is tested is stubbed out. */
 #include "../../shim/vendor/common/handle.c"
+#include "../../shim/vendor/common/size.h"
 
 #include <stdio.h>
 

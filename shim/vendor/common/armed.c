@@ -2,8 +2,10 @@
 #include <errno.h>
 #include <sys/auxv.h>
 
+#include "../../sys/sys.h"
 #include "../../sys/system.h"
-#include "vendor.h"
+#include "launch_slow.h"
+#include "page.h"
 
 /* Names that no program may define (ISO C 7.1.3). */
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));

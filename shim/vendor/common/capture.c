@@ -1,4 +1,11 @@
 /* Stream capture, and graph nodes that record events or wait: their effect on the happens-before model. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
+#include "capture.h"
+#include "graph_exec.h"
+#include "resolve.h"
+#include "sleep.h"
+#include "vendor_ops.h"
 #include "windows.h"
 
 /* ---- Captures ---- */

@@ -1,7 +1,19 @@
 /* Streams of communication libraries. Streams that these create for themselves are raised if the policy says so, as
  * in the published method. NCCL and RCCL run no collective on them (only copies and events), so this alone raises no
  * communication launch. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
+#include "../../sys/sys.h"
+#include "comm_streams.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "facts.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "resolve.h"
 #include "state.h"
+#include "this_thread.h"
+#include "vendor_ops.h"
 #include "windows.h"
 
 bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {

@@ -1,6 +1,13 @@
 /* Copies, fills and other stream operations (copy.def). On the legacy default stream they order the blocking streams
  * of the context; blocking ones also tell the host what is finished. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
 #include "copy_calls.h"
+#include "critical_streams.h"
+#include "resolve.h"
+#include "sleep.h"
+#include "sync_calls.h"
+#include "windows.h"
 
 void copy_made(vendor_stream stream, enum default_stream whose) {
     struct overlap_sync_model *model = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;

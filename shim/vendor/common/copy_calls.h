@@ -12,7 +12,8 @@
 #define COPY_FRAME 432
 
 #ifndef __ASSEMBLER__
-#include "windows.h"
+#include "../../core/sync_model.h"
+#include "resolve.h"
 
 #pragma GCC visibility push(hidden)
 

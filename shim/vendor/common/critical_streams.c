@@ -6,9 +6,22 @@
  * ends when enough rounds agree. Once a stream is raised, every computation launch looks up its stream: to count it,
  * and to notice when the stream is no longer waited for.
  */
+#include "../../core/core.h"
 #include "../../core/critical.h"
+#include "../../core/sync_access.h"
+#include "../../sys/sys.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "handle.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "priority.h"
 #include "raised.h"
+#include "request.h"
+#include "sleep.h"
 #include "state.h"
+#include "this_thread.h"
+#include "windows.h"
 
 enum {
     WAITS = 64,        /* in a period, after the last change of a stream's state */

@@ -1,7 +1,13 @@
 /* Devices: limits from the driver, the policy that applies, and the footprint of communication. */
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "device.h"
+#include "page.h"
+#include "resolve.h"
 #include "state.h"
+#include "vendor_ops.h"
 
 /* Claim a slot of the page: slot `ordinal`, or the last free one if a device of the other vendor holds that. */
 static struct overlap_device *place_for(struct device *device) {

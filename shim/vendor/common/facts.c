@@ -1,7 +1,21 @@
 /* The decision for a launch that the cache does not hold: gather the facts, ask core, cache the word. */
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "facts.h"
+#include "handle.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "priority.h"
+#include "request.h"
+#include "resolve.h"
+#include "size.h"
 #include "state.h"
+#include "this_thread.h"
+#include "vendor_ops.h"
 #include "windows.h"
 
 /* Incremented whenever an input of decisions changes, which invalidates all earlier decisions. */

@@ -6,6 +6,12 @@
  *
  * A followed launch takes several times as long as a cached one. So a thread follows each of its first communication
  * launches, then a sample, each of which also counts for those skipped before it. */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "../../core/window.h"
+#include "follow.h"
+#include "launch_slow.h"
+#include "priority.h"
 #include "windows.h"
 
 enum {

@@ -1,8 +1,18 @@
 /* Graphs that hold communication: launching one is launching communication. And graphs that wait for events, for memory or
  * for other processes: what is launched behind them is behind all of that. Looked into when they are instantiated, once
  * anything of the kind was seen; the bodies of conditional nodes are not. */
+#include "../../core/core.h"
+#include "../../core/slots.h"
+#include "../../core/sync_access.h"
+#include "critical_streams.h"
+#include "graph_exec.h"
+#include "launch_slow.h"
 #include "node.h"
+#include "page.h"
+#include "resolve.h"
+#include "sleep.h"
 #include "state.h"
+#include "windows.h"
 
 uint32_t exec_may_communicate, exec_may_wait;
 

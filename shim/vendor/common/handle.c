@@ -4,8 +4,15 @@
  */
 #include <string.h>
 
+#include "../../core/core.h"
 #include "../../text.h"
+#include "device.h"
+#include "facts.h"
+#include "handle.h"
+#include "launch_slow.h"
+#include "resolve.h"
 #include "state.h"
+#include "vendor_ops.h"
 
 enum { PROBES = 64, NAME_LIMIT = 4096 };
 

@@ -5,7 +5,9 @@
  */
 #include <string.h>
 
-#include "vendor.h"
+#include "../../sys/sys.h"
+#include "page.h"
+#include "resolve.h"
 
 #define RUNTIME_PREFIX "libamdhip64.so"
 

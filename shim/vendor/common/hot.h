@@ -5,7 +5,15 @@
  */
 #pragma once
 
+#include "../../core/core.h"
+#include "../../core/window.h"
+#include "critical_streams.h"
+#include "launch_slow.h"
+#include "request.h"
+#include "this_thread.h"
 #include "windows.h"
+
+#define DRIVER_BODY static inline __attribute__((always_inline)) vendor_result
 
 /* Return the word of a direct hit, or 0. A launch of more than 1024 threads may hit another launch's line; that is
  * harmless, because the driver refuses it whatever its size. A size that exceeds the key's bits must not hit,

@@ -1,7 +1,11 @@
 /* Assumptions of the assembler of the hot paths (hot_x86_64.S and each vendor's launch_x86_64.S). */
 #pragma once
 
-#include "windows.h"
+#include "../../core/core.h"
+#include "../../core/window.h"
+#include "critical_streams.h"
+#include "resolve.h"
+#include "this_thread.h"
 
 /* Thunks of calls other than launches (thunks_x86_64.S). Bytes for each hook; the exported thunk comes last, the
  * others before it. */

@@ -6,6 +6,23 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "../../core/window.h"
+#include "../../sys/sys.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "facts.h"
+#include "follow.h"
+#include "handle.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "priority.h"
+#include "request.h"
+#include "resolve.h"
+#include "this_thread.h"
+#include "traced.h"
+#include "vendor_ops.h"
 #include "windows.h"
 
 static struct overlap_cache_line *no_chain;

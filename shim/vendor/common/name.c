@@ -1,7 +1,10 @@
 /* Which names are ours. Pure: sanitizers' runtimes ask dlsym for names before they have started. */
 #include <string.h>
 
-#include "vendor.h"
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "resolve.h"
+#include "vendor_ops.h"
 
 /* Read from our own table of symbols: another copy of all names would be locked in every process. */
 const char *hook_name(enum hook hook) {

@@ -1,4 +1,15 @@
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "capture.h"
+#include "device.h"
+#include "graph_exec.h"
+#include "handle.h"
+#include "launch_slow.h"
 #include "node.h"
+#include "resolve.h"
+#include "size.h"
+#include "traced.h"
+#include "vendor_ops.h"
 
 /* ---- The parameters of a node ---- */
 

@@ -6,9 +6,12 @@
  */
 #pragma once
 
-#include "windows.h"
+#include "request.h"
+#include "traced.h"
 
 #pragma GCC visibility push(hidden)
+
+struct handle;
 
 struct node {
     struct request request;

@@ -7,10 +7,11 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "../../core/core.h"
 #include "../../sys/kernel.h"
+#include "../../sys/sys.h"
 #include "../../text.h"
 #include "../../version.h"
+#include "page.h"
 #include "resolve.h"
 
 extern char *__progname_full

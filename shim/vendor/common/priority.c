@@ -2,7 +2,12 @@
  * the process has shown a reason: it sets priorities of communication itself; a grid that fills the GPU in one wave
  * may run beside communication (blocks that find their multiprocessor occupied would run as a second wave);
  * communication is waited for late; or its grids are wide. */
-#include "vendor.h"
+#include "../../core/core.h"
+#include "device.h"
+#include "facts.h"
+#include "launch_slow.h"
+#include "priority.h"
+#include "vendor_ops.h"
 
 enum { WIDE = 1U << 31 };
 static uint32_t ended;   /* the reason, with or without WIDE; 0: auto is active (no such reason is 0) */

@@ -1,5 +1,13 @@
 /* Raise streams by their priority attribute, and lower them again; see raised.h. */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "facts.h"
+#include "launch_slow.h"
+#include "page.h"
 #include "raised.h"
+#include "vendor_ops.h"
 
 uint32_t critical_any;
 uint64_t critical_bloom;

@@ -1,9 +1,17 @@
 /* Interface between critical_streams.c, which decides about a stream, and raised.c, which changes it and updates the report. */
 #pragma once
 
-#include "windows.h"
+#include "../../core/sync_model.h"
+#include "hook.h"
 
 #pragma GCC visibility push(hidden)
+
+struct critical_stream;
+struct device;
+
+/* How struct overlap_part stores the priority that a stream has without us: not read yet; variable, so read it each
+ * time; or STREAM_PRIORITY_0 plus the priority. */
+enum stream_priority { STREAM_PRIORITY_UNKNOWN = 0, STREAM_PRIORITY_CHANGES = 1, STREAM_PRIORITY_0 = 1 << 30 };
 
 static inline uint32_t get(const uint32_t *field) {
     return __atomic_load_n(field, __ATOMIC_RELAXED);

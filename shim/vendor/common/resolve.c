@@ -6,7 +6,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "page.h"
+#include "resolve.h"
 #include "state.h"
+#include "vendor_ops.h"
 
 struct real_tables *real_tables;
 real_row real_launches[LAUNCH_COUNT];

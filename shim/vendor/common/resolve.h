@@ -1,9 +1,10 @@
 /* The functions behind the doors, and what dlsym answers. Between the frontends and resolve.c, name.c and hip_runtimes.c. */
 #pragma once
 
-#include "vendor_abi.h"
+#include "../../core/core.h"
 #include "hook.h"
 #include "page.h"
+#include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
 

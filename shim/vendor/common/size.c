@@ -5,6 +5,10 @@
  * by now has no sizes. Where two different sizes were made into the same, neither can be told: the node then shows what it
  * is launched with, and graph.c changes no node of such a kind.
  */
+#include "../../core/core.h"
+#include "../../core/slots.h"
+#include "handle.h"
+#include "size.h"
 #include "state.h"
 
 /* Asked bytes or NOT_ONE, 19 bits, and above them when the handle was learned. */

@@ -20,6 +20,9 @@
  * due, when the host waits for a stream for the first time or for an event that no period has seen, and when launches
  * continue on a raised stream while the host waits for nothing.
  */
+#include "../../core/sync_access.h"
+#include "critical_streams.h"
+#include "sleep.h"
 #include "windows.h"
 
 enum { QUIET = 64, QUIET_LONG = 4096 };

@@ -1,4 +1,10 @@
 /* The mapping behind state.h. Racing threads each map one; the first to publish wins, and the others unmap theirs. */
+#include "../../core/core.h"
+#include "../../core/slots.h"
+#include "../../sys/sys.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "resolve.h"
 #include "state.h"
 
 struct state *state;

@@ -2,8 +2,12 @@
  * job never use one and must not pay for them: mlockall(2) locks whatever is mapped, and counts it against a limit. */
 #pragma once
 
+#include "../../core/core.h"
+#include "../../core/part.h"
 #include "../../core/slots.h"
-#include "vendor.h"
+#include "device.h"
+#include "handle.h"
+#include "resolve.h"
 
 #pragma GCC visibility push(hidden)
 

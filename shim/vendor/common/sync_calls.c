@@ -1,6 +1,14 @@
 /* Calls that order streams, or that tell the host what is finished. The driver is called first, and the model is
  * updated only if it succeeds. The exception is an event: it is marked before the driver records it, so that no
  * thread reads its clock meanwhile. */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "critical_streams.h"
+#include "graph_exec.h"
+#include "priority.h"
+#include "resolve.h"
+#include "sleep.h"
+#include "sync_calls.h"
 #include "windows.h"
 
 static uint64_t key_of_event(vendor_event event) {

@@ -1,4 +1,13 @@
 /* --trace: write a record for every launch, with its window position. */
+#include "../../core/core.h"
+#include "../../core/window.h"
+#include "../../sys/sys.h"
+#include "device.h"
+#include "facts.h"
+#include "handle.h"
+#include "launch_slow.h"
+#include "request.h"
+#include "traced.h"
 #include "windows.h"
 
 void trace_ask(const struct request *request, struct trace_facts *facts) {

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "../../sys/kernel.h"
+#include "../../sys/sys.h"
 #include "page.h"
 
 /* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not say. */

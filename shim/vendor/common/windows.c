@@ -3,6 +3,22 @@
  * Successive launches are mostly on the same stream with no ordering call in between. So each thread caches the last
  * answer, which holds until the version of the model changes or the thread makes that stream wait for something new.
  */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "../../core/window.h"
+#include "../../sys/sys.h"
+#include "critical_streams.h"
+#include "device.h"
+#include "facts.h"
+#include "follow.h"
+#include "graph_exec.h"
+#include "launch_slow.h"
+#include "page.h"
+#include "priority.h"
+#include "resolve.h"
+#include "sleep.h"
+#include "this_thread.h"
+#include "vendor_ops.h"
 #include "windows.h"
 
 struct overlap_sync_model *window_model;

@@ -1,5 +1,7 @@
 /* Function attributes that the program sets and reads, where we may have changed some. The driver gets the program's
  * value first; then ours is set again if needed. The program reads back what it set. */
+#include "../../core/core.h"
+#include "../common/handle.h"
 #include "cuda.h"
 
 /* device: for a CUkernel. */

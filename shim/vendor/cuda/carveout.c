@@ -10,6 +10,10 @@
  * whichever call came last. A function inherits the setting of its CUkernel until it gets its own, so ours is set on
  * the CUkernel.
  */
+#include "../../core/core.h"
+#include "../common/facts.h"
+#include "../common/handle.h"
+#include "../common/launch_slow.h"
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT

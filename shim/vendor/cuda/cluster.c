@@ -1,4 +1,6 @@
 /* Cluster launches: shaped only if enough clusters still fit on the whole device. */
+#include "../common/handle.h"
+#include "../common/request.h"
 #include "cuda.h"
 
 uint64_t cluster_of(const CUlaunchConfig *config) {

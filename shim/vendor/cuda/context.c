@@ -1,4 +1,7 @@
 /* Contexts: they show that the process may launch kernels, and handles end with them. */
+#include "../../core/core.h"
+#include "../common/handle.h"
+#include "../common/launch_slow.h"
 #include "../common/windows.h"
 #include "cuda.h"
 

@@ -1,6 +1,7 @@
 /* Bodies of copy.def. */
 #include "cuda.h"
 
+#include "../../core/core.h"
 #include "../common/copy_calls.h"
 
 #ifdef __x86_64__

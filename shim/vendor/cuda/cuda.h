@@ -1,4 +1,4 @@
-/* Shared by the files of vendor/cuda, on top of common/vendor.h. The files:
+/* Shared by the files of vendor/cuda. The files:
  *   entry.c   thunks: one for each entry point and route, generated from driver.def
  *   lookup.c  what cuGetProcAddress returns
  *   cuda_ops.c what the shared part needs from NVIDIA's driver
@@ -24,7 +24,8 @@
  */
 #pragma once
 
-#include "../common/vendor.h"
+#include "../common/resolve.h"
+#include "../common/vendor_ops.h"
 #include "cuda_abi.h"
 
 #pragma GCC visibility push(hidden)

@@ -1,7 +1,11 @@
 /* What the shared part of the frontends needs from NVIDIA's driver (common/vendor_ops.def). */
 #include <string.h>
 
-#include "../common/windows.h"
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "../common/device.h"
+#include "../common/handle.h"
+#include "../common/request.h"
 #include "cuda.h"
 
 struct driver_calls driver;

@@ -3,6 +3,7 @@
  * real function. On x86-64 they are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
 #ifdef __x86_64__
+#include "../../core/core.h"
 #include "launch_x86_64.h"
 #else
 #include "launch_portable.h"

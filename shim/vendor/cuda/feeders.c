@@ -4,7 +4,9 @@
  */
 #include <string.h>
 
-#include "../common/node.h"
+#include "../../sys/sys.h"
+#include "../common/device.h"
+#include "../common/handle.h"
 #include "cuda.h"
 
 enum { MOST = 1 << 16, PASSES = 64 };

@@ -2,7 +2,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../common/capture.h"
+#include "../common/device.h"
+#include "../common/handle.h"
 #include "../common/node.h"
+#include "../common/request.h"
+#include "../common/size.h"
+#include "../common/this_thread.h"
 #include "cuda.h"
 
 /* A node that already has our size may become cooperative or a cluster later. */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../common/comm_streams.h"
+#include "../common/graph_exec.h"
 #include "../common/node.h"
 #include "cuda.h"
 

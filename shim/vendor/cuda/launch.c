@@ -1,4 +1,14 @@
 /* Make launches on NVIDIA: as asked, with another size, or at a priority. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
+#include "../common/capture.h"
+#include "../common/comm_streams.h"
+#include "../common/critical_streams.h"
+#include "../common/launch_slow.h"
+#include "../common/priority.h"
+#include "../common/raised.h"
+#include "../common/request.h"
+#include "../common/windows.h"
 #include "launch.h"
 
 enum { ATTRIBUTES = 24 };

@@ -2,7 +2,13 @@
  * one needs no stack frame. */
 #pragma once
 
+#include "../../core/core.h"
 #include "../common/hot.h"
+#include "../common/launch_slow.h"
+#include "../common/request.h"
+#include "../common/sync_calls.h"
+#include "../common/this_thread.h"
+#include "../common/windows.h"
 #include "cuda.h"
 
 /* hook_default() if the hook is known at compile time. */

@@ -1,6 +1,9 @@
 /* cuLaunchKernel's hot path in plain C, for architectures without an assembler version. */
 #pragma once
 
+#include "../../core/core.h"
+#include "../common/hot.h"
+#include "../common/this_thread.h"
 #include "launch.h"
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra

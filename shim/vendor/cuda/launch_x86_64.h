@@ -1,6 +1,7 @@
 /* The thunks of cuLaunchKernel and cuLaunchKernelEx are in launch_x86_64.S; this file holds what it assumes. */
 #pragma once
 
+#include "../../core/core.h"
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 

@@ -1,6 +1,10 @@
 /* Launches whose block shape or size earlier calls have set, and launches on several devices at once. They cannot be
  * shaped, so they are counted and passed on. */
-#include "../common/windows.h"
+#include "../../core/core.h"
+#include "../common/device.h"
+#include "../common/handle.h"
+#include "../common/launch_slow.h"
+#include "../common/sync_calls.h"
 #include "cuda.h"
 
 static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {

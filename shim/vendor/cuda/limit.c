@@ -9,6 +9,10 @@
  * launches of the CUkernel, too (seen on driver 580). So it is the CUkernel's that is raised, and the function's only where
  * the program has set that: what is set for one of the two reaches the other as it would without us.
  */
+#include "../../core/core.h"
+#include "../../core/slots.h"
+#include "../common/device.h"
+#include "../common/handle.h"
 #include "../common/state.h"
 #include "cuda.h"
 

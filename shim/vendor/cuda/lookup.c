@@ -2,6 +2,7 @@
  * which is right for every version and kind of default stream. */
 #include <string.h>
 
+#include "../../core/core.h"
 #include "../../text.h"
 #include "cuda.h"
 

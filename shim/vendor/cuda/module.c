@@ -1,6 +1,7 @@
 /* Calls that create and destroy kernels. Decisions about a kernel are invalidated before the driver destroys it,
  * because the driver may reuse the address at once. */
-#include "../common/windows.h"
+#include "../../core/core.h"
+#include "../common/handle.h"
 #include "cuda.h"
 
 /* Track a function of a module by its name (NULL: not known yet). A function of a library's module is a form of the

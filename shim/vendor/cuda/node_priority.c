@@ -4,6 +4,7 @@
  */
 #include <string.h>
 
+#include "../common/handle.h"
 #include "../common/state.h"
 #include "cuda.h"
 

@@ -5,6 +5,9 @@
  * It also depends on the limit of dynamic shared memory (an H200 answers 0 blocks above the limit, and offers no
  * more than the limit). The limit stays raised, because launches of ours may be in progress; instead the query is
  * changed so that the driver answers as for the program's own limit. */
+#include "../../core/core.h"
+#include "../common/device.h"
+#include "../common/handle.h"
 #include "cuda.h"
 
 #define BEYOND OVERLAP_WORD_SIZE_MASK /* above any limit */

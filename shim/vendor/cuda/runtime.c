@@ -5,6 +5,10 @@
  * the kernels that were registered with it. So the real function is the one that the caller would be bound to without
  * us (sys/bind.c). For a caller without a binding (code outside any library) it is any runtime's.
  */
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "../common/launch_slow.h"
+#include "../common/this_thread.h"
 #include "cuda.h"
 
 #define RUNTIME_PREFIX "libcudart.so"

@@ -1,4 +1,10 @@
 /* Streams whose priority is set after their creation, and those of green contexts. */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "../common/comm_streams.h"
+#include "../common/critical_streams.h"
+#include "../common/raised.h"
+#include "../common/vendor_ops.h"
 #include "../common/windows.h"
 #include "cuda.h"
 

@@ -10,6 +10,10 @@
  */
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "../common/graph_exec.h"
+#include "../common/handle.h"
 #include "../common/node.h"
 #include "cuda.h"
 

@@ -1,4 +1,7 @@
 /* Calls that order streams and exist on NVIDIA only: waits for memory and for other processes; whole contexts. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
+#include "../common/sync_calls.h"
 #include "../common/windows.h"
 #include "cuda.h"
 

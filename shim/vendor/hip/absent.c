@@ -1,4 +1,6 @@
 /* Operations of common/vendor_ops.def for what HIP does not have. */
+#include "../common/handle.h"
+#include "../common/request.h"
 #include "hip.h"
 
 /* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */

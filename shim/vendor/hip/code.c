@@ -4,7 +4,9 @@
  * are deleted when the module is unloaded. A kernel for which there is no room stays unknown. So does every kernel of a compressed
  * module: unpacking it here would double what loading costs the program.
  */
+#include "../../core/core.h"
 #include "../../core/slots.h"
+#include "../../sys/sys.h"
 #include "hip.h"
 
 enum { BITS = 17, REGISTERS_BITS = 16 };

@@ -1,7 +1,9 @@
 /* Bodies of copy.def. */
 #include "hip.h"
 
+#include "../../core/core.h"
 #include "../common/copy_calls.h"
+#include "../common/this_thread.h"
 
 #ifdef __x86_64__
 extern const int32_t hip_table[] __attribute__((visibility("hidden"))); /* thunks_x86_64.S */

@@ -10,6 +10,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../../sys/sys.h"
 #include "../common/state.h"
 #include "hip.h"
 

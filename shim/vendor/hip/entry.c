@@ -4,6 +4,8 @@
  * through it is up to the runtime; once there is a table, what they reach is part of their launch: launch.c.) On x86-64
  * the thunks are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
+#include "../../core/core.h"
+#include "../common/this_thread.h"
 #include "hip.h"
 
 #ifdef __x86_64__

@@ -2,7 +2,11 @@
  * here. How the runtime handles nodes: hipamd/src/hip_graph_internal.hpp of ROCm's clr. */
 #include <string.h>
 
+#include "../../core/core.h"
+#include "../common/device.h"
+#include "../common/handle.h"
 #include "../common/node.h"
+#include "../common/request.h"
 #include "hip.h"
 
 /* Make a call with our parameters; a refusal leaves no last error, because the call is then repeated as asked. */

@@ -1,4 +1,4 @@
-/* Shared by the files of vendor/hip, on top of common/vendor.h. The files:
+/* Shared by the files of vendor/hip. The files:
  *   entry.c   thunks: one for each entry point and route, generated from driver.def
  *   dispatch_table.c   the runtime's own dispatch table, if it hands one out
  *   lookup.c  what hipGetProcAddress and hipGetDriverEntryPoint return
@@ -12,7 +12,9 @@
  */
 #pragma once
 
-#include "../common/windows.h"
+#include "../common/resolve.h"
+#include "../common/this_thread.h"
+#include "../common/vendor_ops.h"
 #include "hip_abi.h"
 
 #pragma GCC visibility push(hidden)

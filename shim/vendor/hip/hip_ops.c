@@ -2,6 +2,10 @@
  * has no other. */
 #include <string.h>
 
+#include "../../sys/sys.h"
+#include "../common/device.h"
+#include "../common/handle.h"
+#include "../common/request.h"
 #include "hip.h"
 
 enum { TRIES = 1000, VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };

@@ -4,6 +4,13 @@
  * where our hooks are, too. Every launch is decided once: at the program's call, or, if that cannot be decided
  * (hipLaunchByPtr), at the call that it reaches.
  */
+#include "../../core/core.h"
+#include "../../core/sync_access.h"
+#include "../common/launch_slow.h"
+#include "../common/request.h"
+#include "../common/sync_calls.h"
+#include "../common/this_thread.h"
+#include "../common/windows.h"
 #include "launch.h"
 
 /* ---- The program's call with another size ---- */

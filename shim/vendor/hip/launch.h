@@ -4,7 +4,10 @@
 
 #include <string.h>
 
+#include "../../core/core.h"
 #include "../common/hot.h"
+#include "../common/request.h"
+#include "../common/this_thread.h"
 #include "hip.h"
 
 static inline uint32_t hip_groups(uint32_t items, uint32_t group) {

@@ -2,6 +2,9 @@
  * direct hit goes to the slow body. */
 #pragma once
 
+#include "../../core/core.h"
+#include "../common/hot.h"
+#include "../common/this_thread.h"
 #include "launch.h"
 
 /* Return a word that can be applied at once, or 0 for the slow body. *real: the real function. If the runtime has a

@@ -1,6 +1,7 @@
 /* The thunks of launch calls are in launch_x86_64.S. */
 #pragma once
 
+#include "../../core/core.h"
 #include "../common/hot_x86_64.h"
 #include "launch.h"
 

@@ -1,6 +1,9 @@
 /* Replace what hipGetProcAddress and hipGetDriverEntryPoint return. The runtime is asked first; it returns one of
  * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. It finds that symbol by dlsym,
  * which we hook, too: then its answer is our dlsym thunk. */
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "../common/launch_slow.h"
 #include "hip.h"
 
 static int row_of(const void *address) {

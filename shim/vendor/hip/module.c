@@ -1,4 +1,9 @@
 /* Calls that create and destroy kernels. */
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "../common/device.h"
+#include "../common/handle.h"
+#include "../common/windows.h"
 #include "hip.h"
 
 /* ---- Modules: their images hold more than the runtime reports ---- */

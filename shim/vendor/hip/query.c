@@ -1,5 +1,7 @@
 /* Occupancy queries of the program. It sizes grids by the answer, and blocks of some grids wait for each other, so
  * the answer must stay true: the function asked about is left alone from then on. The answer is the runtime's own. */
+#include "../../core/core.h"
+#include "../common/handle.h"
 #include "hip.h"
 
 /* Called before the runtime answers: launches that follow from the answer come later. */

@@ -1,5 +1,12 @@
 /* Stream creation: at a priority, if the policy names the creating library or if the stream that the same code
  * created before was critical; and with fewer compute units, if the policy reserves some for communication. */
+#include "../../core/core.h"
+#include "../common/comm_streams.h"
+#include "../common/critical_streams.h"
+#include "../common/device.h"
+#include "../common/facts.h"
+#include "../common/launch_slow.h"
+#include "../common/vendor_ops.h"
 #include "hip.h"
 
 enum { MASK_WORDS = 64 }; /* 2,048 compute units; longer masks stay as they are */

@@ -1,4 +1,8 @@
 /* Calls that order streams and have another signature than on NVIDIA. */
+#include "../../core/core.h"
+#include "../../core/sync_model.h"
+#include "../common/sync_calls.h"
+#include "../common/windows.h"
 #include "hip.h"
 
 hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipEvent_t *event) {

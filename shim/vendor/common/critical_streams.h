@@ -1,0 +1,92 @@
+/* Streams that the host or communication waits for. */
+#pragma once
+
+#include "../../core/sync_model.h"
+#include "hook.h"
+#include "vendor_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+struct overlap_settings;
+struct request;
+
+enum { CRITICAL_STREAMS = 16 }; /* raised at the same time */
+struct critical_stream {
+    uint64_t handle; /* 0: free */
+    struct overlap_stream *its;
+    struct overlap_page_stream *record; /* may be NULL */
+    int priority;
+};
+
+/* critical_counts: a counting period is running. critical_any: some stream is raised. If either is 1, computation
+ * launches call critical_launch(). */
+extern uint32_t critical_counts, critical_any;
+/* 0: not checked yet; 1: no policy asks for critical streams, so everything below is a no-op; 2: one does. */
+extern uint32_t critical_wanted;
+static inline bool critical_matters(void) {
+    return __atomic_load_n(&critical_wanted, __ATOMIC_RELAXED) != 1;
+}
+
+/* A Bloom filter of the raised streams, one bit for each by a hash of its handle: it spares most launches on other
+ * streams the lookup. */
+enum { CRITICAL_BLOOM_BITS = 6 };
+extern uint64_t critical_bloom;
+static inline uint64_t critical_bit(uint64_t handle) {
+    return UINT64_C(1) << (handle * OVERLAP_CACHE_FACTOR >> (64 - CRITICAL_BLOOM_BITS));
+}
+static inline bool critical_may_be(vendor_stream stream) {
+    return __atomic_load_n(&critical_bloom, __ATOMIC_RELAXED) & critical_bit((uint64_t)(uintptr_t)stream);
+}
+
+/* True if a policy of the table asks for critical streams. */
+bool critical_is_wanted(const struct overlap_settings *settings);
+
+/* Begin a counting period. */
+void critical_begin(struct overlap_sync_model *model);
+
+/* Record a computation launch. Returns the entry of its stream if that is raised, else NULL. */
+struct critical_stream *critical_launch(const struct request *request);
+/* The same for a stream that is raised, outside counting periods. False: the stream is no longer raised. */
+bool critical_launch_raised(const struct request *request, struct critical_stream *entry);
+/* Look the stream up without recording a launch; NULL: not raised. */
+struct critical_stream *critical_find_any(vendor_stream stream);
+static inline struct critical_stream *critical_find(vendor_stream stream) {
+    return __builtin_expect(critical_may_be(stream), 0) ? critical_find_any(stream) : NULL;
+}
+/* Record a graph launch on the stream. */
+void critical_graph(struct overlap_stream *its);
+
+/* The host or another stream waits for `its` (NULL: untracked). why: enum overlap_critical. communication: the
+ * waiter communicates. */
+void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+                     bool communication);
+/* critical_feeds(): `its` waits for an event. critical_host_waits(): the host has waited for the work in *seen. */
+void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint64_t event);
+static inline void critical_fed(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
+                                uint64_t event) {
+    if (__builtin_expect(__atomic_load_n(&its->part.why, __ATOMIC_RELAXED), 0))
+        critical_feeds(model, vendor, its, event);
+}
+void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, const struct overlap_seen *seen);
+/* While the model sleeps. The first two set *seen to the awaited stream as far as it is still known.
+ * critical_polled(): the host has queried `what`; returns whether that counts as a wait, which it does not if the
+ * previous query already said that it is finished. */
+void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen);
+void critical_see_event(struct overlap_sync_model *model, uint64_t event, struct overlap_seen *seen);
+bool critical_polled(uint64_t what, bool is_over);
+/* The host has waited for an untracked event. */
+void critical_strange(struct overlap_sync_model *model);
+
+/* critical_creates(): true, with *priority set, if the stream that the code at `site` created before was critical.
+ * critical_made(): that code has created a stream. critical_is_programs(): the program has set the stream's
+ * priority. critical_gone(): the stream is destroyed. critical_forked(): so are all, in a forked child. */
+bool critical_creates(enum vendor vendor, uintptr_t site, int *priority);
+void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
+void critical_is_programs(vendor_stream stream);
+/* An attribute copy has given the capturing stream `to` the priority that we gave `from`: `to` counts as raised
+ * until it can be lowered. */
+void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
+void critical_gone(struct overlap_sync_model *model, vendor_stream stream);
+void critical_forked(void);
+
+#pragma GCC visibility pop

@@ -1,0 +1,45 @@
+/* Devices: limits, policy, and the footprint of communication. */
+#pragma once
+
+#include "../../core/core.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+#define NO_DEVICE (-1)
+
+struct device {
+    uint32_t state; /* 2: ready */
+    enum vendor vendor;
+    int ordinal;
+    uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
+    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
+    bool unreadable;    /* the driver does not report the limits, so no policy applies although one may match */
+    struct overlap_gpu gpu;
+    /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
+    uint32_t seen;
+    struct overlap_footprint communication;
+};
+
+/* Returns the current device of the calling thread, ready for decisions. NULL: there is none, or it is unknown. */
+struct device *device_current(enum vendor vendor);
+struct device *device_at(enum vendor vendor, int ordinal);
+/* Is there exactly one device of this vendor? */
+bool device_only_one(enum vendor vendor);
+
+/* In a forked child: discards all devices, so that they are queried and recorded again. */
+void device_forked(void);
+
+/* Adds a communication kernel to the footprint of communication. True: the footprint has grown. */
+bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+
+/* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
+const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
+
+/* Returns the policy of the device, or NULL. */
+const struct overlap_policy *device_policy(const struct device *device);
+
+/* Sets *priority to what a policy's value means on the current device. False: the priority stays as it is. */
+bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority);
+
+#pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it
- * is, and only the matching functions may be asked about it. Entries are found by an open-addressed table without
- * locks; an entry is never moved or freed, only declared dead when its module goes.
+/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch. Only the call that returned the handle tells which one it
+ * is, and only the matching functions of the driver accept it. Handles are entries of an open-addressed, lock-free hash table. An
+ * entry is never moved or freed; it becomes a tombstone when its module is unloaded.
  */
 #include <string.h>
 
@@ -18,10 +18,10 @@ enum { PROBES = 64, NAME_LIMIT = 4096 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static uint32_t used;      /* places of `order`, at most at a time */
-static uint32_t free_from; /* none of them is free before this one, or one was freed this instant */
+static uint32_t used;      /* high-water mark of the list `live` */
+static uint32_t free_from; /* no entry of `live` below this index is free, unless one was freed just now */
 static uint64_t names_used;
-static uint32_t births; /* of handles: see handle->born */
+static uint32_t births; /* the last number given to handle->born */
 
 static enum vendor vendor_of(uint32_t kind) {
     return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
@@ -45,14 +45,14 @@ static struct handle *slot_of(uint64_t value) {
     return NULL;
 }
 
-/* Makes the slot the caller's to fill, if nobody lives in it and nobody fills it: kind 0 becomes HANDLE_CLAIMED. */
+/* Claims the slot for the caller to fill, if it is free or a tombstone: kind 0 becomes HANDLE_CLAIMED. */
 static bool claim(struct handle *slot) {
     uint32_t none = 0;
     return __atomic_compare_exchange_n(&slot->kind, &none, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
                                        __ATOMIC_RELAXED);
 }
 
-/* Handles that live are in `order`, so that an unload need not look at all slots, or at all that were ever used. */
+/* Adds a handle to the list `live`, so that an unload visits neither all slots nor all that were ever used. */
 static void enlist(struct handle *handle) {
     uint32_t slot = LOAD(free_from), none = 0;
     const uint32_t from = slot, number = (uint32_t)(handle - state->handles.slots) + 1;
@@ -80,8 +80,8 @@ static void strike(struct handle *handle) {
         ;
 }
 
-/* A slot for a value that has none: the first dead or free one. Contexts and modules come and go, so their slots are used
- * again. NULL: there is none near, or another thread was quicker; then the kernel stays unknown and is left alone. */
+/* Claims a slot for a value that has none: the first tombstone or free slot, because contexts and modules come and go. NULL: none
+ * within the probe limit, or other threads were faster; the kernel then stays unknown and is left alone. */
 static struct handle *slot_new(uint64_t value) {
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         struct handle *slot = slot_at(value, probe);
@@ -93,7 +93,7 @@ static struct handle *slot_new(uint64_t value) {
     return NULL;
 }
 
-/* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
+/* Returns a permanent copy of the name. NULL: the arena is full, and the name stays unknown. */
 static const char *keep_name(const char *name) {
     const size_t length = overlap_length(name, NAME_LIMIT);
     const uint64_t key = overlap_fnv(OVERLAP_FNV, name, length);
@@ -113,9 +113,8 @@ static const char *keep_name(const char *name) {
     return copy;
 }
 
-/* Makes the slot the caller's to fill or to free: kind becomes HANDLE_CLAIMED. What was known of a kernel there is
- * forgotten, under its own handle and by its own vendor. False: another thread has the slot, or the kernel in it was learned
- * after the number `born`. */
+/* Claims the slot for the caller to refill or to free: kind becomes HANDLE_CLAIMED. Drops what the cache and the vendor keep for
+ * the kernel in it. False: another thread has claimed the slot, or the kernel was recorded after the number `born`. */
 static bool take(struct handle *handle, uint32_t born) {
     uint32_t kind = LOAD(handle->kind);
     if (kind == HANDLE_CLAIMED || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
@@ -131,21 +130,21 @@ static bool take(struct handle *handle, uint32_t born) {
     return true;
 }
 
-/* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module; and one of a
- * module is the same in whatever context the program asks for it, also where none is current. */
+/* Is this the kernel that the entry already describes? A function may be obtained from its CUkernel and from its library's module;
+ * and a function of a module is the same whichever context is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
                      const void *kernel, uint64_t context) {
     const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
                             (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
     if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || (!owner && LOAD(handle->context) != context))
         return false;
-    if (handle_is_ending(handle)) /* its address, and that of its module, may have been given out again */
+    if (handle_is_ending(handle)) /* the driver may have reused its address and that of its module */
         return false;
-    const char *known = name ? handle_name(handle) : NULL; /* who has enumerated it did not name it */
+    const char *known = name ? handle_name(handle) : NULL; /* a call that enumerates functions gives no name */
     return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
 }
 
-/* A module is of one context, and so are its functions. */
+/* A module belongs to one context, and so do its functions. */
 static bool is_of_context(uint32_t kind) {
     return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
 }
@@ -190,9 +189,9 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     struct handle *handle = slot_of((uint64_t)(uintptr_t)value);
     if (handle && is_known(handle, kind, owner, name, kernel, context)) {
         handle_settle(handle);
-        return; /* asked for again */
+        return; /* the program has obtained it again */
     }
-    /* Else another thread is about it, or another kernel had the address. */
+    /* Otherwise the address belonged to another kernel, or another thread is recording this one. */
     if (handle ? !take(handle, LOAD(births)) : !(handle = slot_new((uint64_t)(uintptr_t)value)))
         return;
     fill(handle, owner, name, kernel, context, device);
@@ -207,7 +206,7 @@ struct handle *handle_find(const void *value) {
     return kind && kind != HANDLE_CLAIMED ? handle : NULL;
 }
 
-/* The handle at the i-th place, or NULL. */
+/* Returns the handle at index i of the list `live`, or NULL. */
 static struct handle *learned(uint32_t i) {
     const uint32_t index = __atomic_load_n(&state->handles.live[i], __ATOMIC_ACQUIRE);
     struct handle *handle = index ? &state->handles.slots[index - 1] : NULL;
@@ -231,7 +230,7 @@ static bool belongs(const struct handle *handle, const struct handle_scope *scop
     }
 }
 
-/* A kernel of every device outlives contexts, but what the driver was told about it may end with them. */
+/* A kernel of every device outlives contexts, but the attributes that we have set may end with them. */
 static bool stays(const struct handle *handle, const struct handle_scope *scope) {
     return handle_is_everywhere(handle) && (scope->of == HANDLES_OF_CONTEXT || scope->of == HANDLES_OF_DEVICE);
 }
@@ -248,7 +247,7 @@ static void each(const struct handle_scope *scope,
         act(handle, scope);
         if (kind == HANDLE_CONTEXT)
             inside.of = HANDLES_OF_CONTEXT;
-        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* deeper goes no owner: a module's are functions */
+        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* one level suffices: a module owns functions only */
             each(&inside, act);
     }
 }
@@ -277,7 +276,7 @@ static void forget(struct handle *handle, const struct handle_scope *scope) {
     }
 }
 
-/* The marks come first: what is decided from here on is not kept (facts.c), and what was decided before is withdrawn. */
+/* Marks first, so that later decisions are not cached (facts.c); then removes the earlier ones from the cache. */
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     const struct handle_scope scope = {of, value, LOAD(births)};
     each(&scope, begin);
@@ -347,7 +346,7 @@ static void withdraw_form(struct handle *form) {
     overlap_cache_forget(&launch_cache, form->value);
 }
 
-/* All forms of a kernel share their attributes. */
+/* All forms of a kernel share their attributes, so decisions about all of them depend on one change. */
 void handle_invalidate(struct handle *handle) {
     invalidate_decisions();
     handle_each_form(handle, withdraw_form);

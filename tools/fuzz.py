@@ -50,7 +50,7 @@ LIBFUZZER = ("-fsanitize=fuzzer", "-DWITH_LIBFUZZER", "-nostdlib++", "-Wl,-Bstat
 IMAGES = ("tools/simgpu/image.c",)
 HIP = tuple(f"tools/simgpu/hip/{name}.c" for name in ("bundle", "codeobject", "messagepack"))
 ZSTD = tuple(f"tools/simgpu/zstd/{name}.c" for name in ("zstd", "entropy"))
-DECIDING = ("table", "match", "decide", "planner", "occupancy", "gpu")
+DECIDING = ("policy_table", "match", "decide", "planner", "occupancy", "gpu")
 # By name: the source in tests/fuzz, what it is compiled with.
 PROGRAMS = {
     "table": ("table_fuzz.c", *(f"shim/core/{name}.c" for name in DECIDING)),

@@ -1,4 +1,4 @@
-"""Writes shim/vendor/hip/dispatch_table.def: where our entry points are in the table of functions that HIP hands out.
+"""Write shim/vendor/hip/dispatch_table.def: the positions of our entry points in HIP's dispatch table.
 
     python tools/hip_table.py [--check]
 
@@ -17,16 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = ROOT / "tools/simgpu/hip/dispatch-table.txt"
 HIP = ROOT / "shim/vendor/hip"
 HEAD = """\
-/* Where the entry points of driver.def are in the table of functions that HIP hands out once (ROCm 6.1 and newer):
- * TABLE(name, place), counted in members of 8 bytes from the beginning, where the size of the table stands. Members are
- * only ever appended (hip_api_trace.hpp of ROCm's clr asserts it). Made from tools/simgpu/hip/dispatch-table.txt by
- * tools/hip_table.py.
+/* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
+ * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/dispatch-table.txt by tools/hip_table.py.
  */
 """
 
 
-def places(text: str) -> dict[str, int]:
-    """Name -> place, of the table called hip."""
+def positions(text: str) -> dict[str, int]:
+    """Return the position of each name in the section `table hip`."""
     found: dict[str, int] = {}
     inside = False
     for line in text.splitlines():
@@ -43,7 +42,7 @@ def written(order: dict[str, int], names: list[str]) -> str:
 
 def main() -> int:
     names = [row.name for row in driver_table.rows(HIP / "driver.def")]
-    text = written(places(ORDER.read_text(encoding="utf-8")), names)
+    text = written(positions(ORDER.read_text(encoding="utf-8")), names)
     file = HIP / "dispatch_table.def"
     if sys.argv[1:] != ["--check"]:
         file.write_text(text, encoding="utf-8")

@@ -1,5 +1,5 @@
 /* Events carry clocks from stream to stream, and to the host. An event that is not in the table was never recorded, or
- * with nothing to tell; unless one was lost for want of a place: then what is not there may know everything that was
+ * with nothing to tell; unless an event got no slot: then an untracked one may know everything that was
  * launched when that happened last. */
 #include <string.h>
 
@@ -47,8 +47,8 @@ static inline bool begin(struct overlap_event *event, uint64_t key) {
     return false;
 }
 
-/* Takes the place for another event, if nobody is writing there and it is free or (used) means nothing; the lock is
- * held. */
+/* Takes the slot for another event, if it is free or (used) its event carries no order, and no thread is writing it. The
+ * lock is held. */
 static bool take(struct overlap_sync_model *model, struct overlap_event *event, uint64_t key, bool used) {
     const uint64_t owner = OVERLAP_LOAD(event->key);
     const bool free = owner == 0 || owner == OVERLAP_EVENT_TOMBSTONE;
@@ -68,7 +68,7 @@ static bool take(struct overlap_sync_model *model, struct overlap_event *event, 
     return OVERLAP_LOAD(event->key) == key;
 }
 
-/* Of a place that had none: the next one. The lock is held. */
+/* Returns the event of a bucket; an empty bucket gets the next event. The lock is held. */
 static struct overlap_event *slot_of(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
     uint32_t *const number = overlap_event_index(model, key, probe);
     if (!*number)
@@ -90,7 +90,7 @@ static struct overlap_event *add(struct overlap_sync_model *model, uint64_t key)
     return event;
 }
 
-/* There was no place for an event that is being recorded: it may tell of all that was launched so far. */
+/* No slot is free for an event that is being recorded: it may be ordered after everything launched so far. */
 static void lose(struct overlap_sync_model *model, struct overlap_stream *stream) {
     for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1)
         overlap_clock_raise(&model->event_overflow, overlap_entry_of(left),
@@ -153,7 +153,7 @@ static inline void forget(struct overlap_event *event, uint32_t flag) {
         __atomic_fetch_and(&event->flags, ~flag, __ATOMIC_ACQ_REL);
 }
 
-/* One that is not in the table. NULL: it need not be there, or there is no place for it. */
+/* Adds an event that is not in the table. NULL: it carries no order, so it need not be added; or no slot is free. */
 __attribute__((noinline)) static struct overlap_event *record_first(struct overlap_sync_model *model, uint64_t key,
                                                                     struct overlap_stream *stream) {
     if (!overlap_is_event(key) ||
@@ -169,7 +169,7 @@ __attribute__((cold, noinline)) static void record_twice(struct overlap_sync_mod
                                                          uint64_t key, struct overlap_stream *stream) {
     if (OVERLAP_LOAD(event->key) == key)
         __atomic_fetch_or(&event->flags, (uint32_t)OVERLAP_EVENT_TWICE, __ATOMIC_RELEASE);
-    else /* another one has its place by now */
+    else /* another event has the slot by now */
         lose(model, overlap_stream_here(stream));
 }
 
@@ -249,7 +249,7 @@ __attribute__((noinline)) static void record_flags(struct overlap_sync_model *mo
                                                    bool known, bool recorded) {
     if (recorded && known)
         __atomic_fetch_and(&event->flags, ~(uint32_t)OVERLAP_EVENT_UNKNOWN, __ATOMIC_RELEASE);
-    else if (recorded) /* on a stream that found no place */
+    else if (recorded) /* on an untracked stream */
         __atomic_fetch_or(&event->flags, (uint32_t)OVERLAP_EVENT_UNKNOWN, __ATOMIC_RELEASE);
     else
         __atomic_fetch_or(&event->flags, event->before & OVERLAP_EVENT_TWICE, __ATOMIC_RELEASE);

@@ -1,4 +1,4 @@
-/* Between event.c, which keeps events, and knowledge.c, which says what they tell. */
+/* Shared by event.c, which holds the table of events, and knowledge.c, which computes what a wait for one orders. */
 #pragma once
 
 #include "sync_access.h"
@@ -25,7 +25,7 @@ static inline bool overlap_is_event(uint64_t key) {
     return key != 0 && key != OVERLAP_EVENT_TOMBSTONE;
 }
 
-/* The event of this key, or NULL; the second where it is not in its first place. */
+/* Return the event of this key, or NULL. find_further continues after the first probe. */
 struct overlap_event *overlap_event_find_further(struct overlap_sync_model *model, uint64_t key);
 static inline struct overlap_event *overlap_event_find(struct overlap_sync_model *model, uint64_t key) {
     struct overlap_event *const first = overlap_event_slot(model, key, 0);

@@ -6,7 +6,7 @@
 #include "critical.h"
 #include "sync_access.h"
 
-#define TOMBSTONE UINT64_MAX /* key of a place whose stream is gone */
+#define TOMBSTONE UINT64_MAX /* key of a slot whose stream was destroyed */
 enum { SPINS = 1000, PATIENCE = 100000 };
 
 __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
@@ -133,8 +133,8 @@ __attribute__((noinline)) struct overlap_stream *overlap_sync_find_further(struc
     return NULL;
 }
 
-/* A free place for a key; the lock is held. */
-static struct overlap_stream *take_place(struct overlap_sync_model *model, uint64_t key) {
+/* Returns a free slot for a key, or NULL. The lock is held. */
+static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64_t key) {
     for (uint64_t probe = 0; probe < OVERLAP_SYNC_PROBES; probe++) {
         struct overlap_stream *stream = overlap_sync_slot(model, key, probe);
         const uint64_t owner = stream->key;
@@ -144,7 +144,7 @@ static struct overlap_stream *take_place(struct overlap_sync_model *model, uint6
             model->used[model->used_count] = (uint32_t)(stream - model->streams);
             __atomic_store_n(&model->used_count, model->used_count + 1, __ATOMIC_RELEASE);
         }
-        /* World and context stay until they are set: whoever still has the stream that was here may look into them. */
+        /* Domain and context stay until they are overwritten, because a thread may still read those of the previous stream. */
         __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
         memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
@@ -177,7 +177,7 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     stream = overlap_sync_find(model, key);
     struct overlap_context *const its = stream ? NULL : context_of(model, context);
     if (its)
-        stream = take_place(model, key);
+        stream = take_slot(model, key);
     if (its && stream) {
         /* Whoever still has the stream that was here may look meanwhile. */
         __atomic_store_n(&stream->domain, &model->eager, __ATOMIC_RELEASE);
@@ -285,7 +285,7 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
 static void add_member(struct overlap_sync_model *model, struct overlap_clock_domain *domain,
                        struct overlap_stream *stream) {
     /* No address has the topmost bit set. */
-    struct overlap_stream *member = take_place(model, (stream->key ^ (++model->generation << 48)) | UINT64_C(1) << 63);
+    struct overlap_stream *member = take_slot(model, (stream->key ^ (++model->generation << 48)) | UINT64_C(1) << 63);
     if (!member) {
         __atomic_store_n(&stream->unknown, UINT64_MAX, __ATOMIC_RELEASE);
         return;

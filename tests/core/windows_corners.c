@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "core/critical.h"
+#include "core/window.h"
 
 enum { CONTEXT = 0x1000, C = 0x2000, X = 0x3000, Y = 0x4000, B = 0x5000, E = 0x6000 };
 static struct overlap_sync_model *model;

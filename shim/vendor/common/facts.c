@@ -245,7 +245,7 @@ static uint64_t unknown(const struct request *request, uint64_t *cache_handle) {
                    0);
 }
 
-/* Make the decision and cache it under `place`, the handle in the cache's form. */
+/* Make the decision, and cache it if cache_handle is not 0. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device,
                        uint64_t cache_handle) {
     struct facts facts;
@@ -272,8 +272,8 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
                : 0;
     if (over_app_limit && request->counted == OVERLAP_WAY_graph_node &&
         size_is_ours(handle, request->config.sharedMemBytes))
-        cache_handle = over_app_limit =
-            0; /* our own size, read from a node and set again: allowed for nodes only, so not cached */
+        /* Our own size, read from a node and set again: allowed for nodes only, so not cached. */
+        cache_handle = over_app_limit = 0;
     if (over_app_limit) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = over_app_limit;

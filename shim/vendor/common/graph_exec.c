@@ -1,6 +1,6 @@
-/* Graphs that hold communication: launching one is launching communication. And graphs that wait for events, for memory or
- * for other processes: what is launched behind them is behind all of that. Looked into when they are instantiated, once
- * anything of the kind was seen; the bodies of conditional nodes are not. */
+/* Executable graphs. To launch one that contains communication is to launch communication. After one that waits for events, memory
+ * or other processes, later launches on the stream are ordered after all of that. Graphs are inspected when they are instantiated,
+ * once the process has used communication or waits in a graph. Bodies of conditional nodes are not inspected. */
 #include "../../core/core.h"
 #include "../../core/slots.h"
 #include "../../core/sync_access.h"
@@ -16,22 +16,22 @@
 
 uint32_t exec_may_communicate, exec_may_wait;
 
-static uint32_t lost; /* flags of those for which there was no room */
+static uint32_t overflow; /* OR of the flags that did not fit into the table */
 
 static void keep(const void *exec, uint32_t flags) {
     if (state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, flags) == OVERLAP_SLOTS_FULL)
-        __atomic_fetch_or(&lost, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
+        __atomic_fetch_or(&overflow, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
 }
 
-/* Launches of one instance follow each other, on whatever streams (cuGraphLaunch; taken for true on AMD): each waits for an
- * event that the one before recorded. Addresses of events are even. */
+/* Launches of one executable graph run one after the other, on any streams (documented at cuGraphLaunch; assumed for AMD). They are
+ * modeled as waiting for an event that the previous launch recorded. Its key is odd, because addresses of events are even. */
 static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
 }
 
 static void exec_launched(struct overlap_sync_model *model, const void *exec, struct overlap_stream *stream,
                           uint32_t flags) {
-    if (overlap_stream_here(stream) != stream) { /* part of another graph now */
+    if (overlap_stream_here(stream) != stream) { /* captured: it becomes part of another graph */
         if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
     } else if (stream)
@@ -68,7 +68,7 @@ void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph) {
     note(vendor, exec, graph, exec_flags(exec) & ~(uint32_t)(EXEC_COMMUNICATES | EXEC_WAITS | EXEC_UNKNOWN));
 }
 
-/* Its address may be another instance's at once. */
+/* Drop the flags before the call, because the driver may reuse the address at once. */
 vendor_result exec_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec exec) {
     BEHIND((vendor_exec exec));
     const uint64_t flags = state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, 0);
@@ -80,10 +80,10 @@ vendor_result exec_destroy_body(enum overlap_way way, enum hook hook, uintptr_t 
 
 uint32_t exec_flags(const void *exec) {
     const uint64_t flags = state_get(STATE_EXECS, (uint64_t)(uintptr_t)exec);
-    return flags ? (uint32_t)flags : __atomic_load_n(&lost, __ATOMIC_ACQUIRE);
+    return flags ? (uint32_t)flags : __atomic_load_n(&overflow, __ATOMIC_ACQUIRE);
 }
 
-/* Its kernels are not seen one by one; how often graphs run is at least said. */
+/* The kernels of a graph launch cannot be seen one by one, so the report counts graph launches. */
 vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec graph,
                                 vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));

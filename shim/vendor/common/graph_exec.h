@@ -6,9 +6,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Communication was captured or added as a node: from now on graphs are inspected. */
+/* 1: communication was captured or added as a node, so graphs are inspected. */
 extern uint32_t exec_may_communicate;
-/* The program creates nodes that wait: from now on graphs are inspected. */
+/* 1: the program creates nodes that wait, so graphs are inspected. */
 extern uint32_t exec_may_wait;
 /* Flags of an executable graph: what it contains, and whether its node priorities are honoured because of our flag
  * (EXEC_FLAGGED) or the program's (EXEC_PROGRAMS). EXEC_AT(p): it contains communication nodes that we raised to p,

@@ -1,9 +1,9 @@
-/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch, but only the call that made one tells which it
- * is, and only the matching functions may be asked about it.
+/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch. Only the call that returned the handle tells which one it
+ * is, and only the matching functions of the driver accept it.
  *
- * Handles lie side by side in an array, so that an unload looks at those that are alive only; `index` (slots.h) finds one by its
- * value. A handle is filled before the index names it, and its kind is stored last: no thread finds half of one. One that is
- * freed is given out again, so whoever comes from the index compares the value.
+ * Handles are entries of an array. `index` (slots.h) maps the address that the program has to the number of its entry. An entry is
+ * filled before the index names it, and its kind is stored last, so no thread reads a half-filled one. A freed entry is reused for
+ * another address, so whoever comes from the index compares the address.
  */
 #include <string.h>
 
@@ -21,16 +21,17 @@ enum { NAME_LIMIT = 4096, TRIES = 8 };
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static uint32_t used;      /* handles at the front of the array that were ever given out */
-static uint64_t free_list; /* number of the first free one + 1, or 0; above bit 32 the count of changes, against ABA */
+static uint32_t used; /* high-water mark of the array */
+static uint64_t
+    free_list; /* bits 0 to 31: number of the first free entry, 0: none; above: counts changes, against ABA */
 static uint64_t names_used;
-static uint32_t births; /* of handles: see handle->born */
+static uint32_t births; /* the last number given to handle->born */
 
 static enum vendor vendor_of(uint32_t kind) {
     return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 
-/* What the index says of a value: the number of its handle + 1, or 0. */
+/* The number of the entry of an address (from 1), or 0. */
 static uint64_t index_get(uint64_t value) {
     return state ? overlap_slots_get(state->handles.index, HANDLE_INDEX_BITS, value) : 0;
 }
@@ -45,15 +46,14 @@ static bool is_alive(uint32_t kind) {
     return kind && kind != HANDLE_CLAIMED;
 }
 
-/* The handle of this number, if it is alive and still of the value. */
+/* The entry of this number, if it is alive and still of this address. */
 static struct handle *handle_at(uint64_t number, uint64_t value) {
     struct handle *const handle = number ? &state->handles.slots[number - 1] : NULL;
     return handle && is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) && LOAD(handle->value) == value ? handle
                                                                                                                 : NULL;
 }
 
-/* Returns a free handle, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is left
- * alone. */
+/* Returns a free entry, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is left alone. */
 static struct handle *take_free(void) {
     uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
     uint32_t count = LOAD(used);
@@ -73,7 +73,7 @@ static struct handle *take_free(void) {
     return handle;
 }
 
-/* Gives back one that the caller has claimed. */
+/* Frees an entry that the caller has claimed. */
 static void give_back(struct handle *handle) {
     uint64_t head = __atomic_load_n(&free_list, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kind, 0, __ATOMIC_RELAXED);
@@ -83,7 +83,7 @@ static void give_back(struct handle *handle) {
                                         __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 }
 
-/* A copy that stays, or NULL where there is no more room: then nobody knows the name. */
+/* Returns a permanent copy of the name. NULL: the arena is full, and the name stays unknown. */
 static const char *keep_name(const char *name) {
     const size_t length = overlap_length(name, NAME_LIMIT);
     const uint64_t key = overlap_fnv(OVERLAP_FNV, name, length);
@@ -103,8 +103,8 @@ static const char *keep_name(const char *name) {
     return copy;
 }
 
-/* Makes a handle that is alive the caller's to free: kind becomes HANDLE_CLAIMED. False: another thread has it, or it was
- * learned after the number `born`. */
+/* Claims an entry that is alive, for the caller to free. False: another thread has claimed it, or its kernel was learned after the
+ * number `born`. */
 static bool claim(struct handle *handle, uint32_t born) {
     uint32_t kind = LOAD(handle->kind);
     if (!is_alive(kind) || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
@@ -116,8 +116,8 @@ static bool claim(struct handle *handle, uint32_t born) {
     return false;
 }
 
-/* Claims it, and forgets what was known of its kernel. The next kernel at this address may be learned meanwhile, so what is kept by
- * value may be dropped at any time (decisions), and the rest is kept by handle_born(). */
+/* Claims an entry and forgets its kernel. Another thread may learn the next kernel at this address meanwhile: decisions, which are kept
+ * by address, may be dropped at any time, and everything else is kept by handle_born(). */
 static bool retire(struct handle *handle, uint32_t born) {
     const enum vendor vendor = handle_vendor(handle);
     if (!claim(handle, born))
@@ -127,21 +127,21 @@ static bool retire(struct handle *handle, uint32_t born) {
     return true;
 }
 
-/* Is it the kernel that we know already? A function may be got from its CUkernel and from its library's module; and one of a
- * module is the same in whatever context the program asks for it, also where none is current. */
+/* Is this the kernel that the entry already describes? A function may be obtained from its CUkernel and from its library's module;
+ * and a function of a module is the same whichever context is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
                      const void *kernel, uint64_t context) {
     const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
                             (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
     if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || (!owner && LOAD(handle->context) != context))
         return false;
-    if (handle_is_ending(handle)) /* its address, and that of its module, may have been given out again */
+    if (handle_is_ending(handle)) /* the driver may have reused its address and that of its module */
         return false;
-    const char *known = name ? handle_name(handle) : NULL; /* who has enumerated it did not name it */
+    const char *known = name ? handle_name(handle) : NULL; /* a call that enumerates functions gives no name */
     return !name || (known && strncmp(known, name, NAME_LIMIT) == 0);
 }
 
-/* A module is of one context, and so are its functions. */
+/* A module belongs to one context, and so do its functions. */
 static bool is_of_context(uint32_t kind) {
     return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
 }
@@ -186,7 +186,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         device = of_module ? LOAD(module->device) : OPERATION_OF(vendor, device)();
     }
     struct handle *fresh = NULL;
-    for (int tries = 0; tries < TRIES; tries++) { /* where other threads learn the same address */
+    for (int tries = 0; tries < TRIES; tries++) { /* further ones where other threads learn the same address */
         uint64_t number = index_get((uint64_t)(uintptr_t)value);
         struct handle *const known = handle_at(number, (uint64_t)(uintptr_t)value);
         const uint32_t born = known ? LOAD(known->born) : 0;
@@ -202,12 +202,12 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         const bool named = index_swap((uint64_t)(uintptr_t)value, &number, number_of(fresh));
         if (replaced)
             give_back(known);
-        if (named) { /* what was decided for another kernel, or while nobody knew this one, is stale */
+        if (named) { /* decisions for another kernel, or from before this one was known, are stale */
             invalidate_decisions();
             overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);
             return;
         }
-        if (!claim(fresh, LOAD(births))) /* its owner ends in another thread, which frees it */
+        if (!claim(fresh, LOAD(births))) /* another thread ends its owner, and frees it */
             return;
         if (number == OVERLAP_SLOTS_FULL)
             break;
@@ -220,7 +220,7 @@ struct handle *handle_find(const void *value) {
     return handle_at(index_get((uint64_t)(uintptr_t)value), (uint64_t)(uintptr_t)value);
 }
 
-/* The i-th of the array, or NULL. */
+/* The i-th entry if it is alive, or NULL. */
 static struct handle *learned(uint32_t i) {
     struct handle *const handle = &state->handles.slots[i];
     return is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) ? handle : NULL;
@@ -242,7 +242,7 @@ static bool belongs(const struct handle *handle, const struct handle_scope *scop
     }
 }
 
-/* A kernel of every device outlives contexts, but what the driver was told about it may end with them. */
+/* A kernel of every device outlives contexts, but the attributes that we have set may end with them. */
 static bool stays(const struct handle *handle, const struct handle_scope *scope) {
     return handle_is_everywhere(handle) && (scope->of == HANDLES_OF_CONTEXT || scope->of == HANDLES_OF_DEVICE);
 }
@@ -259,7 +259,7 @@ static void each(const struct handle_scope *scope,
         act(handle, scope);
         if (kind == HANDLE_CONTEXT)
             inside.of = HANDLES_OF_CONTEXT;
-        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* deeper goes no owner: a module's are functions */
+        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* one level suffices: a module owns functions only */
             each(&inside, act);
     }
 }
@@ -292,7 +292,7 @@ static void forget(struct handle *handle, const struct handle_scope *scope) {
     }
 }
 
-/* The marks come first: what is decided from here on is not kept (facts.c), and what was decided before is withdrawn. */
+/* Marks first, so that later decisions are not cached (facts.c); then removes the earlier ones from the cache. */
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     const struct handle_scope scope = {of, value, LOAD(births)};
     each(&scope, begin);
@@ -362,7 +362,7 @@ static void withdraw_form(struct handle *form) {
     overlap_cache_forget(&launch_cache, form->value);
 }
 
-/* All forms of a kernel share their attributes. */
+/* All forms of a kernel share their attributes, so decisions about all of them depend on one change. */
 void handle_invalidate(struct handle *handle) {
     invalidate_decisions();
     handle_each_form(handle, withdraw_form);

@@ -10,7 +10,7 @@ enum handle_kind {
     HANDLE_KERNEL = 2,       /* CUkernel: of every device */
     HANDLE_MODULE = 3,       /* of a library, which is its owner */
     HANDLE_CONTEXT = 4,      /* of a green context, which is its owner */
-    HANDLE_CLAIMED = 5,      /* a thread fills or frees it */
+    HANDLE_CLAIMED = 5,      /* a thread is filling or freeing it */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
 };
@@ -26,7 +26,7 @@ enum handle_mark {
 };
 
 struct handle {
-    uint64_t value;           /* as the program has it */
+    uint64_t value;           /* the address that the program has */
     uint64_t owner;           /* module or library */
     uint64_t context;         /* of a function... */
     uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
@@ -41,7 +41,7 @@ struct handle {
     int32_t carveout_asked;   /* the program's own carve-out, as set last */
     uint32_t older_bytes;     /* dynamic bytes of launches by cuLaunch and similar old calls */
     uint32_t born;            /* handle_born() */
-    uint32_t next_free;       /* of a free handle (handle.c) */
+    uint32_t next_free;       /* of a free entry (handle.c) */
     const char *name;         /* as given by the program or the driver; NULL: unknown */
 };
 

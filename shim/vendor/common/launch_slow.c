@@ -211,7 +211,7 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
     return result;
 }
 
-/* Launch computation with a size that the driver has not accepted yet. place: cache handle of the word, or 0. */
+/* Launch computation with a size that the driver has not accepted yet. cache_handle: 0 if not cached. */
 static inline vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle,
                                             uint32_t *reason, uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);

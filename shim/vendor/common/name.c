@@ -1,4 +1,4 @@
-/* Which names are ours. Pure: sanitizers' runtimes ask dlsym for names before they have started. */
+/* Names of hooks. These functions are pure, because sanitizers' runtimes call dlsym before they have started. */
 #include <string.h>
 
 #include "../../core/core.h"
@@ -6,7 +6,7 @@
 #include "resolve.h"
 #include "vendor_ops.h"
 
-/* Read from our own table of symbols: another copy of all names would be locked in every process. */
+/* Reads the name from our own symbol table, because a second copy of all names would be locked in every process. */
 const char *hook_name(enum hook hook) {
     return overlap_own_name((uintptr_t)OPERATION_OF(hook_vendor(hook), thunk)(OVERLAP_WAY_symbol, hook));
 }

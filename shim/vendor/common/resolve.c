@@ -1,7 +1,7 @@
-/* The functions of drivers themselves, and who gets ours instead. On AMD the driver is the HIP runtime.
+/* Resolves the driver's functions behind our hooks. On AMD the driver is the HIP runtime.
  *
- * dlsym: the real function is asked first; its answer is replaced only if it is the driver's function of that very
- * name. Vendors' own ways to ask (cuda/lookup.c, hip/lookup.c): likewise.
+ * dlsym calls the real dlsym first. Its result is replaced by our thunk only if it is the driver's function of that name. The
+ * vendors' lookup functions (cuda/lookup.c, hip/lookup.c) do the same.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,8 +34,8 @@ OVERLAP_STARTUP const char *driver_prefix(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
 
-/* The driver of this process, by vendor: the first that anybody used through us. Written once, by whoever comes first,
- * then read only. */
+/* The adopted driver of each vendor: the first one that was used through us. Written once, by the first thread; read-only after
+ * that. */
 static struct {
     uint32_t state; /* 0: none yet, 1: being written, 2: ready, 3: given up */
     struct overlap_object object;
@@ -45,7 +45,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return none != 3 && overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
-    if (!state_make()) { /* as a driver that is never met */
+    if (!state_make()) { /* as if there were no driver */
         overlap_say("there is no memory for the library's tables: nothing is done here", NULL, NULL);
         __atomic_store_n(&known[vendor].state, 3, __ATOMIC_RELEASE);
         return false;
@@ -56,7 +56,7 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
                          __ATOMIC_RELEASE);
     OPERATION_OF(vendor, met)(object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
-    /* Whoever has met it may close it, and we go on calling it. */
+    /* Pin the driver: the program may close it while we still call it. */
     overlap_object_pin(object->start);
     return true;
 }
@@ -109,22 +109,22 @@ bool real_remember(int way, enum hook hook, void *address) {
     return true;
 }
 
-/* Names for which a caller was met that is bound to neither the driver nor what every library is bound to. */
+/* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by itself. */
 static bool by_caller[HOOK_COUNT];
 
 void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
-    void *address = overlap_behind_known(site, (uint32_t)hook); /* a name takes microseconds to find */
+    void *address = overlap_behind_known(site, (uint32_t)hook); /* resolving a name takes microseconds */
     if (!address)
         address = overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(vendor));
-    if (!address || !overlap_armed()) /* who does nothing keeps nothing */
+    if (!address || !overlap_armed()) /* a process that is not armed stores nothing */
         return address;
     adopt_driver_of(vendor, address);
     if (!driver_ready(vendor) && overlap_object_named(driver_prefix(vendor), &object))
         adopt(vendor, &object);
-    /* A wrapper that only some libraries are bound to is theirs: other callers are bound to other functions of that name. */
+    /* A wrapper of one library applies to its callers only: others are bound to other functions of that name. */
     if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
         __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))

@@ -1,4 +1,4 @@
-/* The functions behind the doors, and what dlsym answers. Between the frontends and resolve.c, name.c and hip_runtimes.c. */
+/* The driver's own functions behind our hooks: resolve.c, name.c (names of hooks) and hip_runtimes.c (several HIP runtimes). */
 #pragma once
 
 #include "../../core/core.h"
@@ -8,27 +8,27 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What is behind a hook, by way in: symbol, dlsym, proc_address; the last one: behind a runtime's own table of functions. NULL until
- * known. A thunk is given out only after its entry is set. */
+/* The function behind a hook, by route: symbol, dlsym, proc_address, and the runtime's dispatch table. NULL: not resolved
+ * yet. A thunk is handed out only after its entry is set. */
 enum { REAL_WAYS = 3, REAL_TABLE = 3 };
 typedef void *real_row[REAL_WAYS + 1];
 
-/* Part of the mapped tables (state.h): NULL before a driver is met. The hot path of launches has a copy that is always there. */
+/* Part of struct state: NULL before a driver is adopted. The hot path of launches uses a copy that always exists (real_launches). */
 struct real_tables {
     real_row functions[HOOK_COUNT];
-    void *exports[HOOK_COUNT]; /* of the driver */
+    void *exports[HOOK_COUNT]; /* what the driver itself exports */
 };
 extern struct real_tables *real_tables;
 extern real_row real_launches[LAUNCH_COUNT];
 
-/* What is known to be behind a hook; NULL: nothing. */
+/* Returns the function behind a hook. NULL: not resolved yet. */
 static inline void *real_known(enum hook hook, int way) {
     struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
     return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->functions[hook][way], __ATOMIC_ACQUIRE)
                                                : NULL;
 }
 
-/* Looks for what an exported wrapper stands in front of, as seen from `site`; NULL: there is no driver. */
+/* Resolves the function that the caller at `site` would have reached without us. NULL: there is no driver. */
 void *real_find(enum hook hook, uintptr_t site);
 
 static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_t site) {
@@ -36,22 +36,22 @@ static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
-/* In a body: the function behind it, or out. */
+/* In a body: declares `real`, the function behind the hook; returns an error if there is none. */
 #define BEHIND(parameters)                                                                                             \
     vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(way, hook, site);               \
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 
-/* Has a driver (AMD: a runtime) been met, so that it may be asked? */
+/* Has a driver of this vendor (AMD: a HIP runtime) been adopted, so that we may call it? */
 bool driver_ready(enum vendor vendor);
 
-/* May we look, and ask? */
+/* May we query the driver in this process? */
 static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && driver_ready(vendor);
 }
 
-/* The driver's own function behind a hook, for our calls; NULL before it was met, or where it has none. Where a runtime has a
- * table, what it exports would come by our own wrapper there. */
+/* real_export() returns the function that the driver exports, NULL if there is none or no driver is adopted yet. real_own() returns
+ * the function for our own calls: if the runtime has a dispatch table, what it exports would reach our hook in that table. */
 static inline void *real_export(enum hook hook) {
     struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
     return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->exports[hook], __ATOMIC_ACQUIRE) : NULL;
@@ -61,34 +61,34 @@ static inline void *real_own(enum hook hook) {
     return behind ? behind : real_export(hook);
 }
 
-/* Does the address belong to the driver of this process? It is met by that. And where it was met already? */
+/* Is the address in the driver of this process? adopt_driver_of() adopts a driver if none is adopted yet; in_driver() does not. */
 bool adopt_driver_of(enum vendor vendor, const void *address);
 bool in_driver(enum vendor vendor, uintptr_t address);
 
-/* Or to another one, to which the driver that we have met leads? WSL 2 has a libcuda.so.1 that opens another. */
+/* Is the address in a driver, although not in the adopted one? On WSL 2 libcuda.so.1 opens another libcuda. */
 bool in_other_driver(enum vendor vendor, const void *address);
 
-/* The prefix of the basenames of a vendor's drivers. Is this the code of any of them, known or not? Is a driver of any vendor
- * mapped, whether or not it was called through us? */
+/* driver_prefix() returns the prefix of the file names of a vendor's drivers. in_any_driver(): is the address in a file with that
+ * prefix? driver_is_mapped(): is a driver of any vendor mapped, whether or not it was called through us? */
 const char *driver_prefix(enum vendor vendor);
 bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
 bool driver_is_mapped(void);
 
-/* Remembers what is behind a way in, or a table (REAL_TABLE); false if it is another function than the one we know. */
+/* Stores the function behind a hook for a route, or for the dispatch table (REAL_TABLE). False: another one is stored. */
 bool real_remember(int way, enum hook hook, void *address);
 
-/* The row of a function that the driver exports; -1: none. */
+/* Returns the hook of a function that the driver exports; -1: none. */
 int real_by_address(enum vendor vendor, const void *address);
 
 /* ---- name.c ---- */
 
-/* The names of the rows; and the row of a name, -1: none. */
+/* Convert between hooks and names. hook_named() returns -1 for a name without a hook. */
 const char *hook_name(enum hook hook);
 int hook_named(enum vendor vendor, const char *name);
-int hook_number(const char *name); /* of any vendor, the following included */
+int hook_number(const char *name); /* for any vendor; includes the numbers below */
 
-/* Names that are no row of a driver are numbers from HOOK_COUNT on (of runtime.def, cuda/runtime.c) and from TABLE_NAMES on (what
- * AMD's profilers look for, hip/dispatch_table.c). What is behind one of ours; NULL: nothing. */
+/* Names that are no entry point of a driver have numbers from HOOK_COUNT on (runtime.def, cuda/runtime.c) and from TABLE_NAMES on
+ * (names that AMD's profilers look up, hip/dispatch_table.c). Return our function for such a number, or NULL. */
 extern const char runtime_names[][40], table_names[2][32];
 enum { TABLE_NAMES = 1 << 16 };
 void *runtime_behind(int hook);
@@ -96,8 +96,8 @@ void *table_behind(int number);
 
 /* ---- hip_runtimes.c ---- */
 
-/* Several HIP runtimes may be loaded, each for libraries of its own. Is the library of this caller bound to another one than
- * that which we know? And that one's function, which nobody here decides about. */
+/* Several HIP runtimes may be loaded, each for libraries of its own. calls_other_runtime(): is the caller bound to a runtime
+ * that is not the adopted one? other_runtime_function() returns the function that it is bound to; no decision is made there. */
 bool calls_other_runtime(uintptr_t site);
 void *other_runtime_function(enum hook hook, uintptr_t site);
 

@@ -1,9 +1,9 @@
-/* Sizes that launches were made with, and what the program asked for. A node of a graph, captured or added, shows the
- * driver's number; the program gets back its own, and a graph that does not instantiate is set back to it.
+/* The sizes of launches that we have changed, and the sizes that the program asked for. A graph node, captured or added, has our
+ * size in the driver. The program must read back its own, and a graph that cannot be instantiated is restored to it.
  *
- * One entry per kernel and launched size. It says which learning of the handle it is of: an address that is another kernel's
- * by now has no sizes. Where two different sizes were made into the same, neither can be told: the node then shows what it
- * is launched with, and graph.c changes no node of such a kind.
+ * The table has one entry per kernel and launched size. The entry holds the handle's `born`, so that an address that was reused for
+ * another kernel has no sizes. If two different sizes became the same one, neither can be recovered: the node then shows our size,
+ * and graph.c does not change nodes of such a size.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"
@@ -11,13 +11,13 @@
 #include "size.h"
 #include "state.h"
 
-/* Asked bytes or NOT_ONE, 19 bits, and above them when the handle was learned. */
+/* An entry: the asked bytes or NOT_ONE (several sizes), 19 bits, and above them the handle's `born`. */
 #define NOT_ONE (1U << OVERLAP_WORD_SIZE_BITS)
 #define SINCE_SHIFT (OVERLAP_WORD_SIZE_BITS + 1)
 #define KNOWN (UINT64_C(1) << 47)
 #define BORN_MASK ((KNOWN >> SINCE_SHIFT) - 1)
 
-/* Sizes are of 18 bits. So two keys differ, unless two handles lie in the same 4 bytes. */
+/* Sizes have 18 bits and handles are aligned to 4 bytes, so keys of different kernels differ. */
 static uint64_t key_for(const struct handle *root, uint32_t launched) {
     return root->value << 16 ^ launched;
 }
@@ -30,14 +30,14 @@ static bool has_ended(uint64_t key, uint64_t asked, uint64_t context) {
     return !found;
 }
 
-/* All forms of a kernel are one, because a node may show another than the program used. */
+/* All forms of a kernel share their entries, because a node may report another form than the program used. */
 static const struct handle *root_of(const struct handle *handle) {
     const struct handle *origin = handle_origin(handle);
     return origin ? origin : handle;
 }
 
-/* A kernel of AMD's without an owner is learned anew whenever any library ends, whether it was that library's or not: its sizes stay.
- * If it is another kernel now, the sizes of both count. */
+/* A HIP kernel without an owner is recorded again whenever any library is unloaded, so its `born` is ignored and its sizes stay. If
+ * the address now belongs to another kernel, the sizes of both apply. */
 static uint64_t known_since(const struct handle *root) {
     const bool stays = handle_vendor(root) == VENDOR_HIP && !__atomic_load_n(&root->owner, __ATOMIC_RELAXED);
     const uint64_t born = stays ? 0 : handle_born(root);
@@ -49,7 +49,7 @@ void size_note(const struct handle *handle, uint32_t asked, uint32_t launched) {
     const uint64_t since = known_since(root), noted = since | asked, key = key_for(root, launched);
     uint64_t before = OVERLAP_SLOTS_FULL;
     for (int i = 0; i < 2 && before == OVERLAP_SLOTS_FULL && asked < NOT_ONE && launched < NOT_ONE; i++) {
-        if (i) /* in place of kernels that ended */
+        if (i) /* the table is full: delete the entries of kernels that no longer exist */
             overlap_slots_sweep(state->tables[STATE_SIZES], STATE_TABLE_BITS, key, has_ended, 0);
         before = state_get(STATE_SIZES, key);
         while (before != noted && before != OVERLAP_SLOTS_FULL &&
@@ -59,7 +59,7 @@ void size_note(const struct handle *handle, uint32_t asked, uint32_t launched) {
     }
 }
 
-/* What was asked for, or NOT_ONE. False: nothing is known. */
+/* Sets *asked to the asked size, or to NOT_ONE. False: there is no entry. */
 static bool asked_for(const struct handle *handle, uint32_t launched, uint32_t *asked) {
     const struct handle *root = root_of(handle);
     const uint64_t known = launched < NOT_ONE ? state_get(STATE_SIZES, key_for(root, launched)) : 0;

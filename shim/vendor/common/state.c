@@ -36,14 +36,14 @@ uint64_t state_put(enum state_table table, uint64_t key, uint64_t after) {
     return overlap_slots_put(slots_of(table), STATE_TABLE_BITS, key, after);
 }
 
-/* A thread may still read the old memory, at whose answers it has looked half. So it is never used again: all that the thread can find
- * there is what was true when it began, or nothing. */
+/* A thread may still be reading the old memory, so that is emptied but never reused: the thread finds a decision that was
+ * valid when its lookup began, or none. */
 void state_renew_cache(void) {
     static uint32_t renewing;
     struct overlap_cache_memory *made, *full;
     if (!overlap_cache_full(&launch_cache) || __atomic_exchange_n(&renewing, 1, __ATOMIC_ACQUIRE))
         return;
-    full = overlap_cache_full(&launch_cache); /* still? */
+    full = overlap_cache_full(&launch_cache); /* another thread may have renewed it before we got the lock */
     made = full ? overlap_map(sizeof *made) : NULL;
     if (made) {
         overlap_cache_use(&launch_cache, made);

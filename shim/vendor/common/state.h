@@ -18,28 +18,28 @@
 /* handle.c */
 struct handle_table {
     struct handle slots[HANDLE_SLOTS];
-    struct overlap_slot index[1U << HANDLE_INDEX_BITS]; /* value -> number of its handle + 1 */
+    struct overlap_slot index[1U << HANDLE_INDEX_BITS]; /* address -> number of its entry, from 1 */
     char names[HANDLE_NAME_ARENA];
 };
 
 #define NODE_BITS 14 /* cuda/node_priority.c */
 
-/* critical_streams.c: code that makes streams */
+/* critical_streams.c: code that creates streams */
 enum { SITES = 64 };
 struct site {
     uintptr_t site; /* 0: free */
     uint32_t alive, shared, busy;
-    const struct overlap_context *context; /* of the stream that is gone... */
-    struct overlap_part last;              /* ...and what was learnt of it */
+    const struct overlap_context *context; /* of its last destroyed stream... */
+    struct overlap_part last;              /* ...and what was learned about that stream */
 };
 
 /* Tables of slots.h. */
 enum state_table {
-    STATE_NAMES,   /* handle.c: hash of a name -> its offset: contexts made again bring the same names */
+    STATE_NAMES,   /* handle.c: hash of a name -> its offset, because new contexts bring the same names */
     STATE_SIZES,   /* size.c */
     STATE_LIMITS,  /* cuda/limit.c */
-    STATE_EXECS,   /* graph_exec.c: an instance -> enum exec_flag */
-    STATE_STREAMS, /* comm_streams.c: 1: we have raised it */
+    STATE_EXECS,   /* graph_exec.c: executable graph -> enum exec_flag */
+    STATE_STREAMS, /* comm_streams.c: stream -> 1, if it got its priority from us */
     STATE_TABLES
 };
 #define STATE_TABLE_BITS 16
@@ -54,19 +54,19 @@ struct state {
     struct site sites[SITES];
 };
 
-/* NULL until state_make() has succeeded: before that no handle is known, so nothing can be looked up in any table. */
+/* NULL until state_make() has succeeded. Before that no handle is recorded, so no table is searched. */
 extern struct state *state;
 
-/* Maps the tables, once; false: the system has no memory for them, and this process launches as if it were not armed. */
+/* Maps the tables, once. False: the system has no memory for them, and the library does nothing in this process. */
 bool state_make(void);
 
-/* The functions of slots.h, of one of these tables. */
+/* The functions of slots.h for one of these tables. */
 uint64_t state_get(enum state_table table, uint64_t key);
 bool state_swap(enum state_table table, uint64_t key, uint64_t *before, uint64_t after);
 uint64_t state_put(enum state_table table, uint64_t key, uint64_t after);
 
-/* Decisions are kept in new memory, if there is no room left for them: a process that loads modules for ever has filled it with
- * decisions about kernels that ended. */
+/* Replaces the memory of the decision cache if it is full: a process that keeps loading modules fills it with decisions about
+ * kernels that no longer exist. */
 void state_renew_cache(void);
 
 #pragma GCC visibility pop

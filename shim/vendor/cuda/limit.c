@@ -1,13 +1,13 @@
-/* The limit of dynamic shared memory of kernels (attribute 8), which we raise and the program believes to be its own.
+/* The limit of dynamic shared memory of kernels (attribute 8). We raise it without the program seeing that.
  *
- * Two numbers for a handle: what the program believes, and what we need. The driver is only ever told the larger of the
- * two, so a launch that it has taken once it takes again, whatever the program sets meanwhile; and the program reads
- * back what it has set, and is refused what it would have been refused.
+ * Each handle has two numbers: the limit that the program has set (the app limit), and the limit that we need. The driver always
+ * gets the larger one, so a launch that it has accepted once stays accepted whatever the program sets later. The program reads back
+ * the limit that it has set, and launches above that are refused as without us.
  *
- * A CUkernel has a limit for each device. A function that was made from one has that, until one is set for the function
- * itself, which then counts whatever is set for the CUkernel (cuda.h 13.0 at cuKernelSetAttribute); and it counts for
- * launches of the CUkernel, too (seen on driver 580). So it is the CUkernel's that is raised, and the function's only where
- * the program has set that: what is set for one of the two reaches the other as it would without us.
+ * A CUkernel has one limit for each device. A function obtained from it has the same limit until the program sets one for the
+ * function itself. That one then takes precedence over the CUkernel's (cuda.h 13.0 at cuKernelSetAttribute), for launches of the
+ * CUkernel, too (observed with driver 580). So we raise the CUkernel's limit, and the function's only if the program has set
+ * it: a limit that the program sets for one of the two then reaches the other as it would without us.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"
@@ -18,8 +18,8 @@
 
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/* Kept by handle_born(), and for a CUkernel its device above: believed, KNOWN, needed (0: not raised); 0: never set, by the program or by us.
- * No block has 8 MiB. */
+/* An entry of the table: app limit, KNOWN, needed limit (0: not raised). No entry: neither the program nor we have set a limit.
+ * The key is handle_born(), with the device in the top bits for a CUkernel. 23 bits suffice for a size: no block has 8 MiB. */
 #define APP_LIMIT_SHIFT 24
 #define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
 #define KNOWN (UINT64_C(1) << 23)
@@ -38,7 +38,7 @@ static uint64_t key_for(uint32_t born, int device) {
     return born | (uint64_t)(device + 1) << OVERLAP_CACHE_HANDLE_BITS;
 }
 
-/* device: of a CUkernel; a function is of one anyway. */
+/* device: used for a CUkernel only, because a function belongs to one device. */
 static uint64_t key_of_handle(const struct handle *handle, int device) {
     return key_for(handle_born(handle), handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
 }
@@ -47,12 +47,12 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return handle ? state_get(STATE_LIMITS, key_of_handle(handle, device)) : 0;
 }
 
-/* Has the program set one for this function itself? (Or, if it comes from no CUkernel, may it have?) */
+/* Does the function have a limit of its own? True if it was obtained from no CUkernel, or if the program has set one for it. */
 static bool is_own(const struct handle *function, int device) {
     return !handle_origin(function) || limits_of(function, device);
 }
 
-/* The form of a kernel whose limit counts for launches of this one. */
+/* Returns the form of the kernel whose limit applies to launches of this one. */
 static struct handle *effective(struct handle *handle, int device) {
     if (handle_kind(handle) != HANDLE_KERNEL)
         return is_own(handle, device) ? handle : handle_origin(handle);
@@ -60,13 +60,13 @@ static struct handle *effective(struct handle *handle, int device) {
     return function && is_own(function, device) ? function : handle;
 }
 
-/* A function counts for the device that it is of, whichever is the current one. */
+/* Returns the device of a function, whichever device is current; for a CUkernel the given one. */
 static int device_for(const struct handle *handle, int device) {
     const int own = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
     return handle_kind(handle) == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
 }
 
-/* What the program believes of a handle; false: what the driver says, since we have changed nothing. */
+/* Sets *app_limit to the limit that the program has set. False: the driver reports that limit, because we have not changed it. */
 static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
     if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
         device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
@@ -82,7 +82,7 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
     const uint64_t key = key_of_handle(handle, device);
     if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
-    /* Noted before the driver is told: a program that sets the limit from now on cannot take it back. */
+    /* Record first, then tell the driver: if the program sets the limit in between, the larger one still wins. */
     uint64_t limits = state_get(STATE_LIMITS, key);
     while (!state_swap(STATE_LIMITS, key, &limits, pack(needed_in(limits) ? app_limit_in(limits) : limit, most)))
         if (limits == OVERLAP_SLOTS_FULL)
@@ -90,8 +90,8 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
 }
 
-/* Always to all that a block may have: two threads that need different sizes then tell the driver the same. Told again
- * for every launch that asks: another thread may have noted it and not told yet, or its context may be a new one. */
+/* Raises to the maximum of a block, so that two threads that need different sizes set the same limit. Calls the driver every time,
+ * because another thread may have recorded the limit but not set it yet, or the context may be new. */
 bool limit_raise(struct handle *handle, uint32_t dynamic) {
     struct device *device = device_current(VENDOR_CUDA);
     int fixed = 0;
@@ -105,7 +105,8 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
            (counts == kernel || raise_to(counts, device->ordinal, most));
 }
 
-/* What a handle is launched with, in this form or (a function, which counts for both from now on) as its CUkernel. */
+/* Returns the limit that we need for this handle. For a function it includes the CUkernel's, because the function's own limit then
+ * applies to launches of both. */
 static uint32_t needed_of(const struct handle *handle, int device) {
     const struct handle *origin = handle_origin(handle);
     const uint32_t own = needed_in(limits_of(handle, device)),
@@ -120,7 +121,7 @@ bool limit_lend(struct handle *handle, uint32_t bytes, int *before) {
            (uint32_t)*before < bytes && handle_set(counts, WHICH, device->ordinal, (int)bytes) == CUDA_SUCCESS;
 }
 
-/* Told again if another thread has come to need more meanwhile. */
+/* Repeats if another thread has raised the needed limit in between. */
 void limit_take_back(struct handle *handle, int before) {
     const struct device *device = device_current(VENDOR_CUDA);
     struct handle *counts = device ? effective(handle, device->ordinal) : NULL;
@@ -145,13 +146,13 @@ void limit_program_sets(const void *value, int device, int attribute, int set) {
     struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
     if (!handle)
         return;
-    /* Noted although nothing may be raised: who sets it again and again is not asked about every time. */
+    /* Record it even if we have not raised the limit, so that setting the same limit repeatedly invalidates nothing. */
     const uint64_t key = key_of_handle(handle, device);
     uint64_t before = state_get(STATE_LIMITS, key);
     while (!state_swap(STATE_LIMITS, key, &before, pack(set, needed_of(handle, device))) &&
            before != OVERLAP_SLOTS_FULL)
         ;
-    /* What was launched may be beyond it now. Larger ones were not kept while they were beyond it. */
+    /* Cached launches may exceed a lower limit. A higher limit needs nothing: launches above the old one were not cached. */
     if (!before || set < app_limit_in(before))
         handle_invalidate(handle);
 }

@@ -1,8 +1,8 @@
-/* Registers of kernels by their descriptors, kept from where a module is loaded to where the program asks for its functions.
+/* Registers of kernels by their descriptors, kept from the load of a module until the program obtains its functions.
  *
- * In one table: the image that a module was loaded from, by its address, and the registers of an image's kernels, by their names. They
- * are deleted when the module is unloaded. A kernel for which there is no room stays unknown. So does every kernel of a compressed
- * module: unpacking it here would double what loading costs the program.
+ * One table holds two kinds of entries: module -> number of its image, and image number and kernel name -> registers. They are
+ * deleted when the module is unloaded. A kernel that does not fit into the table stays unknown, and so does every kernel of a
+ * compressed module, because unpacking it would double the time that loading takes.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"
@@ -11,10 +11,10 @@
 
 enum { BITS = 17, REGISTERS_BITS = 16 };
 #define ENTRIES (UINT64_C(1) << BITS)
-#define KERNEL (UINT64_C(1) << 63) /* of a key; no address has it */
+#define KERNEL (UINT64_C(1) << 63) /* bit of the keys of kernels; no address has it */
 
 static struct overlap_slot *table; /* NULL until a module was loaded */
-static uint32_t images;            /* that were read: modules that were unloaded had earlier ones */
+static uint32_t images;            /* number of the last image that was read */
 
 static struct overlap_slot *table_made(void) {
     struct overlap_slot *now = __atomic_load_n(&table, __ATOMIC_ACQUIRE);
@@ -33,7 +33,7 @@ static bool is_of_image(uint64_t key, uint64_t payload, uint64_t image) {
     return key & KERNEL && payload >> REGISTERS_BITS == image;
 }
 
-/* Is what is being read. */
+/* Context of learn(). */
 struct learning {
     struct overlap_slot *slots; /* NULL until the image turns out to hold a kernel */
     uint64_t module, image;
@@ -45,7 +45,7 @@ static void learn(void *context, const char *kernel, size_t length, uint32_t reg
         if (!(now->slots = table_made()))
             return;
         const uint64_t before = overlap_slots_put(now->slots, BITS, now->module, now->image);
-        if (before) /* of a module that had the address before */
+        if (before) /* an earlier module had this address */
             overlap_slots_sweep(now->slots, BITS, 0, is_of_image, before);
     }
     overlap_slots_put(now->slots, BITS, key_for(now->image, kernel, length), now->image << REGISTERS_BITS | registers);

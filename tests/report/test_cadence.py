@@ -237,7 +237,8 @@ def test_observe_against_observe_on_a_busy_machine_has_no_verdict(overlap, overl
         (pair,) = compared(*sides).pairs
         assert pair.change.verdict == "no verdict: simulated"
         verdicts.append(replace(pair.change, simulated=False).verdict)
-    assert not {"faster", "slower"} & set(verdicts), verdicts
+    # An interval of 95 % misses once in twenty times; noise that is called a gain would be so more than once in three.
+    assert sum(verdict in ("faster", "slower") for verdict in verdicts) <= 1, verdicts
 
 
 @pytest.mark.parametrize("count", [2, 30])

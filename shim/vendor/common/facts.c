@@ -123,7 +123,7 @@ static uint32_t row_of(const struct facts *facts, const struct overlap_decision 
 
 /* The function was obtained while another device was current: its context, and when that ends, are unknown. */
 static bool is_got_elsewhere(const struct handle *handle, const struct device *device) {
-    return handle_is(handle, HANDLE_FUNCTION) && handle->device != device->ordinal;
+    return handle_is(handle, HANDLE_FUNCTION) && handle_device(handle) != device->ordinal;
 }
 
 static void gather(struct facts *facts, const struct request *request, struct handle *handle, struct device *device) {

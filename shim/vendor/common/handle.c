@@ -33,7 +33,7 @@ static enum vendor vendor_of(uint32_t kind) {
 
 /* The number of the entry of an address (from 1), or 0. */
 static uint64_t index_get(uint64_t value) {
-    return state ? overlap_slots_get(state->handles.index, HANDLE_INDEX_BITS, value) : 0;
+    return overlap_slots_get(state->handles.index, HANDLE_INDEX_BITS, value);
 }
 static bool index_swap(uint64_t value, uint64_t *before, uint64_t after) {
     return overlap_slots_swap(state->handles.index, HANDLE_INDEX_BITS, value, before, after);
@@ -183,7 +183,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         const struct handle *module = handle_find(owner);
         const bool of_module = module && handle_is(module, HANDLE_MODULE);
         context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
-        device = of_module ? LOAD(module->device) : OPERATION_OF(vendor, device)();
+        device = of_module ? handle_device(module) : OPERATION_OF(vendor, device)();
     }
     struct handle *fresh = NULL;
     for (int tries = 0; tries < TRIES; tries++) { /* further ones where other threads learn the same address */
@@ -217,7 +217,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
 }
 
 struct handle *handle_find(const void *value) {
-    return handle_at(index_get((uint64_t)(uintptr_t)value), (uint64_t)(uintptr_t)value);
+    return state ? handle_at(index_get((uint64_t)(uintptr_t)value), (uint64_t)(uintptr_t)value) : NULL;
 }
 
 /* The i-th entry if it is alive, or NULL. */
@@ -235,7 +235,7 @@ static bool belongs(const struct handle *handle, const struct handle_scope *scop
     case HANDLES_OF_CONTEXT:
         return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || LOAD(handle->context) == scope->value;
     case HANDLES_OF_DEVICE:
-        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || LOAD(handle->device) == (int)scope->value;
+        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || handle_device(handle) == (int)scope->value;
     default:
         origin = handle_origin(handle);
         return kind == (uint32_t)scope->value && LOAD(handle->owner) == 0 && !(origin && !handle_is_ending(origin));
@@ -255,7 +255,7 @@ static void each(const struct handle_scope *scope,
         const uint32_t kind = handle ? LOAD(handle->kind) : 0;
         if (!handle || !belongs(handle, scope))
             continue;
-        struct handle_scope inside = {HANDLES_OF_OWNER, handle->value, scope->born};
+        struct handle_scope inside = {HANDLES_OF_OWNER, LOAD(handle->value), scope->born};
         act(handle, scope);
         if (kind == HANDLE_CONTEXT)
             inside.of = HANDLES_OF_CONTEXT;
@@ -266,7 +266,7 @@ static void each(const struct handle_scope *scope,
 
 static void withdraw(struct handle *handle, const struct handle_scope *scope) {
     (void)scope;
-    overlap_cache_forget(&launch_cache, handle->value);
+    overlap_cache_forget(&launch_cache, LOAD(handle->value));
 }
 
 static void keep(struct handle *handle, const struct handle_scope *scope) {
@@ -359,7 +359,7 @@ void handle_each_form(struct handle *handle, void (*act)(struct handle *form)) {
 }
 
 static void withdraw_form(struct handle *form) {
-    overlap_cache_forget(&launch_cache, form->value);
+    overlap_cache_forget(&launch_cache, LOAD(form->value));
 }
 
 /* All forms of a kernel share their attributes, so decisions about all of them depend on one change. */

@@ -86,6 +86,10 @@ static inline enum vendor handle_vendor(const struct handle *handle) {
 static inline uint32_t handle_born(const struct handle *handle) {
     return __atomic_load_n(&handle->born, __ATOMIC_RELAXED);
 }
+/* Device of a function. NO_DEVICE: unknown until it is launched (handle_settle). */
+static inline int handle_device(const struct handle *handle) {
+    return __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+}
 /* Is the handle valid on every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
     return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);

@@ -30,7 +30,7 @@ static void leave(struct node *node, uint32_t reason) {
 
 /* If the driver would refuse the node without us, make it refuse: we may have raised the function's limit. */
 static void forbid(struct node *node, enum vendor vendor, struct handle *handle, int device) {
-    device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle->device : device;
+    device = handle && handle_kind(handle) == HANDLE_FUNCTION ? handle_device(handle) : device;
     const uint32_t over_app_limit =
         handle && device != NO_DEVICE ? OPERATION_OF(vendor, over_app_limit)(handle, device, node->dynamic) : 0;
     if (!over_app_limit)
@@ -50,7 +50,7 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     const bool of_one =
         handle && (handle_kind(handle) == HANDLE_FUNCTION || handle_kind(handle) == HANDLE_HIP_FUNCTION);
     /* The limits of another device are not known. */
-    if (elsewhere || (of_one && device && handle->device != device->ordinal)) {
+    if (elsewhere || (of_one && device && handle_device(handle) != device->ordinal)) {
         node->word = OVERLAP_WORD_VALID;
         leave(node, OVERLAP_REASON_unknown_footprint);
         forbid(node, vendor, handle, of_device);

@@ -124,6 +124,6 @@ void carveout_answer(const void *value, int device, int *answer) {
     if (!handle)
         return;
     const struct handle *holder = handle_kind(handle) == HANDLE_KERNEL ? handle : holder_of(handle);
-    if (has(&holder->carveout_ours, bit_of(holder, holder == handle ? device : handle->device)))
+    if (has(&holder->carveout_ours, bit_of(holder, holder == handle ? device : handle_device(handle))))
         *answer = BY_DEFAULT;
 }

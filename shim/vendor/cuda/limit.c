@@ -62,14 +62,14 @@ static struct handle *effective(struct handle *handle, int device) {
 
 /* Returns the device of a function, whichever device is current; for a CUkernel the given one. */
 static int device_for(const struct handle *handle, int device) {
-    const int own = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+    const int own = handle_device(handle);
     return handle_kind(handle) == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
 }
 
 /* Sets *app_limit to the limit that the program has set. False: the driver reports that limit, because we have not changed it. */
 static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
     if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
-        device = __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+        device = handle_device(handle);
         handle = handle_origin(handle);
     }
     const uint64_t limits = limits_of(handle, device);
@@ -110,7 +110,7 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
 static uint32_t needed_of(const struct handle *handle, int device) {
     const struct handle *origin = handle_origin(handle);
     const uint32_t own = needed_in(limits_of(handle, device)),
-                   its = origin ? needed_in(limits_of(origin, handle->device)) : 0;
+                   its = origin ? needed_in(limits_of(origin, handle_device(handle))) : 0;
     return own > its ? own : its;
 }
 

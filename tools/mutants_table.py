@@ -188,7 +188,14 @@ MUTANTS = [
         f"{COMMON}/size.c",
         "return known >> SINCE_SHIFT == known_since(root) >> SINCE_SHIFT;",
         "return known & KNOWN;",
-        f"{INTERPOSE}/test_unloads.py",
+        f"{INTERPOSE}/test_handle_races.py",
+    ),
+    one(
+        "a key that is inserted is read as another",
+        f"{CORE}/slots.c",
+        "*word = owner ? LOAD(slot->word) : 0;",
+        "*word = LOAD(slot->word);",
+        THREADS,
     ),
     one(
         "a handle from the index is taken for that of the value",

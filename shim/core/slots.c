@@ -29,7 +29,7 @@ static struct overlap_slot *slot_at(const struct overlap_slot *slots, uint32_t b
 /* Returns the key of a slot, and its word at that time. GONE: the slot was reused meanwhile, or is claimed. */
 static uint64_t owner_of(const struct overlap_slot *slot, uint64_t *word) {
     const uint64_t before = LOAD(slot->word), owner = LOAD(slot->key);
-    *word = LOAD(slot->word);
+    *word = owner ? LOAD(slot->word) : 0; /* another key may be inserted there by now, with its payload */
     return payload_of(before) == CLAIMED || (uint16_t)(before ^ *word) ? GONE : owner;
 }
 

@@ -14,7 +14,7 @@
  *
  * Readers load word, key, word. If both words have the same tenancy, and the first is not CLAIMED, the key is that tenancy's: its key was
  * stored before its first word that is not CLAIMED, and a later key is stored after the next tenancy's CLAIMED word, which the second load
- * then returns. So no reader sees a payload under another key, a slot half reused, or the payload of a tenancy between two of the same key
+ * then returns. Key 0 has no payload, and the word is not loaded again: another key may have been inserted meanwhile. So no reader sees a payload under another key, a slot half reused, or the payload of a tenancy between two of the same key
  * (ABA). Writers swap the word that they read so; the swap fails once the slot is reused. A payload is published with release: what its
  * writer stored before is visible to its readers.
  *

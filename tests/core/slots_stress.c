@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* A thread may be late, or lose its processor, before any load, store or swap. */
@@ -26,7 +27,18 @@ static void pause_sometimes(void) {
 
 #include "core/slots.c"
 
-enum { BITS = 5, MOST = 64, OWN = 3, SHARED = 3, VISITORS = 40, FEW_BITS = 3, RECORDS = 4096, TAG_SHIFT = 24 };
+enum {
+    BITS = 5,
+    MOST = 64,
+    OWN = 3,
+    SHARED = 3,
+    VISITORS = 40,
+    FEW_BITS = 3,
+    FRESH_BITS = 7,
+    FRESH = 64,
+    RECORDS = 4096,
+    TAG_SHIFT = 24
+};
 
 static struct overlap_slot table[1 << BITS];
 static bool stop;
@@ -169,6 +181,32 @@ static void *meet(void *argument) {
     }
 }
 
+/* One thread inserts keys into an empty table, another one looks for keys that nobody inserts. */
+static pthread_barrier_t begun;
+static struct overlap_slot fresh[1 << FRESH_BITS];
+static bool ended;
+
+static void *miss(void *argument) {
+    const uint64_t mine = (uint64_t)(uintptr_t)argument;
+    passed = (unsigned)mine;
+    lateness = 63;
+    for (;;) {
+        if (!mine)
+            ended = __atomic_load_n(&stop, __ATOMIC_RELAXED);
+        pthread_barrier_wait(&begun);
+        if (ended)
+            return NULL;
+        for (uint64_t i = 0; i < FRESH; i++)
+            if (mine)
+                expect(overlap_slots_get(fresh, FRESH_BITS, key_of(2, i)) == 0);
+            else
+                expect(overlap_slots_put(fresh, FRESH_BITS, key_of(3, i), i + 1) == 0);
+        pthread_barrier_wait(&begun);
+        if (!mine)
+            memset(fresh, 0, sizeof fresh);
+    }
+}
+
 static void *disturb(void *argument) {
     uint64_t state = 7;
     (void)argument;
@@ -209,17 +247,22 @@ int main(int argc, char **argv) {
     for (long i = 0; i < count; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)i))
             return 2;
-    pthread_t others[3];
+    pthread_t others[5];
     pthread_barrier_init(&moment, NULL, 2);
-    for (long i = 0; i < 3; i++)
-        if (pthread_create(&others[i], NULL, i < 2 ? meet : disturb, (void *)(uintptr_t)i))
+    pthread_barrier_init(&begun, NULL, 2);
+    for (long i = 0; i < 5; i++)
+        if (pthread_create(&others[i], NULL,
+                           i < 2    ? meet
+                           : i == 2 ? disturb
+                                    : miss,
+                           (void *)(uintptr_t)(i < 3 ? i : i - 3)))
             return 2;
     const struct timespec wait = {.tv_sec = atol(argv[1])};
     nanosleep(&wait, NULL);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (long i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
-    for (long i = 0; i < 3; i++)
+    for (long i = 0; i < 5; i++)
         pthread_join(others[i], NULL);
     for (uint64_t i = 0; i < SHARED; i++)
         taken += take(key_of(1, i));

@@ -154,7 +154,7 @@ ELSEWHERE = {
 }
 # Of launches outside a window, which only who sees the streams can tell.
 OUTSIDE = {"not_overlapping", "window_expired", "launched_before", "same_stream", "critical"}
-# Not yet: their features come with later versions. Whoever adds one moves its reason from here into CASES.
+# Given after the decision, by the vendor.
 LATER = {
     "one_wave_neighbour",
     "program_sets_priority",

@@ -41,6 +41,7 @@ def test_handles_and_addresses_that_are_used_again(build: Build) -> None:
         "decided before it was learned: 1, and after: 0",
         "sizes known: 300000, never used before: 0",
         "that of one that lives: 1 77",
+        "full: new 1",
     ]
 
 

@@ -217,6 +217,16 @@ static void kernels_that_come_and_go(void) {
     printf("that of one that lives: %u %u\n", known, asked);
 }
 
+/* Where all entries are in use, the next kernel at an address gets that of the last one there. */
+static void a_full_table(void) {
+    const uint64_t v = 0x70000;
+    learn(v, HANDLE_FUNCTION, 12, "old");
+    used = HANDLE_SLOTS;
+    free_list &= ~(uint64_t)UINT32_MAX;
+    const struct handle *handle = learn(v, HANDLE_FUNCTION, 13, "new");
+    printf("full: %s %d\n", handle ? handle->name : "unknown", learn(v + 16, HANDLE_FUNCTION, 13, "more") == NULL);
+}
+
 int main(void) {
     set_operations();
     state = &tables;
@@ -228,5 +238,6 @@ int main(void) {
     an_address_that_is_used_again_while_its_kernel_is_forgotten();
     decisions_about_a_kernel_that_nobody_knew();
     kernels_that_come_and_go();
+    a_full_table();
     return 0;
 }

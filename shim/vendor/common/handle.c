@@ -107,10 +107,11 @@ static const char *keep_name(const char *name) {
  * number `born`. */
 static bool claim(struct handle *handle, uint32_t born) {
     uint32_t kind = LOAD(handle->kind);
-    if (!is_alive(kind) || !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false,
-                                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!is_alive(kind) || (int32_t)(LOAD(handle->born) - born) > 0 ||
+        !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return false;
-    if ((int32_t)(LOAD(handle->born) - born) <= 0)
+    if ((int32_t)(LOAD(handle->born) - born) <= 0) /* still */
         return true;
     __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
     return false;
@@ -162,7 +163,7 @@ static void fill(struct handle *handle, uint64_t value, void *owner, const char 
     __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->marks, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->marks, 0, __ATOMIC_RELEASE); /* behind born: begin() */
     __atomic_store_n(&handle->registers, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->cluster, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
@@ -188,14 +189,20 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     struct handle *fresh = NULL;
     for (int tries = 0; tries < TRIES; tries++) { /* further ones where other threads learn the same address */
         uint64_t number = index_get((uint64_t)(uintptr_t)value);
+        /* First the number of its learning: if the entry is reused from here on, handle_at() or claim() says so. */
+        const uint32_t born = number ? __atomic_load_n(&state->handles.slots[number - 1].born, __ATOMIC_ACQUIRE) : 0;
         struct handle *const known = handle_at(number, (uint64_t)(uintptr_t)value);
-        const uint32_t born = known ? LOAD(known->born) : 0;
         if (known && is_known(known, kind, owner, name, kernel, context)) { /* asked for again */
             handle_settle(known);
             break;
         }
-        if (!fresh && !(fresh = take_free()))
-            return;
+        if (!fresh && !(fresh = take_free())) {
+            if (!known || !retire(known, born))
+                return;
+            index_swap((uint64_t)(uintptr_t)value, &number, 0); /* the kernel that had the address makes room */
+            give_back(known);
+            continue;
+        }
         fill(fresh, (uint64_t)(uintptr_t)value, owner, name, kernel, context, device);
         const bool replaced = known && retire(known, born); /* another kernel had the address */
         __atomic_store_n(&fresh->kind, (uint32_t)kind, __ATOMIC_RELEASE);
@@ -270,7 +277,7 @@ static void withdraw(struct handle *handle, const struct handle_scope *scope) {
 }
 
 static void keep(struct handle *handle, const struct handle_scope *scope) {
-    if (!stays(handle, scope))
+    if (!stays(handle, scope) && (int32_t)(handle_born(handle) - scope->born) <= 0)
         __atomic_fetch_and(&handle->marks, ~(uint32_t)HANDLE_ENDING, __ATOMIC_RELEASE);
 }
 
@@ -279,7 +286,7 @@ static void begin(struct handle *handle, const struct handle_scope *scope) {
         return;
     __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_ENDING, __ATOMIC_SEQ_CST);
     if ((int32_t)(handle_born(handle) - scope->born) > 0) /* it was freed, and is another kernel's by now */
-        keep(handle, scope);
+        __atomic_fetch_and(&handle->marks, ~(uint32_t)HANDLE_ENDING, __ATOMIC_RELEASE);
 }
 
 static void forget(struct handle *handle, const struct handle_scope *scope) {

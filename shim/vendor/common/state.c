@@ -11,8 +11,10 @@ struct state *state;
 
 bool state_make(void) {
     struct state *made = __atomic_load_n(&state, __ATOMIC_ACQUIRE), *none = NULL;
-    if (made)
+    if (made) { /* the thread that made it may not have come that far */
+        __atomic_store_n(&real_tables, &made->real, __ATOMIC_RELEASE);
         return true;
+    }
     made = overlap_page_prepare() ? overlap_map(sizeof *made) : NULL;
     if (!made)
         return false;

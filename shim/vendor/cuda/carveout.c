@@ -80,6 +80,8 @@ void cuda_prefer_shared(struct handle *handle, int device) {
 }
 
 static void take_back(struct handle *handle) {
+    if (handle_is_ending(handle)) /* the driver may have freed it */
+        return;
     uint32_t ours = __atomic_exchange_n(&handle->carveout_ours, 0, __ATOMIC_SEQ_CST);
     for (int device = 0; ours; device++, ours >>= 1)
         if (ours & 1)

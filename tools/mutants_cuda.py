@@ -90,6 +90,7 @@ CUDA_MUTANTS = [
         "common/size",
         "before >> SINCE_SHIFT == since >> SINCE_SHIFT ? since | NOT_ONE : noted",
         "noted",
+        "handle_races",
     ),
     _one("our carve-out is told", "carveout", "        *answer = BY_DEFAULT;\n", "        ;\n", "carveout"),
     _one(

@@ -55,12 +55,14 @@ CUDA_MUTANTS = [
         "common/node",
         "!armed_and_ready(vendor) || !node_each(vendor, graph, set_back, NULL))",
         "true)",
+        "graph_nodes",
     ),
     _one(
         "graphs inside graphs are not looked at",
         "common/node",
         "            any |= each(vendor, inner, act, of, depth + 1);",
         "            any |= depth > DEEPEST;",
+        "graph_nodes",
     ),
     _one(
         "the legacy stream is asked while a stream captures",
@@ -239,12 +241,14 @@ CUDA_MUTANTS = [
         "instantiate",
         "return ours & EXEC_FLAGGED ? CUDA_GRAPH",
         "return false ? CUDA_GRAPH",
+        "graph_priority",
     ),
     _one(
         "the priorities of all graphs are honoured",
         "instantiate",
         "if (programs || !(found & RAISED))",
         "if (programs)",
+        "graph_priority",
     ),
     _one(
         "our flag stays in the program's parameters",

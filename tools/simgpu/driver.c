@@ -42,7 +42,7 @@ void sim_leave(const int *guard) {
 }
 
 bool sim_is_initialized(void) {
-    return initialized && !forked;
+    return __atomic_load_n(&initialized, __ATOMIC_ACQUIRE) && !forked; /* without the lock */
 }
 
 static void after_fork_in_child(void) {
@@ -71,7 +71,7 @@ SIM_API CUresult cuInit(unsigned int flags) {
         result = sim_config_read();
         if (result == CUDA_SUCCESS && !at_fork_installed)
             at_fork_installed = pthread_atfork(sim_lock, sim_unlock, after_fork_in_child) == 0;
-        initialized = result == CUDA_SUCCESS;
+        __atomic_store_n(&initialized, result == CUDA_SUCCESS, __ATOMIC_RELEASE);
     }
     sim_unlock();
     return result;

@@ -39,7 +39,7 @@ static bool index_swap(uint64_t value, uint64_t *before, uint64_t after) {
     return overlap_slots_swap(state->handles.index, HANDLE_INDEX_BITS, value, before, after);
 }
 static uint64_t number_of(const struct handle *handle) {
-    return (uint64_t)(handle - state->handles.slots) + 1;
+    return ((uintptr_t)handle - (uintptr_t)state->handles.slots) / sizeof *handle + 1;
 }
 
 static bool is_alive(uint32_t kind) {

@@ -248,7 +248,7 @@ CUDA_MUTANTS = [
         "instantiate",
         "if (programs || !(found & RAISED))",
         "if (programs)",
-        "graph_priority",
+        "graph_updates",
     ),
     _one(
         "our flag stays in the program's parameters",

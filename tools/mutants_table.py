@@ -73,7 +73,7 @@ MUTANTS = [
         f"{SYS}/bind.c",
         "changes.removed == then && LOAD(generation) == now ? now : 0",
         "now",
-        f"{INTERPOSE}/test_closing.py",
+        "tests/core/test_bind.py",
     ),
     one(
         "what is unmapped is still called",

@@ -201,6 +201,13 @@ def test_computation_runs_at_the_priority_of_the_stream(
     assert dict(of_graphs(done))["k"] == dict(of_graphs(without))["k"] == launch
 
 
+def test_computation_alone_runs_at_the_priority_of_a_stream_that_is_made_later(bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k,{NCCL} stream=0 {captured(BIG)}make=flags stream=-4 run=2,1 run=1,1 sync"
+    done, without = preloaded(words, HIGHEST), bare(words)
+    as_alone(done, without)
+    assert of_graphs(done) == of_graphs(without) == [("k", -4), ("k", 0)]
+
+
 @pytest.mark.parametrize("form", ["1", "2", "flags", "params", "params_ptsz"])
 def test_it_runs_at_it_in_every_form(form: str, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k,{NCCL} stream=0 stream=-4 {captured(COMM, BIG)}make={form} run=2,1 run=1,1 eflags sync"

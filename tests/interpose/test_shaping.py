@@ -163,6 +163,12 @@ def test_what_the_host_has_waited_for_was_not_beside_it(before: str, preloaded: 
     assert done.reasons == {"communication": 1 + bool(before), "not_overlapping": 3}
 
 
+def test_what_was_launched_before_is_counted_once(preloaded: Runner) -> None:
+    words = f"repeat=3 {LAUNCH},0,2 {COMM},1 {COMM},1 {COMM},1 sync repeat=9 {LAUNCH},0,2"
+    done = preloaded(f"ptx=k,{NCCL} stream=0 stream=0 {words}", OVERLAPPING)
+    assert done.reasons == {"communication": 3, "launched_before": 3, "not_overlapping": 9}
+
+
 @pytest.mark.parametrize(
     ("words", "reasons"),
     [

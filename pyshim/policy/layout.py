@@ -25,7 +25,7 @@ class Undecided(NamedTuple):
     policy: int  # index in the table
     gpus: tuple[str, ...]  # its `gpu`
     dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
-    hash_at: int  # likewise: 16 digits
+    hash_at: int  # offset in the table: 16 digits
     answers: Mapping[str, tuple[int, str]]  # by rule, for both places
 
 

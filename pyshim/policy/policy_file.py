@@ -15,7 +15,7 @@ from pyshim.policy.model import KEYS, VERSION, Policy
 from pyshim.policy.nodes import Nodes, has_error
 from pyshim.policy.rules import RuleReader
 
-# What a policy extends: its draft, or None where it has mistakes of its own, which are told elsewhere. Raises Bad.
+# Returns the draft of the policy that `extends` names. None: it has errors, which are reported there. Raises Bad.
 Extend = Callable[[str], "Draft | None"]
 
 _TOP = below("", entries(Policy))

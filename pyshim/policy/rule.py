@@ -183,7 +183,7 @@ class Rule:
         " changes; always, also for those that have room as they are.", "max")
     file: str = field(default="", compare=False)  # which has that line; empty for what is in none
     depth: int = field(default=0, compare=False)  # how many `extends` lead from the policy to that file
-    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule behind it
+    guard: bool = False  # added by us: spares kernels that only look like those of the next rule
     # fmt: on
 
 

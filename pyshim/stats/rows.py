@@ -44,7 +44,7 @@ class Rule(NamedTuple):
     when: str  # overlapping | always
     when_dispatch: str  # hold | drain | backfill; unknown: under any
     dispatch: str  # what the policy says of its GPUs
-    guard: bool = False  # nobody wrote it: it spares what only looks like the kernels of the rule of this line
+    guard: bool = False  # added by us: spares kernels that only look like those of the rule of this line
     depth: int = 0  # how many `extends` lead from the policy to the file that has the line
     file: str = ""  # that file, as its run tells it; empty: the policy's own
 

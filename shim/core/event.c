@@ -54,7 +54,7 @@ static bool take(struct overlap_sync_model *model, struct overlap_event *event, 
     const bool free = owner == 0 || owner == OVERLAP_EVENT_TOMBSTONE;
     if (!(free || (used && means_nothing(model, event))) || !begin(event, owner))
         return false;
-    if (free || means_nothing(model, event)) { /* still, where nobody else writes */
+    if (free || means_nothing(model, event)) { /* check again: no other thread writes now */
         __atomic_store_n(&event->key, OVERLAP_EVENT_TOMBSTONE, __ATOMIC_RELEASE);
         __atomic_store_n(&event->flags, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->domain, &model->eager, __ATOMIC_RELAXED);
@@ -96,7 +96,7 @@ static void lose(struct overlap_sync_model *model, struct overlap_stream *stream
         overlap_clock_raise(&model->event_overflow, overlap_entry_of(left),
                             overlap_domain_now(&model->eager, overlap_entry_of(left)));
     __atomic_store_n(&model->event_overflow_any, 1, __ATOMIC_RELEASE);
-    if (!stream || overlap_stream_is_unknown(model, stream)) /* and of what comes later */
+    if (!stream || overlap_stream_is_unknown(model, stream)) /* and of later launches, too */
         __atomic_store_n(&model->event_unknown, 1, __ATOMIC_RELEASE);
 }
 

@@ -179,7 +179,7 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     if (its)
         stream = take_slot(model, key);
     if (its && stream) {
-        /* Whoever still has the stream that was here may look meanwhile. */
+        /* A thread that still holds the former stream of this slot may read meanwhile. */
         __atomic_store_n(&stream->domain, &model->eager, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);

@@ -181,7 +181,7 @@ static void *meet(void *argument) {
     }
 }
 
-/* One thread inserts keys into an empty table, another one looks for keys that nobody inserts. */
+/* One thread inserts keys into an empty table while another one looks up keys that are never inserted. */
 static pthread_barrier_t begun;
 static struct overlap_slot fresh[1 << FRESH_BITS];
 static bool ended;

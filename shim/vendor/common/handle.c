@@ -3,7 +3,7 @@
  *
  * Handles are entries of an array. `index` (slots.h) maps the address that the program has to the number of its entry. An entry is
  * filled before the index names it, and its kind is stored last, so no thread reads a half-filled one. A freed entry is reused for
- * another address, so whoever comes from the index compares the address.
+ * another address, so every lookup compares the address.
  */
 #include <string.h>
 

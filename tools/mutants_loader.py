@@ -18,13 +18,11 @@ LOADER_MUTANTS: list[Mutant] = [
     one("answers are dropped by any dlclose", BIND, "after.removed != before.removed && (", "(1 || ", CORNERS),
     one("a caller that was unmapped stays known", BIND, "|| !all_mapped(LOAD(generation))", "", CORNERS),
     one("an object in the place of another", BIND, "after.added != before.added || ", "", CORNERS),
+    one("two threads fill a caller's slot", BIND, "before == FILLING || ", "", STRESS),
     one(
-        "two threads fill a caller's slot",
-        BIND,
-        "before == now || before == FILLING ||\n            !__atomic_compare_exchange_n(",
-        "before == now ||\n            !__atomic_compare_exchange_n(",
-        STRESS,
+        "a late thread takes a newer caller's slot", BIND, "(int32_t)(before - now) >= 0 ||", "before == now ||", STRESS
     ),
+    one("an answer is read across two writes", BIND, "((before + ONE_WRITE) & WRITES)", "0", STRESS),
     one(
         "a full table of callers",
         BIND,

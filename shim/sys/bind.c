@@ -188,14 +188,17 @@ static struct caller {
 } callers[CALLERS];
 #define FILLING UINT32_MAX
 
-/* A key is unique to a caller, a name and a generation, and only the thread that replaced a key by WRITING stores the next
- * one. So an address is valid if its key is the same before and after the address is read. Not a table of core/slots.h: sys does
- * not depend on core, and a full cache replaces. */
+/* A key is of one caller, name and generation, and only the thread that replaced a key by WRITING stores the next one, with the
+ * count of the slot's writes in it. So an address is valid if the key is the same before and after the address is read, even if
+ * other answers had the slot in between. Not a table of core/slots.h: sys does not depend on core, and a full cache replaces. */
 static struct answer {
     uint64_t key; /* 0: free */
     void *address;
 } answers[1 << ANSWER_BITS];
 #define WRITING UINT64_C(1) /* not a valid key: generations begin with 1 */
+#define ONE_WRITE (UINT64_C(1) << 22)
+#define WRITES (UINT64_C(0x3FF) << 22) /* the bits of a key that count them */
+_Static_assert((CALLERS - 1) << 16 < ONE_WRITE, "a caller's bits are its own");
 
 /* Caches the object of this thread's last caller. */
 static __thread struct {
@@ -214,16 +217,19 @@ static struct answer *answer_at(uint64_t key, uint64_t probe) {
 static void *known(uint64_t key) {
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         struct answer *answer = answer_at(key, probe);
-        if (LOAD(answer->key) != key)
+        const uint64_t there = LOAD(answer->key);
+        if ((there ^ key) & ~WRITES)
             continue;
         void *address = LOAD(answer->address);
-        if (LOAD(answer->key) == key)
+        if (LOAD(answer->key) == there)
             return address;
     }
     return NULL;
 }
 
-static struct answer *keep(uint64_t key, void *address) {
+/* Sets *kept to the slot's key. */
+static struct answer *keep(uint64_t *kept, void *address) {
+    const uint64_t key = *kept;
     struct answer *free = answer_at(key, key % PROBES);
     for (uint64_t probe = 0; probe < PROBES; probe++) {
         const uint64_t there = LOAD(answer_at(key, probe)->key);
@@ -237,7 +243,8 @@ static struct answer *keep(uint64_t key, void *address) {
         !__atomic_compare_exchange_n(&free->key, &before, WRITING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return NULL;
     __atomic_store_n(&free->address, address, __ATOMIC_RELEASE);
-    __atomic_store_n(&free->key, key, __ATOMIC_RELEASE);
+    *kept = key | ((before + ONE_WRITE) & WRITES);
+    __atomic_store_n(&free->key, *kept, __ATOMIC_RELEASE);
     return free;
 }
 
@@ -268,7 +275,7 @@ static bool caller_new(const struct overlap_object *object, uint32_t now, uint32
     for (*index = 0; *index < CALLERS; ++*index) {
         struct caller *caller = &callers[*index];
         uint32_t before = LOAD(caller->generation);
-        if (before == now || before == FILLING ||
+        if (before == FILLING || (int32_t)(before - now) >= 0 || /* a late thread takes no slot of a newer generation */
             !__atomic_compare_exchange_n(&caller->generation, &before, FILLING, false, __ATOMIC_ACQ_REL,
                                          __ATOMIC_RELAXED))
             continue;
@@ -291,7 +298,7 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     uint32_t index;
     if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
         uint64_t key = key_of(now, index, number);
-        struct answer *kept = keep(key, found);
+        struct answer *kept = keep(&key, found);
         /* Adds 0, which orders this against dlclose: a call that is counted later sees the answer. One that was counted since
          * `before` may have missed it, so the answer is dropped. */
         if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || overlap_generation() != now))

@@ -19,6 +19,8 @@ static void pause_sometimes(void) {
         sched_yield();
 }
 #define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
+static void before_load(const void *object);
+#define __atomic_load_n(object, order) (before_load(object), __atomic_load_n(object, order))
 
 #include "sys/bind.c"
 
@@ -87,9 +89,47 @@ static void *work(void *argument) {
     return NULL;
 }
 
+static struct answer *slot; /* whose reader is interrupted */
+static uint64_t first, second;
+static int writes; /* during that read */
+
+static void put(uint64_t key, uintptr_t address) {
+    keep(&key, (void *)address);
+}
+
+static void before_load(const void *object) {
+    struct answer *const its = slot;
+    if (!its || object != (writes ? (void *)&its->key : (void *)&its->address))
+        return;
+    slot = NULL; /* the writer's own loads */
+    writes++ == 0 ? put(second, 2) : put(first, 1);
+    slot = writes < 2 ? its : NULL;
+}
+
+/* A reader between whose loads the slot gets another answer, and then its own again. Returns whether it
+ * was fooled. */
+static bool read_across_two_writes(void) {
+    for (uint32_t number = 2; number < 20 << ANSWER_BITS; number++) /* no slot is free */
+        put(key_of(1, 0, number), number);
+    first = key_of(1, 0, 1);
+    put(first, 1);
+    struct answer *of_first = answer_at(first, first % PROBES);
+    for (uint32_t number = 2; !second; number++) {
+        const uint64_t key = key_of(1, 0, number);
+        if (answer_at(key, key % PROBES) == of_first)
+            second = key;
+    }
+    slot = of_first;
+    const uintptr_t address = (uintptr_t)known(first);
+    slot = NULL;
+    memset(answers, 0, sizeof answers);
+    return writes != 2 || address == 2;
+}
+
 int main(int argc, char **argv) {
     const int seconds = argc > 1 ? atoi(argv[1]) : 1, threads = argc > 2 ? atoi(argv[2]) : 4;
     pthread_t all[64];
+    wrong += read_across_two_writes();
     for (int i = 0; i < threads && i < 64; i++)
         pthread_create(&all[i], NULL, work, (void *)(uintptr_t)(i + 1));
     nanosleep(&(struct timespec){.tv_sec = seconds}, NULL);

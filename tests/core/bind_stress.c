@@ -61,6 +61,7 @@ const char *overlap_version_wanted(const struct overlap_object *object, const ch
     return number;
 }
 bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
+    sched_yield(); /* the generation may end while a caller is looked up */
     const uintptr_t start = address / SIZE * SIZE;
     *object = (struct overlap_object){.dynamic = object, .start = start, .end = start + SIZE, .name = ""};
     return true;

@@ -29,7 +29,7 @@ OVERLAP_SIZE_IS(overlap_page, 841920);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
-_Static_assert(sizeof(((struct overlap_shard *)0)->ways) == sizeof(uint64_t[OVERLAP_WAYS]), "ways");
+_Static_assert(sizeof(((struct overlap_shard *)0)->routes) == sizeof(uint64_t[OVERLAP_ROUTES]), "routes");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
 _Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard) &&
                    (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST) % OVERLAP_SHARDS_MORE == 0,

@@ -239,7 +239,7 @@ struct overlap_plan {
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any time ---- */
 #define OVERLAP_PAGE_MAGIC 0x47505652
-#define OVERLAP_WAYS 6     /* room for the rows of way.def */
+#define OVERLAP_ROUTES 6   /* room for the rows of route.def */
 #define OVERLAP_REASONS 40 /* room for the rows of reason.def */
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 12
@@ -280,7 +280,7 @@ struct overlap_shard {
     uint32_t owner;
     uint32_t reserved[15];
     uint64_t launches[320]; /* [OVERLAP_ROWS] */
-    uint64_t ways[6];       /* [OVERLAP_WAYS] */
+    uint64_t routes[6];     /* [OVERLAP_ROUTES] */
     uint64_t counters[12];  /* [OVERLAP_COUNTERS] */
     uint64_t sample_at;     /* the next sample is due when this shard has counted so many communication launches */
     uint64_t padding[5];
@@ -425,12 +425,12 @@ uint32_t overlap_abi_version(void);
 const char *overlap_reason_name(uint32_t reason);
 const char *overlap_reason_sentence(uint32_t reason);
 uint32_t overlap_reason_shapes(uint32_t reason);
-const char *overlap_way_name(uint32_t way);
+const char *overlap_route_name(uint32_t route);
 
 /* Sums over all shards of a page, modulo 2^64. */
 struct overlap_totals {
-    /* Each of the three contains all launches; `ways` may lack those that were being counted. */
-    uint64_t ways[6], reasons[40], rows[320];
+    /* Each of the three contains all launches; `routes` may lack those that were being counted. */
+    uint64_t routes[6], reasons[40], rows[320];
     uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 if the page is damaged */
     uint32_t row_heads[320];   /* the row that has the record; reason rows and free rows: themselves */
     uint64_t counters[12];     /* [OVERLAP_COUNTERS] */

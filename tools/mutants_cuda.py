@@ -23,7 +23,7 @@ CUDA_MUTANTS = [
     _one(
         "our priority, copied between two captures, is shown",
         "stream",
-        "        critical_copied(to, hook_default(hook), raised);",
+        "        critical_priority_copied(to, hook_default(hook), raised);",
         "        (void)0;",
         "critical",
     ),
@@ -211,14 +211,14 @@ CUDA_MUTANTS = [
     _one(
         "auto goes on beside a grid of one wave",
         "common/launch_slow",
-        "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
+        "        if (word & OVERLAP_WORD_WATCHED && position == OVERLAP_POSITION_INSIDE)\n",
         "        if (false)\n",
         "auto_priority",
     ),
     _one(
         "auto ends for a grid on the same stream",
         "common/launch_slow",
-        "        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)\n",
+        "        if (word & OVERLAP_WORD_WATCHED && position == OVERLAP_POSITION_INSIDE)\n",
         "        if (word & OVERLAP_WORD_WATCHED)\n",
         "auto_priority",
     ),
@@ -319,14 +319,14 @@ CUDA_MUTANTS = [
     _one(
         "launches by older calls are not counted",
         "legacy",
-        "        launch_count_reason(way, reason);\n",
-        "        (void)way, (void)reason;\n",
+        "        launch_count_reason(route, reason);\n",
+        "        (void)route, (void)reason;\n",
         "legacy_launches",
     ),
     _one(
         "nodes are not counted",
         "common/node",
-        "    launch_count_row(OVERLAP_WAY_graph_node, launch_row(node->word, node->reason, raised));\n",
+        "    launch_count_row(OVERLAP_ROUTE_graph_node, launch_row(node->word, node->reason, raised));\n",
         "",
         "graph_nodes",
     ),

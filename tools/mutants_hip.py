@@ -23,8 +23,8 @@ HIP_MUTANTS = [
     _one(
         "what hipGetProcAddress finds by dlsym stays so",
         f"{_HIP}/lookup.c",
-        "if (hip_thunk(OVERLAP_WAY_dlsym, (enum hook)hook) == address)",
-        "if (hip_thunk(OVERLAP_WAY_symbol, (enum hook)hook) == NULL)",
+        "if (hip_thunk(OVERLAP_ROUTE_dlsym, (enum hook)hook) == address)",
+        "if (hip_thunk(OVERLAP_ROUTE_symbol, (enum hook)hook) == NULL)",
         _WAYS,
     ),
     _one(

@@ -33,7 +33,7 @@ ROW_MUTANTS: list[Mutant] = [
     one(
         "the row of another reason outside",
         f"{COMMON}/windows.c",
-        "thread->step = overlap_row_step(window_reason(found.where));",
+        "thread->step = overlap_row_step(window_reason(found.position));",
         "thread->step = 1;",
         WINDOWS,
     ),

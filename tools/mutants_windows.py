@@ -35,7 +35,7 @@ WINDOW_MUTANTS = [
     _one(
         "a wait for memory is known to end",
         f"{_COMMON}/sync_calls.c",
-        "        overlap_sync_unknown(model, its);\n        window_after(model);\n",
+        "        overlap_sync_unknown(model, its);\n        window_check_legacy(model);\n",
         "",
         _ENTRIES,
     ),
@@ -71,8 +71,8 @@ WINDOW_MUTANTS = [
     _one(
         "the host's wait leaves computation running",
         f"{_CORE}/knowledge.c",
-        "            overlap_context_of_entry(&model->eager, e) == seen->context ? ",
-        "            overlap_context_of_entry(&model->eager, e) == seen->context && e < OVERLAP_CLOCK_COMMUNICATION ? ",
+        "overlap_context_of_entry(&model->eager, e) == completion->context\n",
+        "overlap_context_of_entry(&model->eager, e) == completion->context && e < OVERLAP_CLOCK_COMMUNICATION\n",
         _SHAPING,
     ),
     # ---- Default streams ----
@@ -114,7 +114,7 @@ WINDOW_MUTANTS = [
     _one(
         "copies tell the host nothing",
         f"{_COMMON}/copy_calls.c",
-        "        window_saw(copy->model, &copy->seen);",
+        "        window_host_waited(copy->model, &copy->completion);",
         "        ;",
         _ENTRIES,
     ),
@@ -186,7 +186,7 @@ WINDOW_MUTANTS = [
     _one(
         "outside a window as inside",
         f"{_COMMON}/launch_slow.c",
-        "        outside = word & OVERLAP_WORD_WINDOWED && where != OVERLAP_WHERE_INSIDE;",
+        "        outside = word & OVERLAP_WORD_WINDOWED && position != OVERLAP_POSITION_INSIDE;",
         "        outside = false;",
         _SHAPING,
     ),
@@ -200,7 +200,7 @@ WINDOW_MUTANTS = [
     _one(
         "the stream of communication is any other",
         f"{_CORE}/window.c",
-        "            found->where = OVERLAP_WHERE_SAME_STREAM;",
+        "            found->position = OVERLAP_POSITION_SAME_STREAM;",
         "            ;",
         _SHAPING,
     ),
@@ -221,22 +221,22 @@ WINDOW_MUTANTS = [
     _one(
         "communication on the stream of computation is not told",
         f"{_COMMON}/follow.c",
-        "    } else {\n        follow.computed = true;",
-        "        follow.same = false;\n    } else {\n        follow.computed = true;",
+        "    } else {\n        follow.computed_elsewhere = true;",
+        "        follow.same_stream = false;\n    } else {\n        follow.computed_elsewhere = true;",
         _SHAPING,
     ),
     _one(
         "communication that is waited for is not told",
         f"{_COMMON}/follow.c",
-        "            follow.waited = true;",
+        "            follow.waited_for = true;",
         "            ;",
         "tests/interpose/test_windows.py",
     ),
     _one(
         "a sample of communication counts for itself alone",
         f"{_COMMON}/follow.c",
-        "    follow.counts = follow.due ? ONE_OF : 1;",
-        "    follow.counts = 1;",
+        "    follow.stands_for = follow.skipped ? ONE_OF : 1;",
+        "    follow.stands_for = 1;",
         "tests/interpose/test_windows.py",
     ),
     _one(
@@ -264,8 +264,8 @@ WINDOW_MUTANTS = [
     _one(
         "windows stay open while the model sleeps",
         "shim/core/knowledge.c",
-        "void overlap_sync_rest(struct overlap_sync_model *model) {\n    finish_all(model);\n",
-        "void overlap_sync_rest(struct overlap_sync_model *model) {\n    (void)model;\n",
+        "void overlap_sync_sleep(struct overlap_sync_model *model) {\n    finish_all(model);\n",
+        "void overlap_sync_sleep(struct overlap_sync_model *model) {\n    (void)model;\n",
         _SLEEP,
     ),
     _one(
@@ -275,7 +275,7 @@ WINDOW_MUTANTS = [
         "        ;",
         _SLEEP,
     ),
-    _one("a capture does not wake the model", f"{_COMMON}/capture.c", "        window_stir(model);\n", "", _SLEEP),
+    _one("a capture does not wake the model", f"{_COMMON}/capture.c", "        window_wake_if_asleep(model);\n", "", _SLEEP),
     _one(
         "a raised stream stays so while the model sleeps",
         f"{_COMMON}/critical_streams.c",
@@ -293,8 +293,8 @@ WINDOW_MUTANTS = [
     _one(
         "an event that no period has seen is not looked at",
         f"{_COMMON}/critical_streams.c",
-        "        counts(model, true, &strange_left);",
-        "        counts(model, false, &strange_left);",
+        "        in_period(model, true, &untracked_left);",
+        "        in_period(model, false, &untracked_left);",
         _SLEEP,
     ),
     # ---- Which function a request means ----

@@ -65,7 +65,7 @@ class Page:
     communication_waited_for: int  # likewise: all computation waited for them
     communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
     communication_wide: int  # likewise: some take more than a third of the multiprocessors
-    entry_points: dict[str, int]  # every way; their sum is launches
+    entry_points: dict[str, int]  # every route; their sum is launches
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
@@ -103,7 +103,7 @@ class OtherLayout(Unreadable):
 
 @dataclass(frozen=True)
 class _Names:
-    ways: list[str]
+    routes: list[str]
     reasons: list[str]
     shapes: list[int]  # indices of the reasons under which launches were changed
 
@@ -113,7 +113,7 @@ def _known() -> _Names:
     library = _native.library()
     reasons = names(library.overlap_reason_name)
     return _Names(
-        names(library.overlap_way_name),
+        names(library.overlap_route_name),
         reasons,
         [index for index in range(len(reasons)) if library.overlap_reason_shapes(index)],
     )
@@ -163,9 +163,9 @@ def _page(page: Any, library: Any) -> Page:
     known = _known()
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
-    by_way, by_reason, counters = list(totals.ways), list(totals.reasons), list(totals.counters)
+    by_route, by_reason, counters = list(totals.routes), list(totals.reasons), list(totals.counters)
     launches = sum(by_reason)
-    if launches != sum(by_way):  # sums beyond 2^64 among them
+    if launches != sum(by_route):  # sums beyond 2^64 among them
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
     its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})
@@ -201,7 +201,7 @@ def _page(page: Any, library: Any) -> Page:
         communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
         communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
         communication_wide=counters[library.OVERLAP_COUNTER_WIDE],
-        entry_points=_named(by_way, known.ways, "way", keep=len(known.ways)),
+        entry_points=_named(by_route, known.routes, "way", keep=len(known.routes)),
         reasons=_named(by_reason, known.reasons, "reason"),
         rows=rows(page, totals, known.reasons, places),
         rules=its_rules,

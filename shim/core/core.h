@@ -20,13 +20,13 @@ enum overlap_reason {
 };
 _Static_assert(OVERLAP_REASON_COUNT <= OVERLAP_REASONS, "the page has no room for so many reasons");
 
-enum overlap_way {
-#define WAY(name) OVERLAP_WAY_##name,
-#include "way.def"
-#undef WAY
-    OVERLAP_WAY_COUNT
+enum overlap_route {
+#define ROUTE(name) OVERLAP_ROUTE_##name,
+#include "route.def"
+#undef ROUTE
+    OVERLAP_ROUTE_COUNT
 };
-_Static_assert(OVERLAP_WAY_COUNT <= OVERLAP_WAYS, "the page has no room for so many ways in");
+_Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for so many routes in");
 
 /* ThreadSanitizer does not see what inline assembly writes, so instrumented builds use atomic operations instead. */
 #ifdef __SANITIZE_THREAD__

@@ -231,24 +231,24 @@ uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_str
 
 /* ---- The host ---- */
 
-static void see_nothing(struct overlap_seen *seen) {
-    seen->all = false;
-    seen->clock.set = 0;
-    seen->stream = NULL;
-    seen->context = NULL;
-    seen->by = NULL;
-    seen->event = NULL;
-    seen->unknown = seen->settled = 0;
+static void clear_completion(struct overlap_completion *completion) {
+    completion->all = false;
+    completion->clock.set = 0;
+    completion->stream = NULL;
+    completion->context = NULL;
+    completion->by = NULL;
+    completion->event = NULL;
+    completion->unknown = completion->settled = 0;
 }
 
-static inline void see(struct overlap_seen *seen, uint32_t entry, uint64_t value) {
-    seen->clock.entry[entry] = value;
-    seen->clock.set |= UINT32_C(1) << entry;
+static inline void complete_entry(struct overlap_completion *completion, uint32_t entry, uint64_t value) {
+    completion->clock.entry[entry] = value;
+    completion->clock.set |= UINT32_C(1) << entry;
 }
 
 /* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits for
  * implicitly? A stream's clock does not hold its own launches. */
-static bool is_seen(const struct overlap_sync_model *model, const struct overlap_stream *stream, uint32_t entry) {
+static bool is_completed(const struct overlap_sync_model *model, const struct overlap_stream *stream, uint32_t entry) {
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =
         entry < OVERLAP_CLOCK_COMMUNICATION ? NULL : OVERLAP_LOAD(model->eager.computation[i].owner);
@@ -257,23 +257,23 @@ static bool is_seen(const struct overlap_sync_model *model, const struct overlap
                                          OVERLAP_LOAD(owner->kind) == OVERLAP_STREAM_BLOCKING));
 }
 
-void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
-                             struct overlap_seen *seen) {
-    see_nothing(seen);
+void overlap_sync_completion_of_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
+                                       struct overlap_completion *completion) {
+    clear_completion(completion);
     if (!stream) {
-        seen->all = OVERLAP_LOAD(model->stream_overflow);
+        completion->all = OVERLAP_LOAD(model->stream_overflow);
         return;
     }
     if (OVERLAP_LOAD(stream->captured))
         return;
-    seen->by = stream;
-    seen->serial = OVERLAP_LOAD(stream->serial);
-    seen->work = OVERLAP_LOAD(stream->part.work);
-    seen->all = overlap_stream_is_unknown(model, stream) ||
-                (stream->kind == OVERLAP_STREAM_LEGACY &&
-                 OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
-    seen->stream = stream;
-    seen->unknown = OVERLAP_LOAD(stream->unknown);
+    completion->by = stream;
+    completion->serial = OVERLAP_LOAD(stream->serial);
+    completion->work = OVERLAP_LOAD(stream->part.work);
+    completion->all = overlap_stream_is_unknown(model, stream) ||
+                      (stream->kind == OVERLAP_STREAM_LEGACY &&
+                       OVERLAP_LOAD(stream->context->blocking_unknown) > OVERLAP_LOAD(stream->context->settled));
+    completion->stream = stream;
+    completion->unknown = OVERLAP_LOAD(stream->unknown);
     for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         uint64_t known = overlap_stream_knows(model, stream, e);
@@ -281,66 +281,69 @@ void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_st
             const uint64_t blocking = OVERLAP_LOAD(stream->context->blocking.entry[e]);
             known = blocking > known ? blocking : known;
         }
-        see(seen, e, is_seen(model, stream, e) ? overlap_domain_now(&model->eager, e) : known);
+        complete_entry(completion, e, is_completed(model, stream, e) ? overlap_domain_now(&model->eager, e) : known);
     }
 }
 
-bool overlap_sync_see_event(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen) {
+bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t key,
+                                      struct overlap_completion *completion) {
     struct overlap_event event, *const at = overlap_event_find(model, key);
     const uint32_t sequence = at ? OVERLAP_LOAD(at->sequence) : 0;
-    if (at && __atomic_load_n(&at->seen, __ATOMIC_RELAXED) == sequence && !OVERLAP_LOAD(at->flags) &&
+    if (at && __atomic_load_n(&at->completed, __ATOMIC_RELAXED) == sequence && !OVERLAP_LOAD(at->flags) &&
         !is_torn(at, key, sequence))
         return false;
     const enum knowledge knows = read_event(model, at, key, &event);
-    see_nothing(seen);
-    seen->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
+    clear_completion(completion);
+    completion->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
     if (knows == A_CLOCK && event.domain == &model->eager) {
-        seen->by = event.by;
-        seen->serial = event.serial;
-        seen->work = event.work;
-        seen->event = at;
-        seen->sequence = sequence;
-        copy_clock(&seen->clock, &event.clock);
+        completion->by = event.by;
+        completion->serial = event.serial;
+        completion->work = event.work;
+        completion->event = at;
+        completion->sequence = sequence;
+        copy_clock(&completion->clock, &event.clock);
     }
     return true;
 }
 
-void overlap_sync_see_context(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen) {
-    see_nothing(seen);
+void overlap_sync_completion_of_context(struct overlap_sync_model *model, uint64_t key,
+                                        struct overlap_completion *completion) {
+    clear_completion(completion);
     for (int i = 0; i < OVERLAP_SYNC_CONTEXTS; i++)
         if (OVERLAP_LOAD(model->contexts[i].key) == key)
-            seen->context = &model->contexts[i];
-    if (!seen->context) {
-        seen->all = OVERLAP_LOAD(model->stream_overflow);
+            completion->context = &model->contexts[i];
+    if (!completion->context) {
+        completion->all = OVERLAP_LOAD(model->stream_overflow);
         return;
     }
-    seen->settled = OVERLAP_LOAD(seen->context->unknown);
-    seen->all = seen->settled > OVERLAP_LOAD(seen->context->settled);
+    completion->settled = OVERLAP_LOAD(completion->context->unknown);
+    completion->all = completion->settled > OVERLAP_LOAD(completion->context->settled);
     for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        see(seen, e,
-            overlap_context_of_entry(&model->eager, e) == seen->context ? overlap_domain_now(&model->eager, e)
-                                                                        : OVERLAP_LOAD(seen->context->known.entry[e]));
+        complete_entry(completion, e,
+                       overlap_context_of_entry(&model->eager, e) == completion->context
+                           ? overlap_domain_now(&model->eager, e)
+                           : OVERLAP_LOAD(completion->context->known.entry[e]));
     }
 }
 
-void overlap_sync_saw(struct overlap_sync_model *model, const struct overlap_seen *seen) {
-    if (seen->all)
+void overlap_sync_complete(struct overlap_sync_model *model, const struct overlap_completion *completion) {
+    if (completion->all)
         finish_all(model);
     else
-        finish(model, &seen->clock);
-    if (seen->event && OVERLAP_LOAD(seen->event->sequence) == seen->sequence)
-        __atomic_store_n(&seen->event->seen, seen->sequence, __ATOMIC_RELAXED);
-    overlap_critical_over(model, seen->by, seen->serial, seen->work);
-    if (seen->all || seen->context)
-        overlap_critical_all_over(model, seen->all ? NULL : seen->context);
-    if (seen->context && overlap_raise(&seen->context->settled, seen->settled))
+        finish(model, &completion->clock);
+    if (completion->event && OVERLAP_LOAD(completion->event->sequence) == completion->sequence)
+        __atomic_store_n(&completion->event->completed, completion->sequence, __ATOMIC_RELAXED);
+    overlap_critical_over(model, completion->by, completion->serial, completion->work);
+    if (completion->all || completion->context)
+        overlap_critical_all_over(model, completion->all ? NULL : completion->context);
+    if (completion->context && overlap_raise(&completion->context->settled, completion->settled))
         overlap_sync_changed(model);
-    if (!seen->stream || !seen->unknown || seen->unknown == UINT64_MAX)
+    if (!completion->stream || !completion->unknown || completion->unknown == UINT64_MAX)
         return;
-    uint64_t own = seen->unknown, last = seen->unknown;
-    __atomic_compare_exchange_n(&seen->stream->unknown, &own, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-    __atomic_compare_exchange_n(&seen->stream->context->blocking_unknown, &last, 0, false, __ATOMIC_ACQ_REL,
+    uint64_t own = completion->unknown, last = completion->unknown;
+    __atomic_compare_exchange_n(&completion->stream->unknown, &own, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&completion->stream->context->blocking_unknown, &last, 0, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
     overlap_sync_changed(model);
 }
@@ -364,18 +367,18 @@ struct overlap_stream *overlap_critical_recorded_last(struct overlap_sync_model 
 
 /* ---- While the model sleeps ---- */
 
-bool overlap_sync_may_rest(const struct overlap_sync_model *model) {
+bool overlap_sync_may_sleep(const struct overlap_sync_model *model) {
     for (int i = 0; i <= OVERLAP_SYNC_CAPTURES; i++)
         if (OVERLAP_LOAD(model->captures[i].generation))
             return false;
     return !OVERLAP_LOAD(model->waits);
 }
 
-void overlap_sync_rest(struct overlap_sync_model *model) {
+void overlap_sync_sleep(struct overlap_sync_model *model) {
     finish_all(model);
 }
 
-void overlap_sync_resume(struct overlap_sync_model *model) {
+void overlap_sync_wake(struct overlap_sync_model *model) {
     __atomic_fetch_add(&model->eager.generation, 1, __ATOMIC_RELEASE);
     finish_all(model);
     overlap_critical_all_over(model, NULL);

@@ -5,6 +5,13 @@
 
 struct overlap_stream;
 
+enum overlap_part_raised {
+    OVERLAP_PART_NOT_RAISED = 0,
+    OVERLAP_PART_RAISED = 1,
+    OVERLAP_PART_CANNOT_RAISE = 2,
+    OVERLAP_PART_PROGRAM_SETS = 3, /* the program has set the priority of the stream */
+};
+
 /* Units of work: threads launched. "Finished" means that the host has seen it. */
 struct overlap_part {
     uint64_t work;     /* launched on the stream while work was counted */
@@ -19,8 +26,7 @@ struct overlap_part {
     uint32_t why;      /* enum overlap_critical, as bits */
     uint32_t share;    /* in the last round, in thousandths */
     uint32_t since;    /* launches since something last waited for the stream */
-    /* Owned by the caller. handle: 1 if the key is the program's handle. raised: 1: yes; 2: impossible; 3: the program has set
-     * the priority. record: index + 1 of its record in the page. device: index + 1. priority: the stream's original one, as
+    /* Owned by the caller. handle: 1 if the key is the program's handle. raised: enum overlap_part_raised. record: index + 1 of its record in the page. device: index + 1. priority: the stream's original one, as
      * the caller encodes it; 0: not queried. site: code that created the stream. */
     uint32_t handle, raised, record, device, priority;
     uintptr_t site;

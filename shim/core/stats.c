@@ -40,13 +40,13 @@ OVERLAP_EXPORT uint32_t overlap_reason_shapes(uint32_t reason) {
     return reason < OVERLAP_REASON_COUNT ? reasons[reason].shapes : 0;
 }
 
-OVERLAP_EXPORT const char *overlap_way_name(uint32_t way) {
+OVERLAP_EXPORT const char *overlap_route_name(uint32_t route) {
     static const char names[][16] = {
-#define WAY(name) #name,
-#include "way.def"
-#undef WAY
+#define ROUTE(name) #name,
+#include "route.def"
+#undef ROUTE
     };
-    return way < OVERLAP_WAY_COUNT ? names[way] : NULL;
+    return route < OVERLAP_ROUTE_COUNT ? names[route] : NULL;
 }
 
 struct overlap_page *overlap_current_page;
@@ -123,8 +123,8 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
             totals->rows[row] += count;
             totals->reasons[totals->row_reasons[row]] += count;
         }
-        for (int way = 0; way < OVERLAP_WAYS; way++)
-            totals->ways[way] += __atomic_load_n(&shard->ways[way], __ATOMIC_RELAXED);
+        for (int route = 0; route < OVERLAP_ROUTES; route++)
+            totals->routes[route] += __atomic_load_n(&shard->routes[route], __ATOMIC_RELAXED);
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
     }
@@ -132,14 +132,14 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
      * the commonest route, so that both sums are equal. */
     uint64_t difference = 0;
     int commonest = 0;
-    for (int way = 0; way < OVERLAP_WAYS; way++) {
-        difference -= totals->ways[way];
-        commonest = totals->ways[way] > totals->ways[commonest] ? way : commonest;
+    for (int route = 0; route < OVERLAP_ROUTES; route++) {
+        difference -= totals->routes[route];
+        commonest = totals->routes[route] > totals->routes[commonest] ? route : commonest;
     }
     for (int row = 0; row < OVERLAP_ROWS; row++)
         difference += totals->rows[row];
     if (difference + BETWEEN <= 2 * BETWEEN) /* otherwise the page is damaged, which must stay visible */
-        totals->ways[commonest] += difference;
+        totals->routes[commonest] += difference;
     /* Another thread may take a count back while we read: a negative counter becomes 0. */
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         if ((int64_t)totals->counters[i] < 0)

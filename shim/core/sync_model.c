@@ -252,7 +252,7 @@ void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key) {
     overlap_sync_unlock(model);
 }
 
-void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t seen) {
+void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t last_serial) {
     if (!overlap_sync_lock(model))
         return;
     for (int i = 0; i < OVERLAP_SYNC_CONTEXTS; i++) {
@@ -264,7 +264,7 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
             struct overlap_stream *const stream = &model->streams[model->used[u]];
             if (!stream->ready || stream->context != context || stream->of)
                 continue;
-            if (stream->serial <= seen)
+            if (stream->serial <= last_serial)
                 remove_with_member(stream);
             else
                 used_again = true;

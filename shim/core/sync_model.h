@@ -63,10 +63,10 @@ struct overlap_stream {
 
 struct overlap_event {
     uint64_t key;
-    uint32_t sequence; /* seqlock; odd: being recorded */
-    uint32_t flags;    /* enum overlap_event_flag (event.h) */
-    uint32_t before;   /* flags when the current record began */
-    uint32_t seen;     /* sequence of the last record that the host has seen finish */
+    uint32_t sequence;  /* seqlock; odd: being recorded */
+    uint32_t flags;     /* enum overlap_event_flag (event.h) */
+    uint32_t before;    /* flags when the current record began */
+    uint32_t completed; /* sequence of the last record that the host has seen finish */
     struct overlap_clock_domain *domain;
     uint64_t generation; /* of that domain when the event was recorded */
     struct overlap_context *context;
@@ -149,9 +149,9 @@ struct overlap_sync_model {
 struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key, uint64_t context,
                                            enum overlap_stream_kind kind);
 void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key);
-/* The context was destroyed. seen: model->serials before the call that destroyed it. A new context may already have its
+/* The context was destroyed. last_serial: model->serials before the call that destroyed it. A new context may already have its
  * address and streams of its own, which have higher serials. */
-void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t seen);
+void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t last_serial);
 
 /* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream, which
  * implicitly waits for blocking streams. */
@@ -169,11 +169,11 @@ void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_st
 /* ---- While the model is not needed ---- */
 
 /* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown wait. */
-bool overlap_sync_may_rest(const struct overlap_sync_model *model);
+bool overlap_sync_may_sleep(const struct overlap_sync_model *model);
 /* The caller stops reporting. Windows close, because waits that would close them are not reported. */
-void overlap_sync_rest(struct overlap_sync_model *model);
+void overlap_sync_sleep(struct overlap_sync_model *model);
 /* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry nothing. */
-void overlap_sync_resume(struct overlap_sync_model *model);
+void overlap_sync_wake(struct overlap_sync_model *model);
 
 /* ---- Captures ---- */
 
@@ -211,9 +211,9 @@ void overlap_sync_event_imported(struct overlap_sync_model *model, uint64_t key)
 void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key);
 void overlap_sync_event_gone(struct overlap_sync_model *model, uint64_t key);
 
-/* ---- The host: what it will have seen finish if the call that it makes now succeeds ---- */
+/* ---- The host: what it knows to be finished if the call that it makes now succeeds ---- */
 
-struct overlap_seen {
+struct overlap_completion {
     bool all; /* everything launched so far */
     struct overlap_clock clock;
     struct overlap_stream *stream; /* ends this unknown wait of the stream... */
@@ -226,9 +226,11 @@ struct overlap_seen {
     uint32_t sequence;
 };
 /* stream: NULL if untracked. */
-void overlap_sync_see_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
-                             struct overlap_seen *seen);
-/* False: the host has seen this record before, so the call tells nothing new. */
-bool overlap_sync_see_event(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
-void overlap_sync_see_context(struct overlap_sync_model *model, uint64_t key, struct overlap_seen *seen);
-void overlap_sync_saw(struct overlap_sync_model *model, const struct overlap_seen *seen);
+void overlap_sync_completion_of_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
+                                       struct overlap_completion *completion);
+/* False: the host knows already that this record is finished. */
+bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t key,
+                                      struct overlap_completion *completion);
+void overlap_sync_completion_of_context(struct overlap_sync_model *model, uint64_t key,
+                                        struct overlap_completion *completion);
+void overlap_sync_complete(struct overlap_sync_model *model, const struct overlap_completion *completion);

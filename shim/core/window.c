@@ -125,7 +125,7 @@ struct overlap_before overlap_window_communicates(struct overlap_sync_model *mod
     return found;
 }
 
-void overlap_window_numbered(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence) {
+void overlap_window_set_sequence(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence) {
     stream = overlap_stream_here(stream);
     if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(model, stream))
         __atomic_store_n(&stream->domain->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,
@@ -209,7 +209,7 @@ bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_str
 /* The last `open` launches of an entry, up to `now`, can overlap this stream after all. Takes back the reports that they
  * overlap nothing, including the launches that each report counted for. */
 __attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
-                                                      struct overlap_found *found) {
+                                                      struct overlap_window_answer *found) {
     const uint32_t since = (uint32_t)now - __atomic_load_n(&of->no_overlap_last, __ATOMIC_RELAXED);
     if (since >= open)
         return;
@@ -244,10 +244,10 @@ void overlap_window_left_now(struct overlap_sync_model *model, struct overlap_st
     __atomic_store_n(&stream->beside, 0, __ATOMIC_RELAXED);
 }
 
-void overlap_window_ask(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
-                        struct overlap_found *found) {
+void overlap_window_query(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
+                          struct overlap_window_answer *found) {
     uint64_t own = 0, last = 0, newest = 0;
-    *found = (struct overlap_found){.where = OVERLAP_WHERE_OUTSIDE, .granted = UINT32_MAX};
+    *found = (struct overlap_window_answer){.position = OVERLAP_POSITION_OUTSIDE, .granted = UINT32_MAX};
     stream = overlap_stream_here(stream);
     if (!stream)
         return;
@@ -287,14 +287,14 @@ void overlap_window_ask(struct overlap_sync_model *model, struct overlap_stream 
     found->newest = newest;
     if (newest) {
         const uint32_t granted = grant(stream, newest, wanted);
-        found->where = granted ? OVERLAP_WHERE_INSIDE : OVERLAP_WHERE_EXPIRED;
+        found->position = granted ? OVERLAP_POSITION_INSIDE : OVERLAP_POSITION_EXPIRED;
         if (granted)
             found->granted = granted;
         else
             found->sequence = 0;
     } else {
         if (own && own == last)
-            found->where = OVERLAP_WHERE_SAME_STREAM;
+            found->position = OVERLAP_POSITION_SAME_STREAM;
         overlap_window_left(model, stream); /* the host has waited for the communication that they ran beside */
     }
 }

@@ -24,13 +24,13 @@ static inline void overlap_window_left(struct overlap_sync_model *model, struct 
 }
 
 /* The stream's last communication launch has this number in the caller's log. */
-void overlap_window_numbered(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence);
+void overlap_window_set_sequence(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence);
 
-enum overlap_where {
-    OVERLAP_WHERE_OUTSIDE,
-    OVERLAP_WHERE_INSIDE,
-    OVERLAP_WHERE_EXPIRED,
-    OVERLAP_WHERE_SAME_STREAM, /* outside, and the newest communication is on the same stream */
+enum overlap_window_position {
+    OVERLAP_POSITION_OUTSIDE,
+    OVERLAP_POSITION_INSIDE,
+    OVERLAP_POSITION_EXPIRED,
+    OVERLAP_POSITION_SAME_STREAM, /* outside, and the newest communication is on the same stream */
 };
 
 /* Why a communication launch overlaps nothing. */
@@ -39,8 +39,8 @@ enum overlap_no_overlap {
     OVERLAP_NO_OVERLAP_WAITED_FOR,  /* the next launches wait for it */
 };
 
-struct overlap_found {
-    enum overlap_where where;
+struct overlap_window_answer {
+    enum overlap_window_position position;
     uint32_t granted;        /* launches that may reuse this answer while the version is unchanged */
     uint64_t newest, serial; /* for overlap_window_return() */
     bool unknown;            /* outside, because the stream is behind an unknown wait */
@@ -50,14 +50,8 @@ struct overlap_found {
 
 /* Is a launch on this stream (NULL: untracked) inside a window now? wanted: launches for which the thread may keep the answer;
  * 0: only look, count nothing. */
-void overlap_window_ask(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
-                        struct overlap_found *found);
-static inline struct overlap_found overlap_window_find(struct overlap_sync_model *model, struct overlap_stream *stream,
-                                                       uint32_t wanted) {
-    struct overlap_found found;
-    overlap_window_ask(model, stream, wanted, &found);
-    return found;
-}
+void overlap_window_query(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
+                          struct overlap_window_answer *found);
 
 /* Returns the number of the stream's last communication launch; 0: none. */
 uint64_t overlap_window_number(struct overlap_stream *stream);

@@ -46,9 +46,9 @@ static void *symbol_for(int hook, void *real, uintptr_t caller) {
         return NULL;
     if (in_any_driver(vendor, caller, &object))
         return real; /* what a driver asks for is its own: ours would lead back to it */
-    if (!adopt_driver_of(vendor, real) || !real_remember(OVERLAP_WAY_dlsym, (enum hook)hook, real))
+    if (!adopt_driver_of(vendor, real) || !real_remember(OVERLAP_ROUTE_dlsym, (enum hook)hook, real))
         return NULL;
-    return OPERATION_OF(vendor, thunk)(OVERLAP_WAY_dlsym, (enum hook)hook);
+    return OPERATION_OF(vendor, thunk)(OVERLAP_ROUTE_dlsym, (enum hook)hook);
 }
 
 /* Does any object but this library define this name? */

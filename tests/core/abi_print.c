@@ -13,7 +13,7 @@ int main(void) {
 #ifdef ABI_FIELDS
 #include ABI_FIELDS
 #endif
-    printf("reasons %d %d\nways %d %d\n", (int)OVERLAP_REASON_COUNT, OVERLAP_REASONS, (int)OVERLAP_WAY_COUNT,
-           OVERLAP_WAYS);
+    printf("reasons %d %d\nroutes %d %d\n", (int)OVERLAP_REASON_COUNT, OVERLAP_REASONS, (int)OVERLAP_ROUTE_COUNT,
+           OVERLAP_ROUTES);
     return 0;
 }

@@ -26,7 +26,7 @@ static void waits(int number, uint32_t why, uint32_t share) {
         printf("%c%s", "?ecm"[its->part.state], changed ? "!" : "");
 }
 static void act(const char *word, int one, int two, uint32_t share) {
-    struct overlap_seen seen;
+    struct overlap_completion completion;
     if (!strncmp(word, "count", 5)) {
         overlap_critical_count(model);
     } else if (!strncmp(word, "gone", 4)) {
@@ -48,8 +48,8 @@ static void act(const char *word, int one, int two, uint32_t share) {
             waits(one, OVERLAP_CRITICAL_HOST_WAITS, share);
             break;
         case 'o':
-            overlap_sync_see_stream(model, stream(one), &seen);
-            overlap_sync_saw(model, &seen);
+            overlap_sync_completion_of_stream(model, stream(one), &completion);
+            overlap_sync_complete(model, &completion);
             break;
         case 'r':
             overlap_sync_recorded(model, overlap_sync_recording(model, event(one), stream(two)), stream(two), true);

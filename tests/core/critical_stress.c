@@ -24,7 +24,7 @@ static void *act(void *argument) {
     for (int i = 0; i < rounds; i++) {
         const int one = (i + self) % STREAMS, other = (i + self + 1 + i / 7) % STREAMS;
         struct overlap_stream *const its = stream(one);
-        struct overlap_seen seen;
+        struct overlap_completion completion;
         const uint64_t threads = 64 + (uint64_t)(i % 5) * 64, event = EVENT + 16 * (uint64_t)(i % 3);
         overlap_critical_launched(its, threads);
         if (its) /* none where the lock timed out, because its holder was preempted */
@@ -35,8 +35,8 @@ static void *act(void *argument) {
         __atomic_fetch_add(&changes, overlap_critical_waited(model, its, why, 25), __ATOMIC_RELAXED);
         overlap_critical_recorder(model, event);
         if (i % 3 == 0) {
-            overlap_sync_see_stream(model, stream(other), &seen);
-            overlap_sync_saw(model, &seen);
+            overlap_sync_completion_of_stream(model, stream(other), &completion);
+            overlap_sync_complete(model, &completion);
         }
         if (i % 512 == 511 && self == 0)
             overlap_critical_count(model);

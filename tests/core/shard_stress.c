@@ -31,7 +31,7 @@ static void *work(void *argument) {
     while (__atomic_load_n(&claims, __ATOMIC_RELAXED) < AT_ONCE)
         syscall(SYS_sched_yield);
     for (long i = 0; i < counts; i++) {
-        overlap_shard_add(&page, shard, &shard->ways[i % OVERLAP_WAY_COUNT]);
+        overlap_shard_add(&page, shard, &shard->routes[i % OVERLAP_ROUTE_COUNT]);
         overlap_shard_add(&page, shard, &shard->launches[(i / 7) % OVERLAP_REASON_COUNT]);
         overlap_shard_add(&page, shard, &shard->counters[i % OVERLAP_COUNTERS]);
         if (i % 256 == 0)
@@ -56,14 +56,14 @@ int main(int argc, char **argv) {
         pthread_join(threads[i % AT_ONCE], NULL);
     struct overlap_totals totals;
     overlap_page_totals(&page, &totals);
-    uint64_t launches = 0, ways = 0, counted = 0;
+    uint64_t launches = 0, routes = 0, counted = 0;
     for (int i = 0; i < OVERLAP_REASONS; i++)
         launches += totals.reasons[i];
-    for (int i = 0; i < OVERLAP_WAYS; i++)
-        ways += totals.ways[i];
+    for (int i = 0; i < OVERLAP_ROUTES; i++)
+        routes += totals.routes[i];
     for (int i = 0; i < OVERLAP_COUNTERS; i++)
         counted += totals.counters[i];
-    printf("%lld %llu %llu %llu\n", (long long)total * counts, (unsigned long long)(ways == launches ? launches : 0),
+    printf("%lld %llu %llu %llu\n", (long long)total * counts, (unsigned long long)(routes == launches ? launches : 0),
            (unsigned long long)counted, (unsigned long long)shared_claims);
     return 0;
 }

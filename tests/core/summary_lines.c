@@ -18,7 +18,7 @@ int main(int count, char **words) {
     shard->launches[OVERLAP_REASON_no_rule] = numbers[0];
     shard->launches[OVERLAP_REASON_communication] = numbers[1];
     shard->launches[OVERLAP_REASON_critical] = numbers[3];
-    shard->ways[0] = numbers[0] + numbers[1] + numbers[3];
+    shard->routes[0] = numbers[0] + numbers[1] + numbers[3];
     shard->counters[OVERLAP_COUNTER_COMMUNICATION] = numbers[1];
     shard->counters[OVERLAP_COUNTER_RAISED] = numbers[2];
     for (int i = 5; i < count && i - 5 < OVERLAP_PAGE_STREAMS; i++) {

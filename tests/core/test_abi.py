@@ -57,7 +57,7 @@ def printed(compile_c: Any, run_program: Callable[..., str], tmp_path_factory: p
 
 
 def test_the_compiler_and_cffi_agree(printed: list[str]) -> None:
-    assert [line for line in printed if not line.startswith(("reasons", "ways"))] == layout_by_cffi()
+    assert [line for line in printed if not line.startswith(("reasons", "routes"))] == layout_by_cffi()
 
 
 def test_no_padding_and_a_multiple_of_eight() -> None:
@@ -83,7 +83,7 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     lib, ffi = _native.header(), _native.ffi
     shard = dict(ffi.typeof("struct overlap_shard").fields)
     page = dict(ffi.typeof("struct overlap_page").fields)
-    assert (shard["ways"].type.length, shard["launches"].type.length) == (lib.OVERLAP_WAYS, lib.OVERLAP_ROWS)
+    assert (shard["routes"].type.length, shard["launches"].type.length) == (lib.OVERLAP_ROUTES, lib.OVERLAP_ROWS)
     for array, length in (
         ("rules", lib.OVERLAP_RULES),
         ("rows", lib.OVERLAP_ROWS),
@@ -107,16 +107,16 @@ def test_frozen() -> None:
 
 def test_names_are_lists_without_gaps(library: Any, printed: list[str]) -> None:
     null = _native.ffi.NULL
-    reasons, ways = int(printed[-2].split()[1]), int(printed[-1].split()[1])
+    reasons, routes = int(printed[-2].split()[1]), int(printed[-1].split()[1])
     assert all(
         library.overlap_reason_name(i) != null and library.overlap_reason_sentence(i) != null for i in range(reasons)
     )
-    assert all(library.overlap_way_name(i) != null for i in range(ways))
-    for index in (reasons, ways, 10**6, 2**32 - 1):
+    assert all(library.overlap_route_name(i) != null for i in range(routes))
+    for index in (reasons, routes, 10**6, 2**32 - 1):
         assert library.overlap_reason_name(max(index, reasons)) == null
         assert library.overlap_reason_sentence(max(index, reasons)) == null
         assert library.overlap_reason_shapes(max(index, reasons)) == 0
-        assert library.overlap_way_name(index) == null
+        assert library.overlap_route_name(index) == null
     names = [_native.text(library.overlap_reason_name(i)) for i in range(reasons)]
     assert len(set(names)) == reasons
     assert [name for i, name in enumerate(names) if library.overlap_reason_shapes(i)] == [

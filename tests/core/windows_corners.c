@@ -32,8 +32,13 @@ static void start(void) {
 static void records(uint64_t event, struct overlap_stream *on) {
     overlap_sync_recorded(model, overlap_sync_recording(model, event, on), on, true);
 }
+static struct overlap_window_answer query(struct overlap_stream *of, uint32_t wanted) {
+    struct overlap_window_answer answer;
+    overlap_window_query(model, of, wanted, &answer);
+    return answer;
+}
 static char where(struct overlap_stream *of, uint32_t wanted) {
-    return "oies"[overlap_window_find(model, of, wanted).where];
+    return "oies"[query(of, wanted).position];
 }
 
 /* ---- A lock that is held for long, or for ever ---- */
@@ -97,9 +102,9 @@ static void resumes(void) {
     overlap_window_communicates(model, c, false);
     records(E, c);
     printf("%c%c ", where(x, 1), fed_by(E));
-    overlap_sync_rest(model); /* the program records the event on another stream, untold */
+    overlap_sync_sleep(model); /* the program records the event on another stream, untold */
     printf("%c ", where(x, 1));
-    overlap_sync_resume(model);
+    overlap_sync_wake(model);
     printf("%c%c%c ", where(x, 1), fed_by(E), overlap_critical_recorded_last(model, E, &serial) == c ? 'c' : '-');
     overlap_window_communicates(model, c, false);
     overlap_sync_waits(model, x, E);
@@ -107,13 +112,13 @@ static void resumes(void) {
     records(E, c);
     overlap_sync_waits(model, x, E);
     printf("%c%c ", where(x, 1), fed_by(E));
-    printf("%d", overlap_sync_may_rest(model));
+    printf("%d", overlap_sync_may_sleep(model));
     overlap_sync_capture(model, y);
-    printf("%d", overlap_sync_may_rest(model));
+    printf("%d", overlap_sync_may_sleep(model));
     overlap_sync_capture_ended(model, y);
-    printf("%d", overlap_sync_may_rest(model));
+    printf("%d", overlap_sync_may_sleep(model));
     overlap_sync_unknown(model, y);
-    printf("%d\n", overlap_sync_may_rest(model));
+    printf("%d\n", overlap_sync_may_sleep(model));
 }
 
 /* ---- Numbers that wrap ---- */
@@ -163,12 +168,12 @@ static void wraps(void) {
 
 static void returns(void) {
     overlap_window_communicates(model, c, false);
-    struct overlap_found first = overlap_window_find(model, x, 64);
+    struct overlap_window_answer first = query(x, 64);
     x->inside = 0; /* another thread was in another window of the stream meanwhile, and is back */
     overlap_window_return(x, first.serial, first.newest, first.granted);
     printf("%c ", where(x, 64));
     uint32_t all = 32;
-    for (struct overlap_found more; (more = overlap_window_find(model, x, 64)).where == OVERLAP_WHERE_INSIDE;)
+    for (struct overlap_window_answer more; (more = query(x, 64)).position == OVERLAP_POSITION_INSIDE;)
         all += more.granted;
     printf("%u\n", all);
 }

@@ -135,7 +135,7 @@ def _page(pid: int) -> bytes:
     for index in range(head + 2 * (kind + 1)):
         page.rows[index].key = (index + 1) << 9 | (index % 8) << 3 | (kind if index >= head else 0)
         page.shards[index % 3].launches[index] = 100 + 7 * index
-        page.shards[index % 3].ways[index % 4] += 100 + 7 * index
+        page.shards[index % 3].routes[index % 4] += 100 + 7 * index
     page.shards[1].counters[library.OVERLAP_COUNTER_COMMUNICATION] = 4096
     for index in range(40):
         launches, when = index + 1, 10**15 + index * 2_000_000 + index % 5 * 1000

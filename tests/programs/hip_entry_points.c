@@ -84,7 +84,7 @@ static void print_counts(void) {
     const struct overlap_page *page = find_page();
     for (int shard = 0; page && shard < OVERLAP_SHARDS_FIRST; shard++) { /* no more threads launch */
         for (int way = 0; way < WAYS; way++)
-            now[way] += page->shards[shard].ways[way];
+            now[way] += page->shards[shard].routes[way];
         now[WAYS] += page->shards[shard].counters[OVERLAP_COUNTER_GRAPH_LAUNCHES];
     }
     printf("counted:");

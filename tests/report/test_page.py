@@ -29,7 +29,7 @@ def test_a_page_ends_behind_the_shards_that_there_are(write_page, library):
     page = _native.ffi.from_buffer("struct overlap_page *", data)
     page.more_shards = library.OVERLAP_SHARDS_MORE
     last = library.OVERLAP_SHARDS_FIRST + library.OVERLAP_SHARDS_MORE - 1
-    page.shards[last].launches[0] = page.shards[last].ways[0] = 5
+    page.shards[last].launches[0] = page.shards[last].routes[0] = 5
     path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard])
     assert read_page(str(path)).launches == 15
     path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard - 1])
@@ -40,11 +40,11 @@ def test_a_page_ends_behind_the_shards_that_there_are(write_page, library):
 def test_a_launch_that_is_counted_in_one_place_while_the_page_is_read(write_page, library):
     path = write_page({("symbol", "shaped"): 10, ("dlsym", "shaped"): 3})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
-    page.shards[0].ways[0] += 2
+    page.shards[0].routes[0] += 2
     path.write_bytes(data)
     read = read_page(str(path))
     assert (read.launches, sum(read.entry_points.values()), read.entry_points["dlsym"]) == (13, 13, 3)
-    page.shards[0].ways[0] += 10**9
+    page.shards[0].routes[0] += 10**9
     path.write_bytes(data)
     with pytest.raises(Unreadable, match="do not add up"):
         read_page(str(path))
@@ -83,10 +83,10 @@ def test_launches_that_another_thread_has_moved_to_another_reason(write_page, li
     """How many they are is counted apart; a page that is read while both go on may know of more than there were."""
     path = write_page({("symbol", "communication"): 1})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
-    way = names(library.overlap_way_name).index
+    way = names(library.overlap_route_name).index
     reason = names(library.overlap_reason_name).index
     outside = reason("not_overlapping")
-    page.shards[3].launches[outside] = page.shards[3].ways[way("symbol")] = 10  # counted here...
+    page.shards[3].launches[outside] = page.shards[3].routes[way("symbol")] = 10  # counted here...
     for moved, reasons in (
         (4, {"not_overlapping": 6, "launched_before": 4}),
         (10, {"launched_before": 10}),
@@ -216,7 +216,7 @@ def test_a_row_whose_record_is_not_written_yet(write_page, library):
     reason = names(library.overlap_reason_name).index("shaped")
     row = page.rows[library.OVERLAP_REASONS]
     row.key, row.state, row.rule, row.kernel = 1 << 9 | reason << 3 | library.OVERLAP_ROW_SINGLE, 1, 0, b"half"
-    page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].ways[0] = 4
+    page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].routes[0] = 4
     path.write_bytes(data)
     read = read_page(str(path))
     assert read.reasons == {"shaped": 4, "no_rule": 1} and read.launches == 5

@@ -66,7 +66,7 @@ void stream_is_programs(vendor_stream stream, enum default_stream whose) {
 
 vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, vendor_result result) {
     if (result == VENDOR_SUCCESS && stream)
-        window_stream_made(vendor, site, *stream);
+        window_stream_created(vendor, site, *stream);
     return result;
 }
 
@@ -78,8 +78,8 @@ static vendor_result try_raised(enum vendor vendor,
     return OPERATION_OF(vendor, settle)(pending, create(stream, flags, priority));
 }
 
-vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream *stream,
-                                          uint32_t flags, int priority) {
+vendor_result stream_create_priority_body(enum overlap_route route, enum hook hook, uintptr_t site,
+                                          vendor_stream *stream, uint32_t flags, int priority) {
     BEHIND((vendor_stream * stream, uint32_t flags, int priority));
     int raised = priority;
     stream_prioritised(site, priority);
@@ -92,12 +92,12 @@ vendor_result stream_create_priority_body(enum overlap_way way, enum hook hook, 
 }
 
 /* Forget the stream before the call: the driver may reuse its address at once. */
-vendor_result stream_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_sync_model *model = windows();
     stream_is_programs(stream, STREAM_OF_CONTEXT);
     if (model && (uintptr_t)stream > STREAM_PER_THREAD) {
-        critical_gone(model, stream);
+        critical_stream_destroyed(model, stream);
         overlap_sync_stream_gone(model, (uint64_t)(uintptr_t)stream);
     }
     return real(stream);

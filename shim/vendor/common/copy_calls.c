@@ -13,7 +13,7 @@ void copy_made(vendor_stream stream, enum default_stream whose) {
     struct overlap_sync_model *model = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;
     if (model) {
         overlap_sync_action(model, window_stream(model, stream, whose));
-        window_after(model);
+        window_check_legacy(model);
     }
 }
 
@@ -32,14 +32,14 @@ void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stre
         return;
     struct overlap_stream *const its = window_stream(model, stream, whose);
     if (copy->asleep) {
-        critical_see_stream(its, &copy->seen);
+        critical_completion_of_stream(its, &copy->completion);
     } else {
         if (on_default)
             overlap_sync_action(model, its);
-        overlap_sync_see_stream(model, its, &copy->seen);
+        overlap_sync_completion_of_stream(model, its, &copy->completion);
     }
     if (kind == COPY_KIND_CALLBACK) /* the callback may signal anything; treat it as a host wait */
-        critical_host_waits(model, hook_vendor(hook), &copy->seen);
+        critical_host_waits(model, hook_vendor(hook), &copy->completion);
     else
         copy->model = model;
 }
@@ -47,9 +47,9 @@ void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stre
 void copy_after(const struct copy *copy, enum vendor vendor, vendor_result result) {
     if (copy->model && result == VENDOR_SUCCESS) {
         if (copy->waits)
-            critical_host_waits(copy->model, vendor, &copy->seen);
+            critical_host_waits(copy->model, vendor, &copy->completion);
         if (!copy->asleep)
-            window_saw(copy->model, &copy->seen);
+            window_host_waited(copy->model, &copy->completion);
     }
 }
 
@@ -61,9 +61,9 @@ static vendor_result not_initialized(void) {
     return VENDOR_NOT_INITIALIZED;
 }
 
-void *copy_enter(struct copy_call *call, enum overlap_way way, enum hook hook, uintptr_t site, int32_t row) {
+void *copy_enter(struct copy_call *call, enum overlap_route route, enum hook hook, uintptr_t site, int32_t row) {
     const int kind = row >> 4, argument = row & 15;
-    void *const real = real_function(way, hook, site);
+    void *const real = real_function(route, hook, site);
     call->copy.model = NULL;
     call->noted = 0;
     if (!real)

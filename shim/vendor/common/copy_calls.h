@@ -20,7 +20,7 @@
 struct copy {
     struct overlap_sync_model *model; /* NULL: nothing to do after the call */
     uint32_t waits, asleep;           /* the host waits; the model sleeps */
-    struct overlap_seen seen;
+    struct overlap_completion completion;
 };
 /* Called before and after the real call. stream: NULL if the call names none. */
 void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stream);
@@ -31,7 +31,7 @@ void copy_after(const struct copy *copy, enum vendor vendor, vendor_result resul
 /* Bodies of copies in C, generated from a vendor's copy.def, which is included after this file. On x86-64 the stub
  * calls these functions and passes all arguments through unchanged. */
 #define COPY_BODY(kind, on, name, parameters, ...)                                                                     \
-    vendor_result copy_##name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {        \
+    vendor_result copy_##name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {    \
         BEHIND(parameters);                                                                                            \
         struct copy copy_;                                                                                             \
         copy_before(&copy_, hook, kind, on);                                                                           \
@@ -48,7 +48,7 @@ void copy_after(const struct copy *copy, enum vendor vendor, vendor_result resul
 #ifdef __x86_64__
 struct copy_call {
     struct copy copy;
-    uint64_t noted; /* this call recorded the caller (struct hip_route) */
+    uint64_t noted; /* this call recorded the caller (struct hip_target) */
     uint64_t pad;
     uint64_t thunk, registers[6];
     uint64_t frame; /* at offset COPY_FRAME */
@@ -58,7 +58,7 @@ struct copy_call {
 #pragma GCC visibility push(hidden)
 /* Called by the stub; returns the function to call. row: of the vendor's table of bodies, kind << 4 | index of the
  * stream argument. */
-void *copy_enter(struct copy_call *call, enum overlap_way way, enum hook hook, uintptr_t site, int32_t row);
+void *copy_enter(struct copy_call *call, enum overlap_route route, enum hook hook, uintptr_t site, int32_t row);
 #pragma GCC visibility pop
 #endif
 #endif

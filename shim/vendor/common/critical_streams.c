@@ -32,13 +32,13 @@ enum {
     FORGOTTEN = 512,   /* launches on a raised stream without a wait, after which it is lowered */
     FEW = 64,          /* streams to visit if all are waited for */
     DOUBTS = 512,      /* waits that extend a period while it is in doubt whether a raised stream is waited for */
-    STRANGE = 8,       /* untracked events that begin a period at once */
+    UNTRACKED = 8,     /* untracked events that begin a period at once */
     GRAPH = INT32_MAX, /* threads assumed for a graph: more than any one launch has, so that its stream is not minor */
 };
 
-uint32_t critical_counts, critical_wanted;
+uint32_t critical_counting, critical_wanted;
 static uint32_t major_communication; /* number of streams */
-static uint32_t waits_left, launches_left, pause_left, pause_now = PAUSE, new_left = NEW, strange_left = STRANGE;
+static uint32_t waits_left, launches_left, pause_left, pause_now = PAUSE, new_left = NEW, untracked_left = UNTRACKED;
 static uint32_t doubts_left;
 static uint64_t over_last; /* what the host queried last and found finished, + 1 */
 static uint32_t unwaited;  /* launches on raised streams since the last host wait, while the model sleeps */
@@ -68,8 +68,8 @@ void critical_begin(struct overlap_sync_model *model) {
     set(&launches_left, LAUNCHES);
     set(&unwaited, 0);
     /* Before the cache is hidden: a decision made from now on must be hidden, too. */
-    __atomic_store_n(&critical_counts, 1, __ATOMIC_SEQ_CST);
-    window_stir(model);
+    __atomic_store_n(&critical_counting, 1, __ATOMIC_SEQ_CST);
+    window_wake_if_asleep(model);
     overlap_cache_hide(&launch_cache, true);
 }
 
@@ -77,15 +77,15 @@ static void end(struct overlap_sync_model *model) {
     const uint32_t pause = get(&pause_now);
     set(&pause_left, pause);
     set(&pause_now, pause < LONGEST ? 2 * pause : pause);
-    set(&critical_counts, 0);
+    set(&critical_counting, 0);
     overlap_cache_hide(&launch_cache, false);
     overlap_critical_all_over(model, NULL); /* else events would be kept only for their order of this work */
-    window_rests(model);
+    window_sleep_after_period(model);
 }
 
 /* Begin a period if one is due, or at once while *left allows it for something new. Returns true during a period. */
-static bool counts(struct overlap_sync_model *model, bool is_new, uint32_t *left) {
-    if (get(&critical_counts))
+static bool in_period(struct overlap_sync_model *model, bool is_new, uint32_t *left) {
+    if (get(&critical_counting))
         return true;
     if (get(&unwaited))
         set(&unwaited, 0);
@@ -94,8 +94,8 @@ static bool counts(struct overlap_sync_model *model, bool is_new, uint32_t *left
     } else if (get(&pause_left)) {
         set(&pause_left, get(&pause_left) - 1);
         return false;
-    } else if (get(&strange_left) < STRANGE) {
-        set(&strange_left, get(&strange_left) + 1);
+    } else if (get(&untracked_left) < UNTRACKED) {
+        set(&untracked_left, get(&untracked_left) + 1);
     }
     critical_begin(model);
     return true;
@@ -118,7 +118,7 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
         return;
     if (get(&its->part.since))
         set(&its->part.since, 0);
-    if (!counts(model, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
+    if (!in_period(model, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
         return;
     const struct device *device = device_of(vendor, its);
     const struct overlap_policy *policy = device_policy(device);
@@ -142,13 +142,14 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_waited_late();
-    if (state == OVERLAP_PART_CRITICAL && !get(&its->part.raised))
+    if (state == OVERLAP_PART_CRITICAL && get(&its->part.raised) == OVERLAP_PART_NOT_RAISED)
         raised_raise(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
-    else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == 1))
+    else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == OVERLAP_PART_RAISED))
         raised_lower(vendor, its, device, OVERLAP_STREAM_MAJOR);
 }
 
-void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint64_t event) {
+void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
+                            uint64_t event) {
     if (!overlap_critical_passes_on(its) || !is_wanted())
         return;
     struct overlap_stream *const feeder = overlap_critical_recorder(model, event);
@@ -158,9 +159,10 @@ void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct
 }
 
 /* A host wait for the legacy default stream also waits for its blocking streams. */
-void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, const struct overlap_seen *seen) {
-    struct overlap_stream *const its = seen->by;
-    if (!is_wanted() || !its || !overlap_stream_is(its, seen->serial))
+void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
+                         const struct overlap_completion *completion) {
+    struct overlap_stream *const its = completion->by;
+    if (!is_wanted() || !its || !overlap_stream_is(its, completion->serial))
         return;
     critical_waited(model, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
     const uint32_t used = OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
@@ -174,20 +176,21 @@ void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, c
 
 /* ---- While the model sleeps ---- */
 
-void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen) {
-    seen->by = its;
-    seen->serial = its ? OVERLAP_LOAD(its->serial) : 0;
+void critical_completion_of_stream(struct overlap_stream *its, struct overlap_completion *completion) {
+    completion->by = its;
+    completion->serial = its ? OVERLAP_LOAD(its->serial) : 0;
 }
 
 /* For an event recorded while the model was awake the stream is known: most programs wait for the same events
  * repeatedly. */
-void critical_see_event(struct overlap_sync_model *model, uint64_t event, struct overlap_seen *seen) {
-    seen->by = overlap_critical_recorded_last(model, event, &seen->serial);
+void critical_completion_of_event(struct overlap_sync_model *model, uint64_t event,
+                                  struct overlap_completion *completion) {
+    completion->by = overlap_critical_recorded_last(model, event, &completion->serial);
 }
 
-void critical_strange(struct overlap_sync_model *model) {
+void critical_untracked_event(struct overlap_sync_model *model) {
     if (is_wanted())
-        counts(model, true, &strange_left);
+        in_period(model, true, &untracked_left);
 }
 
 bool critical_polled(uint64_t what, bool is_over) {
@@ -204,7 +207,7 @@ struct critical_stream *critical_launch(const struct request *request) {
     const enum default_stream whose = hook_default(request->hook);
     const uint64_t threads = threads_of(request) * blocks_of(request);
     struct overlap_sync_model *model = windows();
-    if (model && get(&critical_counts)) {
+    if (model && get(&critical_counting)) {
         overlap_critical_launched(window_stream(model, request->config.hStream, whose), threads);
         const uint32_t left = get(&launches_left);
         set(&launches_left, left - 1);
@@ -238,26 +241,26 @@ bool critical_launch_raised(const struct request *request, struct critical_strea
 }
 
 void critical_graph(struct overlap_stream *its) {
-    if (get(&critical_counts))
+    if (get(&critical_counting))
         overlap_critical_launched(its, GRAPH);
 }
 
 /* ---- Creation and destruction of streams ---- */
 
-void critical_is_programs(vendor_stream stream) {
+void critical_program_set_priority(vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
     struct overlap_sync_model *model = windows();
     struct overlap_stream *its = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
     if (entry)
         raised_drop(entry);
     if (its) {
-        set(&its->part.raised, 3);
+        set(&its->part.raised, OVERLAP_PART_PROGRAM_SETS);
         if (get(&its->part.record))
             set(&overlap_current_page->streams[get(&its->part.record) - 1].status, OVERLAP_STREAM_PROGRAMS);
     }
 }
 
-void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from) {
+void critical_priority_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from) {
     struct overlap_sync_model *model = windows();
     if (model)
         raised_copied(window_stream(model, to, whose), from);
@@ -279,7 +282,7 @@ static struct site *site_of(uintptr_t site, bool add) {
     return NULL;
 }
 
-bool critical_creates(enum vendor vendor, uintptr_t site, int *priority) {
+bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority) {
     const struct site *const at = is_wanted() ? site_of(outer_site(site), false) : NULL;
     return at && !get(&at->shared) && !get(&at->alive) && get(&at->last.state) == OVERLAP_PART_CRITICAL &&
            raised_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
@@ -302,7 +305,7 @@ static void inherit(struct overlap_part *to, const struct overlap_part *from) {
     set(&to->record, get(&from->record));
 }
 
-void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its) {
+void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *its) {
     struct site *const at = its && is_wanted() ? site_of(outer_site(site), true) : NULL;
     if (!at)
         return;
@@ -322,7 +325,7 @@ void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *it
         raised_raise(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
-void critical_gone(struct overlap_sync_model *model, vendor_stream stream) {
+void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
     const struct overlap_stream *its = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
     struct site *const at = its && its->part.site ? site_of(its->part.site, false) : NULL;
@@ -340,12 +343,12 @@ void critical_gone(struct overlap_sync_model *model, vendor_stream stream) {
 
 void critical_forked(void) {
     raised_forked();
-    if (critical_counts)
+    if (critical_counting)
         overlap_cache_hide(&launch_cache, false);
-    critical_counts = pause_left = major_communication = unwaited = 0;
+    critical_counting = pause_left = major_communication = unwaited = 0;
     pause_now = PAUSE;
     new_left = NEW;
-    strange_left = STRANGE;
+    untracked_left = UNTRACKED;
     for (uint32_t i = 0; state && i < SITES; i++)
         state->sites[i] = (struct site){0};
 }

@@ -18,9 +18,9 @@ struct critical_stream {
     int priority;
 };
 
-/* critical_counts: a counting period is running. critical_any: some stream is raised. If either is 1, computation
+/* critical_counting: a counting period is running. critical_any: some stream is raised. If either is 1, computation
  * launches call critical_launch(). */
-extern uint32_t critical_counts, critical_any;
+extern uint32_t critical_counting, critical_any;
 /* 0: not checked yet; 1: no policy asks for critical streams, so everything below is a no-op; 2: one does. */
 extern uint32_t critical_wanted;
 static inline bool critical_matters(void) {
@@ -60,33 +60,35 @@ void critical_graph(struct overlap_stream *its);
  * waiter communicates. */
 void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
                      bool communication);
-/* critical_feeds(): `its` waits for an event. critical_host_waits(): the host has waited for the work in *seen. */
-void critical_feeds(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint64_t event);
-static inline void critical_fed(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
-                                uint64_t event) {
+/* `its` waits for an event: the stream that recorded the event is waited for, too. */
+void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
+                            uint64_t event);
+static inline void critical_event_waited(struct overlap_sync_model *model, enum vendor vendor,
+                                         struct overlap_stream *its, uint64_t event) {
     if (__builtin_expect(__atomic_load_n(&its->part.why, __ATOMIC_RELAXED), 0))
-        critical_feeds(model, vendor, its, event);
+        critical_feeder_waited(model, vendor, its, event);
 }
-void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor, const struct overlap_seen *seen);
-/* While the model sleeps. The first two set *seen to the awaited stream as far as it is still known.
+/* The host has waited for the work in *completion. */
+void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
+                         const struct overlap_completion *completion);
+/* While the model sleeps. The first two set *completion to the awaited stream as far as it is still known.
  * critical_polled(): the host has queried `what`; returns whether that counts as a wait, which it does not if the
  * previous query already said that it is finished. */
-void critical_see_stream(struct overlap_stream *its, struct overlap_seen *seen);
-void critical_see_event(struct overlap_sync_model *model, uint64_t event, struct overlap_seen *seen);
+void critical_completion_of_stream(struct overlap_stream *its, struct overlap_completion *completion);
+void critical_completion_of_event(struct overlap_sync_model *model, uint64_t event,
+                                  struct overlap_completion *completion);
 bool critical_polled(uint64_t what, bool is_over);
 /* The host has waited for an untracked event. */
-void critical_strange(struct overlap_sync_model *model);
+void critical_untracked_event(struct overlap_sync_model *model);
 
-/* critical_creates(): true, with *priority set, if the stream that the code at `site` created before was critical.
- * critical_made(): that code has created a stream. critical_is_programs(): the program has set the stream's
- * priority. critical_gone(): the stream is destroyed. critical_forked(): so are all, in a forked child. */
-bool critical_creates(enum vendor vendor, uintptr_t site, int *priority);
-void critical_made(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
-void critical_is_programs(vendor_stream stream);
+/* True, with *priority set, if the stream that the code at `site` created before was critical. */
+bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority);
+void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
+void critical_program_set_priority(vendor_stream stream);
 /* An attribute copy has given the capturing stream `to` the priority that we gave `from`: `to` counts as raised
  * until it can be lowered. */
-void critical_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
-void critical_gone(struct overlap_sync_model *model, vendor_stream stream);
+void critical_priority_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
+void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream);
 void critical_forked(void);
 
 #pragma GCC visibility pop

@@ -270,7 +270,7 @@ static uint64_t decide(const struct request *request, struct handle *handle, str
     uint32_t over_app_limit =
         handle ? OPERATION_OF(device->vendor, over_app_limit)(handle, device->ordinal, request->config.sharedMemBytes)
                : 0;
-    if (over_app_limit && request->counted == OVERLAP_WAY_graph_node &&
+    if (over_app_limit && request->counted == OVERLAP_ROUTE_graph_node &&
         size_is_ours(handle, request->config.sharedMemBytes))
         /* Our own size, read from a node and set again: allowed for nodes only, so not cached. */
         cache_handle = over_app_limit = 0;
@@ -312,7 +312,7 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *cache_ha
     struct device *device = device_current(vendor);
     if (!device)
         return unknown(request, cache_handle);
-    if (request->way == OVERLAP_WAY_symbol && in_driver(vendor, request->site))
+    if (request->route == OVERLAP_ROUTE_symbol && in_driver(vendor, request->site))
         *cache_handle = 0; /* the runtime calls itself: the enclosing call may be known next time (hip/launch.c) */
     if (*cache_handle && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
         /* The kernel serves every device, or is unknown: cache decisions by device. */

@@ -15,114 +15,119 @@
 #include "windows.h"
 
 enum {
-    FOLLOWED = 16, /* launches after one communication launch */
-    EACH = 512,
-    ONE_OF = 31 /* prime: programs repeat in powers of two; do not always sample the same launch of a step */
+    LAUNCHES = 16,     /* followed after one communication launch */
+    FOLLOW_EACH = 512, /* communication launches */
+    ONE_OF = 31        /* prime: programs repeat in powers of two; do not always sample the same launch of a step */
 };
 
 static __thread struct {
     /* Identified by serial, not by handle: the program may have destroyed the stream, and its slot may hold another
      * one. */
-    struct overlap_stream *its;
-    uint64_t serial, number; /* sequence number of the launch */
+    struct overlap_stream *communication; /* the stream that it was launched on */
+    uint64_t serial, number;              /* sequence number of the launch */
     vendor_stream stream;
     enum default_stream whose;
-    bool same, waited, overlapped, computed;
-    uint32_t left;   /* 0: not following */
-    uint32_t begun;  /* up to EACH */
-    uint32_t counts; /* how many launches this one stands for */
-    bool due;        /* launches were skipped since the last followed one */
+    /* Of the launches since: computation on the same stream; computation that waited for it; computation that overlaps it;
+     * computation on another stream. */
+    bool same_stream, waited_for, overlapped, computed_elsewhere;
+    uint32_t launches_left; /* 0: not following */
+    uint32_t followed;      /* communication launches so far, up to FOLLOW_EACH */
+    uint32_t stands_for;    /* communication launches that this one counts for */
+    bool skipped;           /* communication launches were skipped since the last followed one */
 } follow __attribute__((tls_model("initial-exec")));
 __thread uint32_t follow_skips __attribute__((tls_model("initial-exec")));
 
 /* Return the communication's stream, or NULL if it was destroyed: driver 580 crashes if it is queried about a
  * destroyed stream. */
-static struct overlap_stream *still(void) {
-    return follow.its && overlap_stream_is(follow.its, follow.serial) ? follow.its : NULL;
+static struct overlap_stream *living_stream(void) {
+    return follow.communication && overlap_stream_is(follow.communication, follow.serial) ? follow.communication : NULL;
 }
 
 /* The launch was followed to its end: count it. A later launch, perhaps of another thread, may still overlap it;
  * windows.c then subtracts it again. */
 static void conclude(void) {
-    struct overlap_stream *its = follow.overlapped || !(follow.same || follow.waited) ? NULL : still();
-    follow.its = NULL; /* count once only */
+    struct overlap_stream *its =
+        follow.overlapped || !(follow.same_stream || follow.waited_for) ? NULL : living_stream();
+    follow.communication = NULL; /* count once only */
     if (!its)
         return;
     if (overlap_window_no_overlap(its, follow.number,
-                                  follow.waited ? OVERLAP_NO_OVERLAP_WAITED_FOR : OVERLAP_NO_OVERLAP_SAME_STREAM,
-                                  follow.counts))
-        launch_count_many(follow.waited ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM, follow.counts);
+                                  follow.waited_for ? OVERLAP_NO_OVERLAP_WAITED_FOR : OVERLAP_NO_OVERLAP_SAME_STREAM,
+                                  follow.stands_for))
+        launch_count_many(follow.waited_for ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM,
+                          follow.stands_for);
 }
 
 static void stop(void) {
-    follow.left = 0;
-    launch_followed(false);
+    follow.launches_left = 0;
+    launch_set_slow(false);
 }
 
 void follow_forget(void) {
-    follow.left = 0;
-    follow.its = NULL;
-    follow.computed = false;
-    follow.begun = follow_skips = 0;
-    follow.due = false;
+    follow.launches_left = 0;
+    follow.communication = NULL;
+    follow.computed_elsewhere = false;
+    follow.followed = follow_skips = 0;
+    follow.skipped = false;
 }
 
 /* Skip the next launches. What follows this one stays unknown. */
 static void skip(void) {
-    follow.due = true;
-    follow.computed = false;
+    follow.skipped = true;
+    follow.computed_elsewhere = false;
     follow_skips = ONE_OF - 2;
-    if (follow.left)
+    if (follow.launches_left)
         stop();
 }
 
-void follow_begin(struct overlap_stream *its, vendor_stream stream, enum default_stream whose, bool overlapped) {
-    if (follow.left)
+void follow_begin(struct overlap_stream *communication, vendor_stream stream, enum default_stream whose,
+                  bool overlapped) {
+    if (follow.launches_left)
         conclude();
-    if (follow.begun == EACH && !follow.due) {
+    if (follow.followed == FOLLOW_EACH && !follow.skipped) {
         skip();
         return;
     }
-    follow.begun += follow.begun < EACH;
-    follow.counts = follow.due ? ONE_OF : 1;
-    follow.due = false;
-    follow.its = its;
-    follow.serial = its ? OVERLAP_LOAD(its->serial) : 0;
-    follow.number = overlap_window_number(its);
+    follow.followed += follow.followed < FOLLOW_EACH;
+    follow.stands_for = follow.skipped ? ONE_OF : 1;
+    follow.skipped = false;
+    follow.communication = communication;
+    follow.serial = communication ? OVERLAP_LOAD(communication->serial) : 0;
+    follow.number = overlap_window_number(communication);
     follow.stream = stream;
     follow.whose = whose;
-    follow.same = follow.waited = follow.computed = false;
+    follow.same_stream = follow.waited_for = follow.computed_elsewhere = false;
     follow.overlapped = overlapped;
-    follow.left = FOLLOWED;
-    launch_followed(true);
+    follow.launches_left = LAUNCHES;
+    launch_set_slow(true);
 }
 
 bool follow_computed(void) {
-    return follow.computed;
+    return follow.computed_elsewhere;
 }
 
 void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t word) {
-    if (!follow.left)
+    if (!follow.launches_left)
         return;
     if (stream == follow.stream && whose == follow.whose) {
-        follow.same = true;
+        follow.same_stream = true;
     } else {
-        follow.computed = true;
+        follow.computed_elsewhere = true;
         bool unknown;
         /* Inside, or inside for so long that the window has expired. */
-        if (window_where(stream, whose, &unknown) != OVERLAP_WHERE_OUTSIDE) {
+        if (window_position(stream, whose, &unknown) != OVERLAP_POSITION_OUTSIDE) {
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
                 overlap_window_beside(window_stream(windows(), stream, whose));
         } else if (!unknown)
-            follow.waited = true;
+            follow.waited_for = true;
     }
-    if (follow.overlapped && follow.computed && !priority_may_end()) { /* later launches add nothing */
+    if (follow.overlapped && follow.computed_elsewhere && !priority_may_end()) { /* later launches add nothing */
         stop();
         return;
     }
-    const uint32_t left = follow.left; /* a signal handler may have launched the last one */
-    follow.left = left ? left - 1 : 0;
+    const uint32_t left = follow.launches_left; /* a signal handler may have launched the last one */
+    follow.launches_left = left ? left - 1 : 0;
     if (left == 1) {
         conclude();
         stop();
@@ -130,10 +135,10 @@ void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t wor
 }
 
 void follow_host(void) {
-    struct overlap_sync_model *model = follow.left ? windows() : NULL;
-    if (!model || !overlap_window_is_over(model, still()))
+    struct overlap_sync_model *model = follow.launches_left ? windows() : NULL;
+    if (!model || !overlap_window_is_over(model, living_stream()))
         return;
-    follow.waited |= !follow.same;
+    follow.waited_for |= !follow.same_stream;
     conclude();
     stop();
 }

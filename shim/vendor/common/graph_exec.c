@@ -39,7 +39,7 @@ static void exec_launched(struct overlap_sync_model *model, const void *exec, st
     overlap_sync_action(model, overlap_stream_here(stream));
     if (flags & EXEC_UNKNOWN) {
         overlap_sync_unknown(model, stream);
-        window_stir(model);
+        window_wake_if_asleep(model);
     }
     if (flags & (EXEC_WAITS | EXEC_UNKNOWN))
         overlap_sync_behind_all(model, stream);
@@ -48,7 +48,7 @@ static void exec_launched(struct overlap_sync_model *model, const void *exec, st
 static void exec_ends(struct overlap_sync_model *model, const void *exec, struct overlap_stream *stream) {
     if (overlap_stream_here(stream) == stream)
         overlap_sync_recorded(model, overlap_sync_recording(model, event_of(exec), stream), stream, true);
-    window_after(model);
+    window_check_legacy(model);
 }
 
 static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t flags) {
@@ -69,7 +69,7 @@ void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph) {
 }
 
 /* Drop the flags before the call, because the driver may reuse the address at once. */
-vendor_result exec_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec exec) {
+vendor_result exec_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec exec) {
     BEHIND((vendor_exec exec));
     const uint64_t flags = state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, 0);
     const vendor_result result = real(exec);
@@ -84,7 +84,7 @@ uint32_t exec_flags(const void *exec) {
 }
 
 /* The kernels of a graph launch cannot be seen one by one, so the report counts graph launches. */
-vendor_result graph_launch_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_exec graph,
+vendor_result graph_launch_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec graph,
                                 vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));
     const enum default_stream whose = hook_default(hook);

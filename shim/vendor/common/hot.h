@@ -28,11 +28,11 @@ static inline __attribute__((always_inline)) uint64_t direct_word(const void *fu
                : overlap_cache_find(&launch_cache, handle, key, blocks);
 }
 
-static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_way way,
+static inline __attribute__((always_inline)) void count_direct(struct overlap_shard *shard, enum overlap_route route,
                                                                uint64_t word) {
     /* No atomic operation: only this thread writes here, and a reader in another process may miss the latest
      * launches. */
-    overlap_add_own(&shard->ways[way], 1);
+    overlap_add_own(&shard->routes[route], 1);
     overlap_add_own(&shard->launches[overlap_word_row(word)], 1);
 }
 
@@ -45,9 +45,9 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
     if (word & OVERLAP_WORD_BESIDE)
         return word;
     if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
-        !window_told(stream, whose))
+        !window_is_cached(stream, whose))
         return 0;
-    if (this_thread.where == OVERLAP_WHERE_INSIDE) {
+    if (this_thread.position == OVERLAP_POSITION_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))
             return 0;
         window_take_one();

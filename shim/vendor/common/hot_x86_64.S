@@ -6,13 +6,13 @@
  *   bits 12 to 15  which default stream NULL means
  *   bits 16 to 23  route that is counted; replaced inside a call of NVIDIA's runtime
  *   bits 24 to 31  index in real_launches, four for each row
- * The only call is a window query (window_ask_kept), made below the data in the red zone.
+ * The only call is a window query (window_cache_position_asm), made below the data in the red zone.
  */
 #include "hooks_x86_64.S"
 
 #ifdef __x86_64__
     .text
-    .hidden window_ask_kept
+    .hidden window_cache_position_asm
 
 /* OVERLAP_CACHE_FACTOR */
     .pushsection .rodata
@@ -83,7 +83,7 @@
     .endm
 
 /* Count the launch by route in shard r10. Clobbers r11. */
-    .macro count_way
+    .macro count_route
     movzbl -2(%rsp), %r11d
     incq 2624(%r10, %r11, 8)
     .endm
@@ -94,7 +94,7 @@
     mov %fs:(%r10), %r10
     test %r10, %r10
     je \miss
-    count_way
+    count_route
     count_row %rax
     .endm
 
@@ -161,7 +161,7 @@
     .macro outside miss
     cmpq $0, %fs:56(%r11)
     je \miss
-    count_way
+    count_route
     mov this_thread@gottpoff(%rip), %r11
     shr $55, %rax
     lea (%r10, %rax, 8), %r10
@@ -188,7 +188,7 @@
 7:  bt $53, %rax
     jnc \miss
     decq %fs:40(%r11)
-    count_way
+    count_route
     count_row %rax
     go_with \size
     .endif
@@ -208,7 +208,7 @@
     find_shard \miss
     in_window \size, \miss
 9:  find_shard \miss
-    count_way
+    count_route
     count_row %rax
     go
 .Lask\@:
@@ -217,7 +217,7 @@
     shr $4, %r11d
     lea -16(%rsp), %rsp                 /* below the identity and HIP's saved caller; lea keeps flags */
     .cfi_adjust_cfa_offset 16
-    call window_ask_kept
+    call window_cache_position_asm
     lea 16(%rsp), %rsp
     .cfi_adjust_cfa_offset -16
     mov this_thread@gottpoff(%rip), %r11

@@ -28,7 +28,7 @@
 static struct overlap_cache_line *no_chain;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
 __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
-static __thread bool hidden __attribute__((tls_model("initial-exec")));
+static __thread bool always_slow __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* no shard is left for this thread */
 static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
 /* A row of the page << 16 | the row for the same launches on a raised stream; 0: none. */
@@ -39,7 +39,7 @@ static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 void launch_forked(bool used) {
     this_thread.shard = this_thread.own = NULL;
     own_id = last_raised = 0;
-    thread_shares = hidden = false;
+    thread_shares = always_slow = false;
     critical_forked();
     window_forked();
     if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
@@ -71,7 +71,7 @@ static struct overlap_shard *shard_of_thread(void) {
         const bool shares = overlap_shard_is_shared(page, shard);
         thread_shares = shares && overlap_page_is_full();
         this_thread.own = shares ? NULL : shard;
-        this_thread.shard = hidden ? NULL : this_thread.own;
+        this_thread.shard = always_slow ? NULL : this_thread.own;
     }
     errno = saved;
     return shard;
@@ -103,8 +103,8 @@ inline void launch_count(enum overlap_counter counter) {
     count_at(offsetof(struct overlap_shard, counters) + 8 * (size_t)counter);
 }
 
-static inline void count_launch(enum overlap_way way, uint32_t row) {
-    count_at(offsetof(struct overlap_shard, ways) + 8 * (size_t)way);
+static inline void count_launch(enum overlap_route route, uint32_t row) {
+    count_at(offsetof(struct overlap_shard, routes) + 8 * (size_t)route);
     count_at(offsetof(struct overlap_shard, launches) + 8 * (size_t)row);
 }
 
@@ -125,8 +125,8 @@ __attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) 
     overlap_sample_take(overlap_current_page, shard, overlap_clock());
 }
 
-void launch_count_row(enum overlap_way way, uint32_t row) {
-    count_launch(way, row);
+void launch_count_row(enum overlap_route route, uint32_t row) {
+    count_launch(route, row);
 }
 
 /* A shard's counter may become negative; the sum over all shards does not. */
@@ -143,8 +143,8 @@ void launch_take_back(enum overlap_counter counter, uint64_t count) {
     launch_count_many(counter, 0 - count);
 }
 
-void launch_followed(bool on) {
-    hidden = on;
+void launch_set_slow(bool on) {
+    always_slow = on;
     this_thread.shard = on ? NULL : this_thread.own;
 }
 
@@ -246,7 +246,7 @@ vendor_result launch_changed(struct request *request, uint64_t word) {
 /* Launch computation as asked, possibly on a raised stream. Successive launches are mostly of few kernels, so the
  * row for the last kernel on such a stream is cached (last_raised). */
 vendor_result launch_streamed(struct request *request, uint64_t word) {
-    if (OVERLAP_LOAD(critical_counts) || !this_thread.shard)
+    if (OVERLAP_LOAD(critical_counting) || !this_thread.shard)
         return launch_slow(request, word);
     uint32_t row = overlap_word_row(word);
     struct critical_stream *const entry = critical_find(request->config.hStream);
@@ -263,13 +263,13 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
 
 vendor_result launch_windowed(struct request *request, uint64_t word) {
     const enum default_stream whose = hook_default(request->hook);
-    if (OVERLAP_LOAD(critical_counts))
+    if (OVERLAP_LOAD(critical_counting))
         return launch_slow(request, word);
     follow_launch(request->config.hStream, whose, word);
-    const enum overlap_where where = window_asks(request->config.hStream, whose, word);
-    if (where != OVERLAP_WHERE_INSIDE) {
+    const enum overlap_window_position position = window_count_launch(request->config.hStream, whose, word);
+    if (position != OVERLAP_POSITION_INSIDE) {
         const vendor_result result = as_asked(request);
-        count_launch(request->counted, overlap_word_row(word) + overlap_row_step(window_reason(where)));
+        count_launch(request->counted, overlap_word_row(word) + overlap_row_step(window_reason(position)));
         return result;
     }
     if (word & OVERLAP_WORD_WATCHED)
@@ -290,7 +290,7 @@ uint64_t launch_word(const struct request *request, uint64_t *cache_handle) {
 vendor_result launch_slow(struct request *request, uint64_t word) {
     uint64_t cache_handle = cache_handle_of(request);
     if (__builtin_expect(!word, 0)) {
-        if (!overlap_armed() || !real_function(request->way, request->hook, request->site))
+        if (!overlap_armed() || !real_function(request->route, request->hook, request->site))
             return as_asked(request);
         word = launch_word(request, &cache_handle);
         if (!word)
@@ -307,13 +307,13 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         trace_ask(request, &facts);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
         follow_launch(request->config.hStream, whose, word);
-        critical = word & OVERLAP_WORD_STREAMED || OVERLAP_LOAD(critical_counts) ? critical_launch(request) : NULL;
-        const enum overlap_where where =
-            word & WINDOW_BITS ? window_asks(request->config.hStream, whose, word) : OVERLAP_WHERE_OUTSIDE;
-        if (word & OVERLAP_WORD_WATCHED && where == OVERLAP_WHERE_INSIDE)
+        critical = word & OVERLAP_WORD_STREAMED || OVERLAP_LOAD(critical_counting) ? critical_launch(request) : NULL;
+        const enum overlap_window_position position =
+            word & WINDOW_BITS ? window_count_launch(request->config.hStream, whose, word) : OVERLAP_POSITION_OUTSIDE;
+        if (word & OVERLAP_WORD_WATCHED && position == OVERLAP_POSITION_INSIDE)
             priority_one_wave_beside();
-        outside = word & OVERLAP_WORD_WINDOWED && where != OVERLAP_WHERE_INSIDE;
-        reason = outside ? window_reason(where) : reason;
+        outside = word & OVERLAP_WORD_WINDOWED && position != OVERLAP_POSITION_INSIDE;
+        reason = outside ? window_reason(position) : reason;
     }
     if (word & OVERLAP_WORD_COMMUNICATION) {
         result = OPERATION_OF(hook_vendor(request->hook), communicate)(request, word, &reason, &raised);
@@ -340,7 +340,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
         const uint64_t number = launch_trace(request, reason, launched, raised || critical, word, &facts);
         if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)
-            window_numbered(request->config.hStream, whose, number);
+            window_set_sequence(request->config.hStream, whose, number);
     }
     return result;
 }

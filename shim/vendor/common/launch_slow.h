@@ -23,13 +23,13 @@ void launch_leave_alone(const struct request *request, uint64_t cache_handle, bo
 void launch_forked(bool used);
 
 /* Counts a launch of which only the route and the row, or the reason, are known. */
-void launch_count_row(enum overlap_way way, uint32_t row);
-static inline void launch_count_reason(enum overlap_way way, uint32_t reason) {
-    launch_count_row(way, reason);
+void launch_count_row(enum overlap_route route, uint32_t row);
+static inline void launch_count_reason(enum overlap_route route, uint32_t reason) {
+    launch_count_row(route, reason);
 }
 
 /* on: every launch of this thread takes the slow path from now on. Off: no longer. */
-void launch_followed(bool on);
+void launch_set_slow(bool on);
 
 /* Makes any launch. word: the decision word that the first lookup found, or 0. */
 vendor_result launch_slow(struct request *request, uint64_t word);
@@ -77,7 +77,7 @@ static inline void launch_communicated(const struct request *request, uint64_t w
     overlap_add_own(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], 1);
     if (raised)
         overlap_add_own(&shard->counters[OVERLAP_COUNTER_RAISED], 1);
-    overlap_add_own(&shard->ways[request->counted], 1);
+    overlap_add_own(&shard->routes[request->counted], 1);
     overlap_add_own(&shard->launches[row], 1);
     if (__builtin_expect(overlap_sample_is_due(shard), 0))
         launch_sample(shard);

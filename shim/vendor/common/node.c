@@ -44,8 +44,8 @@ bool node_plan(struct node *node, bool elsewhere, int of_device) {
     const enum vendor vendor = hook_vendor(node->request.hook);
     struct handle *handle = OPERATION_OF(vendor, handle_of)(&node->request);
     const struct device *device = device_current(vendor);
-    node->request.way = OVERLAP_WAY_symbol;
-    node->request.counted = OVERLAP_WAY_graph_node;
+    node->request.route = OVERLAP_ROUTE_symbol;
+    node->request.counted = OVERLAP_ROUTE_graph_node;
     node->cache_handle = 0;
     const bool of_one =
         handle && (handle_kind(handle) == HANDLE_FUNCTION || handle_kind(handle) == HANDLE_HIP_FUNCTION);
@@ -101,7 +101,7 @@ void node_count(struct node *node, bool raised) {
     }
     if (raised)
         launch_count(OVERLAP_COUNTER_RAISED);
-    launch_count_row(OVERLAP_WAY_graph_node, launch_row(node->word, node->reason, raised));
+    launch_count_row(OVERLAP_ROUTE_graph_node, launch_row(node->word, node->reason, raised));
     if (node->word & OVERLAP_WORD_TRACED)
         launch_trace(&node->request, node->reason, node->dynamic, raised, node->word, &node->facts);
 }

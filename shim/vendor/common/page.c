@@ -310,7 +310,7 @@ static bool has_context_mapped(void) {
     return found;
 }
 
-/* HIP opens /dev/kfd, once for all. Who has counted the GPUs by a way that we see is believed to launch that way, too. */
+/* HIP opens /dev/kfd, once for all. Who has counted the GPUs by a route that we see is believed to launch that route, too. */
 static bool has_kfd_open(void) {
     static const char name[] = "/dev/kfd";
     for (uint64_t fd = 0; fd < 256; fd++) {
@@ -329,8 +329,8 @@ static uint64_t launches_of(const struct overlap_page *page) {
     struct overlap_totals totals;
     uint64_t launches = 0;
     overlap_page_totals(page, &totals);
-    for (int way = 0; way < OVERLAP_WAYS; way++)
-        launches += totals.ways[way];
+    for (int route = 0; route < OVERLAP_ROUTES; route++)
+        launches += totals.routes[route];
     return launches;
 }
 
@@ -376,7 +376,7 @@ static void watch_for_late(const struct overlap_page *page) {
 
 OVERLAP_STARTUP void overlap_page_end(void) {
     const int saved = errno;
-    /* By a way that we do not see; kernels may have gone that way, too. A forked child asks no loader: another thread of
+    /* By a route that we do not see; kernels may have gone that route, too. A forked child asks no loader: another thread of
      * its parent may have held the lock. */
     if (!opened && !is_forked() && driver_is_mapped() && (has_context_mapped() || (!initialised && has_kfd_open())))
         opened = true;

@@ -96,7 +96,7 @@ static void keep(struct critical_stream *entry, struct overlap_stream *its, int 
         set(&entries_used, (uint32_t)(entry - streams) + 1);
     __atomic_store_n(&entry->handle, its->key, __ATOMIC_RELEASE);
     __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
-    set(&its->part.raised, 1);
+    set(&its->part.raised, OVERLAP_PART_RAISED);
     looks(true);
 }
 
@@ -118,11 +118,11 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
         break;
     case STREAM_PROGRAMS:
         note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
-        set(&its->part.raised, 3);
+        set(&its->part.raised, OVERLAP_PART_PROGRAM_SETS);
         break;
     case STREAM_FIXED:
         note(its, device, OVERLAP_STREAM_FIXED, 0);
-        set(&its->part.raised, 2);
+        set(&its->part.raised, OVERLAP_PART_CANNOT_RAISE);
         break;
     case STREAM_LATER:
         break;
@@ -132,7 +132,7 @@ static void raise_locked(enum vendor vendor, struct overlap_stream *its, const s
 void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication) {
     if (!take(&changing))
         return;
-    if (!get(&its->part.raised))
+    if (get(&its->part.raised) == OVERLAP_PART_NOT_RAISED)
         raise_locked(vendor, its, device, communication);
     leave(&changing);
 }
@@ -140,7 +140,7 @@ void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct d
 void raised_copied(struct overlap_stream *its, const struct critical_stream *from) {
     if (!take(&changing))
         return;
-    struct critical_stream *const entry = get(&its->part.raised) == 1 ? NULL : free_entry();
+    struct critical_stream *const entry = get(&its->part.raised) == OVERLAP_PART_RAISED ? NULL : free_entry();
     if (entry)
         keep(entry, its, OVERLAP_LOAD(from->priority), NULL);
     leave(&changing);
@@ -171,7 +171,7 @@ void raised_drop(struct critical_stream *entry) {
 
 bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
                   enum overlap_stream_status status) {
-    if (get(&its->part.raised) == 3 || !take(&changing))
+    if (get(&its->part.raised) == OVERLAP_PART_PROGRAM_SETS || !take(&changing))
         return false;
     struct critical_stream *const entry = entry_of_stream(its->key);
     /* Fails while the stream captures. */
@@ -179,7 +179,7 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
     if (lowered) {
         if (entry)
             drop_locked(entry, true);
-        set(&its->part.raised, 0);
+        set(&its->part.raised, OVERLAP_PART_NOT_RAISED);
         if (device)
             note(its, device, status, 0);
     }

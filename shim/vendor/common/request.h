@@ -6,8 +6,8 @@
 #include "vendor_abi.h"
 
 struct request {
-    enum overlap_way way;     /* selects the driver's function */
-    enum overlap_way counted; /* the route that the statistics page counts */
+    enum overlap_route route;   /* selects the driver's function */
+    enum overlap_route counted; /* the route that the statistics page counts */
     enum hook hook;
     uintptr_t site; /* return address of the outermost hook */
     uint32_t flags; /* enum overlap_launch_flag, by the entry point and its arguments */

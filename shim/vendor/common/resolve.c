@@ -94,18 +94,18 @@ static const uint16_t launches[LAUNCH_COUNT] = {
 #undef DRIVER
 };
 
-bool real_remember(int way, enum hook hook, void *address) {
+bool real_remember(int route, enum hook hook, void *address) {
     struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
     real_row *const rows = tables ? tables->functions : NULL;
-    void *before = rows ? __atomic_load_n(&rows[hook][way], __ATOMIC_ACQUIRE) : NULL; /* launches read it */
+    void *before = rows ? __atomic_load_n(&rows[hook][route], __ATOMIC_ACQUIRE) : NULL; /* launches read it */
     if (rows && !before &&
-        __atomic_compare_exchange_n(&rows[hook][way], &before, address, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
+        __atomic_compare_exchange_n(&rows[hook][route], &before, address, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
         before = address;
     if (before != address)
         return false;
     for (int row = 0; row < LAUNCH_COUNT; row++)
-        if (launches[row] == hook && __atomic_load_n(&real_launches[row][way], __ATOMIC_RELAXED) != address)
-            __atomic_store_n(&real_launches[row][way], address, __ATOMIC_RELEASE);
+        if (launches[row] == hook && __atomic_load_n(&real_launches[row][route], __ATOMIC_RELAXED) != address)
+            __atomic_store_n(&real_launches[row][route], address, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -128,7 +128,7 @@ void *real_find(enum hook hook, uintptr_t site) {
     if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
         __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
     if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))
-        real_remember(OVERLAP_WAY_symbol, hook, address);
+        real_remember(OVERLAP_ROUTE_symbol, hook, address);
     errno = saved;
     return address;
 }

@@ -22,23 +22,23 @@ extern struct real_tables *real_tables;
 extern real_row real_launches[LAUNCH_COUNT];
 
 /* Returns the function behind a hook. NULL: not resolved yet. */
-static inline void *real_known(enum hook hook, int way) {
+static inline void *real_known(enum hook hook, int route) {
     struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
-    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->functions[hook][way], __ATOMIC_ACQUIRE)
+    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->functions[hook][route], __ATOMIC_ACQUIRE)
                                                : NULL;
 }
 
 /* Resolves the function that the caller at `site` would have reached without us. NULL: there is no driver. */
 void *real_find(enum hook hook, uintptr_t site);
 
-static inline void *real_function(enum overlap_way way, enum hook hook, uintptr_t site) {
-    void *real = real_known(hook, way == OVERLAP_WAY_dispatch_table ? REAL_TABLE : (int)way);
+static inline void *real_function(enum overlap_route route, enum hook hook, uintptr_t site) {
+    void *real = real_known(hook, route == OVERLAP_ROUTE_dispatch_table ? REAL_TABLE : (int)route);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
 /* In a body: declares `real`, the function behind the hook; returns an error if there is none. */
 #define BEHIND(parameters)                                                                                             \
-    vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(way, hook, site);               \
+    vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(route, hook, site);             \
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 
@@ -75,7 +75,7 @@ bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object 
 bool driver_is_mapped(void);
 
 /* Stores the function behind a hook for a route, or for the dispatch table (REAL_TABLE). False: another one is stored. */
-bool real_remember(int way, enum hook hook, void *address);
+bool real_remember(int route, enum hook hook, void *address);
 
 /* Returns the hook of a function that the driver exports; -1: none. */
 int real_by_address(enum vendor vendor, const void *address);

@@ -9,7 +9,7 @@
  *   - while a stream captures, and for good once a stream has waited for something unknown.
  *
  * While it sleeps, the most frequent calls (event record, stream wait, synchronise, query, copies) go to the driver
- * after one load of window_sleeps. All other calls (creation and destruction of streams and events, captures, unknown
+ * after one load of window_sleep_depth. All other calls (creation and destruction of streams and events, captures, unknown
  * waits, graphs with communication) are always recorded, so the model lacks only the order of the launches so far.
  *
  * Waking makes up for that. All launched work counts as finished, which closes windows and never opens one. A new era
@@ -27,34 +27,34 @@
 
 enum { QUIET = 64, QUIET_LONG = 4096 };
 
-uint32_t window_sleeps;
+uint32_t window_sleep_depth;
 static uint32_t quiet; /* host waits since the last communication launch */
 
 static void sleep_now(struct overlap_sync_model *model) {
-    if (OVERLAP_LOAD(critical_counts) || !overlap_sync_may_rest(model))
+    if (OVERLAP_LOAD(critical_counting) || !overlap_sync_may_sleep(model))
         return;
-    overlap_sync_rest(model); /* first: a window still open must not be queried once calls go unrecorded */
+    overlap_sync_sleep(model); /* first: a window still open must not be queried once calls go unrecorded */
     const uint64_t version = __atomic_load_n(&model->version, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&window_sleeps, critical_matters() ? WINDOW_LIGHT : WINDOW_DEEP, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&window_sleep_depth, critical_matters() ? WINDOW_LIGHT : WINDOW_DEEP, __ATOMIC_SEQ_CST);
     /* Another thread may have recorded something that must be tracked. After this check, such a thread wakes the
      * model itself. */
     if (__atomic_load_n(&model->version, __ATOMIC_SEQ_CST) != version ||
-        __atomic_load_n(&critical_counts, __ATOMIC_SEQ_CST))
+        __atomic_load_n(&critical_counting, __ATOMIC_SEQ_CST))
         window_wake(model);
     else
-        overlap_sync_rest(model);
+        overlap_sync_sleep(model);
 }
 
-void window_sleeps_from_the_start(void) {
-    __atomic_store_n(&window_sleeps, WINDOW_DEEP, __ATOMIC_RELEASE);
+void window_start_asleep(void) {
+    __atomic_store_n(&window_sleep_depth, WINDOW_DEEP, __ATOMIC_RELEASE);
 }
 
-void window_rests(struct overlap_sync_model *model) {
+void window_sleep_after_period(struct overlap_sync_model *model) {
     if (!OVERLAP_LOAD(model->eager.communications))
         sleep_now(model);
 }
 
-void window_quiet(struct overlap_sync_model *model) {
+void window_sleep_after_wait(struct overlap_sync_model *model) {
     uint32_t before = __atomic_load_n(&quiet, __ATOMIC_RELAXED);
     const uint32_t now = before + 1;
     if (!__atomic_compare_exchange_n(&quiet, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -63,7 +63,7 @@ void window_quiet(struct overlap_sync_model *model) {
         sleep_now(model);
 }
 
-void window_loud(struct overlap_sync_model *model) {
+void window_wake_for_communication(struct overlap_sync_model *model) {
     if (__atomic_load_n(&quiet, __ATOMIC_RELAXED))
         __atomic_store_n(&quiet, 0, __ATOMIC_RELAXED);
     if (window_asleep()) {
@@ -75,9 +75,9 @@ void window_loud(struct overlap_sync_model *model) {
 __attribute__((cold, noinline)) void window_wake(struct overlap_sync_model *model) {
     const bool locked = overlap_sync_lock(model); /* wake once only: what is recorded from now on must stay */
     if (window_asleep()) {
-        overlap_sync_resume(model);
+        overlap_sync_wake(model);
         __atomic_store_n(&quiet, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&window_sleeps, 0, __ATOMIC_SEQ_CST);
+        __atomic_store_n(&window_sleep_depth, 0, __ATOMIC_SEQ_CST);
     }
     if (locked)
         overlap_sync_unlock(model);
@@ -100,5 +100,5 @@ vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose
 }
 
 void window_sleep_forked(void) {
-    window_sleeps = quiet = 0;
+    window_sleep_depth = quiet = 0;
 }

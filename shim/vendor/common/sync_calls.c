@@ -17,14 +17,14 @@ static uint64_t key_of_event(vendor_event event) {
 
 /* ---- While the model sleeps: separate functions, so that few registers are saved ---- */
 
-__attribute__((noinline)) static vendor_result record_asleep(enum overlap_way way, enum hook hook, uintptr_t site,
+__attribute__((noinline)) static vendor_result record_asleep(enum overlap_route route, enum hook hook, uintptr_t site,
                                                              vendor_event event, vendor_stream stream) {
     BEHIND((vendor_event event, vendor_stream stream));
     vendor_result result = real(event, stream);
     return __builtin_expect(window_asleep(), 1) ? result : window_missed_record(event, result);
 }
 
-__attribute__((noinline)) static vendor_result wait_asleep(enum overlap_way way, enum hook hook, uintptr_t site,
+__attribute__((noinline)) static vendor_result wait_asleep(enum overlap_route route, enum hook hook, uintptr_t site,
                                                            vendor_stream stream, vendor_event event, uint32_t flags) {
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
     vendor_result result = real(stream, event, flags);
@@ -33,7 +33,7 @@ __attribute__((noinline)) static vendor_result wait_asleep(enum overlap_way way,
 
 /* ---- Events ---- */
 
-vendor_result event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event *event,
+vendor_result event_create_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event *event,
                                 uint32_t flags) {
     BEHIND((vendor_event * event, uint32_t flags));
     struct overlap_sync_model *model = windows();
@@ -44,7 +44,7 @@ vendor_result event_create_body(enum overlap_way way, enum hook hook, uintptr_t 
     return result;
 }
 
-vendor_result event_destroy_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
     struct overlap_sync_model *model = windows();
     if (model)
@@ -52,10 +52,10 @@ vendor_result event_destroy_body(enum overlap_way way, enum hook hook, uintptr_t
     return real(event);
 }
 
-vendor_result event_record_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event,
+vendor_result event_record_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event,
                                 vendor_stream stream) {
     if (window_asleep())
-        return record_asleep(way, hook, site, event, stream);
+        return record_asleep(route, hook, site, event, stream);
     BEHIND((vendor_event event, vendor_stream stream));
     struct overlap_sync_model *model = windows();
     if (!model)
@@ -64,11 +64,11 @@ vendor_result event_record_body(enum overlap_way way, enum hook hook, uintptr_t 
     struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
     vendor_result result = real(event, stream);
     overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
-    window_after(model);
+    window_check_legacy(model);
     return result;
 }
 
-vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event,
+vendor_result event_record_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event,
                                       vendor_stream stream, uint32_t flags) {
     BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
     if (window_asleep()) {
@@ -88,69 +88,69 @@ vendor_result event_record_flags_body(enum overlap_way way, enum hook hook, uint
     struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
     vendor_result result = real(event, stream, flags);
     overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
-    window_after(model);
+    window_check_legacy(model);
     return result;
 }
 
 /* While the model sleeps, record only what critical_streams.c needs. asks: the call polls instead of waiting. */
-static vendor_result saw_event_asleep(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
-                                      vendor_result (*real)(vendor_event event), bool asks) {
-    struct overlap_seen seen;
+static vendor_result sync_event_asleep(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
+                                       vendor_result (*real)(vendor_event event), bool polls) {
+    struct overlap_completion completion;
     vendor_result result = real(event);
-    if (asks ? !critical_polled(key_of_event(event), result == VENDOR_SUCCESS) : result != VENDOR_SUCCESS)
+    if (polls ? !critical_polled(key_of_event(event), result == VENDOR_SUCCESS) : result != VENDOR_SUCCESS)
         return result;
-    critical_see_event(model, key_of_event(event), &seen);
-    if (seen.by)
-        critical_host_waits(model, vendor, &seen);
+    critical_completion_of_event(model, key_of_event(event), &completion);
+    if (completion.by)
+        critical_host_waits(model, vendor, &completion);
     else
-        critical_strange(model);
+        critical_untracked_event(model);
     return result;
 }
 
-static inline vendor_result saw_event(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
-                                      vendor_result (*real)(vendor_event event), bool asks) {
-    struct overlap_seen seen;
+static inline vendor_result sync_event(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
+                                       vendor_result (*real)(vendor_event event), bool polls) {
+    struct overlap_completion completion;
     if (!model)
         return real(event);
     if (window_asleep())
-        return saw_event_asleep(model, vendor, event, real, asks);
-    if (!overlap_sync_see_event(model, key_of_event(event), &seen))
+        return sync_event_asleep(model, vendor, event, real, polls);
+    if (!overlap_sync_completion_of_event(model, key_of_event(event), &completion))
         return real(event); /* known to be finished: not a wait */
     vendor_result result = real(event);
     if (result == VENDOR_SUCCESS) {
-        critical_host_waits(model, vendor, &seen);
-        window_saw(model, &seen);
+        critical_host_waits(model, vendor, &completion);
+        window_host_waited(model, &completion);
     }
     return result;
 }
 
-vendor_result event_query_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_query_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
-    return window_asleep_deeply() ? real(event) : saw_event(windows(), hook_vendor(hook), event, real, true);
+    return window_asleep_deeply() ? real(event) : sync_event(windows(), hook_vendor(hook), event, real, true);
 }
 
-vendor_result event_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
     BEHIND((vendor_event event));
-    return window_asleep_deeply() ? real(event) : saw_event(windows(), hook_vendor(hook), event, real, false);
+    return window_asleep_deeply() ? real(event) : sync_event(windows(), hook_vendor(hook), event, real, false);
 }
 
-vendor_result event_elapsed_body(enum overlap_way way, enum hook hook, uintptr_t site, float *ms, vendor_event from,
+vendor_result event_elapsed_body(enum overlap_route route, enum hook hook, uintptr_t site, float *ms, vendor_event from,
                                  vendor_event to) {
     BEHIND((float *ms, vendor_event from, vendor_event to));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
-    struct overlap_seen seen[2];
+    struct overlap_completion completion[2];
     if (!model)
         return real(ms, from, to);
-    const bool news[2] = {overlap_sync_see_event(model, key_of_event(from), &seen[0]),
-                          overlap_sync_see_event(model, key_of_event(to), &seen[1])};
+    const bool news[2] = {overlap_sync_completion_of_event(model, key_of_event(from), &completion[0]),
+                          overlap_sync_completion_of_event(model, key_of_event(to), &completion[1])};
     vendor_result result = real(ms, from, to);
     for (int i = 0; result == VENDOR_SUCCESS && i < 2; i++)
         if (news[i])
-            window_saw(model, &seen[i]);
+            window_host_waited(model, &completion[i]);
     return result;
 }
 
-vendor_result event_export_body(enum overlap_way way, enum hook hook, uintptr_t site, void *handle,
+vendor_result event_export_body(enum overlap_route route, enum hook hook, uintptr_t site, void *handle,
                                 vendor_event event) {
     BEHIND((void *handle, vendor_event event));
     struct overlap_sync_model *model = windows();
@@ -159,7 +159,7 @@ vendor_result event_export_body(enum overlap_way way, enum hook hook, uintptr_t 
     return real(handle, event);
 }
 
-vendor_result event_import_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_event *event,
+vendor_result event_import_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event *event,
                                 vendor_ipc_event handle) {
     BEHIND((vendor_event * event, vendor_ipc_event handle));
     struct overlap_sync_model *model = windows();
@@ -179,10 +179,10 @@ void order_event_of_launch(vendor_event event) {
 
 /* ---- Streams ---- */
 
-vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream,
+vendor_result stream_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
                                vendor_event event, uint32_t flags) {
     if (window_asleep())
-        return wait_asleep(way, hook, site, stream, event, flags);
+        return wait_asleep(route, hook, site, stream, event, flags);
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(stream, event, flags);
@@ -191,69 +191,69 @@ vendor_result stream_wait_body(enum overlap_way way, enum hook hook, uintptr_t s
     if (its) {
         if (flags) /* in a capture: a graph node waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        critical_fed(model, hook_vendor(hook), its, key_of_event(event));
+        critical_event_waited(model, hook_vendor(hook), its, key_of_event(event));
         if (window_waits(model, its, key_of_event(event)))
             priority_waited_late();
-        window_after(model);
+        window_check_legacy(model);
     }
     return result;
 }
 
-static inline vendor_result saw_stream(struct overlap_sync_model *model, vendor_stream stream,
-                                       enum default_stream whose, vendor_result (*real)(vendor_stream stream),
-                                       bool asks) {
-    struct overlap_seen seen;
+static inline vendor_result sync_stream(struct overlap_sync_model *model, vendor_stream stream,
+                                        enum default_stream whose, vendor_result (*real)(vendor_stream stream),
+                                        bool polls) {
+    struct overlap_completion completion;
     const bool asleep = window_asleep();
     if (!model)
         return real(stream);
     struct overlap_stream *const its = window_stream(model, stream, whose);
     if (asleep)
-        critical_see_stream(its, &seen);
+        critical_completion_of_stream(its, &completion);
     else
-        overlap_sync_see_stream(model, its, &seen);
+        overlap_sync_completion_of_stream(model, its, &completion);
     vendor_result result = real(stream);
-    if (asleep && asks ? critical_polled((uint64_t)(uintptr_t)stream, result == VENDOR_SUCCESS)
-                       : result == VENDOR_SUCCESS)
-        critical_host_waits(model, default_vendor(whose), &seen);
+    if (asleep && polls ? critical_polled((uint64_t)(uintptr_t)stream, result == VENDOR_SUCCESS)
+                        : result == VENDOR_SUCCESS)
+        critical_host_waits(model, default_vendor(whose), &completion);
     if (!asleep && result == VENDOR_SUCCESS)
-        window_saw(model, &seen);
+        window_host_waited(model, &completion);
     return result;
 }
 
-vendor_result stream_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    return window_asleep_deeply() ? real(stream) : saw_stream(windows(), stream, hook_default(hook), real, false);
+    return window_asleep_deeply() ? real(stream) : sync_stream(windows(), stream, hook_default(hook), real, false);
 }
 
-vendor_result stream_query_body(enum overlap_way way, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_query_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    return window_asleep_deeply() ? real(stream) : saw_stream(windows(), stream, hook_default(hook), real, true);
+    return window_asleep_deeply() ? real(stream) : sync_stream(windows(), stream, hook_default(hook), real, true);
 }
 
-vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result) {
+vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
     if (model && result == VENDOR_SUCCESS) {
         struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
         if (overlap_stream_here(its) != its)
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
         overlap_sync_unknown(model, its);
-        window_after(model);
-        window_stir(model);
+        window_check_legacy(model);
+        window_wake_if_asleep(model);
     }
     return result;
 }
 
 /* ---- Contexts, devices ---- */
 
-vendor_result context_synchronize_body(enum overlap_way way, enum hook hook, uintptr_t site) {
+vendor_result context_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site) {
     BEHIND((void));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
-    struct overlap_seen seen;
+    struct overlap_completion completion;
     if (!model)
         return real();
-    overlap_sync_see_context(model, window_context(hook_vendor(hook)), &seen);
+    overlap_sync_completion_of_context(model, window_context(hook_vendor(hook)), &completion);
     vendor_result result = real();
     if (result == VENDOR_SUCCESS)
-        window_saw(model, &seen);
+        window_host_waited(model, &completion);
     return result;
 }

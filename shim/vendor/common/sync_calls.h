@@ -11,6 +11,6 @@ void order_event_of_launch(vendor_event event);
 /* A copy, fill or similar call was made on a stream. */
 void copy_made(vendor_stream stream, enum default_stream whose);
 /* The stream waits for something that this library cannot track. */
-vendor_result order_waits_unseen(enum hook hook, vendor_stream stream, vendor_result result);
+vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result);
 
 #pragma GCC visibility pop

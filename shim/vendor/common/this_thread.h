@@ -14,7 +14,7 @@ struct this_thread {
     uint64_t version; /* of that answer; 0: none */
     vendor_stream stream;
     uint32_t whose; /* enum default_stream */
-    enum overlap_where where;
+    enum overlap_window_position position;
     int64_t left;     /* launches that may still use the answer; below 0 if a signal handler used the last one */
     uint32_t step;    /* outside a window: the reason, as overlap_row_step() encodes it */
     uint32_t unknown; /* outside because the stream waits for something untracked */
@@ -37,8 +37,8 @@ extern __thread struct this_thread this_thread __attribute__((tls_model("initial
 static inline uintptr_t outer_site(uintptr_t site) {
     return this_thread.outer ? this_thread.outer : site;
 }
-static inline enum overlap_way outer_way(enum overlap_way way) {
-    return this_thread.outer ? OVERLAP_WAY_runtime : way;
+static inline enum overlap_route outer_route(enum overlap_route route) {
+    return this_thread.outer ? OVERLAP_ROUTE_runtime : route;
 }
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
 /* Macros of the thunks of both vendors on x86-64. A thunk loads its hook and route into a register and jumps to a stub.
- * The stub inserts them before the program's arguments and calls the body (driver.def): body(way, hook, site,
+ * The stub inserts them before the program's arguments and calls the body (driver.def): body(route, hook, site,
  * arguments...). That takes seven or ten bytes for each of 1,500 functions; in C each function would shift the
  * arguments itself.
  */
@@ -44,10 +44,10 @@
 
 /* The thunks of a call share the jump to the stub. Each has a fixed size, so jumps are written as bytes: an
  * assembler would choose their length. */
-    .macro thunk symbol, number, way, jump:vararg
+    .macro thunk symbol, number, route, jump:vararg
     .type \symbol, @function
 \symbol:
-    mov $\way << 16 | \number, %eax
+    mov $\route << 16 | \number, %eax
     .byte \jump
     .size \symbol, . - \symbol
     .endm

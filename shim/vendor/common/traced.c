@@ -14,9 +14,9 @@ void trace_ask(const struct request *request, struct trace_facts *facts) {
     struct handle *handle = handle_find(request->function);
     facts->device = device_current(hook_vendor(request->hook));
     facts->kernel = handle ? handle_name(handle) : NULL;
-    facts->found = (struct overlap_found){0};
-    if (request->counted != OVERLAP_WAY_graph_node)
-        facts->found = window_look(request->config.hStream, hook_default(request->hook));
+    facts->found = (struct overlap_window_answer){0};
+    if (request->counted != OVERLAP_ROUTE_graph_node)
+        facts->found = window_query(request->config.hStream, hook_default(request->hook));
 }
 
 uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,
@@ -33,7 +33,7 @@ uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t l
                                             (word & OVERLAP_WORD_ALWAYS ? 0 : OVERLAP_TRACE_WINDOWED),
                                    .reason = reason,
                                    .device = facts->device ? facts->device->page_slot : 0};
-    if (facts->found.where == OVERLAP_WHERE_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
+    if (facts->found.position == OVERLAP_POSITION_INSIDE && !(word & OVERLAP_WORD_ALWAYS)) {
         record.flags |= OVERLAP_TRACE_OVERLAPPING;
         record.overlaps = facts->found.sequence;
     }

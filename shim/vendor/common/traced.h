@@ -14,7 +14,7 @@ struct request;
 struct trace_facts {
     const struct device *device;
     const char *kernel;
-    struct overlap_found found;
+    struct overlap_window_answer found;
 };
 void trace_ask(const struct request *request, struct trace_facts *facts);
 uint64_t launch_trace(const struct request *request, uint32_t reason, uint32_t launched, bool raised, uint64_t word,

@@ -24,7 +24,7 @@
 struct overlap_sync_model *window_model;
 static const uint64_t no_version = 1;
 const uint64_t *window_version = &no_version; /* differs from the version of a thread without an answer */
-static uint32_t asked_for;                    /* launches that one query reserves */
+static uint32_t grant_size;                   /* launches that one query reserves */
 static uint32_t state;                        /* 0: not initialised, 1: being initialised, 2: no model, 3: model */
 static uint64_t first;                        /* the first context seen */
 static uint32_t several;                      /* other contexts were seen */
@@ -62,12 +62,12 @@ __attribute__((cold, noinline)) static struct overlap_sync_model *begin(void) {
             overlap_say("there is no memory for overlap windows: rules with `when: overlapping` shape nothing here",
                         NULL, NULL);
         if (model) {
-            asked_for = settings->trace ? 1 : 64;
+            grant_size = settings->trace ? 1 : 64;
             model->version = 2; /* 0: no cached answer; 1: no_version */
             model->pause = overlap_pause;
         }
         if (!model || !from_start)
-            window_sleeps_from_the_start();
+            window_start_asleep();
         __atomic_store_n(&window_model, model, __ATOMIC_RELEASE);
         __atomic_store_n(&window_version, model ? &model->version : &no_version, __ATOMIC_RELEASE);
         __atomic_store_n(&state, model ? 3 : 2, __ATOMIC_RELEASE);
@@ -84,7 +84,7 @@ struct overlap_sync_model *windows_begin(void) {
 
 /* ---- Streams ---- */
 
-static void seen_context(uint64_t context) {
+static void note_context(uint64_t context) {
     /* Plain load first: this runs at each launch if there are several contexts. */
     uint64_t one = __atomic_load_n(&first, __ATOMIC_RELAXED);
     if (one == 0 && __atomic_compare_exchange_n(&first, &one, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
@@ -104,7 +104,7 @@ uint64_t window_context(enum vendor vendor) {
         return known;
     const uint64_t context = driver_ready(vendor) ? OPERATION_OF(vendor, context)() : 0;
     if (context)
-        seen_context(context);
+        note_context(context);
     return context;
 }
 
@@ -114,7 +114,7 @@ static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum
     uint32_t flags = 0;
     if (!driver_ready(vendor) || !OPERATION_OF(vendor, stream_facts)(stream, unseen, &context, &flags))
         return NULL;
-    seen_context(context);
+    note_context(context);
     struct overlap_stream *const its =
         overlap_sync_stream(model, (uint64_t)(uintptr_t)stream, context,
                             flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
@@ -123,18 +123,18 @@ static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum
     return its;
 }
 
-void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream) {
+void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream) {
     struct overlap_sync_model *model = windows();
     if (!model)
         return;
     /* An earlier stream at this address may have been destroyed with its context. */
-    critical_gone(model, stream);
+    critical_stream_destroyed(model, stream);
     overlap_sync_stream_gone(model, (uint64_t)(uintptr_t)stream);
-    critical_made(vendor, site, make_stream(model, vendor, stream, false));
+    critical_stream_created(vendor, site, make_stream(model, vendor, stream, false));
 }
 
-struct overlap_stream *window_stream_other(struct overlap_sync_model *model, vendor_stream stream,
-                                           enum default_stream whose) {
+struct overlap_stream *window_stream_lookup(struct overlap_sync_model *model, vendor_stream stream,
+                                            enum default_stream whose) {
     uint64_t key = (uint64_t)(uintptr_t)stream;
     if (key > STREAM_PER_THREAD)
         return make_stream(model, default_vendor(whose), stream, true);
@@ -150,8 +150,8 @@ struct overlap_stream *window_stream_other(struct overlap_sync_model *model, ven
 /* ---- Computation ---- */
 
 static inline void find(struct overlap_sync_model *model, struct overlap_stream *of, uint32_t wanted,
-                        struct overlap_found *found) {
-    overlap_window_ask(model, of, wanted, found);
+                        struct overlap_window_answer *found) {
+    overlap_window_query(model, of, wanted, found);
     if (found->undone[OVERLAP_NO_OVERLAP_SAME_STREAM])
         launch_take_back(OVERLAP_COUNTER_SAME_STREAM, found->undone[OVERLAP_NO_OVERLAP_SAME_STREAM]);
     if (found->undone[OVERLAP_NO_OVERLAP_WAITED_FOR])
@@ -164,15 +164,15 @@ static inline bool lasts(vendor_stream stream, enum default_stream whose) {
     return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
 }
 
-__attribute__((noinline)) static void ask(struct overlap_sync_model *model, vendor_stream stream,
-                                          enum default_stream whose) {
+__attribute__((noinline)) static void query(struct overlap_sync_model *model, vendor_stream stream,
+                                            enum default_stream whose) {
     struct this_thread *const thread = &this_thread;
     struct overlap_stream *const before = thread->of;
     const int64_t left = thread->left;
     thread->version = 0;
     thread->of = NULL; /* a signal handler that queries now must not return the launches again */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (before && thread->where == OVERLAP_WHERE_INSIDE && left > 0)
+    if (before && thread->position == OVERLAP_POSITION_INSIDE && left > 0)
         overlap_window_return(before, thread->serial, thread->newest, (uint32_t)left);
     const uint64_t version = __atomic_load_n(&model->version, __ATOMIC_ACQUIRE), asked = ++thread->asked;
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a signal handler that waits from here on increments `asked` */
@@ -180,20 +180,21 @@ __attribute__((noinline)) static void ask(struct overlap_sync_model *model, vend
         before && (uintptr_t)stream > STREAM_PER_THREAD && overlap_stream_has(before, (uint64_t)(uintptr_t)stream)
             ? before
             : window_stream(model, stream, whose);
-    struct overlap_found found;
-    find(model, of, asked_for, &found);
+    struct overlap_window_answer found;
+    find(model, of, grant_size, &found);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->stream = stream;
     thread->whose = whose;
-    thread->where = found.where;
+    thread->position = found.position;
     thread->left = found.granted;
-    thread->step = overlap_row_step(window_reason(found.where));
+    thread->step = overlap_row_step(window_reason(found.position));
     thread->unknown = found.unknown;
     thread->newest = found.newest;
     thread->serial = found.serial;
     struct overlap_stream *const here = thread->of = overlap_stream_here(of);
-    thread->outside[0] =
-        here && found.where == OVERLAP_WHERE_OUTSIDE && OVERLAP_LOAD(here->computation) >= 0 ? &here->launched : NULL;
+    thread->outside[0] = here && found.position == OVERLAP_POSITION_OUTSIDE && OVERLAP_LOAD(here->computation) >= 0
+                             ? &here->launched
+                             : NULL;
     thread->outside[1] = NULL;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     /* Publish the version last. A signal handler that interrupts this function finds no cached answer and may mix
@@ -206,53 +207,53 @@ __attribute__((noinline)) static void ask(struct overlap_sync_model *model, vend
 static uint64_t *counter_outside(struct overlap_sync_model *model, bool filling) {
     static __thread uint64_t not_counted __attribute__((tls_model("initial-exec")));
     uint64_t *counter = this_thread.outside[filling];
-    if (!counter && (filling || this_thread.where == OVERLAP_WHERE_OUTSIDE))
+    if (!counter && (filling || this_thread.position == OVERLAP_POSITION_OUTSIDE))
         counter = overlap_window_outside(model, this_thread.of, filling);
     return this_thread.outside[filling] = counter ? counter : &not_counted;
 }
 
-bool window_ask_here(vendor_stream stream, uint32_t whose) {
+bool window_cache_position(vendor_stream stream, uint32_t whose) {
     struct overlap_sync_model *const model = window_model;
     if (!model || !this_thread.shard || !lasts(stream, (enum default_stream)whose))
         return false;
-    ask(model, stream, (enum default_stream)whose);
-    if (!this_thread.outside[0] && this_thread.where != OVERLAP_WHERE_INSIDE)
+    query(model, stream, (enum default_stream)whose);
+    if (!this_thread.outside[0] && this_thread.position != OVERLAP_POSITION_INSIDE)
         counter_outside(model, false);
-    return window_told(stream, whose); /* a signal handler may have queried another stream since */
+    return window_is_cached(stream, whose); /* a signal handler may have queried another stream since */
 }
 
-enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word) {
+enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream whose, uint64_t word) {
     struct overlap_sync_model *model = windows();
     if (!model)
-        return OVERLAP_WHERE_OUTSIDE;
-    if (!window_told(stream, whose))
-        ask(model, stream, whose);
+        return OVERLAP_POSITION_OUTSIDE;
+    if (!window_is_cached(stream, whose))
+        query(model, stream, whose);
     /* A launch that does not depend on the window does not consume it. */
-    const enum overlap_where where = this_thread.where;
-    if (where != OVERLAP_WHERE_INSIDE) {
+    const enum overlap_window_position position = this_thread.position;
+    if (position != OVERLAP_POSITION_INSIDE) {
         if (word & OVERLAP_WORD_WINDOWED)
             overlap_add_own(counter_outside(model, false), 1);
         if (word & OVERLAP_WORD_WATCHED)
             overlap_add_own(counter_outside(model, true), 1);
     } else if (word & OVERLAP_WORD_WINDOWED)
         window_take_one();
-    return where;
+    return position;
 }
 
-enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown) {
+enum overlap_window_position window_position(vendor_stream stream, enum default_stream whose, bool *unknown) {
     struct overlap_sync_model *model = windows();
     *unknown = false;
     if (!model)
-        return OVERLAP_WHERE_OUTSIDE;
-    if (!window_told(stream, whose))
-        ask(model, stream, whose);
+        return OVERLAP_POSITION_OUTSIDE;
+    if (!window_is_cached(stream, whose))
+        query(model, stream, whose);
     *unknown = this_thread.unknown;
-    return this_thread.where;
+    return this_thread.position;
 }
 
-struct overlap_found window_look(vendor_stream stream, enum default_stream whose) {
+struct overlap_window_answer window_query(vendor_stream stream, enum default_stream whose) {
     struct overlap_sync_model *model = windows();
-    struct overlap_found found = {0};
+    struct overlap_window_answer found = {0};
     if (model)
         find(model, window_stream(model, stream, whose), 0, &found);
     return found;
@@ -260,7 +261,7 @@ struct overlap_found window_look(vendor_stream stream, enum default_stream whose
 
 /* ---- Communication ---- */
 
-void window_legacy_counts(void) {
+void window_legacy_invalidate(void) {
     if (!__atomic_load_n(&forgotten, __ATOMIC_RELAXED) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
@@ -273,7 +274,7 @@ bool window_legacy_matters(void) {
 
 void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *its, vendor_stream stream,
                             enum default_stream whose) {
-    window_loud(model);
+    window_wake_for_communication(model);
     const bool follows = !follow_skips;
     const struct overlap_before before = overlap_window_communicates(model, its, follows && follow_computed());
     if (overlap_stream_here(its) != its)
@@ -283,8 +284,8 @@ void window_communicates_on(struct overlap_sync_model *model, struct overlap_str
         launch_count_many(OVERLAP_COUNTER_LAUNCHED_BEFORE, before.launched);
     if (before.filling)
         priority_one_wave_beside();
-    window_after(model);
-    window_stir(model);
+    window_check_legacy(model);
+    window_wake_if_asleep(model);
     if (critical_matters())
         critical_waited(model, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
     if (follows)
@@ -299,28 +300,28 @@ void window_communicates(vendor_stream stream, enum default_stream whose) {
         window_communicates_on(model, window_stream(model, stream, whose), stream, whose);
 }
 
-void window_saw(struct overlap_sync_model *model, const struct overlap_seen *seen) {
-    overlap_sync_saw(model, seen);
+void window_host_waited(struct overlap_sync_model *model, const struct overlap_completion *completion) {
+    overlap_sync_complete(model, completion);
     follow_host();
-    window_quiet(model);
+    window_sleep_after_wait(model);
 }
 
-void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
+void window_set_sequence(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
     struct overlap_sync_model *model = windows();
     if (model)
-        overlap_window_numbered(model, window_stream(model, stream, whose), sequence);
+        overlap_window_set_sequence(model, window_stream(model, stream, whose), sequence);
 }
 
-uint64_t window_seen(void) {
+uint64_t window_last_serial(void) {
     return window_model ? __atomic_load_n(&window_model->serials, __ATOMIC_RELAXED) : 0;
 }
 
-void window_context_gone(const void *context, uint64_t seen) {
+void window_context_gone(const void *context, uint64_t last_serial) {
     struct overlap_sync_model *model = window_model;
     uint64_t its = (uint64_t)(uintptr_t)context;
     if (!model || !its)
         return;
-    overlap_sync_context_gone(model, its, seen);
+    overlap_sync_context_gone(model, its, last_serial);
     __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -333,7 +334,7 @@ void window_device_over(enum vendor vendor) {
     if (model && only)
         overlap_sync_context_gone(model, only, UINT64_MAX);
     if (model)
-        overlap_sync_saw(model, &(struct overlap_seen){.all = true});
+        overlap_sync_complete(model, &(struct overlap_completion){.all = true});
 }
 
 /* A forked child has one thread only. */

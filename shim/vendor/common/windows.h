@@ -20,16 +20,16 @@ static inline struct overlap_sync_model *windows(void) {
 
 /* Return the stream that a call means, or NULL if it is untracked. whose: which default stream NULL means in that
  * call. */
-struct overlap_stream *window_stream_other(struct overlap_sync_model *model, vendor_stream stream,
-                                           enum default_stream whose);
+struct overlap_stream *window_stream_lookup(struct overlap_sync_model *model, vendor_stream stream,
+                                            enum default_stream whose);
 static inline struct overlap_stream *window_stream(struct overlap_sync_model *model, vendor_stream stream,
                                                    enum default_stream whose) {
     struct overlap_stream *found =
         (uintptr_t)stream > STREAM_PER_THREAD ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
-    return __builtin_expect(found != NULL, 1) ? found : window_stream_other(model, stream, whose);
+    return __builtin_expect(found != NULL, 1) ? found : window_stream_lookup(model, stream, whose);
 }
 
-void window_stream_made(enum vendor vendor, uintptr_t site, vendor_stream stream);
+void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream);
 
 static inline bool window_is_legacy(vendor_stream stream, enum default_stream whose) {
     return (uintptr_t)stream == STREAM_LEGACY || (stream == NULL && !default_is_thread(whose));
@@ -39,11 +39,11 @@ static inline bool window_is_legacy(vendor_stream stream, enum default_stream wh
 uint64_t window_context(enum vendor vendor);
 
 /* Invalidate all decisions, once, when launches on the legacy default stream begin to matter: from then on the slow
- * path handles each of them. window_after() is called after every call that may cause this. */
-void window_legacy_counts(void);
-static inline void window_after(struct overlap_sync_model *model) {
+ * path handles each of them. window_check_legacy() is called after every call that may cause this. */
+void window_legacy_invalidate(void);
+static inline void window_check_legacy(struct overlap_sync_model *model) {
     if (__builtin_expect(__atomic_load_n(&model->legacy_matters, __ATOMIC_RELAXED), 0))
-        window_legacy_counts();
+        window_legacy_invalidate();
 }
 
 /* overlap_sync_waits(), and invalidate this thread's cached answer if it became stale. Returns true if the awaited
@@ -58,16 +58,16 @@ static inline bool window_waits(struct overlap_sync_model *model, struct overlap
     return waited & OVERLAP_WAITED_PATIENTLY;
 }
 
-/* Return the window position of a computation launch whose word has one of WINDOW_BITS, consume one launch of the
- * window if it is inside, and count it if it is outside. */
-enum overlap_where window_asks(vendor_stream stream, enum default_stream whose, uint64_t word);
+/* Return the window position of a computation launch whose word has one of WINDOW_BITS. A launch inside consumes one launch of
+ * the window; a launch outside is counted. */
+enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream whose, uint64_t word);
 
-/* The same for the hot path, which counts by itself: only caches the position of the stream for this thread. False:
- * the answer cannot be cached, or every launch must take the slow path. */
-bool window_ask_here(vendor_stream stream, uint32_t whose);
+/* Query the model and cache the position of the stream for this thread. The hot path then counts by itself. False: the answer
+ * cannot be cached, or every launch must take the slow path. */
+bool window_cache_position(vendor_stream stream, uint32_t whose);
 
 /* True if this thread's cached answer still holds for the stream. */
-static inline bool window_told(vendor_stream stream, uint32_t whose) {
+static inline bool window_is_cached(vendor_stream stream, uint32_t whose) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
            this_thread.whose == whose && this_thread.left > 0;
 }
@@ -78,21 +78,21 @@ static inline void window_take_one(void) {
 }
 
 /* The reason code of a launch outside a window. */
-static inline uint32_t window_reason(enum overlap_where where) {
-    return where == OVERLAP_WHERE_EXPIRED       ? OVERLAP_REASON_window_expired
-           : where == OVERLAP_WHERE_SAME_STREAM ? OVERLAP_REASON_same_stream
-                                                : OVERLAP_REASON_not_overlapping;
+static inline uint32_t window_reason(enum overlap_window_position where) {
+    return where == OVERLAP_POSITION_EXPIRED       ? OVERLAP_REASON_window_expired
+           : where == OVERLAP_POSITION_SAME_STREAM ? OVERLAP_REASON_same_stream
+                                                   : OVERLAP_REASON_not_overlapping;
 }
 
 /* Return the window position without counting or consuming anything; the cached answer if it still holds. *unknown:
  * the stream is outside because it waits for something untracked. */
-enum overlap_where window_where(vendor_stream stream, enum default_stream whose, bool *unknown);
+enum overlap_window_position window_position(vendor_stream stream, enum default_stream whose, bool *unknown);
 
 /* Query the model itself and return the full answer. Consumes nothing. */
-struct overlap_found window_look(vendor_stream stream, enum default_stream whose);
+struct overlap_window_answer window_query(vendor_stream stream, enum default_stream whose);
 
-/* The host has seen this work to be finished. */
-void window_saw(struct overlap_sync_model *model, const struct overlap_seen *seen);
+/* The host has waited for this work. */
+void window_host_waited(struct overlap_sync_model *model, const struct overlap_completion *completion);
 
 /* Record a communication launch, or the launch of a graph that contains communication. */
 void window_communicates(vendor_stream stream, enum default_stream whose);
@@ -101,16 +101,15 @@ void window_communicates_on(struct overlap_sync_model *model, struct overlap_str
                             enum default_stream whose);
 
 /* Store the trace sequence number of the communication launch just recorded. */
-void window_numbered(vendor_stream stream, enum default_stream whose, uint64_t sequence);
+void window_set_sequence(vendor_stream stream, enum default_stream whose, uint64_t sequence);
 
 /* True once launches on the legacy default stream matter. */
 bool window_legacy_matters(void);
 
-/* Contexts that end: call window_seen() before the driver's call and pass its result to window_context_gone() after
- * it. window_device_over() is for the primary context of some device; window_forked() drops everything in a forked
+/* Contexts that end: pass the result of window_last_serial() before the driver's call to window_context_gone() after it. window_device_over() is for the primary context of some device; window_forked() drops everything in a forked
  * child. */
-uint64_t window_seen(void);
-void window_context_gone(const void *context, uint64_t seen);
+uint64_t window_last_serial(void);
+void window_context_gone(const void *context, uint64_t last_serial);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 

@@ -24,7 +24,7 @@ static void answer_as_told(const void *handle, int device, int attribute, int *v
 }
 
 /* Set the attribute again if another thread has meanwhile raised the limit that the driver must have. */
-CUresult function_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+CUresult function_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
                                      int attribute, int value) {
     REAL_OR_RETURN(cuFuncSetAttribute);
     int told;
@@ -37,7 +37,7 @@ CUresult function_set_attribute_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-CUresult kernel_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int attribute, int value,
+CUresult kernel_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int attribute, int value,
                                    CUkernel kernel, CUdevice device) {
     REAL_OR_RETURN(cuKernelSetAttribute);
     int told;
@@ -50,8 +50,8 @@ CUresult kernel_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-CUresult function_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
-                                     CUfunction function) {
+CUresult function_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int *value,
+                                     int attribute, CUfunction function) {
     REAL_OR_RETURN(cuFuncGetAttribute);
     CUresult result = real(value, attribute, function);
     if (result == CUDA_SUCCESS && value)
@@ -59,7 +59,7 @@ CUresult function_get_attribute_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-CUresult kernel_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, int *value, int attribute,
+CUresult kernel_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int *value, int attribute,
                                    CUkernel kernel, CUdevice device) {
     REAL_OR_RETURN(cuKernelGetAttribute);
     CUresult result = real(value, attribute, kernel, device);
@@ -76,7 +76,7 @@ static void prefers_by_program(const void *value, int config) {
         handle_invalidate(handle);
 }
 
-CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+CUresult function_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
                                  int config) {
     REAL_OR_RETURN(cuFuncSetCacheConfig);
     CUresult result = real(function, config);
@@ -85,7 +85,7 @@ CUresult function_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-CUresult kernel_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel kernel, int config,
+CUresult kernel_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel kernel, int config,
                                CUdevice device) {
     REAL_OR_RETURN(cuKernelSetCacheConfig);
     CUresult result = real(kernel, config, device);
@@ -94,7 +94,7 @@ CUresult kernel_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult context_set_cache_body(enum overlap_way way, enum hook hook, uintptr_t site, int config) {
+CUresult context_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, int config) {
     REAL_OR_RETURN(cuCtxSetCacheConfig);
     CUresult result = real(config);
     if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA))

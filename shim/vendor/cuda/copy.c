@@ -11,7 +11,7 @@ vendor_result cuda_copy_leave(struct copy_call *call, vendor_result result) __at
 
 void *cuda_copy_enter(struct copy_call *call) {
     const enum hook hook = (enum hook)(call->thunk & UINT16_MAX);
-    return copy_enter(call, (enum overlap_way)(call->thunk >> 16), hook, call->site, cuda_bodies[hook]);
+    return copy_enter(call, (enum overlap_route)(call->thunk >> 16), hook, call->site, cuda_bodies[hook]);
 }
 
 vendor_result cuda_copy_leave(struct copy_call *call, vendor_result result) {

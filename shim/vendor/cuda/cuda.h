@@ -38,8 +38,8 @@
 /* Bodies; several rows may share one. */
 #define PARAMETERS_OF(...) __VA_ARGS__
 #define DRIVER(name, body, parameters, ...)                                                                            \
-    CUresult body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
-#define DRIVER_VOID(name, body) CUresult body(enum overlap_way way, enum hook hook, uintptr_t site);
+    CUresult body(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) CUresult body(enum overlap_route route, enum hook hook, uintptr_t site);
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER
@@ -50,7 +50,7 @@
 #undef OPERATION
 
 /* In a body: the driver's function; REAL_OR_RETURN fails if there is none. */
-#define REAL(name) ((type_##name *)real_function(way, hook, site))
+#define REAL(name) ((type_##name *)real_function(route, hook, site))
 #define REAL_OR_RETURN(name)                                                                                           \
     type_##name *real = REAL(name);                                                                                    \
     if (!real)                                                                                                         \

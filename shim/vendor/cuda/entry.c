@@ -37,7 +37,7 @@ __asm__(".pushsection .rodata\n.balign 4\n.globl entry_offsets\n.hidden entry_of
 #undef DRIVER
         ".popsection");
 
-void *cuda_thunk(enum overlap_way way, enum hook hook) {
-    return (int)hook < LISTED ? (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[way][hook])
-                              : UNLISTED(way, (int)hook - LISTED);
+void *cuda_thunk(enum overlap_route route, enum hook hook) {
+    return (int)hook < LISTED ? (void *)((uintptr_t)entry_offsets + (uintptr_t)(intptr_t)entry_offsets[route][hook])
+                              : UNLISTED(route, (int)hook - LISTED);
 }

@@ -159,8 +159,9 @@ static void added(struct node *node, CUgraphNode made) {
 
 /* ---- Nodes ---- */
 
-CUresult graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
-                               const CUgraphNode *dependencies, size_t count, const CUDA_KERNEL_NODE_PARAMS *params) {
+CUresult graph_add_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made,
+                               CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                               const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphAddKernelNode);
     struct node node;
     CUDA_KERNEL_NODE_PARAMS ours;
@@ -192,7 +193,7 @@ static CUresult other_node(const CUgraphNodeParams *params, CUresult result) {
     return result;
 }
 
-CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
+CUresult graph_add_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
                         const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphAddNode);
     struct node node;
@@ -206,7 +207,7 @@ CUresult graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     return result;
 }
 
-CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
+CUresult graph_add_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
                            const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
                            CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphAddNode_v2);
@@ -221,7 +222,7 @@ CUresult graph_add_v2_body(enum overlap_way way, enum hook hook, uintptr_t site,
     return result;
 }
 
-CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode changed,
+CUresult graph_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode changed,
                                const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeSetParams);
     struct node node;
@@ -237,7 +238,7 @@ CUresult graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode changed,
+CUresult graph_set_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode changed,
                         CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphNodeSetParams);
     struct node node;
@@ -253,7 +254,7 @@ CUresult graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CU
     return result;
 }
 
-CUresult graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+CUresult graph_exec_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
                                     CUgraphNode changed, const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphExecKernelNodeSetParams);
     struct node node;
@@ -265,7 +266,7 @@ CUresult graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintpt
     return result;
 }
 
-CUresult graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+CUresult graph_exec_set_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
                              CUgraphNode changed, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphExecNodeSetParams);
     struct node node;
@@ -289,7 +290,7 @@ static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
         handle_learn(shown->func, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), shown->kern);
 }
 
-CUresult graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node,
+CUresult graph_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode node,
                                CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeGetParams);
     /* The older form does not show the CUkernel, which may be the only handle we track. */
@@ -386,8 +387,8 @@ static struct handle *lend_limit(CUgraphNode node, int *before) {
     return handle && limit_lend(handle, shown, before) ? handle : NULL;
 }
 
-CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode node, int attribute,
-                                  const CUlaunchAttributeValue *value) {
+CUresult graph_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode node,
+                                  int attribute, const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
         node_set_back(VENDOR_CUDA, node);
@@ -400,7 +401,7 @@ CUresult graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphNode to,
+CUresult graph_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode to,
                                     CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
     struct node_priority found;
@@ -420,7 +421,7 @@ CUresult graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintpt
     return result;
 }
 
-CUresult graph_add_dependencies_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraph graph,
+CUresult graph_add_dependencies_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraph graph,
                                      const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
                                      size_t count) {
     REAL_OR_RETURN(cuGraphAddDependencies_v2);

@@ -26,8 +26,8 @@ CUresult cuda_node_inside(CUgraphNode node, CUgraph *graph) {
 
 /* ---- Node priorities ---- */
 
-#define OTHERS (UINT32_C(1) << 31) /* computation at a priority other than 0 */
-#define RAISED EXEC_OWN_ANY        /* some communication is raised */
+#define OTHERS (UINT32_C(1) << 31)  /* computation at a priority other than 0 */
+#define RAISED EXEC_RAISED_FROM_ANY /* some communication is raised */
 
 static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
     struct node_priority found;
@@ -37,8 +37,9 @@ static uint32_t look(enum vendor vendor, CUgraphNode node, int type, void *of) {
     if (!graph_priority_of(node, &found))
         return OTHERS;
     if (found.raised)
-        return EXEC_AT(found.now) | (found.sure ? EXEC_OWN(found.own) : EXEC_OWN_ANY | EXEC_THERE(found.now));
-    return EXEC_THERE(found.now) | (found.own == 0 ? 0 : OTHERS);
+        return EXEC_RAISED_TO(found.now) |
+               (found.sure ? EXEC_RAISED_FROM(found.own) : EXEC_RAISED_FROM_ANY | EXEC_OTHERS_AT(found.now));
+    return EXEC_OTHERS_AT(found.now) | (found.own == 0 ? 0 : OTHERS);
 }
 
 /* The flags of ours that the executable graph will have: raised nodes, and the flag without which node priorities
@@ -66,7 +67,7 @@ static uint64_t flag_of(uint32_t ours) {
     return ours & EXEC_FLAGGED ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
 }
 
-CUresult graph_exec_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+CUresult graph_exec_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
                                uint64_t *flags) {
     REAL_OR_RETURN(cuGraphExecGetFlags);
     const CUresult result = real(exec, flags);
@@ -77,8 +78,8 @@ CUresult graph_exec_flags_body(enum overlap_way way, enum hook hook, uintptr_t s
 
 /* ---- Instantiation ---- */
 
-CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec, CUgraph graph,
-                                CUgraphNode *error, char *log, size_t size) {
+CUresult graph_instantiate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
+                                CUgraph graph, CUgraphNode *error, char *log, size_t size) {
     REAL_OR_RETURN(cuGraphInstantiate);
     type_cuGraphInstantiateWithFlags *with_flags = real_own(HOOK_cuGraphInstantiateWithFlags);
     uint32_t ours = ours_of(graph, 0);
@@ -91,7 +92,7 @@ CUresult graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t 
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, error, log, size) : result);
 }
 
-CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
+CUresult graph_instantiate_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
                                       CUgraph graph, uint64_t flags) {
     REAL_OR_RETURN(cuGraphInstantiateWithFlags);
     uint32_t ours = ours_of(graph, flags);
@@ -104,7 +105,7 @@ CUresult graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uint
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, flags) : result);
 }
 
-CUresult graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec *exec,
+CUresult graph_instantiate_params_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
                                        CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphInstantiateWithParams);
     const uint64_t flags = params ? params->flags : 0;

@@ -13,16 +13,16 @@
 
 enum { ATTRIBUTES = 24 };
 
-CUresult launch_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+CUresult launch_cooperative_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
                                  uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                                  uint32_t block_z, uint32_t shared, CUstream stream, void **parameters) {
-    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                        parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
+    return launch_given_word(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                             stream, parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
 }
 
 CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
     const CUlaunchConfig *c = &request->config;
-    void *real = real_function(request->way, request->hook, request->site);
+    void *real = real_function(request->route, request->hook, request->site);
     if (!real)
         return CUDA_ERROR_NOT_INITIALIZED;
     switch (request->hook) {
@@ -54,7 +54,7 @@ static CUresult launch_as_asked(struct request *request) {
 /* The function that can launch at a priority; NULL: none. */
 static inline type_cuLaunchKernelEx *raises_by(const struct request *request, enum default_stream whose) {
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
-        return real_function(request->way, request->hook, request->site);
+        return real_function(request->route, request->hook, request->site);
     return real_export(default_is_thread(whose) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
 }
 

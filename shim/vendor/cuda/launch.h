@@ -28,13 +28,13 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
 }
 
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
-                         uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                         uint32_t shared, CUstream stream, void **parameters, void **extra, uint32_t flags,
-                         uint64_t word) {
+DRIVER_BODY launch_given_word(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
+                              uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                              uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra,
+                              uint32_t flags, uint64_t word) {
     struct request request;
-    request.way = way;
-    request.counted = outer_way(way);
+    request.route = route;
+    request.counted = outer_route(route);
     request.hook = hook;
     request.site = outer_site(site);
     request.flags = flags;
@@ -58,13 +58,13 @@ DRIVER_BODY launch_found(enum overlap_way way, enum hook hook, uintptr_t site, C
 }
 
 /* cuLaunchKernel, slow path. */
-DRIVER_BODY launch_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, uint32_t grid_x,
-                             uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                             uint32_t shared, CUstream stream, void **parameters, void **extra) {
-    return launch_found(way, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                        parameters, extra, 0,
-                        direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
-                                    shared, outer_site(site)));
+DRIVER_BODY launch_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
+                             uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                             uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra) {
+    return launch_given_word(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
+                             stream, parameters, extra, 0,
+                             direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                         shared, outer_site(site)));
 }
 
 /* Translate launch attributes into launch flags. A cluster of one block counts as none. */
@@ -94,12 +94,12 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
 }
 
 /* cuLaunchKernelEx with a known word (0: none). The configuration and the driver's function exist. */
-DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
-                            CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
+DRIVER_BODY launch_ex_given_word(enum overlap_route route, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
+                                 CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     struct overlap_shard *shard = this_thread.shard;
     if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
-        count_direct(shard, outer_way(way), word);
+        count_direct(shard, outer_route(route), word);
         if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
             return real(config, function, parameters, extra);
         CUlaunchConfig changed = *config;
@@ -108,21 +108,21 @@ DRIVER_BODY launch_ex_found(enum overlap_way way, enum hook hook, uintptr_t site
     }
     const uint64_t here = shard ? word_here(word, config->hStream, whose_of(hook)) : 0;
     if (here) {
-        count_direct(shard, outer_way(way), here);
+        count_direct(shard, outer_route(route), here);
         if (!(here & OVERLAP_WORD_CHANGED))
             return real(config, function, parameters, extra);
         CUlaunchConfig changed = *config;
         changed.sharedMemBytes = (uint32_t)(here & OVERLAP_WORD_SIZE_MASK);
         return real(&changed, function, parameters, extra);
     }
-    struct request request = {way,      outer_way(way), hook,  outer_site(site), flags,
-                              function, parameters,     extra, *config,          NULL};
+    struct request request = {route,    outer_route(route), hook,  outer_site(site), flags,
+                              function, parameters,         extra, *config,          NULL};
     return launch_not_direct(&request, word);
 }
 
 /* The whole path in C: it may have to read attributes, and a changed configuration needs a stack frame. On x86-64
  * the assembler handles launches that need neither. */
-DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
+DRIVER_BODY launch_ex_body(enum overlap_route route, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
                            CUfunction function, void **parameters, void **extra) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
@@ -131,5 +131,5 @@ DRIVER_BODY launch_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
     uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
                                 (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
                                 config->sharedMemBytes, outer_site(site));
-    return launch_ex_found(way, hook, site, config, function, parameters, extra, flags, word);
+    return launch_ex_given_word(route, hook, site, config, function, parameters, extra, flags, word);
 }

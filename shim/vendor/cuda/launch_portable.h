@@ -8,11 +8,11 @@
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra
 
-DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, type_cuLaunchKernel *slow,
+DRIVER_BODY launch_body(enum overlap_route route, enum hook hook, uintptr_t site, type_cuLaunchKernel *slow,
                         CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                         uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
                         void **extra) {
-    type_cuLaunchKernel *real = real_known(hook, (int)way);
+    type_cuLaunchKernel *real = real_known(hook, (int)route);
     struct overlap_shard *shard = this_thread.shard;
     uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
                                 outer_site(site));
@@ -22,7 +22,7 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
         word = 0;
     if (__builtin_expect(!word, 0))
         return slow(LAUNCH_ARGUMENTS);
-    count_direct(shard, outer_way(way), word);
+    count_direct(shard, outer_route(route), word);
     shared = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : shared;
     return real(LAUNCH_ARGUMENTS);
 }
@@ -38,47 +38,47 @@ DRIVER_BODY launch_body(enum overlap_way way, enum hook hook, uintptr_t site, ty
     EX(OVERLAP_EXPORT, , symbol, name, prototype)                                                                      \
     EX(USED, dlsym_, dlsym, name, prototype)                                                                           \
     EX(USED, proc_, proc_address, name, prototype)
-#define EX(linkage, prefix, way, name, prototype)                                                                      \
+#define EX(linkage, prefix, route, name, prototype)                                                                    \
     linkage CUresult prefix##name prototype {                                                                          \
-        return launch_ex_body(OVERLAP_WAY_##way, HOOK_##name, SITE, config, function, parameters, extra);              \
+        return launch_ex_body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, config, function, parameters, extra);          \
     }
-#define SLOW_launch_ex_body(way, name, parameters, ...)
-#define SLOW_launch_body(way, name, parameters, ...) SLOW(way, name, launch_body, parameters, __VA_ARGS__)
+#define SLOW_launch_ex_body(route, name, parameters, ...)
+#define SLOW_launch_body(route, name, parameters, ...) SLOW(route, name, launch_body, parameters, __VA_ARGS__)
 
 /* Thunks of all other calls: the exported one, and one each for dlsym and cuGetProcAddress. */
 #define THUNKS(name, body, parameters, ...)                                                                            \
     OVERLAP_EXPORT CUresult name parameters;                                                                           \
     OVERLAP_EXPORT CUresult name parameters {                                                                          \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE, __VA_ARGS__);                                             \
     }                                                                                                                  \
     USED CUresult dlsym_##name parameters {                                                                            \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                              \
     }                                                                                                                  \
     USED CUresult proc_##name parameters {                                                                             \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                       \
     }
 
 #define THUNKS_VOID(name, body)                                                                                        \
     OVERLAP_EXPORT CUresult name(void);                                                                                \
     OVERLAP_EXPORT CUresult name(void) {                                                                               \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE);                                                          \
     }                                                                                                                  \
     USED CUresult dlsym_##name(void) {                                                                                 \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE);                                                           \
     }                                                                                                                  \
     USED CUresult proc_##name(void) {                                                                                  \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE);                                                    \
     }
 
 /* Slow functions of the hot thunks. They are jumped to, so SITE is still the program's return address. */
-#define SLOW(way, name, body, parameters, ...)                                                                         \
-    CUresult slow_##way##_##name parameters;                                                                           \
-    __attribute__((cold, noinline)) CUresult slow_##way##_##name parameters {                                          \
-        return body##_slow(OVERLAP_WAY_##way, HOOK_##name, SITE, __VA_ARGS__);                                         \
+#define SLOW(route, name, body, parameters, ...)                                                                       \
+    CUresult slow_##route##_##name parameters;                                                                         \
+    __attribute__((cold, noinline)) CUresult slow_##route##_##name parameters {                                        \
+        return body##_miss(OVERLAP_ROUTE_##route, HOOK_##name, SITE, __VA_ARGS__);                                     \
     }
-#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+#define HOT(linkage, prefix, route, name, body, parameters, ...)                                                       \
     linkage CUresult prefix##name parameters {                                                                         \
-        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+        return body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, slow_##route##_##name, __VA_ARGS__);                     \
     }
 #define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
     SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \

@@ -9,7 +9,7 @@
 
 #ifdef __x86_64__
     .hidden launch_cache, this_thread, real_launches, window_version, critical_bloom
-    .hidden found_launch, found_launch_ex, cuda_slow_3_0, cuda_slow_3_5
+    .hidden launch_from_hot, launch_ex_from_hot, cuda_slow_3_0, cuda_slow_3_5
 
 /* r11 = the caller's address; inside a call of NVIDIA's runtime, the address of that call's caller, which then
  * counts. */
@@ -55,7 +55,7 @@ hot_launch:
     mov %eax, 12(%rsp)
     shr $32, %rax
     mov %eax, 20(%rsp)
-    jmp found_launch
+    jmp launch_from_hot
 .Lslow_launch:
     thunk_of_identity
     jmp cuda_slow_3_5
@@ -114,19 +114,19 @@ hot_launch_ex:
     mov %rax, %r8
     thunk_of_identity
     mov %eax, %r9d
-    jmp found_launch_ex
+    jmp launch_ex_from_hot
 .Lslow_launch_ex:
     thunk_of_identity
     jmp cuda_slow_3_0
     .cfi_endproc
     .size hot_launch_ex, . - hot_launch_ex
 
-    .macro launch_thunk symbol, name, whose, way, hot
-    movl $.LHOOK_\name | \whose << 12 | \way << 16 | (4 * .LLAUNCH_\name + \way) << 24, -4(%rsp)
+    .macro launch_thunk symbol, name, whose, route, hot
+    movl $.LHOOK_\name | \whose << 12 | \route << 16 | (4 * .LLAUNCH_\name + \route) << 24, -4(%rsp)
     .ifc \hot, hot_launch_ex
-    mov real_launches + 32 * .LLAUNCH_\name + 8 * \way(%rip), %r8
+    mov real_launches + 32 * .LLAUNCH_\name + 8 * \route(%rip), %r8
     .endif
-    .if \way == 0                       /* other routes are handed out once their real functions are known */
+    .if \route == 0                       /* other routes are handed out once their real functions are known */
     .ifc \hot, hot_launch_ex
     test %r8, %r8
     je .Lslow_launch_ex

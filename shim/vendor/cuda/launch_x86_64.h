@@ -14,12 +14,12 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_BODY(name, body, parameters, ...)                                                                         \
-    HIDDEN CUresult name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);              \
-    __attribute__((cold, noinline)) CUresult name(enum overlap_way way, enum hook hook, uintptr_t site,                \
+    HIDDEN CUresult name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);          \
+    __attribute__((cold, noinline)) CUresult name(enum overlap_route route, enum hook hook, uintptr_t site,            \
                                                   PARAMETERS_OF parameters) {                                          \
-        return body(way, hook, site, __VA_ARGS__);                                                                     \
+        return body(route, hook, site, __VA_ARGS__);                                                                   \
     }
-#define SLOW_cuLaunchKernel(body, ...) SLOW_BODY(slow_launch_body, launch_body_slow, __VA_ARGS__)
+#define SLOW_cuLaunchKernel(body, ...) SLOW_BODY(slow_launch_body, launch_body_miss, __VA_ARGS__)
 #define SLOW_cuLaunchKernelEx(body, ...) SLOW_BODY(slow_launch_ex_body, launch_ex_body, __VA_ARGS__)
 #define SLOW_cuLaunchKernel_ptsz(...) /* the same body */
 #define SLOW_cuLaunchKernelEx_ptsz(...)
@@ -27,17 +27,17 @@
 /* Entered if the assembler has found a word. For cuLaunchKernel it passes the word in the upper halves of the two
  * stack arguments that are only 32 bits wide, and row and route in bits that the word does not use. Jumped to, so
  * SITE is still the program's return address. */
-HIDDEN CUresult found_launch(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t, CUstream,
-                             void **, void **);
-CUresult found_launch(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
-                      uint32_t block_y, uint64_t block_z_low, uint64_t shared_high, CUstream stream,
-                      void **launch_parameters, void **extra) {
+HIDDEN CUresult launch_from_hot(CUfunction, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint64_t, uint64_t,
+                                CUstream, void **, void **);
+CUresult launch_from_hot(CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                         uint32_t block_y, uint64_t block_z_low, uint64_t shared_high, CUstream stream,
+                         void **launch_parameters, void **extra) {
     const uint64_t word = block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX);
     const uint32_t place = word >> OVERLAP_WORD_UNUSED_SHIFT & 15;
-    return launch_found((enum overlap_way)(place & 3), (enum hook)(place >> 2), (uintptr_t)__builtin_return_address(0),
-                        function, grid_x, grid_y, grid_z, block_x, block_y, (uint32_t)block_z_low,
-                        (uint32_t)shared_high, stream, launch_parameters, extra, 0,
-                        word & ~((uint64_t)15 << OVERLAP_WORD_UNUSED_SHIFT));
+    return launch_given_word((enum overlap_route)(place & 3), (enum hook)(place >> 2),
+                             (uintptr_t)__builtin_return_address(0), function, grid_x, grid_y, grid_z, block_x, block_y,
+                             (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,
+                             word & ~((uint64_t)15 << OVERLAP_WORD_UNUSED_SHIFT));
 }
 _Static_assert(OVERLAP_WORD_UNUSED_SHIFT == 43 && HOOK_cuLaunchKernelEx_ptsz == 3 &&
                    LAUNCH_cuLaunchKernelEx_ptsz == 3 &&
@@ -45,11 +45,12 @@ _Static_assert(OVERLAP_WORD_UNUSED_SHIFT == 43 && HOOK_cuLaunchKernelEx_ptsz == 
                "rows of a place");
 
 /* The same for cuLaunchKernelEx, which leaves a register for the thunk. */
-HIDDEN CUresult found_launch_ex(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t, uint32_t);
-CUresult found_launch_ex(const CUlaunchConfig *config, CUfunction function, void **launch_parameters, void **extra,
-                         uint64_t word, uint32_t thunk) {
-    return launch_ex_found((enum overlap_way)(thunk >> 16), (enum hook)(thunk & UINT16_MAX),
-                           (uintptr_t)__builtin_return_address(0), config, function, launch_parameters, extra, 0, word);
+HIDDEN CUresult launch_ex_from_hot(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t, uint32_t);
+CUresult launch_ex_from_hot(const CUlaunchConfig *config, CUfunction function, void **launch_parameters, void **extra,
+                            uint64_t word, uint32_t thunk) {
+    return launch_ex_given_word((enum overlap_route)(thunk >> 16), (enum hook)(thunk & UINT16_MAX),
+                                (uintptr_t)__builtin_return_address(0), config, function, launch_parameters, extra, 0,
+                                word);
 }
 
 _Static_assert(offsetof(CUlaunchConfig, blockDimX) == 12 && offsetof(CUlaunchConfig, sharedMemBytes) == 24 &&

@@ -7,9 +7,9 @@
 #include "../common/sync_calls.h"
 #include "cuda.h"
 
-static void count(enum overlap_way way, uint32_t launches, uint32_t reason) {
+static void count(enum overlap_route route, uint32_t launches, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && i < launches; i++)
-        launch_count_reason(way, reason);
+        launch_count_reason(route, reason);
 }
 
 /* Leave the kernel alone from now on, with the program's own carve-out. The driver must refuse a launch with more
@@ -30,7 +30,7 @@ static void leave_to_program(CUfunction function, const uint32_t *known) {
         handle_each_form(handle, limit_give_back);
 }
 
-CUresult function_shared_size_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function,
+CUresult function_shared_size_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
                                    uint32_t bytes) {
     REAL_OR_RETURN(cuFuncSetSharedSize);
     const CUresult result = real(function, bytes);
@@ -40,38 +40,38 @@ CUresult function_shared_size_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-CUresult launch_legacy_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function) {
+CUresult launch_legacy_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
     leave_to_program(function, NULL);
-    count(way, 1, OVERLAP_REASON_unknown_footprint);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function);
 }
 
-CUresult launch_grid_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
+CUresult launch_grid_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function, int width,
                           int height) {
     REAL_OR_RETURN(cuLaunchGrid);
     leave_to_program(function, NULL);
-    count(way, 1, OVERLAP_REASON_unknown_footprint);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function, width, height);
 }
 
-CUresult launch_grid_async_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction function, int width,
-                                int height, CUstream stream) {
+CUresult launch_grid_async_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
+                                int width, int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
     leave_to_program(function, NULL);
-    count(way, 1, OVERLAP_REASON_unknown_footprint);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
     copy_made(stream, STREAM_OF_CONTEXT);
     return real(function, width, height, stream);
 }
 
-CUresult launch_multi_device_body(enum overlap_way way, enum hook hook, uintptr_t site, CUDA_LAUNCH_PARAMS *launches,
-                                  uint32_t number, uint32_t flags) {
+CUresult launch_multi_device_body(enum overlap_route route, enum hook hook, uintptr_t site,
+                                  CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
     const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
     for (uint32_t i = 0; i < seen; i++)
         leave_to_program(launches[i].function, &launches[i].sharedMemBytes);
-    count(way, seen, OVERLAP_REASON_cooperative);
+    count(route, seen, OVERLAP_REASON_cooperative);
     return real(launches, number, flags);
 }

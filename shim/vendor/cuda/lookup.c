@@ -91,12 +91,12 @@ static void *replace(const char *symbol, int version, uint64_t flags, void *addr
     int hook = real_by_address(VENDOR_CUDA, address);
     if (hook < 0)
         hook = hook_requested(symbol, version, flags);
-    if (hook < 0 || !real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, address))
+    if (hook < 0 || !real_remember(OVERLAP_ROUTE_proc_address, (enum hook)hook, address))
         return address;
-    return cuda_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
+    return cuda_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
 }
 
-CUresult proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+CUresult proc_address_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
                            int version, uint64_t flags) {
     REAL_OR_RETURN(cuGetProcAddress);
     CUresult result = real(symbol, pfn, version, flags);
@@ -105,7 +105,7 @@ CUresult proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site,
     return result;
 }
 
-CUresult proc_address_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
+CUresult proc_address_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
                               int version, uint64_t flags, int *status) {
     REAL_OR_RETURN(cuGetProcAddress_v2);
     CUresult result = real(symbol, pfn, version, flags, status);

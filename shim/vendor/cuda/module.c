@@ -23,7 +23,7 @@ static void learn_function(CUfunction function, CUmodule module, const char *nam
     handle_learn(function, HANDLE_FUNCTION, module, name, kernel);
 }
 
-CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+CUresult module_get_function_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *function,
                                   CUmodule module, const char *name) {
     REAL_OR_RETURN(cuModuleGetFunction);
     CUresult result = real(function, module, name);
@@ -32,7 +32,7 @@ CUresult module_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-CUresult library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernel,
+CUresult library_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel *kernel,
                                  CUlibrary library, const char *name) {
     REAL_OR_RETURN(cuLibraryGetKernel);
     CUresult result = real(kernel, library, name);
@@ -42,7 +42,7 @@ CUresult library_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t
 }
 
 /* The driver fills at most as many entries as there are functions. */
-CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *functions,
+CUresult module_enumerate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *functions,
                                uint32_t count, CUmodule module) {
     REAL_OR_RETURN(cuModuleEnumerateFunctions);
     CUresult result = real(functions, count, module);
@@ -54,8 +54,8 @@ CUresult module_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t site, CUkernel *kernels, uint32_t count,
-                                CUlibrary library) {
+CUresult library_enumerate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel *kernels,
+                                uint32_t count, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryEnumerateKernels);
     CUresult result = real(kernels, count, library);
     uint32_t there = 0;
@@ -66,7 +66,7 @@ CUresult library_enumerate_body(enum overlap_way way, enum hook hook, uintptr_t 
     return result;
 }
 
-CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_t site, CUfunction *function,
+CUresult kernel_get_function_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *function,
                                   CUkernel kernel) {
     REAL_OR_RETURN(cuKernelGetFunction);
     CUresult result = real(function, kernel);
@@ -76,7 +76,7 @@ CUresult kernel_get_function_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-CUresult module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule module) {
+CUresult module_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, CUmodule module) {
     REAL_OR_RETURN(cuModuleUnload);
     const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)module);
     CUresult result = real(module);
@@ -84,7 +84,7 @@ CUresult module_unload_body(enum overlap_way way, enum hook hook, uintptr_t site
     return result;
 }
 
-CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t site, CUlibrary library) {
+CUresult library_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryUnload);
     const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)library);
     CUresult result = real(library);
@@ -93,7 +93,7 @@ CUresult library_unload_body(enum overlap_way way, enum hook hook, uintptr_t sit
 }
 
 /* Functions of this module end with the library. */
-CUresult library_get_module_body(enum overlap_way way, enum hook hook, uintptr_t site, CUmodule *module,
+CUresult library_get_module_body(enum overlap_route route, enum hook hook, uintptr_t site, CUmodule *module,
                                  CUlibrary library) {
     REAL_OR_RETURN(cuLibraryGetModule);
     CUresult result = real(module, library);

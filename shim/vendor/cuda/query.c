@@ -51,26 +51,26 @@ static CUoccupancyB2DSize ask_with(CUoccupancyB2DSize sizes, uint32_t limit) {
     return sizes_within;
 }
 
-CUresult occupancy_blocks_body(enum overlap_way way, enum hook hook, uintptr_t site, int *blocks, CUfunction function,
-                               int threads, size_t dynamic) {
+CUresult occupancy_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
+                               CUfunction function, int threads, size_t dynamic) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessor);
     return real(blocks, function, threads, within(asked_about(function), dynamic));
 }
 
-CUresult occupancy_blocks_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, int *blocks,
+CUresult occupancy_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                      CUfunction function, int threads, size_t dynamic, uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
     return real(blocks, function, threads, within(asked_about(function), dynamic), flags);
 }
 
-CUresult occupancy_size_body(enum overlap_way way, enum hook hook, uintptr_t site, int *grid, int *threads,
+CUresult occupancy_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                              CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSize);
     const uint32_t own = asked_about(function);
     return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit);
 }
 
-CUresult occupancy_size_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, int *grid, int *threads,
+CUresult occupancy_size_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                                    CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit,
                                    uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSizeWithFlags);
@@ -78,7 +78,7 @@ CUresult occupancy_size_flags_body(enum overlap_way way, enum hook hook, uintptr
     return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit, flags);
 }
 
-CUresult occupancy_available_body(enum overlap_way way, enum hook hook, uintptr_t site, size_t *dynamic,
+CUresult occupancy_available_body(enum overlap_route route, enum hook hook, uintptr_t site, size_t *dynamic,
                                   CUfunction function, int blocks, int threads) {
     REAL_OR_RETURN(cuOccupancyAvailableDynamicSMemPerBlock);
     const uint32_t limit = asked_about(function);
@@ -89,8 +89,8 @@ CUresult occupancy_available_body(enum overlap_way way, enum hook hook, uintptr_
 }
 
 /* cuOccupancyMaxPotentialClusterSize has the same parameters. */
-CUresult occupancy_clusters_body(enum overlap_way way, enum hook hook, uintptr_t site, int *answer, CUfunction function,
-                                 const CUlaunchConfig *config) {
+CUresult occupancy_clusters_body(enum overlap_route route, enum hook hook, uintptr_t site, int *answer,
+                                 CUfunction function, const CUlaunchConfig *config) {
     REAL_OR_RETURN(cuOccupancyMaxActiveClusters);
     const uint32_t limit = asked_about(function);
     if (!config || within(limit, config->sharedMemBytes) == config->sharedMemBytes)

@@ -34,7 +34,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
     if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !driver_ready(VENDOR_CUDA) &&
         overlap_page_prepare()) {
         overlap_page_opened();
-        launch_count_reason(OVERLAP_WAY_runtime, OVERLAP_REASON_unknown_footprint);
+        launch_count_reason(OVERLAP_ROUTE_runtime, OVERLAP_REASON_unknown_footprint);
     }
 }
 

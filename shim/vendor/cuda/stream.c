@@ -40,7 +40,8 @@ bool cuda_stream_lower(CUstream stream) {
 
 /* ---- Calls ---- */
 
-CUresult stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream, uint32_t flags) {
+CUresult stream_create_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream *stream,
+                            uint32_t flags) {
     BEHIND((CUstream * stream, uint32_t flags));
     type_cuStreamCreateWithPriority *create = real_own(HOOK_cuStreamCreateWithPriority);
     int raised = 0;
@@ -52,7 +53,7 @@ CUresult stream_create_body(enum overlap_way way, enum hook hook, uintptr_t site
     return stream_created(VENDOR_CUDA, site, stream, real(stream, flags));
 }
 
-CUresult stream_create_green_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream *stream,
+CUresult stream_create_green_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream *stream,
                                   CUgreenCtx context, uint32_t flags, int priority) {
     REAL_OR_RETURN(cuGreenCtxStreamCreate);
     int raised = priority;
@@ -73,8 +74,8 @@ static void priority_changes(CUstream stream) {
         __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
 }
 
-CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
-                                   const CUstreamAttrValue *value) {
+CUresult stream_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
+                                   int attribute, const CUstreamAttrValue *value) {
     REAL_OR_RETURN(cuStreamSetAttribute);
     CUresult result;
     if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && (uintptr_t)stream <= CU_STREAM_LEGACY)
@@ -83,7 +84,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY) {
         priority_changes(stream);
         stream_is_programs(stream, hook_default(hook));
-        critical_is_programs(stream);
+        critical_program_set_priority(stream);
         stream_prioritised(site, value->priority);
     }
     return result;
@@ -91,7 +92,7 @@ CUresult stream_set_attribute_body(enum overlap_way way, enum hook hook, uintptr
 
 /* ---- Reads of a stream that we have raised: return the priority that the program left it ---- */
 
-CUresult stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+CUresult stream_get_priority_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
                                   int *priority) {
     REAL_OR_RETURN(cuStreamGetPriority);
     const CUresult result = real(stream, priority);
@@ -100,8 +101,8 @@ CUresult stream_get_priority_body(enum overlap_way way, enum hook hook, uintptr_
     return result;
 }
 
-CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, int attribute,
-                                   CUlaunchAttributeValue *shown) {
+CUresult stream_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
+                                   int attribute, CUlaunchAttributeValue *shown) {
     REAL_OR_RETURN(cuStreamGetAttribute);
     const CUresult result = real(stream, attribute, shown);
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && critical_find(stream))
@@ -110,7 +111,8 @@ CUresult stream_get_attribute_body(enum overlap_way way, enum hook hook, uintptr
 }
 
 /* Copy what the program has set. A capturing stream is not changed, so `to` may get our priority. */
-CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream to, CUstream from) {
+CUresult stream_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream to,
+                                     CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     const struct critical_stream *const raised = to == from ? NULL : critical_find(from);
     const int priority = raised ? OVERLAP_LOAD(raised->priority) : 0;
@@ -121,8 +123,8 @@ CUresult stream_copy_attributes_body(enum overlap_way way, enum hook hook, uintp
     if (result == CUDA_SUCCESS && to != from)
         priority_changes(to);
     if (result == CUDA_SUCCESS && to != from && critical_find(to))
-        critical_is_programs(to);
+        critical_program_set_priority(to);
     if (result == CUDA_SUCCESS && raised && !lowered && !cuda_stream_lower(to))
-        critical_copied(to, hook_default(hook), raised);
+        critical_priority_copied(to, hook_default(hook), raised);
     return result;
 }

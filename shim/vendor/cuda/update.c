@@ -101,11 +101,11 @@ static int lowest(uint32_t bits) {
 }
 
 static uint32_t raised_in(uint32_t flags) {
-    return flags >> EXEC_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
+    return flags >> EXEC_RAISED_TO_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
 static uint32_t there_in(uint32_t flags) {
-    return flags >> EXEC_THERE_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
+    return flags >> EXEC_OTHERS_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
 static uint32_t all(void) {
@@ -119,8 +119,8 @@ static uint32_t all(void) {
 static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
     if (!(flags & EXEC_PROGRAMS) || !kernel->sure)
         return all();
-    return (flags & EXEC_THERE(kernel->own) ? bit_of(kernel->own) : 0) |
-           (flags & EXEC_OWN(kernel->own) ? raised_in(flags) : 0);
+    return (flags & EXEC_OTHERS_AT(kernel->own) ? bit_of(kernel->own) : 0) |
+           (flags & EXEC_RAISED_FROM(kernel->own) ? raised_in(flags) : 0);
 }
 
 /* With the program's flag the driver compares the program's own priorities. A priority that no node of the
@@ -219,7 +219,7 @@ static CUresult updated(const struct update *update) {
     return result;
 }
 
-CUresult graph_update_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
+CUresult graph_update_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
                            CUgraphNode *node, int *outcome) {
     REAL_OR_RETURN(cuGraphExecUpdate);
     CUgraphExecUpdateResultInfo info = {outcome ? *outcome : 0, node ? *node : NULL, NULL};
@@ -231,7 +231,7 @@ CUresult graph_update_body(enum overlap_way way, enum hook hook, uintptr_t site,
     return result;
 }
 
-CUresult graph_update_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
+CUresult graph_update_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
                               CUgraphExecUpdateResultInfo *info) {
     REAL_OR_RETURN(cuGraphExecUpdate_v2);
     return info ? updated(&(struct update){.second = real, .exec = exec, .graph = graph, .info = info})
@@ -276,7 +276,7 @@ static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
     for (size_t i = 0; i < kernels->count; i++) {
         struct kernel *kernel = &kernels->all[i];
         const int own = flags & EXEC_FLAGGED ? 0 : kernel->own;
-        done &= put(kernel, kernel->raisable && flags & (EXEC_FLAGGED | EXEC_OWN(own)) ? raised : own);
+        done &= put(kernel, kernel->raisable && flags & (EXEC_FLAGGED | EXEC_RAISED_FROM(own)) ? raised : own);
     }
     return done;
 }
@@ -296,7 +296,7 @@ CUresult graph_set_child(const struct child_call *call) {
     return is_child_refused(result) ? try_child(call) : result;
 }
 
-CUresult graph_exec_set_child_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgraphExec exec,
+CUresult graph_exec_set_child_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
                                    CUgraphNode node, CUgraph child) {
     REAL_OR_RETURN(cuGraphExecChildGraphNodeSetParams);
     return graph_set_child(&(struct child_call){(void *)(uintptr_t)real, exec, node, NULL, child});

@@ -9,19 +9,19 @@ static uint64_t key_of_event(CUevent event) {
     return (uint64_t)(uintptr_t)event;
 }
 
-CUresult stream_wait_value32_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+CUresult stream_wait_value32_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
                                   uint64_t address, uint32_t value, uint32_t flags) {
     REAL_OR_RETURN(cuStreamWaitValue32);
-    return order_waits_unseen(hook, stream, real(stream, address, value, flags));
+    return order_wait_untracked(hook, stream, real(stream, address, value, flags));
 }
 
-CUresult stream_wait_value64_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream,
+CUresult stream_wait_value64_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
                                   uint64_t address, uint64_t value, uint32_t flags) {
     REAL_OR_RETURN(cuStreamWaitValue64);
-    return order_waits_unseen(hook, stream, real(stream, address, value, flags));
+    return order_wait_untracked(hook, stream, real(stream, address, value, flags));
 }
 
-CUresult stream_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, CUstream stream, uint32_t count,
+CUresult stream_batch_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream, uint32_t count,
                            CUstreamBatchMemOpParams *operations, uint32_t flags) {
     REAL_OR_RETURN(cuStreamBatchMemOp);
     bool waits = false;
@@ -30,27 +30,28 @@ CUresult stream_batch_body(enum overlap_way way, enum hook hook, uintptr_t site,
                  operations[i].operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
     CUresult result = real(stream, count, operations, flags);
     if (waits)
-        return order_waits_unseen(hook, stream, result);
+        return order_wait_untracked(hook, stream, result);
     copy_made(stream, hook_default(hook));
     return result;
 }
 
-CUresult stream_wait_external_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *semaphores,
+CUresult stream_wait_external_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *semaphores,
                                    const void *params, uint32_t count, CUstream stream) {
     REAL_OR_RETURN(cuWaitExternalSemaphoresAsync);
-    return order_waits_unseen(hook, stream, real(semaphores, params, count, stream));
+    return order_wait_untracked(hook, stream, real(semaphores, params, count, stream));
 }
 
-CUresult context_synchronize_v2_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context) {
+CUresult context_synchronize_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context) {
     REAL_OR_RETURN(cuCtxSynchronize_v2);
     struct overlap_sync_model *model = windows();
-    struct overlap_seen seen;
+    struct overlap_completion completion;
     if (!model)
         return real(context);
-    overlap_sync_see_context(model, context ? (uint64_t)(uintptr_t)context : window_context(VENDOR_CUDA), &seen);
+    overlap_sync_completion_of_context(model, context ? (uint64_t)(uintptr_t)context : window_context(VENDOR_CUDA),
+                                       &completion);
     CUresult result = real(context);
     if (result == CUDA_SUCCESS)
-        window_saw(model, &seen);
+        window_host_waited(model, &completion);
     return result;
 }
 
@@ -70,22 +71,24 @@ static CUresult all_wait(CUevent event, CUresult result) {
     return result;
 }
 
-CUresult context_record_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
+CUresult context_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context,
+                             CUevent event) {
     REAL_OR_RETURN(cuCtxRecordEvent);
     return recorded_for_all(event, real(context, event));
 }
 
-CUresult context_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
+CUresult context_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
     REAL_OR_RETURN(cuCtxWaitEvent);
     return all_wait(event, real(context, event));
 }
 
-CUresult green_record_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
+CUresult green_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context,
+                           CUevent event) {
     REAL_OR_RETURN(cuGreenCtxRecordEvent);
     return recorded_for_all(event, real(context, event));
 }
 
-CUresult green_wait_body(enum overlap_way way, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
+CUresult green_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
     REAL_OR_RETURN(cuGreenCtxWaitEvent);
     return all_wait(event, real(context, event));
 }

@@ -11,19 +11,19 @@ void *hip_copy_enter(struct copy_call *call) __attribute__((visibility("hidden")
 hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) __attribute__((visibility("hidden")));
 
 void *hip_copy_enter(struct copy_call *call) {
-    const enum overlap_way way = (enum overlap_way)(call->thunk >> 16);
+    const enum overlap_route route = (enum overlap_route)(call->thunk >> 16);
     const enum hook hook = (enum hook)(call->thunk & UINT16_MAX);
     uintptr_t site = call->site;
-    if (way == OVERLAP_WAY_dispatch_table) {
+    if (route == OVERLAP_ROUTE_dispatch_table) {
         site = hip_table_site(site);
     } else {
-        const struct hip_route route = hip_route((uint32_t)call->thunk, site);
+        const struct hip_target target = hip_target((uint32_t)call->thunk, site);
         call->copy.model = NULL;
-        call->noted = route.noted;
-        if (route.function)
-            return route.function;
+        call->noted = target.noted;
+        if (target.function)
+            return target.function;
     }
-    return copy_enter(call, way, hook, site, hip_table[hook - HOOK_CUDA_COUNT]);
+    return copy_enter(call, route, hook, site, hip_table[hook - HOOK_CUDA_COUNT]);
 }
 
 hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) {

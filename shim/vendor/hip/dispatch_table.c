@@ -61,7 +61,7 @@ static void take(void **table) {
         if (!before || real_known(hook, REAL_TABLE) || !real_remember(REAL_TABLE, hook, before))
             continue;
         adopt_driver_of(VENDOR_HIP, before);
-        __atomic_store_n(&table[members[i].position], hip_thunk(OVERLAP_WAY_dispatch_table, hook), __ATOMIC_RELEASE);
+        __atomic_store_n(&table[members[i].position], hip_thunk(OVERLAP_ROUTE_dispatch_table, hook), __ATOMIC_RELEASE);
     }
 }
 

@@ -21,23 +21,23 @@ static hipError_t not_initialized(void) {
     return VENDOR_NOT_INITIALIZED;
 }
 
-struct hip_route hip_route(uint32_t thunk, uintptr_t site) {
-    const enum overlap_way way = (enum overlap_way)(thunk >> 16);
+struct hip_target hip_target(uint32_t thunk, uintptr_t site) {
+    const enum overlap_route route = (enum overlap_route)(thunk >> 16);
     const enum hook hook = (enum hook)(thunk & UINT16_MAX);
-    struct hip_route route = {NULL, 0};
-    if (way == OVERLAP_WAY_symbol && __builtin_expect(calls_other_runtime(site), 0)) {
-        route.function = other_runtime_function(hook, site);
-        if (!route.function)
-            route.function = (void *)not_initialized;
+    struct hip_target target = {NULL, 0};
+    if (route == OVERLAP_ROUTE_symbol && __builtin_expect(calls_other_runtime(site), 0)) {
+        target.function = other_runtime_function(hook, site);
+        if (!target.function)
+            target.function = (void *)not_initialized;
     } else if (__builtin_expect(real_known(hook, REAL_TABLE) != NULL, 0)) {
-        route.function = real_function(way, hook, site);
-        route.noted = route.function && !this_thread.from;
-        if (route.noted)
+        target.function = real_function(route, hook, site);
+        target.noted = target.function && !this_thread.from;
+        if (target.noted)
             this_thread.from = site;
     }
-    if (route.function)
+    if (target.function)
         this_thread.found = 0;
-    return route;
+    return target;
 }
 
 #define DRIVER_LAUNCH LAUNCH_THUNKS
@@ -69,8 +69,8 @@ __asm__(".pushsection .rodata\n.balign 4\n.globl hip_entry_offsets\n.hidden hip_
 #undef DRIVER
         ".popsection");
 
-void *hip_thunk(enum overlap_way way, enum hook hook) {
-    const int row = way == OVERLAP_WAY_dispatch_table ? 3 : (int)way, at = (int)hook - HOOK_CUDA_COUNT;
+void *hip_thunk(enum overlap_route route, enum hook hook) {
+    const int row = route == OVERLAP_ROUTE_dispatch_table ? 3 : (int)route, at = (int)hook - HOOK_CUDA_COUNT;
     return at < LISTED ? (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][at])
                        : UNLISTED(row, at - LISTED);
 }

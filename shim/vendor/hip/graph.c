@@ -150,7 +150,7 @@ static hipError_t other(const hipGraphNodeParams *params, hipError_t result) {
 
 /* ---- Nodes ---- */
 
-hipError_t hip_graph_add_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t *node,
+hipError_t hip_graph_add_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t *node,
                                      hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
                                      const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphAddKernelNode);
@@ -164,7 +164,7 @@ hipError_t hip_graph_add_kernel_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-hipError_t hip_graph_add_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t *node,
+hipError_t hip_graph_add_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t *node,
                               hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
                               hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphAddNode);
@@ -179,7 +179,7 @@ hipError_t hip_graph_add_body(enum overlap_way way, enum hook hook, uintptr_t si
     return result;
 }
 
-hipError_t hip_graph_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+hipError_t hip_graph_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
                                      const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphKernelNodeSetParams);
     struct planned planned;
@@ -190,7 +190,7 @@ hipError_t hip_graph_set_kernel_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-hipError_t hip_graph_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+hipError_t hip_graph_set_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
                               hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphNodeSetParams);
     struct planned planned;
@@ -202,7 +202,7 @@ hipError_t hip_graph_set_body(enum overlap_way way, enum hook hook, uintptr_t si
     return result;
 }
 
-hipError_t hip_graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
+hipError_t hip_graph_exec_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t exec,
                                           hipGraphNode_t node, const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphExecKernelNodeSetParams);
     struct planned planned;
@@ -213,7 +213,7 @@ hipError_t hip_graph_exec_set_kernel_body(enum overlap_way way, enum hook hook, 
     return result;
 }
 
-hipError_t hip_graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t exec,
+hipError_t hip_graph_exec_set_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t exec,
                                    hipGraphNode_t node, hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphExecNodeSetParams);
     struct planned planned;
@@ -225,7 +225,7 @@ hipError_t hip_graph_exec_set_body(enum overlap_way way, enum hook hook, uintptr
     return result;
 }
 
-hipError_t hip_graph_get_kernel_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+hipError_t hip_graph_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
                                      hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphKernelNodeGetParams);
     const hipError_t result = real(node, params);
@@ -236,7 +236,7 @@ hipError_t hip_graph_get_kernel_body(enum overlap_way way, enum hook hook, uintp
     return result;
 }
 
-hipError_t hip_graph_set_attribute_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t node,
+hipError_t hip_graph_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
                                         int attribute, const vendor_attribute_value *value) {
     REAL_OR_RETURN(hipGraphKernelNodeSetAttribute);
     if (attribute == LAUNCH_ATTRIBUTE_COOPERATIVE && armed_and_ready(VENDOR_HIP))
@@ -244,7 +244,7 @@ hipError_t hip_graph_set_attribute_body(enum overlap_way way, enum hook hook, ui
     return real(node, attribute, value);
 }
 
-hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphNode_t from,
+hipError_t hip_graph_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t from,
                                           hipGraphNode_t to) {
     REAL_OR_RETURN(hipGraphKernelNodeCopyAttributes);
     if (flags_of_node(from))
@@ -266,20 +266,20 @@ hipError_t hip_graph_copy_attributes_body(enum overlap_way way, enum hook hook, 
     }                                                                                                                  \
     return node_instantiated(VENDOR_HIP, exec, graph, 0, result)
 
-hipError_t hip_graph_instantiate_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
+hipError_t hip_graph_instantiate_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
                                       hipGraph_t graph, hipGraphNode_t *error, char *log, size_t size) {
     REAL_OR_RETURN(hipGraphInstantiate);
     INSTANTIATE(exec, graph, error, log, size);
 }
 
-hipError_t hip_graph_instantiate_flags_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
-                                            hipGraph_t graph, uint64_t flags) {
+hipError_t hip_graph_instantiate_flags_body(enum overlap_route route, enum hook hook, uintptr_t site,
+                                            hipGraphExec_t *exec, hipGraph_t graph, uint64_t flags) {
     REAL_OR_RETURN(hipGraphInstantiateWithFlags);
     INSTANTIATE(exec, graph, flags);
 }
 
-hipError_t hip_graph_instantiate_params_body(enum overlap_way way, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
-                                             hipGraph_t graph, void *params) {
+hipError_t hip_graph_instantiate_params_body(enum overlap_route route, enum hook hook, uintptr_t site,
+                                             hipGraphExec_t *exec, hipGraph_t graph, void *params) {
     REAL_OR_RETURN(hipGraphInstantiateWithParams);
     INSTANTIATE(exec, graph, params);
 }

@@ -27,8 +27,8 @@
 /* Bodies; several rows may share one. */
 #define PARAMETERS_OF(...) __VA_ARGS__
 #define DRIVER(name, body, parameters, ...)                                                                            \
-    hipError_t body(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
-#define DRIVER_VOID(name, body) hipError_t body(enum overlap_way way, enum hook hook, uintptr_t site);
+    hipError_t body(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) hipError_t body(enum overlap_route route, enum hook hook, uintptr_t site);
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER
@@ -40,7 +40,7 @@
 
 /* In a body: the runtime's function; returns an error if there is none. */
 #define REAL_OR_RETURN(name)                                                                                           \
-    type_##name *real = (type_##name *)real_function(way, hook, site);                                                 \
+    type_##name *real = (type_##name *)real_function(route, hook, site);                                               \
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 
@@ -102,11 +102,11 @@ static inline uintptr_t hip_table_launch_site(uintptr_t site) {
 /* Where a call goes that did not come through the table: to the body (NULL), or unchanged to another function.
  * noted: this call has recorded its caller for the table and must clear it, because it may not pass through the
  * table. thunk: route << 16 | hook. */
-struct hip_route {
+struct hip_target {
     void *function;
     uint64_t noted;
 };
-struct hip_route hip_route(uint32_t thunk, uintptr_t site);
+struct hip_target hip_target(uint32_t thunk, uintptr_t site);
 
 /* ---- code.c ---- */
 

@@ -94,7 +94,7 @@ static hipError_t launch(const struct request *request, void *real, uint32_t dyn
 
 /* Calls that the runtime makes meanwhile belong to this launch. */
 hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
-    void *real = real_function(request->way, request->hook, request->site);
+    void *real = real_function(request->route, request->hook, request->site);
     if (!real)
         return VENDOR_NOT_INITIALIZED;
     const bool ours = dynamic != request->config.sharedMemBytes;
@@ -144,7 +144,7 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
         if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */
             recording = overlap_sync_recording(model, stop, its);
         overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
-        window_after(model);
+        window_check_legacy(model);
     }
     return result;
 }
@@ -182,13 +182,13 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
 
 /* ---- From a call to a request ---- */
 
-hipError_t hip_items_old_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+hipError_t hip_items_old_body(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
                               uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
                               uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra,
                               hipEvent_t start, hipEvent_t stop) {
     this_thread.found = 0;
-    return hip_items_body_slow(way, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z, shared,
-                               stream, parameters, extra, start, stop, 0);
+    return hip_items_body_miss(route, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z,
+                               shared, stream, parameters, extra, start, stop, 0);
 }
 
 static uint32_t flags_of(const vendor_attribute *attributes, uint32_t count) {
@@ -198,7 +198,7 @@ static uint32_t flags_of(const vendor_attribute *attributes, uint32_t count) {
     return 0;
 }
 
-hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, const hipLaunchConfig_t *config,
+hipError_t hip_exc_body(enum overlap_route route, enum hook hook, uintptr_t site, const hipLaunchConfig_t *config,
                         const void *function, void **arguments) {
     REAL_OR_RETURN(hipLaunchKernelExC);
     if (!config) /* left for the runtime to refuse */
@@ -211,13 +211,13 @@ hipError_t hip_exc_body(enum overlap_way way, enum hook hook, uintptr_t site, co
     return hip_launch(&request, 0);
 }
 
-hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site, const HIP_LAUNCH_CONFIG *config,
+hipError_t hip_drv_ex_body(enum overlap_route route, enum hook hook, uintptr_t site, const HIP_LAUNCH_CONFIG *config,
                            hipFunction_t function, void **parameters, void **extra) {
     REAL_OR_RETURN(hipDrvLaunchKernelEx);
     if (!config)
         return real(config, function, parameters, extra);
-    struct request request = {.way = way,
-                              .counted = way,
+    struct request request = {.route = route,
+                              .counted = route,
                               .hook = hook,
                               .site = site,
                               .flags = flags_of(config->attrs, config->numAttrs),
@@ -228,14 +228,14 @@ hipError_t hip_drv_ex_body(enum overlap_way way, enum hook hook, uintptr_t site,
     return hip_launch(&request, 0);
 }
 
-hipError_t hip_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function, dim3 grid,
-                                dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
+hipError_t hip_cooperative_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *function,
+                                dim3 grid, dim3 block, void **arguments, uint32_t shared, hipStream_t stream) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request, 0);
 }
 
-hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+hipError_t hip_module_cooperative_body(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
                                        uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                                        uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream,
                                        void **parameters) {
@@ -247,16 +247,16 @@ hipError_t hip_module_cooperative_body(enum overlap_way way, enum hook hook, uin
 /* ---- Launches that are counted and passed on ---- */
 
 /* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(enum overlap_way way, uint32_t count, uint32_t reason) {
+static void count_several(enum overlap_route route, uint32_t count, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && !this_thread.inside && count <= OVERLAP_DEVICES && i < count; i++)
-        launch_count_reason(way, reason);
+        launch_count_reason(route, reason);
     copy_made(NULL, STREAM_OF_HIP_DEVICE);
 }
 
-hipError_t hip_multi_body(enum overlap_way way, enum hook hook, uintptr_t site, hipLaunchParams *launches, int count,
-                          uint32_t flags) {
+hipError_t hip_multi_body(enum overlap_route route, enum hook hook, uintptr_t site, hipLaunchParams *launches,
+                          int count, uint32_t flags) {
     REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several(way, (uint32_t)count,
+    count_several(route, (uint32_t)count,
                   hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
                                                                   : OVERLAP_REASON_cooperative);
     this_thread.inside++;
@@ -265,10 +265,10 @@ hipError_t hip_multi_body(enum overlap_way way, enum hook hook, uintptr_t site, 
     return result;
 }
 
-hipError_t hip_module_multi_body(enum overlap_way way, enum hook hook, uintptr_t site,
+hipError_t hip_module_multi_body(enum overlap_route route, enum hook hook, uintptr_t site,
                                  hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
     REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
-    count_several(way, count, OVERLAP_REASON_cooperative);
+    count_several(route, count, OVERLAP_REASON_cooperative);
     this_thread.inside++;
     const hipError_t result = real(launches, count, flags);
     this_thread.inside--;
@@ -278,12 +278,12 @@ hipError_t hip_module_multi_body(enum overlap_way way, enum hook hook, uintptr_t
 /* Only the runtime has what hipConfigureCall set up. It calls hipModuleLaunchKernel, where the launch is decided,
  * for the caller recorded here. If the record is still there afterwards, the runtime has made the launch by a path
  * that we do not hook. */
-hipError_t hip_by_pointer_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *function) {
+hipError_t hip_by_pointer_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *function) {
     REAL_OR_RETURN(hipLaunchByPtr);
     this_thread.from = site;
     const hipError_t result = real(function);
     if (this_thread.from && overlap_armed() && result == VENDOR_SUCCESS)
-        launch_count_reason(way, OVERLAP_REASON_unknown_footprint);
+        launch_count_reason(route, OVERLAP_REASON_unknown_footprint);
     this_thread.from = 0;
     return result;
 }

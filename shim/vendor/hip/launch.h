@@ -15,12 +15,12 @@ static inline uint32_t hip_groups(uint32_t items, uint32_t group) {
 }
 
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-static inline __attribute__((always_inline)) void hip_request(struct request *request, enum overlap_way way,
+static inline __attribute__((always_inline)) void hip_request(struct request *request, enum overlap_route route,
                                                               enum hook hook, uintptr_t site, uint32_t flags,
                                                               const void *function, void **parameters, void **extra,
                                                               const struct hip_more *more, size_t shared,
                                                               hipStream_t stream) {
-    request->way = request->counted = way;
+    request->route = request->counted = route;
     request->hook = hook;
     request->site = site;
     request->flags = flags;
@@ -72,9 +72,9 @@ static inline uint64_t hip_found(void) {
 #define NO_MORE NULL
 #define REQUEST(flags, parameters, extra, more, shared, stream)                                                        \
     struct request request;                                                                                            \
-    hip_request(&request, way, hook, site, flags, function, parameters, extra, more, shared, stream)
+    hip_request(&request, route, hook, site, flags, function, parameters, extra, more, shared, stream)
 
-DRIVER_BODY hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
+DRIVER_BODY hip_host_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, const void *function,
                                uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
                                size_t shared, hipStream_t stream) {
     REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
@@ -82,7 +82,7 @@ DRIVER_BODY hip_host_body_slow(enum overlap_way way, enum hook hook, uintptr_t s
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+DRIVER_BODY hip_module_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
                                  uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                                  uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
                                  void **extra) {
@@ -91,7 +91,7 @@ DRIVER_BODY hip_module_body_slow(enum overlap_way way, enum hook hook, uintptr_t
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, const void *function,
+DRIVER_BODY hip_ext_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, const void *function,
                               uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
                               size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
     const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
@@ -100,7 +100,7 @@ DRIVER_BODY hip_ext_body_slow(enum overlap_way way, enum hook hook, uintptr_t si
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_items_body_slow(enum overlap_way way, enum hook hook, uintptr_t site, hipFunction_t function,
+DRIVER_BODY hip_items_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
                                 uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x,
                                 uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                                 void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {

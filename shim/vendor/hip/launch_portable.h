@@ -9,14 +9,14 @@
 
 /* Return a word that can be applied at once, or 0 for the slow body. *real: the real function. If the runtime has a
  * dispatch table, calls that come through it are decided; the slow body passes all others on. */
-static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way way, enum hook hook, uintptr_t site,
+static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_route route, enum hook hook, uintptr_t site,
                                                                const void *function, uint32_t threads, uint64_t blocks,
                                                                size_t shared, hipStream_t stream, void **real) {
-    const bool by_table = way == OVERLAP_WAY_dispatch_table;
+    const bool by_table = route == OVERLAP_ROUTE_dispatch_table;
     struct overlap_shard *shard = this_thread.shard;
     this_thread.found = 0;
     void *const table = real_known(hook, REAL_TABLE);
-    *real = by_table ? table : real_known(hook, (int)way);
+    *real = by_table ? table : real_known(hook, (int)route);
     if (__builtin_expect(!shard || !*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
         return 0;
     if (by_table && this_thread.from)
@@ -31,7 +31,7 @@ static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_way 
     }
     if (by_table)
         this_thread.from = 0;
-    count_direct(shard, way, word);
+    count_direct(shard, route, word);
     return word;
 }
 
@@ -42,11 +42,11 @@ static inline size_t hip_size(uint64_t word, size_t asked) {
 /* Product of a dim3 as it is passed. */
 #define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
 
-DRIVER_BODY hip_host_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
+DRIVER_BODY hip_host_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
                           const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
                           void **arguments, size_t shared, hipStream_t stream) {
     void *real;
-    const uint64_t word = hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
+    const uint64_t word = hip_word(route, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
                                    VOLUME(grid_xy, grid_z), shared, stream, &real);
     if (__builtin_expect(!word, 0))
         return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream);
@@ -54,12 +54,12 @@ DRIVER_BODY hip_host_body(enum overlap_way way, enum hook hook, uintptr_t site, 
                                           hip_size(word, shared), stream);
 }
 
-DRIVER_BODY hip_module_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipModuleLaunchKernel *slow,
+DRIVER_BODY hip_module_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipModuleLaunchKernel *slow,
                             hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                             uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
                             void **extra) {
     void *real;
-    const uint64_t word = hip_word(way, hook, site, function, block_x * block_y * block_z,
+    const uint64_t word = hip_word(route, hook, site, function, block_x * block_y * block_z,
                                    (uint64_t)grid_x * grid_y * grid_z, shared, stream, &real);
     if (__builtin_expect(!word, 0))
         return slow(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
@@ -68,14 +68,14 @@ DRIVER_BODY hip_module_body(enum overlap_way way, enum hook hook, uintptr_t site
 }
 
 /* The slow body handles launches that record events. */
-DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
+DRIVER_BODY hip_ext_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
                          const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
                          void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
                          int flags) {
     void *real;
     this_thread.found = 0;
     const uint64_t word = start || stop ? 0
-                                        : hip_word(way, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
+                                        : hip_word(route, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
                                                    VOLUME(grid_xy, grid_z), shared, stream, &real);
     if (__builtin_expect(!word, 0))
         return slow(function, grid_xy, grid_z, block_xy, block_z, arguments, shared, stream, start, stop, flags);
@@ -83,10 +83,11 @@ DRIVER_BODY hip_ext_body(enum overlap_way way, enum hook hook, uintptr_t site, t
                                              hip_size(word, shared), stream, start, stop, flags);
 }
 
-DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site, type_hipExtModuleLaunchKernel *slow,
-                           hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
-                           uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
-                           void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
+DRIVER_BODY hip_items_body(enum overlap_route route, enum hook hook, uintptr_t site,
+                           type_hipExtModuleLaunchKernel *slow, hipFunction_t function, uint32_t items_x,
+                           uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                           size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+                           hipEvent_t stop, uint32_t flags) {
     void *real;
     this_thread.found = 0;
     const bool mangled = hook != HOOK_hipExtModuleLaunchKernel;
@@ -95,7 +96,7 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     const uint64_t word =
         start || stop || (mangled && real_known(HOOK_hipExtModuleLaunchKernel, REAL_TABLE))
             ? 0
-            : hip_word(way, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
+            : hip_word(route, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
     if (__builtin_expect(!word, 0))
         return slow(function, items_x, items_y, items_z, block_x, block_y, block_z, shared, stream, parameters, extra,
                     start, stop, flags);
@@ -104,11 +105,11 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
                                                    flags);
 }
 
-#define HOT(linkage, prefix, way, name, body, parameters, ...)                                                         \
+#define HOT(linkage, prefix, route, name, body, parameters, ...)                                                       \
     linkage hipError_t prefix##name parameters {                                                                       \
-        return body(OVERLAP_WAY_##way, HOOK_##name, SITE, slow_##way##_##name, __VA_ARGS__);                           \
+        return body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, slow_##route##_##name, __VA_ARGS__);                     \
     }
-#define HOT_WAYS(name, body, parameters, ...)                                                                          \
+#define HOT_ROUTES(name, body, parameters, ...)                                                                        \
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
     HOT(OVERLAP_EXPORT, , symbol, name, body, parameters, __VA_ARGS__)                                                 \
     HOT(USED, dlsym_, dlsym, name, body, parameters, __VA_ARGS__)                                                      \
@@ -117,11 +118,11 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
 
 /* ---- Thunks of all other calls ---- */
 
-#define ROUTED(way, name, ...)                                                                                         \
-    const struct hip_route route = hip_route((uint32_t)OVERLAP_WAY_##way << 16 | HOOK_##name, SITE);                   \
-    if (route.function) {                                                                                              \
-        const hipError_t result = ((type_##name *)route.function)(__VA_ARGS__);                                        \
-        if (route.noted)                                                                                               \
+#define ROUTED(route, name, ...)                                                                                       \
+    const struct hip_target target = hip_target((uint32_t)OVERLAP_ROUTE_##route << 16 | HOOK_##name, SITE);            \
+    if (target.function) {                                                                                             \
+        const hipError_t result = ((type_##name *)target.function)(__VA_ARGS__);                                       \
+        if (target.noted)                                                                                              \
             this_thread.from = 0;                                                                                      \
         return result;                                                                                                 \
     }
@@ -130,54 +131,54 @@ DRIVER_BODY hip_items_body(enum overlap_way way, enum hook hook, uintptr_t site,
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
     OVERLAP_EXPORT hipError_t name parameters {                                                                        \
         ROUTED(symbol, name, __VA_ARGS__)                                                                              \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE, __VA_ARGS__);                                               \
+        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE, __VA_ARGS__);                                             \
     }                                                                                                                  \
     USED hipError_t dlsym_##name parameters {                                                                          \
         ROUTED(dlsym, name, __VA_ARGS__)                                                                               \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                                \
+        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                              \
     }                                                                                                                  \
     USED hipError_t proc_##name parameters {                                                                           \
         ROUTED(proc_address, name, __VA_ARGS__)                                                                        \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                         \
+        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                       \
     }                                                                                                                  \
     USED hipError_t table_##name parameters {                                                                          \
-        return body(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                       \
+        return body(OVERLAP_ROUTE_dispatch_table, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                     \
     }
 
 #define THUNKS_VOID(name, body)                                                                                        \
     OVERLAP_EXPORT hipError_t name(void);                                                                              \
     OVERLAP_EXPORT hipError_t name(void) {                                                                             \
         ROUTED(symbol, name, )                                                                                         \
-        return body(OVERLAP_WAY_symbol, HOOK_##name, SITE);                                                            \
+        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE);                                                          \
     }                                                                                                                  \
     USED hipError_t dlsym_##name(void) {                                                                               \
         ROUTED(dlsym, name, )                                                                                          \
-        return body(OVERLAP_WAY_dlsym, HOOK_##name, SITE);                                                             \
+        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE);                                                           \
     }                                                                                                                  \
     USED hipError_t proc_##name(void) {                                                                                \
         ROUTED(proc_address, name, )                                                                                   \
-        return body(OVERLAP_WAY_proc_address, HOOK_##name, SITE);                                                      \
+        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE);                                                    \
     }                                                                                                                  \
     USED hipError_t table_##name(void) {                                                                               \
-        return body(OVERLAP_WAY_dispatch_table, HOOK_##name, hip_table_site(SITE));                                    \
+        return body(OVERLAP_ROUTE_dispatch_table, HOOK_##name, hip_table_site(SITE));                                  \
     }
 
 /* ---- Launches with a hot path ---- */
 
 /* The slow functions are jumped to, so SITE is still the program's return address. */
-#define SLOW(way, site, through, name, body, parameters, ...)                                                          \
-    hipError_t slow_##way##_##name parameters;                                                                         \
-    __attribute__((cold, noinline)) hipError_t slow_##way##_##name parameters {                                        \
-        through return body##_slow(OVERLAP_WAY_##way, HOOK_##name, site, __VA_ARGS__);                                 \
+#define SLOW(route, site, through, name, body, parameters, ...)                                                        \
+    hipError_t slow_##route##_##name parameters;                                                                       \
+    __attribute__((cold, noinline)) hipError_t slow_##route##_##name parameters {                                      \
+        through return body##_miss(OVERLAP_ROUTE_##route, HOOK_##name, site, __VA_ARGS__);                             \
     }
-#define SLOW_ROUTED(way, name, body, parameters, ...)                                                                  \
-    SLOW(way, SITE, ROUTED(way, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
+#define SLOW_ROUTED(route, name, body, parameters, ...)                                                                \
+    SLOW(route, SITE, ROUTED(route, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)
 #define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
     SLOW_ROUTED(symbol, name, body, parameters, __VA_ARGS__)                                                           \
     SLOW_ROUTED(dlsym, name, body, parameters, __VA_ARGS__)                                                            \
     SLOW_ROUTED(proc_address, name, body, parameters, __VA_ARGS__)                                                     \
     SLOW(dispatch_table, hip_table_launch_site(SITE), , name, body, parameters, __VA_ARGS__)                           \
-    HOT_WAYS(name, body, parameters, __VA_ARGS__)
+    HOT_ROUTES(name, body, parameters, __VA_ARGS__)
 
 /* Every thunk has an entry in the list. */
 enum { LISTED = HOOK_COUNT - HOOK_CUDA_COUNT };

@@ -136,15 +136,15 @@ pass_\form:
     hot module, 5
     hot items, 8
 
-    .macro identity name, whose, way, place
-    movl $.LHOOK_\name | \whose << 12 | \way << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
+    .macro identity name, whose, route, place
+    movl $.LHOOK_\name | \whose << 12 | \route << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
     .endm
 /* A route other than the table. */
-    .macro asked symbol, form, name, table, whose, way
+    .macro asked symbol, form, name, table, whose, route
     .type \symbol, @function
 \symbol:
-    identity \name, \whose, \way, \way
-    .if \way == 0                       /* other routes are handed out once their real functions are known */
+    identity \name, \whose, \route, \route
+    .if \route == 0                       /* other routes are handed out once their real functions are known */
     cmpq $0, real_launches + 32 * .LLAUNCH_\name(%rip)
     je .Lslow_\form
     .endif

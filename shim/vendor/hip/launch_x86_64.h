@@ -11,17 +11,17 @@
 
 /* C handles what the assembler does not; the stubs of thunks_x86_64.S lead to it. */
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
-#define SLOW_hipLaunchKernel(body, ...) SLOW_BODY(slow_hip_host_body, hip_host_body_slow, __VA_ARGS__)
+#define SLOW_hipLaunchKernel(body, ...) SLOW_BODY(slow_hip_host_body, hip_host_body_miss, __VA_ARGS__)
 #define SLOW_hipLaunchKernel_spt(...) /* the same body */
-#define SLOW_hipModuleLaunchKernel(body, ...) SLOW_BODY(slow_hip_module_body, hip_module_body_slow, __VA_ARGS__)
-#define SLOW_hipExtLaunchKernel(body, ...) SLOW_BODY(slow_hip_ext_body, hip_ext_body_slow, __VA_ARGS__)
-#define SLOW_hipExtModuleLaunchKernel(body, ...) SLOW_BODY(slow_hip_items_body, hip_items_body_slow, __VA_ARGS__)
+#define SLOW_hipModuleLaunchKernel(body, ...) SLOW_BODY(slow_hip_module_body, hip_module_body_miss, __VA_ARGS__)
+#define SLOW_hipExtLaunchKernel(body, ...) SLOW_BODY(slow_hip_ext_body, hip_ext_body_miss, __VA_ARGS__)
+#define SLOW_hipExtModuleLaunchKernel(body, ...) SLOW_BODY(slow_hip_items_body, hip_items_body_miss, __VA_ARGS__)
 #define SLOW__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(...)
 #define SLOW_BODY(name, body, parameters, ...)                                                                         \
-    HIDDEN hipError_t name(enum overlap_way way, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);            \
-    __attribute__((cold, noinline)) hipError_t name(enum overlap_way way, enum hook hook, uintptr_t site,              \
+    HIDDEN hipError_t name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);        \
+    __attribute__((cold, noinline)) hipError_t name(enum overlap_route route, enum hook hook, uintptr_t site,          \
                                                     PARAMETERS_OF parameters) {                                        \
-        return body(way, hook, site, __VA_ARGS__);                                                                     \
+        return body(route, hook, site, __VA_ARGS__);                                                                   \
     }
 #define HIDDEN __attribute__((visibility("hidden")))
 

@@ -8,7 +8,7 @@
 
 static int row_of(const void *address) {
     for (int hook = HOOK_CUDA_COUNT; overlap_is_ours((uintptr_t)address) && hook < HOOK_COUNT; hook++)
-        if (hip_thunk(OVERLAP_WAY_dlsym, (enum hook)hook) == address)
+        if (hip_thunk(OVERLAP_ROUTE_dlsym, (enum hook)hook) == address)
             return hook;
     return adopt_driver_of(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
 }
@@ -16,12 +16,12 @@ static int row_of(const void *address) {
 /* The real function is the runtime's exported one, which calls through the table if there is one. */
 static void replace(void **function) {
     const int hook = *function && overlap_armed() ? row_of(*function) : -1;
-    if (hook >= 0 && real_remember(OVERLAP_WAY_proc_address, (enum hook)hook, real_export((enum hook)hook)))
-        *function = hip_thunk(OVERLAP_WAY_proc_address, (enum hook)hook);
+    if (hook >= 0 && real_remember(OVERLAP_ROUTE_proc_address, (enum hook)hook, real_export((enum hook)hook)))
+        *function = hip_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
 }
 
-hipError_t hip_proc_address_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
-                                 int version, uint64_t flags, int *status) {
+hipError_t hip_proc_address_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol,
+                                 void **pfn, int version, uint64_t flags, int *status) {
     REAL_OR_RETURN(hipGetProcAddress);
     hipError_t result = real(symbol, pfn, version, flags, status);
     if (result == VENDOR_SUCCESS && pfn)
@@ -29,7 +29,7 @@ hipError_t hip_proc_address_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-hipError_t hip_entry_point_body(enum overlap_way way, enum hook hook, uintptr_t site, const char *symbol,
+hipError_t hip_entry_point_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol,
                                 void **function, uint64_t flags, int *status) {
     REAL_OR_RETURN(hipGetDriverEntryPoint);
     hipError_t result = real(symbol, function, flags, status);
@@ -52,23 +52,23 @@ static hipError_t initialised(hipError_t result) {
     return result;
 }
 
-hipError_t hip_init_body(enum overlap_way way, enum hook hook, uintptr_t site, uint32_t flags) {
+hipError_t hip_init_body(enum overlap_route route, enum hook hook, uintptr_t site, uint32_t flags) {
     REAL_OR_RETURN(hipInit);
     return initialised(real(flags));
 }
 
 /* Launchers call this before they start their ranks, and use no GPU themselves. */
-hipError_t hip_device_count_body(enum overlap_way way, enum hook hook, uintptr_t site, int *count) {
+hipError_t hip_device_count_body(enum overlap_route route, enum hook hook, uintptr_t site, int *count) {
     REAL_OR_RETURN(hipGetDeviceCount);
     return initialised(real(count));
 }
 
-hipError_t hip_set_device_body(enum overlap_way way, enum hook hook, uintptr_t site, int device) {
+hipError_t hip_set_device_body(enum overlap_route route, enum hook hook, uintptr_t site, int device) {
     REAL_OR_RETURN(hipSetDevice);
     return opened(real(device));
 }
 
-hipError_t hip_malloc_body(enum overlap_way way, enum hook hook, uintptr_t site, void **address, size_t bytes) {
+hipError_t hip_malloc_body(enum overlap_route route, enum hook hook, uintptr_t site, void **address, size_t bytes) {
     REAL_OR_RETURN(hipMalloc);
     return opened(real(address, bytes));
 }

@@ -1,12 +1,12 @@
 /* Thunks of driver.def: the exported symbol, those that dlsym and hipGetProcAddress return, and the one in the
- * runtime's own table. The first three call hip_route() (entry.c), which selects the body or another function that gets
+ * runtime's own table. The first three call hip_target() (entry.c), which selects the body or another function that gets
  * the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are here.
  */
 #include "../common/thunks_x86_64.S"
 
 #ifdef __x86_64__
     .text
-    .hidden this_thread, hip_route
+    .hidden this_thread, hip_target
     .globl hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
     .hidden hip_thunks, hip_slow_3_2, hip_slow_3_5, hip_slow_3_8, hip_slow_table_3_2, hip_slow_table_3_5, hip_slow_table_3_8
     .set hip_slow_3_2, .Lhip_3_2
@@ -82,7 +82,7 @@ hip_thunks:
     registers_at_frame keep
     mov %eax, %edi
     mov 8(%rbp), %rsi
-    call hip_route
+    call hip_target
     mov %rdx, -64(%rbp)
     mov %rax, %r11
     registers_at_frame take

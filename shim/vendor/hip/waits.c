@@ -5,7 +5,7 @@
 #include "../common/windows.h"
 #include "hip.h"
 
-hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t site, hipEvent_t *event) {
+hipError_t hip_event_create_body(enum overlap_route route, enum hook hook, uintptr_t site, hipEvent_t *event) {
     REAL_OR_RETURN(hipEventCreate);
     struct overlap_sync_model *model = windows();
     hipError_t result = real(event);
@@ -14,19 +14,19 @@ hipError_t hip_event_create_body(enum overlap_way way, enum hook hook, uintptr_t
     return result;
 }
 
-hipError_t hip_wait_value32_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
+hipError_t hip_wait_value32_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream,
                                  void *address, uint32_t value, uint32_t flags, uint32_t mask) {
     REAL_OR_RETURN(hipStreamWaitValue32);
-    return order_waits_unseen(hook, stream, real(stream, address, value, flags, mask));
+    return order_wait_untracked(hook, stream, real(stream, address, value, flags, mask));
 }
 
-hipError_t hip_wait_value64_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream,
+hipError_t hip_wait_value64_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream,
                                  void *address, uint64_t value, uint32_t flags, uint64_t mask) {
     REAL_OR_RETURN(hipStreamWaitValue64);
-    return order_waits_unseen(hook, stream, real(stream, address, value, flags, mask));
+    return order_wait_untracked(hook, stream, real(stream, address, value, flags, mask));
 }
 
-hipError_t hip_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, hipStream_t stream, uint32_t count,
+hipError_t hip_batch_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream, uint32_t count,
                           hipStreamBatchMemOpParams *operations, uint32_t flags) {
     REAL_OR_RETURN(hipStreamBatchMemOp);
     bool waits = false;
@@ -35,14 +35,14 @@ hipError_t hip_batch_body(enum overlap_way way, enum hook hook, uintptr_t site, 
                  operations[i].operation == hipStreamMemOpWaitValue64;
     hipError_t result = real(stream, count, operations, flags);
     if (waits)
-        return order_waits_unseen(hook, stream, result);
+        return order_wait_untracked(hook, stream, result);
     if (result == VENDOR_SUCCESS) /* a query after a failure would replace the program's last error */
         copy_made(stream, hook_default(hook));
     return result;
 }
 
-hipError_t hip_wait_external_body(enum overlap_way way, enum hook hook, uintptr_t site, const void *semaphores,
+hipError_t hip_wait_external_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *semaphores,
                                   const void *params, uint32_t count, hipStream_t stream) {
     REAL_OR_RETURN(hipWaitExternalSemaphoresAsync);
-    return order_waits_unseen(hook, stream, real(semaphores, params, count, stream));
+    return order_wait_untracked(hook, stream, real(semaphores, params, count, stream));
 }

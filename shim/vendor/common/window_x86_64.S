@@ -1,13 +1,13 @@
 /* Window query of the hot paths (found_indirect in hot_x86_64.S): saves the registers that they use. */
 #ifdef __x86_64__
     .text
-    .globl window_ask_kept
-    .hidden window_ask_kept, window_ask_here
-    .type window_ask_kept, @function
+    .globl window_cache_position_asm
+    .hidden window_cache_position_asm, window_cache_position
+    .type window_cache_position_asm, @function
     .p2align 4
 
 /* In: stream r10, default stream r11d. ZF clear: the answer is cached in this_thread. Clobbers r10 and r11. */
-window_ask_kept:
+window_cache_position_asm:
     .cfi_startproc
     .irp register, rax, rcx, rdx, rsi, rdi, r8, r9, r9 /* r9 twice: stack alignment */
     push %\register
@@ -15,7 +15,7 @@ window_ask_kept:
     .endr
     mov %r10, %rdi
     mov %r11d, %esi
-    call window_ask_here
+    call window_cache_position
     test %al, %al
     .irp register, r9, r9, r8, rdi, rsi, rdx, rcx, rax
     pop %\register
@@ -23,7 +23,7 @@ window_ask_kept:
     .endr
     ret
     .cfi_endproc
-    .size window_ask_kept, . - window_ask_kept
+    .size window_cache_position_asm, . - window_cache_position_asm
 #endif
 
 #ifdef __ELF__

@@ -158,15 +158,15 @@ CUDA_MUTANTS = [
     _one("a cooperative launch is one like others", "launch", "OVERLAP_LAUNCH_COOPERATIVE, 0);", "0, 0);", "shaping"),
     _one(
         "a node that becomes a cluster stays shaped",
-        "graph",
+        "node_attributes",
         "    if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))\n",
         "    if (false)\n",
         "graph_nodes",
     ),
     _one(
         "a node that gets another's attributes stays shaped",
-        "graph",
-        "    if (flags_of_node(from))\n",
+        "node_attributes",
+        "    if (graph_flags_of_node(from))\n",
         "    if (false)\n",
         "graph_nodes",
     ),

@@ -275,7 +275,13 @@ WINDOW_MUTANTS = [
         "        ;",
         _SLEEP,
     ),
-    _one("a capture does not wake the model", f"{_COMMON}/capture.c", "        window_wake_if_asleep(model);\n", "", _SLEEP),
+    _one(
+        "a capture does not wake the model",
+        f"{_COMMON}/capture.c",
+        "        window_wake_if_asleep(model);\n",
+        "",
+        _SLEEP,
+    ),
     _one(
         "a raised stream stays so while the model sleeps",
         f"{_COMMON}/critical_streams.c",

@@ -287,44 +287,6 @@ static void bring(const struct overlap_page *page, const char *directory) {
     }
 }
 
-/* NVIDIA's driver maps /dev/nvidia-uvm while there is a context, and not for who only counts or watches the GPUs: NVML
- * initialises the driver, too (tools/gpu/README.md). */
-static bool has_context_mapped(void) {
-    static const char name[] = "/dev/nvidia-uvm";
-    char bytes[4096];
-    size_t kept = 0;
-    long got;
-    bool found = false;
-    const int file = kernel_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    while (file >= 0 && !found && (got = kernel_read(file, bytes + kept, sizeof bytes - kept)) > 0) {
-        const size_t size = kept + (size_t)got;
-        for (size_t i = 0; !found && i + sizeof name - 1 <= size; i++)
-            /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): the kernel has written it */
-            found = memcmp(bytes + i, name, sizeof name - 1) == 0;
-        kept = size < sizeof name ? size : sizeof name - 1; /* it may stand on both sides of the end */
-        /* NOLINTNEXTLINE(clang-analyzer-unix.cstring.UninitializedRead): the kernel has written it */
-        memmove(bytes, bytes + size - kept, kept);
-    }
-    if (file >= 0)
-        kernel_close(file);
-    return found;
-}
-
-/* HIP opens /dev/kfd, once for all. Who has counted the GPUs by a route that we see is believed to launch that route, too. */
-static bool has_kfd_open(void) {
-    static const char name[] = "/dev/kfd";
-    for (uint64_t fd = 0; fd < 256; fd++) {
-        char link[48], target[sizeof name] = "";
-        struct overlap_text text = overlap_text_in(link, sizeof link);
-        overlap_text_add(&text, "/proc/self/fd/");
-        overlap_text_number(&text, fd, false);
-        if (kernel4(SYS_readlinkat, AT_FDCWD, (long)link, (long)target, sizeof target) == sizeof name - 1 &&
-            memcmp(target, name, sizeof name - 1) == 0)
-            return true;
-    }
-    return false;
-}
-
 static uint64_t launches_of(const struct overlap_page *page) {
     struct overlap_totals totals;
     uint64_t launches = 0;
@@ -376,11 +338,10 @@ static void watch_for_late(const struct overlap_page *page) {
 
 OVERLAP_STARTUP void overlap_page_end(void) {
     const int saved = errno;
-    /* By a route that we do not see; kernels may have gone that route, too. A forked child asks no loader: another thread of
-     * its parent may have held the lock. */
-    if (!opened && !is_forked() && driver_is_mapped() && (has_context_mapped() || (!initialised && has_kfd_open())))
+    /* A forked child does not call the loader: another thread of its parent may have held the loader's lock. */
+    if (!opened && !is_forked() && driver_is_mapped() && overlap_opened_unseen(initialised))
         opened = true;
-    if (opened) /* whether or not anything came through us: that must be said */
+    if (opened) /* even if no launch came through us: the report must say so */
         overlap_page_opened();
     if (!overlap_page_used())
         overlap_unopened_say();

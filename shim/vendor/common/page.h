@@ -52,6 +52,10 @@ void overlap_page_end(void);
 
 /* ---- unopened.c ---- */
 
+/* A driver is mapped. Has this process used a GPU past our hooks? Its launches may then have gone past them, too. initialised: the driver was initialized
+ * through a hook; a program that counts AMD's GPUs in that way is assumed to launch through hooks as well. */
+bool overlap_opened_unseen(bool initialised);
+
 /* Prints a line if neither the program that overlap-run became nor its children used the simulated GPU. At exit. */
 void overlap_unopened_say(void);
 bool overlap_had_children(void);

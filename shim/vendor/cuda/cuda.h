@@ -7,6 +7,7 @@
  *   cluster.c cluster launches
  *   legacy.c  launches that are only counted
  *   graph.c   kernel nodes of graphs that the program builds explicitly
+ *   node_attributes.c  attributes and dependencies of such nodes
  *   instantiate.c  graph instantiation: the flag for node priorities, and retries without our sizes
  *   node_priority.c  which node priorities are ours
  *   feeders.c kernels that only a graph's communication waits for are raised with it
@@ -127,6 +128,12 @@ const void *graph_kernel_of(const CUDA_KERNEL_NODE_PARAMS *params, bool second);
 
 /* The handle that a kernel node launches, or NULL; *threads: its number of threads. */
 struct handle *graph_node_threads(CUgraphNode node, uint64_t *threads);
+
+/* ---- node_attributes.c ---- */
+
+/* Launch flags of an existing node, and those that the edges to a new node imply. */
+uint32_t graph_flags_of_node(CUgraphNode node);
+uint32_t graph_flags_of_edges(const CUgraphEdgeData *edges, size_t count);
 
 /* ---- feeders.c ---- */
 

@@ -1,6 +1,6 @@
-/* Events carry clocks from stream to stream, and to the host. An event that is not in the table was never recorded, or
- * with nothing to tell; unless an event got no slot: then an untracked one may know everything that was
- * launched when that happened last. */
+/* Events carry clocks from stream to stream, and to the host. An event without a slot was never recorded, or carried no order when
+ * it was. After the table has overflowed, such an event may also be ordered after everything launched before the last
+ * overflow. */
 #include <string.h>
 
 #include "event.h"
@@ -19,7 +19,7 @@ __attribute__((noinline)) struct overlap_event *overlap_event_find_further(struc
     return NULL;
 }
 
-/* Does it tell anything that the host has not seen? */
+/* Is any entry of the clock newer than what the host knows to be finished? */
 static inline bool is_news(const struct overlap_sync_model *model, const struct overlap_clock *clock) {
     for (uint32_t left = OVERLAP_LOAD(clock->set); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
@@ -29,18 +29,18 @@ static inline bool is_news(const struct overlap_sync_model *model, const struct 
     return false;
 }
 
-static bool means_nothing(struct overlap_sync_model *model, const struct overlap_event *event) {
+static bool carries_nothing(struct overlap_sync_model *model, const struct overlap_event *event) {
     return !OVERLAP_LOAD(event->flags) && OVERLAP_LOAD(event->domain) == &model->eager &&
            !OVERLAP_LOAD(event->unknown) && !is_news(model, &event->clock);
 }
 
-/* Begins to write it; false: somebody else does, or it is another event by now. */
+/* Begins to write an event. False: another thread writes it, or its slot now holds another event. */
 static inline bool begin(struct overlap_event *event, uint64_t key) {
     uint32_t sequence = OVERLAP_LOAD(event->sequence);
     if (sequence % 2 || !__atomic_compare_exchange_n(&event->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQ_REL,
                                                      __ATOMIC_RELAXED))
         return false;
-    __atomic_thread_fence(__ATOMIC_RELEASE); /* who reads any of what is written now finds the number odd */
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* a reader of anything written from here on finds the number odd */
     if (OVERLAP_LOAD(event->key) == key)
         return true;
     __atomic_fetch_add(&event->sequence, 1, __ATOMIC_RELEASE);
@@ -52,9 +52,9 @@ static inline bool begin(struct overlap_event *event, uint64_t key) {
 static bool take(struct overlap_sync_model *model, struct overlap_event *event, uint64_t key, bool used) {
     const uint64_t owner = OVERLAP_LOAD(event->key);
     const bool free = owner == 0 || owner == OVERLAP_EVENT_TOMBSTONE;
-    if (!(free || (used && means_nothing(model, event))) || !begin(event, owner))
+    if (!(free || (used && carries_nothing(model, event))) || !begin(event, owner))
         return false;
-    if (free || means_nothing(model, event)) { /* check again: no other thread writes now */
+    if (free || carries_nothing(model, event)) { /* check again: no other thread writes now */
         __atomic_store_n(&event->key, OVERLAP_EVENT_TOMBSTONE, __ATOMIC_RELEASE);
         __atomic_store_n(&event->flags, 0, __ATOMIC_RELAXED);
         __atomic_store_n(&event->domain, &model->eager, __ATOMIC_RELAXED);
@@ -90,13 +90,13 @@ static struct overlap_event *add(struct overlap_sync_model *model, uint64_t key)
     return event;
 }
 
-/* No slot is free for an event that is being recorded: it may be ordered after everything launched so far. */
-static void lose(struct overlap_sync_model *model, struct overlap_stream *stream) {
+/* No slot is free for an event that is being recorded. The event may be ordered after everything launched so far. */
+static void overflow(struct overlap_sync_model *model, struct overlap_stream *stream) {
     for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1)
         overlap_clock_raise(&model->event_overflow, overlap_entry_of(left),
                             overlap_domain_now(&model->eager, overlap_entry_of(left)));
     __atomic_store_n(&model->event_overflow_any, 1, __ATOMIC_RELEASE);
-    if (!stream || overlap_stream_is_unknown(model, stream)) /* and of later launches, too */
+    if (!stream || overlap_stream_is_unknown(model, stream)) /* the event may also be ordered after later launches */
         __atomic_store_n(&model->event_unknown, 1, __ATOMIC_RELEASE);
 }
 
@@ -134,8 +134,8 @@ void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key)
 
 /* ---- Recording ---- */
 
-/* Would an event recorded here tell anything? */
-static inline bool tells(struct overlap_sync_model *model, struct overlap_stream *stream) {
+/* Would an event recorded on this stream carry any order? */
+static inline bool carries_order(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (!stream || stream->domain != &model->eager)
         return true;
     const struct overlap_sight sight = overlap_stream_sight(model, stream);
@@ -148,7 +148,7 @@ static inline bool tells(struct overlap_sync_model *model, struct overlap_stream
            (OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY && is_news(model, &stream->context->blocking));
 }
 
-static inline void forget(struct overlap_event *event, uint32_t flag) {
+static inline void clear_flag(struct overlap_event *event, uint32_t flag) {
     if (OVERLAP_LOAD(event->flags) & flag)
         __atomic_fetch_and(&event->flags, ~flag, __ATOMIC_ACQ_REL);
 }
@@ -157,11 +157,11 @@ static inline void forget(struct overlap_event *event, uint32_t flag) {
 __attribute__((noinline)) static struct overlap_event *record_first(struct overlap_sync_model *model, uint64_t key,
                                                                     struct overlap_stream *stream) {
     if (!overlap_is_event(key) ||
-        (!tells(model, overlap_stream_here(stream)) && !OVERLAP_LOAD(model->event_overflow_any)))
+        (!carries_order(model, overlap_stream_here(stream)) && !OVERLAP_LOAD(model->event_overflow_any)))
         return NULL;
     struct overlap_event *const event = add(model, key);
     if (!event)
-        lose(model, overlap_stream_here(stream));
+        overflow(model, overlap_stream_here(stream));
     return event;
 }
 
@@ -169,8 +169,8 @@ __attribute__((cold, noinline)) static void record_twice(struct overlap_sync_mod
                                                          uint64_t key, struct overlap_stream *stream) {
     if (OVERLAP_LOAD(event->key) == key)
         __atomic_fetch_or(&event->flags, (uint32_t)OVERLAP_EVENT_TWICE, __ATOMIC_RELEASE);
-    else /* another event has the slot by now */
-        lose(model, overlap_stream_here(stream));
+    else /* the slot now holds another event */
+        overflow(model, overlap_stream_here(stream));
 }
 
 struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, uint64_t key,
@@ -179,7 +179,7 @@ struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, u
     if (!event && !(event = record_first(model, key, stream)))
         return NULL;
     const uint32_t before = OVERLAP_LOAD(event->flags);
-    forget(event, OVERLAP_EVENT_TWICE);
+    clear_flag(event, OVERLAP_EVENT_TWICE);
     if (__builtin_expect(!begin(event, key), 0)) {
         record_twice(model, event, key, stream);
         return NULL;
@@ -188,14 +188,15 @@ struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, u
     return event;
 }
 
-/* What comes from others than the stream itself: unknown waits, and what the legacy default stream knows. Returns the entries. */
+/* Writes what the stream inherits: unknown waits, and the clock of the legacy default stream. Returns the entries that are set. */
 __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_model *model, struct overlap_event *event,
                                                           const struct overlap_stream *stream, uint32_t set) {
     const struct overlap_sight sight = overlap_stream_sight(model, stream);
     const uint64_t unknown = !overlap_sight_is_unknown(model, &sight, stream) ? 0
                              : sight.domain == &model->eager                  ? overlap_sight_unknown(&sight, stream)
                                                                               : UINT64_MAX;
-    __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED); /* number of the wait that it is behind; 0: none */
+    __atomic_store_n(&event->unknown, unknown,
+                     __ATOMIC_RELAXED); /* number of the wait that the event is behind; 0: none */
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
@@ -207,7 +208,7 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_mo
     return set;
 }
 
-/* All that the stream knows but what the host knows, too. */
+/* Writes the stream's clock. What the host knows is in a clock of its own, which every launch includes. */
 static inline void write_clock(struct overlap_sync_model *model, struct overlap_event *event,
                                const struct overlap_stream *stream) {
     struct overlap_clock_domain *const domain = stream->domain;
@@ -232,7 +233,7 @@ static inline void write_clock(struct overlap_sync_model *model, struct overlap_
                          __ATOMIC_RELAXED);
         set |= UINT32_C(1) << communication;
     }
-    if (computation >= 0) { /* as overlap_computation_now() says it, of itself */
+    if (computation >= 0) { /* the same numbers as overlap_computation_now() */
         const uint64_t launched =
                            OVERLAP_LOAD(domain->computation[computation].base[0]) + OVERLAP_LOAD(stream->launched),
                        filling = OVERLAP_LOAD(domain->computation[computation].base[1]) + OVERLAP_LOAD(stream->filling);
@@ -244,7 +245,7 @@ static inline void write_clock(struct overlap_sync_model *model, struct overlap_
     __atomic_store_n(&event->clock.set, set, __ATOMIC_RELAXED);
 }
 
-/* What becomes of an event's flags. */
+/* Updates the flags of an event after a record. */
 __attribute__((noinline)) static void record_flags(struct overlap_sync_model *model, struct overlap_event *event,
                                                    bool known, bool recorded) {
     if (recorded && known)
@@ -253,7 +254,7 @@ __attribute__((noinline)) static void record_flags(struct overlap_sync_model *mo
         __atomic_fetch_or(&event->flags, (uint32_t)OVERLAP_EVENT_UNKNOWN, __ATOMIC_RELEASE);
     else
         __atomic_fetch_or(&event->flags, event->before & OVERLAP_EVENT_TWICE, __ATOMIC_RELEASE);
-    if (OVERLAP_LOAD(event->flags) & OVERLAP_EVENT_IMPORTED) /* others may wait for it */
+    if (OVERLAP_LOAD(event->flags) & OVERLAP_EVENT_IMPORTED) /* other processes may wait for it */
         __atomic_store_n(&model->exported, 1, __ATOMIC_RELEASE);
 }
 
@@ -267,5 +268,6 @@ void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *
     if (__builtin_expect(!recorded || !stream || OVERLAP_LOAD(event->flags), 0))
         record_flags(model, event, stream != NULL, recorded);
     const uint32_t sequence = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
-    __atomic_store_n(&event->sequence, sequence + 1, __ATOMIC_RELEASE); /* only its writer changes an odd one */
+    __atomic_store_n(&event->sequence, sequence + 1,
+                     __ATOMIC_RELEASE); /* only the thread that made it odd changes it */
 }

@@ -7,10 +7,11 @@
 enum { OVERLAP_EVENT_PROBES = 32 };
 
 enum overlap_event_flag {
-    OVERLAP_EVENT_UNKNOWN = 1,  /* its last record is not known: behind all that came before */
-    OVERLAP_EVENT_ALWAYS = 2,   /* graphs or other processes record it: as UNKNOWN, also after a record of ours */
-    OVERLAP_EVENT_IMPORTED = 4, /* another process's: tells of this process only if that waits for events of ours */
-    OVERLAP_EVENT_TWICE = 8,    /* two threads recorded it at the same time: who was last? */
+    OVERLAP_EVENT_UNKNOWN = 1, /* last recorded on an untracked stream: ordered after everything launched before */
+    OVERLAP_EVENT_ALWAYS = 2,  /* graphs or other processes record it: as UNKNOWN, also after a record of ours */
+    OVERLAP_EVENT_IMPORTED =
+        4,                   /* another process's: carries our launches only if that process can wait for our events */
+    OVERLAP_EVENT_TWICE = 8, /* two threads recorded it at the same time: which record was last is unknown */
 };
 
 static inline uint32_t *overlap_event_index(struct overlap_sync_model *model, uint64_t key, uint64_t probe) {
@@ -20,7 +21,7 @@ static inline struct overlap_event *overlap_event_slot(struct overlap_sync_model
     return &model->events[OVERLAP_LOAD(*overlap_event_index(model, key, probe))];
 }
 
-/* NULL, which a program may pass by mistake, is the key of a free slot. */
+/* NULL is no event: a program may pass it by mistake, and it is the key of a free slot. */
 static inline bool overlap_is_event(uint64_t key) {
     return key != 0 && key != OVERLAP_EVENT_TOMBSTONE;
 }

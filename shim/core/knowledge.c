@@ -6,7 +6,7 @@
 
 /* ---- Waiting ---- */
 
-enum knowledge { NOTHING, A_CLOCK, EVERYTHING, NO_ONE_KNOWS };
+enum knowledge { NOTHING, A_CLOCK, EVERYTHING, UNKNOWN_ORDER };
 
 static inline void copy_clock(struct overlap_clock *copy, const struct overlap_clock *clock) {
     copy->set = OVERLAP_LOAD(clock->set);
@@ -72,7 +72,7 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
     if (flags & OVERLAP_EVENT_IMPORTED)
         return OVERLAP_LOAD(model->exported) ? EVERYTHING : NOTHING;
     return copy->unknown && (copy->unknown == UINT64_MAX || copy->unknown > OVERLAP_LOAD(copy->context->settled))
-               ? NO_ONE_KNOWS
+               ? UNKNOWN_ORDER
                : A_CLOCK;
 }
 
@@ -99,7 +99,7 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
         finish(model, &event->clock);
     else if (knows != NOTHING)
         finish_all(model);
-    if (knows == NO_ONE_KNOWS)
+    if (knows == UNKNOWN_ORDER)
         __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
@@ -196,7 +196,7 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_sync_model *mo
             overlap_sync_unknown(model, stream);
         return 0;
     }
-    if (knows == NO_ONE_KNOWS)
+    if (knows == UNKNOWN_ORDER)
         overlap_sync_unknown(model, stream);
     if (here->domain == &model->eager)
         overlap_critical_behind(here, event.by, event.serial, event.work);
@@ -294,7 +294,7 @@ bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t
         return false;
     const enum knowledge knows = read_event(model, at, key, &event);
     clear_completion(completion);
-    completion->all = knows == EVERYTHING || knows == NO_ONE_KNOWS;
+    completion->all = knows == EVERYTHING || knows == UNKNOWN_ORDER;
     if (knows == A_CLOCK && event.domain == &model->eager) {
         completion->by = event.by;
         completion->serial = event.serial;
@@ -351,7 +351,7 @@ void overlap_sync_complete(struct overlap_sync_model *model, const struct overla
 struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *model, uint64_t event) {
     struct overlap_event copy;
     const enum knowledge knows = read_event(model, overlap_event_find(model, event), event, &copy);
-    return (knows == A_CLOCK || knows == NO_ONE_KNOWS) && copy.by && copy.domain == &model->eager &&
+    return (knows == A_CLOCK || knows == UNKNOWN_ORDER) && copy.by && copy.domain == &model->eager &&
                    overlap_stream_is(copy.by, copy.serial)
                ? copy.by
                : NULL;

@@ -1,5 +1,5 @@
-/* What orders what: streams, contexts, captures and what the host knows, as clocks. Events are in event.c, launches in
- * window.c; WINDOWS.md says what each call means. */
+/* The clocks of streams, contexts and captures. Events are in event.c, launches in window.c, waits and the host in knowledge.c;
+ * WINDOWS.md says what each call orders. */
 #include <stddef.h>
 #include <string.h>
 
@@ -11,11 +11,12 @@ enum { SPINS = 1000, PATIENCE = 100000 };
 
 __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* A holder that has lost its processor gets it back by our pausing. One that never comes back is not waited for twice. */
+/* Pauses so that a preempted holder can run. After one timeout (`stuck`) it only spins. */
 bool overlap_sync_lock(struct overlap_sync_model *model) {
     const uint64_t me = overlap_this_thread();
     const int patience = model->pause && !OVERLAP_LOAD(model->stuck) ? PATIENCE : SPINS;
-    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me; i++) { /* ours: a signal interrupted us */
+    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me;
+         i++) { /* held by this thread: a signal handler interrupted it */
         uint64_t none = 0;
         if (!OVERLAP_LOAD(model->lock) &&
             __atomic_compare_exchange_n(&model->lock, &none, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -41,15 +42,15 @@ __attribute__((noinline)) void overlap_stream_passes_on(struct overlap_sync_mode
                                                         uint32_t entry, uint64_t value) {
     struct overlap_context *const its = stream->context;
     if (overlap_context_of_entry(&model->eager, entry) !=
-        its) /* the launches of its own are all over when it is synchronized */
+        its) /* synchronizing a context finishes its own launches anyway */
         overlap_clock_raise(&its->known, entry, value);
     if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&its->blocking, entry, value) &&
         entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(model->legacy_matters))
         __atomic_store_n(&model->legacy_matters, 1, __ATOMIC_RELEASE);
 }
 
-/* A thread is noted before it looks at the clock; a wait looks for askers after it has raised the clock. So one of the two
- * sees the other. */
+/* A query records its thread before it reads the clock; a wait reads the thread after it has raised the clock. So at least one of
+ * the two notices the other. */
 void overlap_stream_asked_first(struct overlap_stream *stream) {
     uint64_t asker = OVERLAP_LOAD(stream->asker);
     while (!__atomic_compare_exchange_n(&stream->asker, &asker, asker ? OVERLAP_SEVERAL : overlap_this_thread(), false,
@@ -60,7 +61,7 @@ void overlap_stream_asked_first(struct overlap_stream *stream) {
 
 bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct overlap_stream *stream, uint64_t asker) {
     const struct overlap_context *const its = stream->context;
-    const bool others = /* whose answers depend on its clock, too */
+    const bool others = /* other streams' answers depend on its clock */
         stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&its->blocks, __ATOMIC_SEQ_CST)
         : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&its->legacy, __ATOMIC_SEQ_CST) != NULL
                                                   : false;
@@ -75,8 +76,8 @@ static uint64_t number_of_wait(struct overlap_sync_model *model) {
     return __atomic_add_fetch(&model->waits, 1, __ATOMIC_RELAXED);
 }
 
-/* The legacy default stream waits for all blocking ones before it does anything. That these wait for it afterwards is in
- * overlap_stream_knows(). */
+/* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the blocking streams
+ * wait for it afterwards. */
 void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
     bool news = false;
     for (uint32_t left = OVERLAP_LOAD(stream->context->blocking.set); left; left &= left - 1) {
@@ -140,7 +141,7 @@ static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64
         const uint64_t owner = stream->key;
         if (owner != 0 && owner != TOMBSTONE)
             continue;
-        if (owner == 0) { /* others go through them without the lock */
+        if (owner == 0) { /* other threads iterate over `used` without the lock */
             model->used[model->used_count] = (uint32_t)(stream - model->streams);
             __atomic_store_n(&model->used_count, model->used_count + 1, __ATOMIC_RELEASE);
         }
@@ -179,7 +180,7 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     if (its)
         stream = take_slot(model, key);
     if (its && stream) {
-        /* A thread that still holds the former stream of this slot may read meanwhile. */
+        /* A thread with a pointer to the previous stream of this slot may read meanwhile. */
         __atomic_store_n(&stream->domain, &model->eager, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);
@@ -187,7 +188,7 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
             __atomic_store_n(&its->legacy, stream, __ATOMIC_SEQ_CST);
         if (kind == OVERLAP_STREAM_BLOCKING)
             __atomic_store_n(&its->blocks, 1, __ATOMIC_SEQ_CST);
-        if (OVERLAP_LOAD(model->stream_overflow)) /* what it has waited for may be lost */
+        if (OVERLAP_LOAD(model->stream_overflow)) /* its earlier waits may have gone unrecorded */
             overlap_sync_behind_all(model, stream);
         __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);
         overlap_sync_changed(model);
@@ -196,11 +197,11 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     return stream;
 }
 
-/* The stream's entries are free for others; the lock is held. */
+/* Frees the stream's entries for other streams. Its computation joins the context's clock, because synchronizing the context finishes
+ * it. The lock is held. */
 static void release_entries(struct overlap_clock_domain *domain, struct overlap_stream *stream) {
     const uint32_t own = overlap_computation_set(stream->computation);
-    for (uint32_t left = stream->of ? 0 : own; left;
-         left &= left - 1) /* they are over when the context is synchronized */
+    for (uint32_t left = stream->of ? 0 : own; left; left &= left - 1)
         overlap_clock_raise(&stream->context->known, overlap_entry_of(left),
                             overlap_domain_now(domain, overlap_entry_of(left)));
     for (uint32_t i = 0; i < OVERLAP_CLOCK_COMMUNICATION; i++)
@@ -220,7 +221,7 @@ static void remove_stream(struct overlap_stream *stream) {
     __atomic_store_n(&stream->key, TOMBSTONE, __ATOMIC_RELEASE);
 }
 
-/* One that stands for a capturing stream goes; its capture ends with the last one. */
+/* Removes the stand-in of a capturing stream. The capture ends with its last stand-in. */
 static void remove_member(struct overlap_stream *member) {
     struct overlap_clock_domain *const domain = member->domain;
     __atomic_store_n(&member->of->captured, NULL, __ATOMIC_RELEASE);
@@ -281,7 +282,8 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
 
 /* ---- Captures ---- */
 
-/* The stream is captured into this domain; the lock is held. If the domain has no slot left, the stream becomes untracked. */
+/* Adds a stand-in for a stream that is captured into this domain. Without a free slot the order of the stream is unknown for good. The
+ * lock is held. */
 static void add_member(struct overlap_sync_model *model, struct overlap_clock_domain *domain,
                        struct overlap_stream *stream) {
     /* No address has the topmost bit set. */
@@ -300,7 +302,7 @@ static void add_member(struct overlap_sync_model *model, struct overlap_clock_do
     __atomic_store_n(&stream->captured, member, __ATOMIC_RELEASE);
 }
 
-/* A free one, or the one for all surplus, in which nothing is known. */
+/* Returns a free domain, or the surplus domain, in which the order of everything is unknown. */
 static struct overlap_clock_domain *new_domain(struct overlap_sync_model *model) {
     struct overlap_clock_domain *domain = model->captures, *const surplus = &model->captures[OVERLAP_SYNC_CAPTURES];
     while (domain < surplus && domain->generation)

@@ -1,6 +1,5 @@
-/* The statistics page: a file of its own for every process that uses a GPU, mapped shared, so that what was counted
- * survives any end, SIGKILL included. It is allocated before it is mapped: a store into a hole of a full disk would be
- * a SIGBUS.
+/* The statistics page: one file for each process that uses a GPU. It is mapped shared, so that the counters survive any end of the
+ * process, SIGKILL included. It is allocated before it is mapped, because a store into a hole of a full disk raises SIGBUS.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,40 +21,40 @@ extern char *__progname_full
 enum { NONE, MAKING, MADE };
 OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
-static struct overlap_page *private_page; /* which we go back to after fork */
-static char
-    waiting[OVERLAP_NAME_SIZE];       /* of the page in /dev/shm, if it has yet to be brought to the report's folder */
-static char named[OVERLAP_NAME_SIZE]; /* of the page, where it has a file... */
-static struct overlap_identity made_as;
-static uint32_t growing; /* a thread makes it longer */
-static bool full;        /* it cannot have any more shards */
+static struct overlap_page *private_page; /* current before the page is made, and in a forked child */
+static char waiting[OVERLAP_NAME_SIZE];   /* file name in WAITING_ROOM until the page is moved to the report's folder */
+static char file_name[OVERLAP_NAME_SIZE]; /* empty: the page has no file */
+static struct overlap_identity file_identity;
+static uint32_t growing; /* lock: a thread adds shards */
+static bool full;        /* no more shards can be added */
 
-/* A child that has not exec'ed, whichever call made it. */
+/* Is this a child that has not called exec, whether by fork, vfork or clone? */
 OVERLAP_STARTUP static bool is_forked(void) {
     return overlap_pid() != overlap_start.pid;
 }
 
-/* The bytes of a page with so many more shards, which its file has. All of it is mapped from the beginning, for it must not move. */
+/* Returns the size of the file of a page with so many more shards. The full size is mapped from the start, because a page must not
+ * move. */
 static size_t size_with(uint32_t more_shards) {
     return sizeof(struct overlap_page) -
            (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST - more_shards) * sizeof(struct overlap_shard);
 }
 
-/* A new file of the right size, or a negative errno. On a network file system the page is made in the waiting room, as
- * overlap-RUN-NAME, and `waiting` says where. */
+/* Creates the file; returns it, or a negative errno. If the report's folder is on a network file system, the file is created in
+ * WAITING_ROOM as overlap-RUN-NAME, and `waiting` holds its name. */
 static int make_page(const struct overlap_settings *settings, int report) {
-    bool away = overlap_folder_is_unsafe(settings->directory);
+    bool elsewhere = overlap_folder_is_unsafe(settings->directory);
     char prefix[80] = "", name[OVERLAP_NAME_SIZE];
-    const int folder = away ? overlap_folder_open_any(WAITING_ROOM) : report;
-    if (away) {
+    const int folder = elsewhere ? overlap_folder_open_any(WAITING_ROOM) : report;
+    if (elsewhere) {
         struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
         overlap_text_add(&text, "overlap-");
         overlap_text_add(&text, settings->run);
         overlap_text_add(&text, "-");
     }
-    int file = folder < 0
-                   ? folder
-                   : overlap_folder_create(name, folder, prefix, away ? overlap_unguessable() : 0, ".page", O_RDWR);
+    int file = folder < 0 ? folder
+                          : overlap_folder_create(name, folder, prefix, elsewhere ? overlap_unguessable() : 0, ".page",
+                                                  O_RDWR);
     if (file >= 0) {
         const int error = overlap_file_allocate(file, 0, size_with(0));
         if (error) {
@@ -63,18 +62,18 @@ static int make_page(const struct overlap_settings *settings, int report) {
             kernel_unlinkat(folder, name);
             file = error;
         } else {
-            memcpy(named, name, sizeof named);
-            made_as = overlap_identify(file);
-            if (away)
+            memcpy(file_name, name, sizeof file_name);
+            file_identity = overlap_identify(file);
+            if (elsewhere)
                 memcpy(waiting, name, sizeof waiting);
         }
     }
-    if (away && folder >= 0)
+    if (elsewhere && folder >= 0)
         kernel_close(folder);
     return file;
 }
 
-/* The page, and where every launch is kept the trace; a negative errno. */
+/* Creates the page's file and returns it, or a negative errno; creates the trace if one is asked for. */
 static int make_files(const struct overlap_settings *settings) {
     char name[OVERLAP_NAME_SIZE];
     if (!overlap_may_grow(size_with(0)))
@@ -113,7 +112,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
         copy_text(page->program, sizeof page->program, __progname_full);
     overlap_host_name((char *)page->host, sizeof page->host);
     overlap_opened_write(page);
-    __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: without it nobody reads the page */
+    __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: readers skip a page without it */
 }
 
 static void make(const struct overlap_settings *settings) {
@@ -160,23 +159,24 @@ bool overlap_page_start(void) {
     if (!settings || !overlap_page_prepare())
         return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        const int saved = errno; /* gethostname and statfs are libc's, or another library's */
+        const int saved = errno; /* gethostname and statfs may be another library's */
         make(settings);
         errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
-        overlap_page_refresh(); /* with what was noted meanwhile */
+        overlap_page_refresh(); /* libraries may have been opened meanwhile */
         return true;
     }
-    return overlap_wait(&state, MADE); /* another thread is at it; our first launch shall be counted in the same page */
+    return overlap_wait(&state,
+                        MADE); /* another thread makes it; wait, so that this launch is counted in the same page */
 }
 
-/* Makes the file of the page longer, if it is still there. */
-static bool lengthen(uint32_t more_shards) {
+/* Extends the page's file unless it was removed or replaced. */
+static bool extend_file(uint32_t more_shards) {
     const size_t before = size_with(more_shards - OVERLAP_SHARDS_MORE), size = size_with(more_shards);
     const int folder =
         waiting[0] ? overlap_folder_open_any(WAITING_ROOM) : overlap_folder_open(overlap_armed()->directory);
-    const int file = folder < 0 ? -1 : kernel_openat(folder, named, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-    const bool done = file >= 0 && overlap_is_still(file, &made_as) && overlap_may_grow(size) &&
+    const int file = folder < 0 ? -1 : kernel_openat(folder, file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
+    const bool done = file >= 0 && overlap_is_still(file, &file_identity) && overlap_may_grow(size) &&
                       overlap_file_allocate(file, before, size) == 0;
     if (file >= 0)
         kernel_close(file);
@@ -193,9 +193,9 @@ bool overlap_page_grow(uint32_t before) {
         return false;
     if (!__atomic_compare_exchange_n(&growing, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
         return overlap_wait(&growing, 0);
-    bool grown = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE) != before; /* by another thread, meanwhile */
+    bool grown = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE) != before; /* by another thread meanwhile */
     if (!grown) {
-        grown = more <= OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST && (page == private_page || lengthen(more));
+        grown = more <= OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST && (page == private_page || extend_file(more));
         if (grown)
             __atomic_store_n(&page->more_shards, more, __ATOMIC_RELEASE);
         else
@@ -209,7 +209,7 @@ bool overlap_page_is_full(void) {
     return __atomic_load_n(&full, __ATOMIC_RELAXED);
 }
 
-/* Called at every hipSetDevice and hipMalloc: a store that changes nothing would still take the line from other threads. */
+/* Called at every hipSetDevice and hipMalloc. An unneeded store would take the cache line from other threads. */
 static void set_once(bool *flag) {
     if (!__atomic_load_n(flag, __ATOMIC_RELAXED))
         __atomic_store_n(flag, true, __ATOMIC_RELAXED);
@@ -239,7 +239,7 @@ void overlap_page_initialised(void) {
     set_once(&initialised);
 }
 
-/* What has been written, as described or counted: the rest takes neither time nor memory. */
+/* Clears only what was written, so that untouched memory stays unmapped. */
 static void clear(struct overlap_page *page) {
     if (page->magic)
         memset(page, 0, offsetof(struct overlap_page, shards));
@@ -261,7 +261,7 @@ void overlap_page_forked(void) {
     __atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }
 
-/* Brings a page that waited in /dev/shm into the report's folder. What fails here is done later by `overlap report`. */
+/* Copies a page from WAITING_ROOM into the report's folder. If that fails, `overlap report` does it later. */
 static void bring(const struct overlap_page *page, const char *directory) {
     char name[OVERLAP_NAME_SIZE];
     const size_t size = size_with(page->more_shards);
@@ -298,7 +298,7 @@ static uint64_t launches_of(const struct overlap_page *page) {
 
 /* ---- Launches after our own end, in destructors of libraries ---- */
 
-/* Says whose launches the last line counts, where others may have launched, too: one process speaks for itself alone. */
+/* Names the process whose launches the last line counts, if other processes may have launched, too. */
 static void say_whose(const struct overlap_page *page, struct overlap_text *text) {
     if (page->world > 1 && page->rank >= 0) {
         overlap_text_add(text, "rank ");
@@ -326,8 +326,8 @@ static void say_late(void *unused) {
                 " by destructors of libraries, not in the line above");
 }
 
-/* Destructors of other libraries run after ours. What glibc is asked to call while it runs them is called once all have ended;
- * musl would not call it. Not the line itself: a destructor may end the process. */
+/* Destructors of other libraries run after ours. glibc calls functions that are registered now once all of them have ended; musl
+ * does not. The summary line itself cannot wait for that, because a destructor may end the process. */
 static void watch_for_late(const struct overlap_page *page) {
     launches_said = launches_of(page);
     typedef int at_exit(void (*act)(void *), void *argument, void *library);
@@ -347,8 +347,7 @@ OVERLAP_STARTUP void overlap_page_end(void) {
         overlap_unopened_say();
     bool made = __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
     struct overlap_page *page = overlap_current_page;
-    if (made &&
-        page->pid == (uint32_t)overlap_pid()) { /* else a child by a raw system call: the page is its parent's */
+    if (made && page->pid == (uint32_t)overlap_pid()) { /* else a child by a raw system call: its parent's page */
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
         overlap_opened_write(page);
@@ -358,7 +357,7 @@ OVERLAP_STARTUP void overlap_page_end(void) {
             struct overlap_text text = overlap_text_in(whose, sizeof whose);
             if (launches_of(page))
                 say_whose(page, &text);
-            /* A page that could not be made is not where the next command would look. */
+            /* Without a file the line names no next command, which would find nothing. */
             overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
             overlap_say(whose, line, NULL);
             watch_for_late(page);

@@ -72,10 +72,6 @@ bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct o
     return false;
 }
 
-static uint64_t number_of_wait(struct overlap_sync_model *model) {
-    return __atomic_add_fetch(&model->waits, 1, __ATOMIC_RELAXED);
-}
-
 /* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the blocking streams
  * wait for it afterwards. */
 void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
@@ -108,7 +104,7 @@ void overlap_sync_unknown(struct overlap_sync_model *model, struct overlap_strea
     stream = overlap_stream_here(stream);
     if (!stream)
         return;
-    const uint64_t number = number_of_wait(model);
+    const uint64_t number = __atomic_add_fetch(&model->waits, 1, __ATOMIC_RELAXED);
     overlap_raise(&stream->unknown, number);
     overlap_raise(&stream->context->unknown, number);
     if (stream->kind == OVERLAP_STREAM_BLOCKING && stream->domain == &model->eager) {

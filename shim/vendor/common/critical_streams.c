@@ -181,13 +181,6 @@ void critical_completion_of_stream(struct overlap_stream *its, struct overlap_co
     completion->serial = its ? OVERLAP_LOAD(its->serial) : 0;
 }
 
-/* For an event recorded while the model was awake the stream is known: most programs wait for the same events
- * repeatedly. */
-void critical_completion_of_event(struct overlap_sync_model *model, uint64_t event,
-                                  struct overlap_completion *completion) {
-    completion->by = overlap_critical_recorded_last(model, event, &completion->serial);
-}
-
 void critical_untracked_event(struct overlap_sync_model *model) {
     if (is_wanted())
         in_period(model, true, &untracked_left);

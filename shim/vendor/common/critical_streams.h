@@ -71,15 +71,17 @@ static inline void critical_event_waited(struct overlap_sync_model *model, enum 
 /* The host has waited for the work in *completion. */
 void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
                          const struct overlap_completion *completion);
-/* While the model sleeps. The first two set *completion to the awaited stream as far as it is still known.
- * critical_polled(): the host has queried `what`; returns whether that counts as a wait, which it does not if the
- * previous query already said that it is finished. */
+
+/* ---- While the model sleeps ---- */
+
+/* Sets *completion to the awaited stream. */
 void critical_completion_of_stream(struct overlap_stream *its, struct overlap_completion *completion);
-void critical_completion_of_event(struct overlap_sync_model *model, uint64_t event,
-                                  struct overlap_completion *completion);
+/* The host has queried `what`. Does that count as a wait? Not if the previous query already said that it is finished. */
 bool critical_polled(uint64_t what, bool is_over);
 /* The host has waited for an untracked event. */
 void critical_untracked_event(struct overlap_sync_model *model);
+
+/* ---- Streams and their priorities ---- */
 
 /* True, with *priority set, if the stream that the code at `site` created before was critical. */
 bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority);

@@ -27,10 +27,6 @@ static uint64_t
 static uint64_t names_used;
 static uint32_t births; /* the last number given to handle->born */
 
-static enum vendor vendor_of(uint32_t kind) {
-    return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
-}
-
 /* The number of the entry of an address (from 1), or 0. */
 static uint64_t index_get(uint64_t value) {
     return overlap_slots_get(state->handles.index, HANDLE_INDEX_BITS, value);
@@ -175,7 +171,7 @@ static void fill(struct handle *handle, uint64_t value, void *owner, const char 
 }
 
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
-    const enum vendor vendor = vendor_of(kind);
+    const enum vendor vendor = handle_kind_vendor(kind);
     uint64_t context = 0;
     int device = NO_DEVICE;
     if (!value || !state)

@@ -79,8 +79,11 @@ const char *handle_name(struct handle *handle);
 static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
     return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
 }
+static inline enum vendor handle_kind_vendor(uint32_t kind) {
+    return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
 static inline enum vendor handle_vendor(const struct handle *handle) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+    return handle_kind_vendor(__atomic_load_n(&handle->kind, __ATOMIC_RELAXED));
 }
 /* Number of the call that learned it: if an address is used again, the new handle has another number. */
 static inline uint32_t handle_born(const struct handle *handle) {

@@ -2,6 +2,7 @@
  * updated only if it succeeds. The exception is an event: it is marked before the driver records it, so that no
  * thread reads its clock meanwhile. */
 #include "../../core/core.h"
+#include "../../core/critical.h"
 #include "../../core/sync_access.h"
 #include "critical_streams.h"
 #include "graph_exec.h"
@@ -99,7 +100,8 @@ static vendor_result sync_event_asleep(struct overlap_sync_model *model, enum ve
     vendor_result result = real(event);
     if (polls ? !critical_polled(key_of_event(event), result == VENDOR_SUCCESS) : result != VENDOR_SUCCESS)
         return result;
-    critical_completion_of_event(model, key_of_event(event), &completion);
+    /* Most programs wait for the same events repeatedly, and so for one that was recorded while the model was awake. */
+    completion.by = overlap_critical_recorded_last(model, key_of_event(event), &completion.serial);
     if (completion.by)
         critical_host_waits(model, vendor, &completion);
     else

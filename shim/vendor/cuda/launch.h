@@ -98,15 +98,10 @@ DRIVER_BODY launch_ex_given_word(enum overlap_route route, enum hook hook, uintp
                                  CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     struct overlap_shard *shard = this_thread.shard;
-    if (__builtin_expect((word & OVERLAP_WORD_DIRECT) && shard, 1)) {
-        count_direct(shard, outer_route(route), word);
-        if (__builtin_expect(!(word & OVERLAP_WORD_CHANGED), 1))
-            return real(config, function, parameters, extra);
-        CUlaunchConfig changed = *config;
-        changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-        return real(&changed, function, parameters, extra);
-    }
-    const uint64_t here = shard ? word_here(word, config->hStream, whose_of(hook)) : 0;
+    const uint64_t here = __builtin_expect(!shard, 0) ? 0
+                          : __builtin_expect(word & OVERLAP_WORD_DIRECT, 1)
+                              ? word
+                              : word_here(word, config->hStream, whose_of(hook));
     if (here) {
         count_direct(shard, outer_route(route), here);
         if (!(here & OVERLAP_WORD_CHANGED))

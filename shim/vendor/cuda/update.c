@@ -104,7 +104,7 @@ static uint32_t raised_in(uint32_t flags) {
     return flags >> EXEC_RAISED_TO_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
-static uint32_t there_in(uint32_t flags) {
+static uint32_t others_in(uint32_t flags) {
     return flags >> EXEC_OTHERS_AT_SHIFT & ((2U << EXEC_PRIORITIES) - 1);
 }
 
@@ -126,7 +126,7 @@ static uint32_t candidates(const struct kernel *kernel, uint32_t flags) {
 /* With the program's flag the driver compares the program's own priorities. A priority that no node of the
  * executable graph has without us must match none. */
 static void begin(struct kernels *kernels, uint32_t flags) {
-    const uint32_t none = all() & ~raised_in(flags) & ~there_in(flags);
+    const uint32_t none = all() & ~raised_in(flags) & ~others_in(flags);
     for (size_t i = 0; i < kernels->count; i++) {
         const uint32_t may = candidates(&kernels->all[i], flags);
         if (kernels->all[i].fixed)

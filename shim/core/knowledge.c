@@ -33,7 +33,7 @@ static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint
            OVERLAP_LOAD(event->key) != key;
 }
 
-/* Returns what a wait for the event tells. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
+/* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
  * copy->domain NULL. */
 static enum knowledge read_event(struct overlap_sync_model *model, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
@@ -206,7 +206,7 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_sync_model *mo
 }
 
 /* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer entries
- * are copied, because most events tell a stream little that it does not know. */
+ * are copied, because most events carry few entries that are new to the stream. */
 uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key) {
     const struct overlap_event *const event = overlap_event_find(model, key);
     if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)

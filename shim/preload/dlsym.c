@@ -1,4 +1,4 @@
-/* What the assembler entries of dlsym, dlvsym and dlmopen ask: dlsym about names that may be ours. */
+/* Called by the assembler entries of dlsym, dlvsym and dlmopen (dlsym_*.S) for names that may be hooks. */
 #include <dlfcn.h>
 
 #include "../core/core.h"
@@ -11,8 +11,8 @@
 
 #define OVERLAP_NO_SYMBOL ((void *)1) /* dlsym returns NULL, although `real` exists; dlsym_*.S knows the value */
 
-/* What a name stands for where we are not; NULL: nothing. */
-static void *behind(int hook) {
+/* Returns the definition that the name would have without this library, or NULL. */
+static void *next_definition(int hook) {
     if (hook >= TABLE_NAMES)
         return table_behind(hook);
     if (hook >= HOOK_COUNT)
@@ -25,51 +25,46 @@ static void *symbol_for(int hook, void *real, uintptr_t caller) {
     struct overlap_object object;
     const bool ours = overlap_is_ours((uintptr_t)real);
     const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
-    if (ours && off && hook < HOOK_COUNT) { /* as if we were not there, with the error that dlerror tells */
+    if (ours && off && hook < HOOK_COUNT) { /* switched off: search again without us, which also sets dlerror */
         real = overlap_dlsym(RTLD_NEXT, hook_name((enum hook)hook));
         return real ? real : OVERLAP_NO_SYMBOL;
     }
     if (ours && (off || hook < TABLE_NAMES)) {
-        /* The global scope holds our wrapper; it counts only if something is behind it: a machine without a driver must not
-         * look equipped. */
-        real = behind(hook);
+        /* The search found our wrapper. Without a driver behind it the answer is "no such symbol". */
+        real = next_definition(hook);
         if (!real)
             return OVERLAP_NO_SYMBOL;
     }
     if (off)
         return ours ? real : NULL;
-    /* Whoever asks a runtime itself gets its own function; it calls the driver all the same. */
+    /* A runtime's own handle gives its own function, which reaches our hooks of the driver anyway. */
     if (hook >= HOOK_COUNT)
         return NULL;
     const enum vendor vendor = hook_vendor((enum hook)hook);
     if (!overlap_armed())
         return NULL;
     if (in_any_driver(vendor, caller, &object))
-        return real; /* what a driver asks for is its own: ours would lead back to it */
+        return real; /* a driver looks up its own functions: our hook would call back into it */
     if (!adopt_driver_of(vendor, real) || !real_remember(OVERLAP_ROUTE_dlsym, (enum hook)hook, real))
         return NULL;
     return OPERATION_OF(vendor, thunk)(OVERLAP_ROUTE_dlsym, (enum hook)hook);
 }
 
-/* Does any object but this library define this name? */
-static bool is_behind(int hook) {
-    return (hook >= TABLE_NAMES && overlap_armed()) || behind(hook) != NULL;
-}
-
-/* Who asks for what comes after him gets exactly that; but what he finds must not be our wrapper with nothing behind it. */
+/* RTLD_NEXT: the caller gets the real function's answer, unless that could only be our wrapper without a driver behind it. */
 static void *after_caller(int ours) {
-    return ours < 0 || is_behind(ours) ? NULL : OVERLAP_NO_SYMBOL;
+    const bool exists = ours < 0 || (ours >= TABLE_NAMES && overlap_armed()) || next_definition(ours);
+    return exists ? NULL : OVERLAP_NO_SYMBOL;
 }
 
-/* A driver that was met by this is pinned at once: the program has taken the loader's lock for its own search, too. */
+/* A driver that is adopted here is pinned at once: in dlsym the program takes the lock of the loader itself, so we may, too. */
 static void *answer(int ours, void *real, uintptr_t caller) {
     void *found = symbol_for(ours, real, caller);
     overlap_pin_due();
     return found;
 }
 
-/* NULL: the real function shall answer, with the caller's own return address. A name that is not there is looked for twice,
- * so that dlerror says what the program expects. caller: the address to which the answer goes. */
+/* Returns the answer, or NULL if the real function must answer, which needs the caller's own return address. A name without a
+ * definition is searched twice, so that dlerror reports the program's own call. caller: the return address. */
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
     (void)none;

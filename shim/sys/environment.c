@@ -111,8 +111,8 @@ OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size
     out[at] = 0;
 }
 
-/* The report's folder, absolute: who sets the variable by hand may write a relative path, and the program may go
- * elsewhere. "" where it does not fit. */
+/* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its folder. "": it is
+ * too long. */
 OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t size) {
     decode_path(text, out, size);
     if (!out[0] || out[0] == '/')
@@ -120,8 +120,8 @@ OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t s
     const size_t length = strlen(out);
     char here[512];
     here[0] = 0;
-    const long answer =
-        kernel3(SYS_getcwd, (long)here, sizeof here, 0); /* with the NUL; a path that is out of reach has no / */
+    const long answer = kernel3(SYS_getcwd, (long)here, sizeof here,
+                                0); /* length with the NUL; an unreachable path does not begin with / */
     const size_t before = answer > 1 && here[0] == '/' ? (size_t)answer - 1 : sizeof here;
     if (before + 1 + length >= size) {
         out[0] = 0;

@@ -1,4 +1,4 @@
-/* Is anything to be done in this process? And the fork handler. */
+/* Is the library armed in this process? Also the fork handler. */
 #include <errno.h>
 #include <sys/auxv.h>
 
@@ -14,10 +14,10 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 extern void *__dso_handle __attribute__((visibility("hidden"), weak));
 
 OVERLAP_STARTUP_DATA static uint32_t table_decoded = OVERLAP_FRESH;
-static const char *wrong; /* with the table: why nothing is done */
+static const char *wrong; /* why the table is ignored, or NULL */
 static uint32_t wrong_said = OVERLAP_FRESH;
 
-/* The child of a fork starts at zero, with a page of its own if it comes to use a GPU. */
+/* A forked child starts with empty counters; it gets a page of its own when it first uses a GPU. */
 static void in_child(void) {
     overlap_start.forked = true;
     overlap_bind_forked();
@@ -31,7 +31,7 @@ static void in_child(void) {
     launch_forked(used);
 }
 
-/* What pthread_atfork(3) calls in glibc, whose shared libraries keep that name for old programs only. Allocates nothing. */
+/* glibc's shared libraries export pthread_atfork(3) for old programs only; __register_atfork is what it calls. Allocates nothing. */
 OVERLAP_STARTUP void overlap_watch_forks(void) {
     OVERLAP_STARTUP_DATA static bool watched;
     if (!__register_atfork || __atomic_exchange_n(&watched, true, __ATOMIC_RELAXED))
@@ -41,7 +41,8 @@ OVERLAP_STARTUP void overlap_watch_forks(void) {
     errno = saved;
 }
 
-/* Other C libraries have nothing else, which allocates: a process without a driver has nothing that a child must not inherit. */
+/* Other C libraries have pthread_atfork only, which allocates. So it is called when a driver is used, not at start: without a driver
+ * there is nothing that a child must not inherit. */
 static void watch_forks_late(void) {
     const int saved = errno;
     int (*at_fork)(void (*)(void), void (*)(void), void (*)(void)) =
@@ -54,8 +55,8 @@ static void watch_forks_late(void) {
 
 /* In place: the bytes are fewer than the characters they come from. */
 static void decode_table(void) {
-    /* Who starts a program that runs with other rights than his own does not tell it where to write (getauxval(3)). Not
-     * asked before a driver is used: until then nothing is done with what was copied. */
+    /* A program with raised rights ignores our variables (getauxval(3)). Not checked before a driver is used: until then nothing is
+     * done with the copied text. */
     if (__getauxval && __getauxval(AT_SECURE))
         return;
     size_t size = overlap_decode_base64(overlap_start.text, overlap_start.length, (uint8_t *)overlap_start.text);

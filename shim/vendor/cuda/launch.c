@@ -96,7 +96,7 @@ bool cuda_is_refusal(CUresult result) {
 __attribute__((cold, noinline)) static CUresult launch_without_priority(struct request *request) {
     CUresult result = launch_as_asked(request);
     launch_count(OVERLAP_COUNTER_REFUSED);
-    if (result == CUDA_SUCCESS) /* the attribute was at fault: set it no more in this process */
+    if (result == CUDA_SUCCESS) /* the driver refused the attribute: stop setting it in this process */
         priority_refused();
     return result;
 }
@@ -123,7 +123,7 @@ static bool is_programs(const struct request *request, uint64_t word, int own, u
 /* Read the priority of the launch's stream; false: must not be queried, or unknown. While a blocking stream
  * captures, querying the legacy stream invalidates the capture (seen on driver 580). Querying whether the legacy
  * stream captures does not, and fails. */
-__attribute__((noinline)) static bool ask_priority(const struct request *request, int *priority) {
+__attribute__((noinline)) static bool query_priority(const struct request *request, int *priority) {
     const enum default_stream whose = hook_default(request->hook);
     const uintptr_t stream = (uintptr_t)request->config.hStream;
     CUresult (*ask)(CUstream, int *) =
@@ -151,7 +151,7 @@ static inline bool stream_priority(const struct request *request, struct overlap
         *priority = (int)(known - STREAM_PRIORITY_0);
         return true;
     }
-    if (!ask_priority(request, priority))
+    if (!query_priority(request, priority))
         return false;
     /* Compare-and-swap: not if the program changes it meanwhile. */
     if (!known && (uintptr_t)request->config.hStream > STREAM_PER_THREAD)
@@ -161,7 +161,7 @@ static inline bool stream_priority(const struct request *request, struct overlap
 }
 
 /* If a capture turned the launch into a graph node, record the priority that the node would have without us. */
-static inline CUresult kept(const struct request *request, int own, CUresult result) {
+static inline CUresult record_captured(const struct request *request, int own, CUresult result) {
     if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
         graph_keep_captured(request->config.hStream, hook_default(request->hook), own);
     return result;
@@ -179,39 +179,39 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
     if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
-        return kept(request, own, launch_as_asked(request));
+        return record_captured(request, own, launch_as_asked(request));
     if (__builtin_expect(result == CUDA_SUCCESS, 1)) {
         *raised = stream != priority;
         graph_raises(priority);
-        return kept(request, own, result);
+        return record_captured(request, own, result);
     }
     return cuda_is_refusal(result) ? launch_without_priority(request) : result;
 }
 
-static inline CUresult communicated(const struct request *request, struct overlap_sync_model *model,
-                                    struct overlap_stream *its, uint64_t word, uint32_t reason, bool raised,
-                                    CUresult result) {
+static inline CUresult count_communication(const struct request *request, struct overlap_sync_model *model,
+                                           struct overlap_stream *its, uint64_t word, uint32_t reason, bool raised,
+                                           CUresult result) {
     if (model && result == CUDA_SUCCESS)
         window_communicates_on(model, its, request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, reason, raised);
     return result;
 }
 
-__attribute__((noinline)) static CUresult raised_anyhow(struct request *request, struct overlap_sync_model *model,
-                                                        struct overlap_stream *its, uint64_t word) {
+__attribute__((noinline)) static CUresult launch_raised_slow(struct request *request, struct overlap_sync_model *model,
+                                                             struct overlap_stream *its, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
     const CUresult result = launch_communication(request, its, word, &reason, &raised);
-    return communicated(request, model, its, word, reason, raised, result);
+    return count_communication(request, model, its, word, reason, raised, result);
 }
 
-__attribute__((cold, noinline)) static CUresult raised_in_vain(struct request *request,
-                                                               struct overlap_sync_model *model,
-                                                               struct overlap_stream *its, uint64_t word,
-                                                               CUresult result) {
+__attribute__((cold, noinline)) static CUresult launch_raised_failed(struct request *request,
+                                                                     struct overlap_sync_model *model,
+                                                                     struct overlap_stream *its, uint64_t word,
+                                                                     CUresult result) {
     if (cuda_is_refusal(result))
         result = launch_without_priority(request);
-    return communicated(request, model, its, word, OVERLAP_REASON_communication, false, result);
+    return count_communication(request, model, its, word, OVERLAP_REASON_communication, false, result);
 }
 
 /* Fast path. Most communication is launched by cuLaunchKernel or cuLaunchKernelEx without attributes, on a stream of
@@ -228,7 +228,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
                              !stream_priority(request, its, &own) || own == priority ||
                              (own < 0 && word & OVERLAP_WORD_AUTO),
                          0))
-        return raised_anyhow(request, model, its, word);
+        return launch_raised_slow(request, model, its, word);
     CUlaunchAttribute attribute;
     attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
     attribute.pad = 0;
@@ -239,7 +239,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     request->config.attrs = NULL;
     request->config.numAttrs = 0;
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
-        return raised_in_vain(request, model, its, word, result);
+        return launch_raised_failed(request, model, its, word, result);
     graph_raises(priority);
     if (model)
         window_communicates_on(model, its, request->config.hStream, whose);

@@ -67,7 +67,7 @@ CUDA_MUTANTS = [
     _one(
         "the legacy stream is asked while a stream captures",
         "launch",
-        "if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(whose))) {",
+        "if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(null_stream))) {",
         "if (false) {",
         "auto_priority",
     ),

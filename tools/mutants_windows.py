@@ -35,7 +35,7 @@ WINDOW_MUTANTS = [
     _one(
         "a wait for memory is known to end",
         f"{_COMMON}/sync_calls.c",
-        "        overlap_sync_unknown(model, its);\n        window_check_legacy(model);\n",
+        "        overlap_sync_unknown(model, tracked);\n        window_check_legacy(model);\n",
         "",
         _ENTRIES,
     ),
@@ -100,15 +100,15 @@ WINDOW_MUTANTS = [
     _one(
         "a copy on the default stream orders nothing",
         f"{_COMMON}/copy_calls.c",
-        "        overlap_sync_action(model, window_stream(model, stream, whose));\n",
+        "        overlap_sync_action(model, window_stream(model, stream, null_stream));\n",
         "        ;\n",
         _ENTRIES,
     ),
     _one(
         "a thread's default stream is the legacy one",
         f"{_COMMON}/copy_calls.c",
-        "    const enum default_stream whose = hook_default(hook);",
-        "    const enum default_stream whose = STREAM_OF_CONTEXT;",
+        "    const enum default_stream null_stream = hook_default(hook);",
+        "    const enum default_stream null_stream = STREAM_OF_CONTEXT;",
         _ENTRIES,
     ),
     _one(
@@ -136,7 +136,7 @@ WINDOW_MUTANTS = [
     _one(
         "a capture is not seen to end",
         f"{_COMMON}/capture.c",
-        "        overlap_sync_capture_ended(model, its);\n",
+        "        overlap_sync_capture_ended(model, tracked);\n",
         "        ;\n",
         _ENTRIES,
     ),

@@ -48,12 +48,13 @@ vendor_result capture_end_body(enum overlap_route route, enum hook hook, uintptr
                                vendor_graph *graph) {
     BEHIND((vendor_stream stream, vendor_graph * graph));
     struct overlap_sync_model *model = windows();
-    const enum default_stream whose = hook_default(hook);
+    const enum default_stream null_stream = hook_default(hook);
     /* Before the call: after a failure the driver must not be queried. */
-    struct overlap_stream *its = model ? window_stream(model, stream, whose) : NULL;
+    struct overlap_stream *tracked = model ? window_stream(model, stream, null_stream) : NULL;
     vendor_result result = real(stream, graph);
-    if (model && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, whose, result)))
-        overlap_sync_capture_ended(model, its);
+    if (model &&
+        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
+        overlap_sync_capture_ended(model, tracked);
     return result;
 }
 

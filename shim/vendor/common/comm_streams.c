@@ -42,9 +42,9 @@ void stream_prioritised(uintptr_t site, int priority) {
 
 /* ---- Streams that we have raised ---- */
 
-uint64_t stream_key(vendor_stream stream, enum default_stream whose) {
+uint64_t stream_key(vendor_stream stream, enum default_stream null_stream) {
     const uintptr_t value = (uintptr_t)stream;
-    if (value == STREAM_PER_THREAD || (value == 0 && default_is_thread(whose)))
+    if (value == STREAM_PER_THREAD || (value == 0 && default_is_thread(null_stream)))
         return (uint64_t)thread_id() << 8 | STREAM_PER_THREAD;
     return value ? value : STREAM_LEGACY;
 }
@@ -54,12 +54,12 @@ void stream_note_raised(vendor_stream stream) {
     launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
 }
 
-bool stream_is_raised(vendor_stream stream, enum default_stream whose) {
-    return state_get(STATE_STREAMS, stream_key(stream, whose));
+bool stream_is_raised(vendor_stream stream, enum default_stream null_stream) {
+    return state_get(STATE_STREAMS, stream_key(stream, null_stream));
 }
 
-void stream_is_programs(vendor_stream stream, enum default_stream whose) {
-    state_put(STATE_STREAMS, stream_key(stream, whose), 0);
+void stream_is_programs(vendor_stream stream, enum default_stream null_stream) {
+    state_put(STATE_STREAMS, stream_key(stream, null_stream), 0);
 }
 
 /* ---- Calls with the same signature for both vendors ---- */

@@ -9,10 +9,10 @@
 #include "sync_calls.h"
 #include "windows.h"
 
-void copy_made(vendor_stream stream, enum default_stream whose) {
-    struct overlap_sync_model *model = !window_asleep() && window_is_legacy(stream, whose) ? windows() : NULL;
+void copy_made(vendor_stream stream, enum default_stream null_stream) {
+    struct overlap_sync_model *model = !window_asleep() && window_is_legacy(stream, null_stream) ? windows() : NULL;
     if (model) {
-        overlap_sync_action(model, window_stream(model, stream, whose));
+        overlap_sync_action(model, window_stream(model, stream, null_stream));
         window_check_legacy(model);
     }
 }
@@ -23,20 +23,20 @@ void copy_before(struct copy *copy, enum hook hook, int kind, vendor_stream stre
     copy->waits = kind != COPY_KIND_DEVICE;
     if (window_asleep_deeply() || (copy->asleep && (kind == COPY_KIND_STREAM || kind == COPY_KIND_DEVICE)))
         return;
-    const enum default_stream whose = hook_default(hook);
+    const enum default_stream null_stream = hook_default(hook);
     struct overlap_sync_model *const model = windows();
     const bool on_default = kind == COPY_KIND_HOST || kind == COPY_KIND_DEVICE;
     if (!on_default)
-        copy_made(stream, whose);
+        copy_made(stream, null_stream);
     if (!model || kind == COPY_KIND_STREAM)
         return;
-    struct overlap_stream *const its = window_stream(model, stream, whose);
+    struct overlap_stream *const tracked = window_stream(model, stream, null_stream);
     if (copy->asleep) {
-        critical_completion_of_stream(its, &copy->completion);
+        critical_completion_of_stream(tracked, &copy->completion);
     } else {
         if (on_default)
-            overlap_sync_action(model, its);
-        overlap_sync_completion_of_stream(model, its, &copy->completion);
+            overlap_sync_action(model, tracked);
+        overlap_sync_completion_of_stream(model, tracked, &copy->completion);
     }
     if (kind == COPY_KIND_CALLBACK) /* the callback may signal anything; treat it as a host wait */
         critical_host_waits(model, hook_vendor(hook), &copy->completion);

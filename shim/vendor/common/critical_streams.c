@@ -104,27 +104,27 @@ static bool in_period(struct overlap_sync_model *model, bool is_new, uint32_t *l
 /* ---- Waits ---- */
 
 /* The device of the stream's context, looked up once and cached. */
-static const struct device *device_of(enum vendor vendor, struct overlap_stream *its) {
-    const uint32_t known = get(&its->part.device);
+static const struct device *device_of(enum vendor vendor, struct overlap_stream *tracked) {
+    const uint32_t known = get(&tracked->part.device);
     const struct device *device = known ? device_at(vendor, (int)known - 1) : device_current(vendor);
     if (device && !known)
-        set(&its->part.device, (uint32_t)device->ordinal + 1);
+        set(&tracked->part.device, (uint32_t)device->ordinal + 1);
     return device;
 }
 
-void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *tracked, uint32_t why,
                      bool communication) {
-    if (!is_wanted() || !its || !its->part.handle)
+    if (!is_wanted() || !tracked || !tracked->part.handle)
         return;
-    if (get(&its->part.since))
-        set(&its->part.since, 0);
-    if (!in_period(model, get(&its->part.state) == OVERLAP_PART_UNKNOWN && !get(&its->part.round), &new_left))
+    if (get(&tracked->part.since))
+        set(&tracked->part.since, 0);
+    if (!in_period(model, get(&tracked->part.state) == OVERLAP_PART_UNKNOWN && !get(&tracked->part.round), &new_left))
         return;
-    const struct device *device = device_of(vendor, its);
+    const struct device *device = device_of(vendor, tracked);
     const struct overlap_policy *policy = device_policy(device);
     if (!device || !policy || !(policy->critical & why))
         return;
-    const bool changed = overlap_critical_waited(model, its, why, policy->critical_share);
+    const bool changed = overlap_critical_waited(model, tracked, why, policy->critical_share);
     set(&launches_left, LAUNCHES);
     if (changed) {
         set(&waits_left, WAITS);
@@ -136,49 +136,50 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
     } else {
         end(model);
     }
-    const uint32_t state = get(&its->part.state);
+    const uint32_t state = get(&tracked->part.state);
     /* With two major streams of communication, the computation that raised communication delays is waited for just
      * as much. */
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_waited_late();
-    if (state == OVERLAP_PART_CRITICAL && get(&its->part.raised) == OVERLAP_PART_NOT_RAISED)
-        raised_raise(vendor, its, device, communication || get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
-    else if (state == OVERLAP_PART_MAJOR && (changed || get(&its->part.raised) == OVERLAP_PART_RAISED))
-        raised_lower(vendor, its, device, OVERLAP_STREAM_MAJOR);
+    if (state == OVERLAP_PART_CRITICAL && get(&tracked->part.raised) == OVERLAP_PART_NOT_RAISED)
+        raised_raise(vendor, tracked, device,
+                     communication || get(&tracked->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+    else if (state == OVERLAP_PART_MAJOR && (changed || get(&tracked->part.raised) == OVERLAP_PART_RAISED))
+        raised_lower(vendor, tracked, device, OVERLAP_STREAM_MAJOR);
 }
 
-void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
+void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *tracked,
                             uint64_t event) {
-    if (!overlap_critical_passes_on(its) || !is_wanted())
+    if (!overlap_critical_passes_on(tracked) || !is_wanted())
         return;
     struct overlap_stream *const feeder = overlap_critical_recorder(model, event);
-    if (feeder && feeder != its)
+    if (feeder && feeder != tracked)
         critical_waited(model, vendor, feeder, OVERLAP_CRITICAL_FEEDING,
-                        get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+                        get(&tracked->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 /* A host wait for the legacy default stream also waits for its blocking streams. */
 void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
                          const struct overlap_completion *completion) {
-    struct overlap_stream *const its = completion->by;
-    if (!is_wanted() || !its || !overlap_stream_is(its, completion->serial))
+    struct overlap_stream *const tracked = completion->by;
+    if (!is_wanted() || !tracked || !overlap_stream_is(tracked, completion->serial))
         return;
-    critical_waited(model, vendor, its, OVERLAP_CRITICAL_HOST_WAITS, false);
-    const uint32_t used = OVERLAP_LOAD(its->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
+    critical_waited(model, vendor, tracked, OVERLAP_CRITICAL_HOST_WAITS, false);
+    const uint32_t used = OVERLAP_LOAD(tracked->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
     for (uint32_t i = 0; i < used && i < FEW; i++) {
         struct overlap_stream *const other = &model->streams[model->used[i]];
         if (OVERLAP_LOAD(other->ready) && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING &&
-            OVERLAP_LOAD(other->context) == OVERLAP_LOAD(its->context))
+            OVERLAP_LOAD(other->context) == OVERLAP_LOAD(tracked->context))
             critical_waited(model, vendor, other, OVERLAP_CRITICAL_HOST_WAITS, false);
     }
 }
 
 /* ---- While the model sleeps ---- */
 
-void critical_completion_of_stream(struct overlap_stream *its, struct overlap_completion *completion) {
-    completion->by = its;
-    completion->serial = its ? OVERLAP_LOAD(its->serial) : 0;
+void critical_completion_of_stream(struct overlap_stream *tracked, struct overlap_completion *completion) {
+    completion->by = tracked;
+    completion->serial = tracked ? OVERLAP_LOAD(tracked->serial) : 0;
 }
 
 void critical_untracked_event(struct overlap_sync_model *model) {
@@ -197,11 +198,11 @@ bool critical_polled(uint64_t what, bool is_over) {
 /* ---- Launches ---- */
 
 struct critical_stream *critical_launch(const struct request *request) {
-    const enum default_stream whose = hook_default(request->hook);
+    const enum default_stream null_stream = hook_default(request->hook);
     const uint64_t threads = threads_of(request) * blocks_of(request);
     struct overlap_sync_model *model = windows();
     if (model && get(&critical_counting)) {
-        overlap_critical_launched(window_stream(model, request->config.hStream, whose), threads);
+        overlap_critical_launched(window_stream(model, request->config.hStream, null_stream), threads);
         const uint32_t left = get(&launches_left);
         set(&launches_left, left - 1);
         if (left == 1)
@@ -212,30 +213,30 @@ struct critical_stream *critical_launch(const struct request *request) {
 }
 
 bool critical_launch_raised(const struct request *request, struct critical_stream *entry) {
-    struct overlap_stream *const its = OVERLAP_LOAD(entry->its);
+    struct overlap_stream *const tracked = OVERLAP_LOAD(entry->tracked);
     struct overlap_page_stream *const record = OVERLAP_LOAD(entry->record);
     if (window_asleep()) { /* waits go unseen while the model sleeps; begin a period to find out */
         if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)
             critical_begin(windows());
-    } else if (__atomic_add_fetch(&its->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
+    } else if (__atomic_add_fetch(&tracked->part.since, 1, __ATOMIC_RELAXED) == FORGOTTEN) {
         const enum vendor vendor = hook_vendor(request->hook);
-        if (raised_lower(vendor, its, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
-            set(&its->part.state, OVERLAP_PART_UNKNOWN);
+        if (raised_lower(vendor, tracked, device_current(vendor), OVERLAP_STREAM_LEARNING)) {
+            set(&tracked->part.state, OVERLAP_PART_UNKNOWN);
             return false;
         }
-        set(&its->part.since, 0);
+        set(&tracked->part.since, 0);
     }
     if (record)
         __atomic_fetch_add(&record->launches, 1, __ATOMIC_RELAXED);
-    struct handle *const handle = OVERLAP_LOAD(its->captured) ? handle_find(request->function) : NULL;
+    struct handle *const handle = OVERLAP_LOAD(tracked->captured) ? handle_find(request->function) : NULL;
     if (handle) /* graph nodes captured from the stream are raised */
         __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
     return true;
 }
 
-void critical_graph(struct overlap_stream *its) {
+void critical_graph(struct overlap_stream *tracked) {
     if (get(&critical_counting))
-        overlap_critical_launched(its, GRAPH);
+        overlap_critical_launched(tracked, GRAPH);
 }
 
 /* ---- Creation and destruction of streams ---- */
@@ -243,20 +244,20 @@ void critical_graph(struct overlap_stream *its) {
 void critical_program_set_priority(vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
     struct overlap_sync_model *model = windows();
-    struct overlap_stream *its = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
+    struct overlap_stream *tracked = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
     if (entry)
         raised_drop(entry);
-    if (its) {
-        set(&its->part.raised, OVERLAP_PART_PROGRAM_SETS);
-        if (get(&its->part.record))
-            set(&overlap_current_page->streams[get(&its->part.record) - 1].status, OVERLAP_STREAM_PROGRAMS);
+    if (tracked) {
+        set(&tracked->part.raised, OVERLAP_PART_PROGRAM_SETS);
+        if (get(&tracked->part.record))
+            set(&overlap_current_page->streams[get(&tracked->part.record) - 1].status, OVERLAP_STREAM_PROGRAMS);
     }
 }
 
-void critical_priority_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from) {
+void critical_priority_copied(vendor_stream to, enum default_stream null_stream, const struct critical_stream *from) {
     struct overlap_sync_model *model = windows();
     if (model)
-        raised_copied(window_stream(model, to, whose), from);
+        raised_copied(window_stream(model, to, null_stream), from);
 }
 
 /* A stream may exist for one iteration only. So what was learnt is kept for the code that creates it and applied to
@@ -298,34 +299,35 @@ static void inherit(struct overlap_part *to, const struct overlap_part *from) {
     set(&to->record, get(&from->record));
 }
 
-void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *its) {
-    struct site *const at = its && is_wanted() ? site_of(outer_site(site), true) : NULL;
+void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *tracked) {
+    struct site *const at = tracked && is_wanted() ? site_of(outer_site(site), true) : NULL;
     if (!at)
         return;
-    its->part.site = at->site;
+    tracked->part.site = at->site;
     if (__atomic_fetch_add(&at->alive, 1, __ATOMIC_RELAXED)) {
         set(&at->shared, 1);
         return;
     }
     if (get(&at->shared) || !take(&at->busy))
         return;
-    if (get(&at->last.round) && at->context == OVERLAP_LOAD(its->context)) /* shares refer to one context */
-        inherit(&its->part, &at->last);
+    if (get(&at->last.round) && at->context == OVERLAP_LOAD(tracked->context)) /* shares refer to one context */
+        inherit(&tracked->part, &at->last);
     leave(&at->busy);
-    const struct device *device = get(&its->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, its) : NULL;
+    const struct device *device =
+        get(&tracked->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, tracked) : NULL;
     const struct overlap_policy *policy = device_policy(device);
     if (device && policy && policy->critical)
-        raised_raise(vendor, its, device, get(&its->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+        raised_raise(vendor, tracked, device, get(&tracked->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
 }
 
 void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
-    const struct overlap_stream *its = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
-    struct site *const at = its && its->part.site ? site_of(its->part.site, false) : NULL;
+    const struct overlap_stream *tracked = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
+    struct site *const at = tracked && tracked->part.site ? site_of(tracked->part.site, false) : NULL;
     if (at) {
         if (take(&at->busy)) {
-            inherit(&at->last, &its->part);
-            at->context = OVERLAP_LOAD(its->context);
+            inherit(&at->last, &tracked->part);
+            at->context = OVERLAP_LOAD(tracked->context);
             leave(&at->busy);
         }
         __atomic_fetch_sub(&at->alive, 1, __ATOMIC_RELAXED);

@@ -13,7 +13,7 @@ struct request;
 enum { CRITICAL_STREAMS = 16 }; /* raised at the same time */
 struct critical_stream {
     uint64_t handle; /* 0: free */
-    struct overlap_stream *its;
+    struct overlap_stream *tracked;
     struct overlap_page_stream *record; /* may be NULL */
     int priority;
 };
@@ -54,19 +54,19 @@ static inline struct critical_stream *critical_find(vendor_stream stream) {
     return __builtin_expect(critical_may_be(stream), 0) ? critical_find_any(stream) : NULL;
 }
 /* Record a graph launch on the stream. */
-void critical_graph(struct overlap_stream *its);
+void critical_graph(struct overlap_stream *tracked);
 
-/* The host or another stream waits for `its` (NULL: untracked). why: enum overlap_critical. communication: the
+/* The host or another stream waits for `tracked` (NULL: untracked). why: enum overlap_critical. communication: the
  * waiter communicates. */
-void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its, uint32_t why,
+void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *tracked, uint32_t why,
                      bool communication);
-/* `its` waits for an event: the stream that recorded the event is waited for, too. */
-void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *its,
+/* `tracked` waits for an event: the stream that recorded the event is waited for, too. */
+void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *tracked,
                             uint64_t event);
 static inline void critical_event_waited(struct overlap_sync_model *model, enum vendor vendor,
-                                         struct overlap_stream *its, uint64_t event) {
-    if (__builtin_expect(__atomic_load_n(&its->part.why, __ATOMIC_RELAXED), 0))
-        critical_feeder_waited(model, vendor, its, event);
+                                         struct overlap_stream *tracked, uint64_t event) {
+    if (__builtin_expect(__atomic_load_n(&tracked->part.why, __ATOMIC_RELAXED), 0))
+        critical_feeder_waited(model, vendor, tracked, event);
 }
 /* The host has waited for the work in *completion. */
 void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
@@ -75,7 +75,7 @@ void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
 /* ---- While the model sleeps ---- */
 
 /* Sets *completion to the awaited stream. */
-void critical_completion_of_stream(struct overlap_stream *its, struct overlap_completion *completion);
+void critical_completion_of_stream(struct overlap_stream *tracked, struct overlap_completion *completion);
 /* The host has queried `what`. Does that count as a wait? Not if the previous query already said that it is finished. */
 bool critical_polled(uint64_t what, bool is_over);
 /* The host has waited for an untracked event. */
@@ -85,11 +85,11 @@ void critical_untracked_event(struct overlap_sync_model *model);
 
 /* True, with *priority set, if the stream that the code at `site` created before was critical. */
 bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority);
-void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *its);
+void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *tracked);
 void critical_program_set_priority(vendor_stream stream);
 /* An attribute copy has given the capturing stream `to` the priority that we gave `from`: `to` counts as raised
  * until it can be lowered. */
-void critical_priority_copied(vendor_stream to, enum default_stream whose, const struct critical_stream *from);
+void critical_priority_copied(vendor_stream to, enum default_stream null_stream, const struct critical_stream *from);
 void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream);
 void critical_forked(void);
 

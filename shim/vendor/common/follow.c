@@ -26,7 +26,7 @@ static __thread struct {
     struct overlap_stream *communication; /* the stream that it was launched on */
     uint64_t serial, number;              /* sequence number of the launch */
     vendor_stream stream;
-    enum default_stream whose;
+    enum default_stream null_stream;
     /* Of the launches since: computation on the same stream; computation that waited for it; computation that overlaps it;
      * computation on another stream. */
     bool same_stream, waited_for, overlapped, computed_elsewhere;
@@ -46,12 +46,12 @@ static struct overlap_stream *living_stream(void) {
 /* The launch was followed to its end: count it. A later launch, perhaps of another thread, may still overlap it;
  * windows.c then subtracts it again. */
 static void conclude(void) {
-    struct overlap_stream *its =
+    struct overlap_stream *tracked =
         follow.overlapped || !(follow.same_stream || follow.waited_for) ? NULL : living_stream();
     follow.communication = NULL; /* count once only */
-    if (!its)
+    if (!tracked)
         return;
-    if (overlap_window_no_overlap(its, follow.number,
+    if (overlap_window_no_overlap(tracked, follow.number,
                                   follow.waited_for ? OVERLAP_NO_OVERLAP_WAITED_FOR : OVERLAP_NO_OVERLAP_SAME_STREAM,
                                   follow.stands_for))
         launch_count_many(follow.waited_for ? OVERLAP_COUNTER_WAITED_FOR : OVERLAP_COUNTER_SAME_STREAM,
@@ -80,7 +80,7 @@ static void skip(void) {
         stop();
 }
 
-void follow_begin(struct overlap_stream *communication, vendor_stream stream, enum default_stream whose,
+void follow_begin(struct overlap_stream *communication, vendor_stream stream, enum default_stream null_stream,
                   bool overlapped) {
     if (follow.launches_left)
         conclude();
@@ -95,7 +95,7 @@ void follow_begin(struct overlap_stream *communication, vendor_stream stream, en
     follow.serial = communication ? OVERLAP_LOAD(communication->serial) : 0;
     follow.number = overlap_window_number(communication);
     follow.stream = stream;
-    follow.whose = whose;
+    follow.null_stream = null_stream;
     follow.same_stream = follow.waited_for = follow.computed_elsewhere = false;
     follow.overlapped = overlapped;
     follow.launches_left = LAUNCHES;
@@ -106,19 +106,19 @@ bool follow_computed(void) {
     return follow.computed_elsewhere;
 }
 
-void follow_launch(vendor_stream stream, enum default_stream whose, uint64_t word) {
+void follow_launch(vendor_stream stream, enum default_stream null_stream, uint64_t word) {
     if (!follow.launches_left)
         return;
-    if (stream == follow.stream && whose == follow.whose) {
+    if (stream == follow.stream && null_stream == follow.null_stream) {
         follow.same_stream = true;
     } else {
         follow.computed_elsewhere = true;
         bool unknown;
         /* Inside, or inside for so long that the window has expired. */
-        if (window_position(stream, whose, &unknown) != OVERLAP_POSITION_OUTSIDE) {
+        if (window_position(stream, null_stream, &unknown) != OVERLAP_POSITION_OUTSIDE) {
             follow.overlapped = true;
             if (word & OVERLAP_WORD_LONG)
-                overlap_window_beside(window_stream(windows(), stream, whose));
+                overlap_window_beside(window_stream(windows(), stream, null_stream));
         } else if (!unknown)
             follow.waited_for = true;
     }

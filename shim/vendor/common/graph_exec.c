@@ -87,7 +87,7 @@ uint32_t exec_flags(const void *exec) {
 vendor_result graph_launch_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec graph,
                                 vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));
-    const enum default_stream whose = hook_default(hook);
+    const enum default_stream null_stream = hook_default(hook);
     struct overlap_sync_model *model = windows();
     const uint32_t flags = model ? exec_flags(graph) : 0;
     if (overlap_armed())
@@ -95,11 +95,11 @@ vendor_result graph_launch_body(enum overlap_route route, enum hook hook, uintpt
     vendor_result result = real(graph, stream);
     if (!model || result != VENDOR_SUCCESS || (window_asleep() && !(flags & (EXEC_COMMUNICATES | EXEC_UNKNOWN))))
         return result;
-    struct overlap_stream *its = window_stream(model, stream, whose);
-    exec_launched(model, graph, its, flags);
-    critical_graph(its);
+    struct overlap_stream *tracked = window_stream(model, stream, null_stream);
+    exec_launched(model, graph, tracked, flags);
+    critical_graph(tracked);
     if (flags & EXEC_COMMUNICATES)
-        window_communicates(stream, whose);
-    exec_ends(model, graph, its);
+        window_communicates(stream, null_stream);
+    exec_ends(model, graph, tracked);
     return result;
 }

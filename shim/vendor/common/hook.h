@@ -49,9 +49,9 @@ extern const uint8_t hook_defaults[HOOK_COUNT];
 static inline enum default_stream hook_default(enum hook hook) {
     return (enum default_stream)hook_defaults[hook];
 }
-static inline enum vendor default_vendor(enum default_stream whose) {
-    return whose >= STREAM_OF_HIP_DEVICE ? VENDOR_HIP : VENDOR_CUDA;
+static inline enum vendor default_vendor(enum default_stream null_stream) {
+    return null_stream >= STREAM_OF_HIP_DEVICE ? VENDOR_HIP : VENDOR_CUDA;
 }
-static inline bool default_is_thread(enum default_stream whose) {
-    return whose & 1;
+static inline bool default_is_thread(enum default_stream null_stream) {
+    return null_stream & 1;
 }

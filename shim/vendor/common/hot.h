@@ -39,13 +39,13 @@ static inline __attribute__((always_inline)) void count_direct(struct overlap_sh
 /* Return the word of a launch that depends on its stream or window, resolved for this launch except for its reason,
  * which no caller reads. 0: take the slow path. */
 static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, vendor_stream stream,
-                                                                enum default_stream whose) {
+                                                                enum default_stream null_stream) {
     if (word & OVERLAP_WORD_STREAMED && critical_may_be(stream))
         return 0;
     if (word & OVERLAP_WORD_BESIDE)
         return word;
     if (!(word & OVERLAP_WORD_WINDOWED) || word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER) ||
-        !window_is_cached(stream, whose))
+        !window_is_cached(stream, null_stream))
         return 0;
     if (this_thread.position == OVERLAP_POSITION_INSIDE) {
         if (!(word & OVERLAP_WORD_PROVEN))

@@ -24,7 +24,7 @@ _Static_assert(STREAM_OF_CONTEXT == 0 && STREAM_OF_THREAD == 1 && STREAM_OF_HIP_
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
 _Static_assert(offsetof(struct this_thread, from) == 96 && offsetof(struct this_thread, found) == 112, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&
-                   offsetof(struct this_thread, whose) == 32 && offsetof(struct this_thread, position) == 36 &&
+                   offsetof(struct this_thread, null_stream) == 32 && offsetof(struct this_thread, position) == 36 &&
                    offsetof(struct this_thread, left) == 40 && offsetof(struct this_thread, step) == 48 &&
                    offsetof(struct this_thread, outside) == 56,
                "the last answer about windows");

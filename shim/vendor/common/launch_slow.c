@@ -262,11 +262,11 @@ vendor_result launch_streamed(struct request *request, uint64_t word) {
 }
 
 vendor_result launch_windowed(struct request *request, uint64_t word) {
-    const enum default_stream whose = hook_default(request->hook);
+    const enum default_stream null_stream = hook_default(request->hook);
     if (OVERLAP_LOAD(critical_counting))
         return launch_slow(request, word);
-    follow_launch(request->config.hStream, whose, word);
-    const enum overlap_window_position position = window_count_launch(request->config.hStream, whose, word);
+    follow_launch(request->config.hStream, null_stream, word);
+    const enum overlap_window_position position = window_count_launch(request->config.hStream, null_stream, word);
     if (position != OVERLAP_POSITION_INSIDE) {
         const vendor_result result = as_asked(request);
         count_launch(request->counted, overlap_word_row(word) + overlap_row_step(window_reason(position)));
@@ -296,7 +296,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
         if (!word)
             return as_asked(request);
     }
-    const enum default_stream whose = hook_default(request->hook);
+    const enum default_stream null_stream = hook_default(request->hook);
     uint32_t reason = overlap_word_reason(word);
     uint32_t launched = request->config.sharedMemBytes;
     bool raised = false, outside = false;
@@ -306,10 +306,11 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
         trace_ask(request, &facts);
     if (!(word & OVERLAP_WORD_COMMUNICATION)) {
-        follow_launch(request->config.hStream, whose, word);
+        follow_launch(request->config.hStream, null_stream, word);
         critical = word & OVERLAP_WORD_STREAMED || OVERLAP_LOAD(critical_counting) ? critical_launch(request) : NULL;
         const enum overlap_window_position position =
-            word & WINDOW_BITS ? window_count_launch(request->config.hStream, whose, word) : OVERLAP_POSITION_OUTSIDE;
+            word & WINDOW_BITS ? window_count_launch(request->config.hStream, null_stream, word)
+                               : OVERLAP_POSITION_OUTSIDE;
         if (word & OVERLAP_WORD_WATCHED && position == OVERLAP_POSITION_INSIDE)
             priority_one_wave_beside();
         outside = word & OVERLAP_WORD_WINDOWED && position != OVERLAP_POSITION_INSIDE;
@@ -318,7 +319,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     if (word & OVERLAP_WORD_COMMUNICATION) {
         result = OPERATION_OF(hook_vendor(request->hook), communicate)(request, word, &reason, &raised);
         if (result == VENDOR_SUCCESS)
-            window_communicates(request->config.hStream, whose);
+            window_communicates(request->config.hStream, null_stream);
         if (!raised)
             priority_left();
     } else if (critical) { /* work that is waited for must not be slowed down */
@@ -340,7 +341,7 @@ vendor_result launch_slow(struct request *request, uint64_t word) {
     if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
         const uint64_t number = launch_trace(request, reason, launched, raised || critical, word, &facts);
         if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)
-            window_set_sequence(request->config.hStream, whose, number);
+            window_set_sequence(request->config.hStream, null_stream, number);
     }
     return result;
 }

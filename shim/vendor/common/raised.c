@@ -17,31 +17,31 @@ static uint32_t entries_used; /* slots claimed so far; only these are searched *
 static uint32_t changing;     /* lock: a stream is being raised or lowered */
 
 /* The page's record of the stream, claimed if need be; NULL: none is left. */
-static struct overlap_page_stream *record_of(struct overlap_stream *its, const struct device *device) {
+static struct overlap_page_stream *record_of(struct overlap_stream *tracked, const struct device *device) {
     struct overlap_page *const page = overlap_current_page;
-    if (get(&its->part.record))
-        return &page->streams[get(&its->part.record) - 1];
+    if (get(&tracked->part.record))
+        return &page->streams[get(&tracked->part.record) - 1];
     for (uint32_t i = 0; overlap_page_start() && i < OVERLAP_PAGE_STREAMS; i++) {
         uint32_t none = 0;
         struct overlap_page_stream *const record = &overlap_current_page->streams[i];
         if (!__atomic_compare_exchange_n(&record->state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             continue;
         record->device = device->page_slot;
-        library_of(its->part.site, (char *)record->creator, sizeof record->creator);
+        library_of(tracked->part.site, (char *)record->creator, sizeof record->creator);
         __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
-        set(&its->part.record, i + 1);
+        set(&tracked->part.record, i + 1);
         return record;
     }
     return NULL;
 }
 
-static void note(struct overlap_stream *its, const struct device *device, enum overlap_stream_status status,
+static void note(struct overlap_stream *tracked, const struct device *device, enum overlap_stream_status status,
                  int priority) {
-    struct overlap_page_stream *const record = record_of(its, device);
+    struct overlap_page_stream *const record = record_of(tracked, device);
     if (!record)
         return;
-    set(&record->why, get(&its->part.why));
-    set(&record->share, get(&its->part.share));
+    set(&record->why, get(&tracked->part.why));
+    set(&record->share, get(&tracked->part.share));
     set(&record->status, status);
     __atomic_store_n(&record->priority, priority, __ATOMIC_RELAXED);
 }
@@ -80,69 +80,69 @@ bool raised_level(enum vendor vendor, bool communication, int *priority) {
 static struct critical_stream *free_entry(void) {
     struct critical_stream *const entry = entry_of_stream(0);
     for (uint32_t i = 0; !entry && i < CRITICAL_STREAMS; i++) {
-        const struct overlap_stream *its = OVERLAP_LOAD(streams[i].its);
-        if (!OVERLAP_LOAD(its->ready) || OVERLAP_LOAD(its->key) != OVERLAP_LOAD(streams[i].handle))
+        const struct overlap_stream *tracked = OVERLAP_LOAD(streams[i].tracked);
+        if (!OVERLAP_LOAD(tracked->ready) || OVERLAP_LOAD(tracked->key) != OVERLAP_LOAD(streams[i].handle))
             return &streams[i];
     }
     return entry;
 }
 
-static void keep(struct critical_stream *entry, struct overlap_stream *its, int priority,
+static void keep(struct critical_stream *entry, struct overlap_stream *tracked, int priority,
                  struct overlap_page_stream *record) {
-    __atomic_store_n(&entry->its, its, __ATOMIC_RELAXED);
+    __atomic_store_n(&entry->tracked, tracked, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->priority, priority, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->record, record, __ATOMIC_RELAXED);
     if (get(&entries_used) <= (uint32_t)(entry - streams))
         set(&entries_used, (uint32_t)(entry - streams) + 1);
-    __atomic_store_n(&entry->handle, its->key, __ATOMIC_RELEASE);
-    __atomic_fetch_or(&critical_bloom, critical_bit(its->key), __ATOMIC_RELEASE);
-    set(&its->part.raised, OVERLAP_PART_RAISED);
+    __atomic_store_n(&entry->handle, tracked->key, __ATOMIC_RELEASE);
+    __atomic_fetch_or(&critical_bloom, critical_bit(tracked->key), __ATOMIC_RELEASE);
+    set(&tracked->part.raised, OVERLAP_PART_RAISED);
     looks(true);
 }
 
-static void raise_locked(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+static void raise_locked(enum vendor vendor, struct overlap_stream *tracked, const struct device *device,
                          bool communication) {
     struct critical_stream *const entry = free_entry();
     int priority = 0;
     if (!entry || !raised_level(vendor, communication, &priority)) {
-        note(its, device, OVERLAP_STREAM_FIXED, 0);
+        note(tracked, device, OVERLAP_STREAM_FIXED, 0);
         return;
     }
     /* From here on the driver reports our priority, and another thread may read it before keep() has stored the
      * slot. */
-    __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
-    switch (OPERATION_OF(vendor, stream_raise)((vendor_stream)(uintptr_t)its->key, priority)) {
+    __atomic_store_n(&tracked->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
+    switch (OPERATION_OF(vendor, stream_raise)((vendor_stream)(uintptr_t)tracked->key, priority)) {
     case STREAM_RAISED:
-        keep(entry, its, priority, record_of(its, device));
-        note(its, device, OVERLAP_STREAM_RAISED, priority);
+        keep(entry, tracked, priority, record_of(tracked, device));
+        note(tracked, device, OVERLAP_STREAM_RAISED, priority);
         break;
     case STREAM_PROGRAMS:
-        note(its, device, OVERLAP_STREAM_PROGRAMS, 0);
-        set(&its->part.raised, OVERLAP_PART_PROGRAM_SETS);
+        note(tracked, device, OVERLAP_STREAM_PROGRAMS, 0);
+        set(&tracked->part.raised, OVERLAP_PART_PROGRAM_SETS);
         break;
     case STREAM_FIXED:
-        note(its, device, OVERLAP_STREAM_FIXED, 0);
-        set(&its->part.raised, OVERLAP_PART_CANNOT_RAISE);
+        note(tracked, device, OVERLAP_STREAM_FIXED, 0);
+        set(&tracked->part.raised, OVERLAP_PART_CANNOT_RAISE);
         break;
     case STREAM_LATER:
         break;
     }
 }
 
-void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication) {
+void raised_raise(enum vendor vendor, struct overlap_stream *tracked, const struct device *device, bool communication) {
     if (!take(&changing))
         return;
-    if (get(&its->part.raised) == OVERLAP_PART_NOT_RAISED)
-        raise_locked(vendor, its, device, communication);
+    if (get(&tracked->part.raised) == OVERLAP_PART_NOT_RAISED)
+        raise_locked(vendor, tracked, device, communication);
     leave(&changing);
 }
 
-void raised_copied(struct overlap_stream *its, const struct critical_stream *from) {
+void raised_copied(struct overlap_stream *tracked, const struct critical_stream *from) {
     if (!take(&changing))
         return;
-    struct critical_stream *const entry = get(&its->part.raised) == OVERLAP_PART_RAISED ? NULL : free_entry();
+    struct critical_stream *const entry = get(&tracked->part.raised) == OVERLAP_PART_RAISED ? NULL : free_entry();
     if (entry)
-        keep(entry, its, OVERLAP_LOAD(from->priority), NULL);
+        keep(entry, tracked, OVERLAP_LOAD(from->priority), NULL);
     leave(&changing);
 }
 
@@ -169,19 +169,19 @@ void raised_drop(struct critical_stream *entry) {
         leave(&changing);
 }
 
-bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+bool raised_lower(enum vendor vendor, struct overlap_stream *tracked, const struct device *device,
                   enum overlap_stream_status status) {
-    if (get(&its->part.raised) == OVERLAP_PART_PROGRAM_SETS || !take(&changing))
+    if (get(&tracked->part.raised) == OVERLAP_PART_PROGRAM_SETS || !take(&changing))
         return false;
-    struct critical_stream *const entry = entry_of_stream(its->key);
+    struct critical_stream *const entry = entry_of_stream(tracked->key);
     /* Fails while the stream captures. */
-    const bool lowered = !entry || OPERATION_OF(vendor, stream_lower)((vendor_stream)(uintptr_t)its->key);
+    const bool lowered = !entry || OPERATION_OF(vendor, stream_lower)((vendor_stream)(uintptr_t)tracked->key);
     if (lowered) {
         if (entry)
             drop_locked(entry, true);
-        set(&its->part.raised, OVERLAP_PART_NOT_RAISED);
+        set(&tracked->part.raised, OVERLAP_PART_NOT_RAISED);
         if (device)
-            note(its, device, status, 0);
+            note(tracked, device, status, 0);
     }
     leave(&changing);
     return lowered;
@@ -190,9 +190,9 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct d
 bool raised_in_doubt(void) {
     enum { DOUBTED = 64 };
     for (uint32_t i = 0; i < get(&entries_used); i++) {
-        const struct overlap_stream *const its =
-            __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(streams[i].its) : NULL;
-        if (its && get(&its->part.since) >= DOUBTED)
+        const struct overlap_stream *const tracked =
+            __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(streams[i].tracked) : NULL;
+        if (tracked && get(&tracked->part.since) >= DOUBTED)
             return true;
     }
     return false;

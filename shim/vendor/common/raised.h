@@ -32,16 +32,16 @@ static inline void leave(uint32_t *lock) {
 /* Raise the stream, unless it is raised or cannot be; a priority that the program set stays. communication: a
  * communication launch waits for the stream. No-op while another thread raises or lowers a stream: the next wait
  * retries. */
-void raised_raise(enum vendor vendor, struct overlap_stream *its, const struct device *device, bool communication);
+void raised_raise(enum vendor vendor, struct overlap_stream *tracked, const struct device *device, bool communication);
 
 /* Restore the stream's own priority; `status` is what the report says from now on. device: may be NULL. False: not
  * now, for the reason above or because the stream captures; or never, if the vendor cannot (HIP). */
-bool raised_lower(enum vendor vendor, struct overlap_stream *its, const struct device *device,
+bool raised_lower(enum vendor vendor, struct overlap_stream *tracked, const struct device *device,
                   enum overlap_stream_status status);
 
 /* The stream has got by an attribute copy the priority that we gave `from`, and cannot be changed now: the program
  * must see its own priority. */
-void raised_copied(struct overlap_stream *its, const struct critical_stream *from);
+void raised_copied(struct overlap_stream *tracked, const struct critical_stream *from);
 
 /* Stop tracking a stream that was destroyed or whose priority the program has set. */
 void raised_drop(struct critical_stream *entry);

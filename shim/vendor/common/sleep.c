@@ -92,10 +92,10 @@ vendor_result window_missed_record(vendor_event event, vendor_result result) {
     return result;
 }
 
-vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose, vendor_result result) {
+vendor_result window_missed_wait(vendor_stream stream, enum default_stream null_stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
     if (model && result == VENDOR_SUCCESS)
-        overlap_sync_behind_all(model, window_stream(model, stream, whose));
+        overlap_sync_behind_all(model, window_stream(model, stream, null_stream));
     return result;
 }
 

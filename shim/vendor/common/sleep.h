@@ -31,7 +31,7 @@ static inline void window_wake_if_asleep(struct overlap_sync_model *model) {
 void window_wake_for_communication(struct overlap_sync_model *model);
 /* The call began while the model slept and returned after it woke. */
 vendor_result window_missed_record(vendor_event event, vendor_result result);
-vendor_result window_missed_wait(vendor_stream stream, enum default_stream whose, vendor_result result);
+vendor_result window_missed_wait(vendor_stream stream, enum default_stream null_stream, vendor_result result);
 void window_sleep_forked(void);
 
 #pragma GCC visibility pop

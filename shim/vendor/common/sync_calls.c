@@ -61,10 +61,10 @@ vendor_result event_record_body(enum overlap_route route, enum hook hook, uintpt
     struct overlap_sync_model *model = windows();
     if (!model)
         return real(event, stream);
-    struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
-    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
+    struct overlap_stream *tracked = window_stream(model, stream, hook_default(hook));
+    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), tracked);
     vendor_result result = real(event, stream);
-    overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+    overlap_sync_recorded(model, recording, tracked, result == VENDOR_SUCCESS);
     window_check_legacy(model);
     return result;
 }
@@ -79,16 +79,16 @@ vendor_result event_record_flags_body(enum overlap_route route, enum hook hook, 
     struct overlap_sync_model *model = windows();
     if (!model)
         return real(event, stream, flags);
-    struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
-    if (flags & EVENT_RECORD_EXTERNAL && overlap_stream_here(its) != its) { /* a graph node records it */
+    struct overlap_stream *tracked = window_stream(model, stream, hook_default(hook));
+    if (flags & EVENT_RECORD_EXTERNAL && overlap_stream_here(tracked) != tracked) { /* a graph node records it */
         vendor_result result = real(event, stream, flags);
         if (result == VENDOR_SUCCESS)
             overlap_sync_event_unknown(model, key_of_event(event));
         return result;
     }
-    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), its);
+    struct overlap_event *recording = overlap_sync_recording(model, key_of_event(event), tracked);
     vendor_result result = real(event, stream, flags);
-    overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+    overlap_sync_recorded(model, recording, tracked, result == VENDOR_SUCCESS);
     window_check_legacy(model);
     return result;
 }
@@ -188,13 +188,13 @@ vendor_result stream_wait_body(enum overlap_route route, enum hook hook, uintptr
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(stream, event, flags);
-    struct overlap_stream *its =
+    struct overlap_stream *tracked =
         model && result == VENDOR_SUCCESS ? window_stream(model, stream, hook_default(hook)) : NULL;
-    if (its) {
+    if (tracked) {
         if (flags) /* in a capture: a graph node waits */
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        critical_event_waited(model, hook_vendor(hook), its, key_of_event(event));
-        if (window_waits(model, its, key_of_event(event)))
+        critical_event_waited(model, hook_vendor(hook), tracked, key_of_event(event));
+        if (window_waits(model, tracked, key_of_event(event)))
             priority_waited_late();
         window_check_legacy(model);
     }
@@ -202,21 +202,21 @@ vendor_result stream_wait_body(enum overlap_route route, enum hook hook, uintptr
 }
 
 static inline vendor_result sync_stream(struct overlap_sync_model *model, vendor_stream stream,
-                                        enum default_stream whose, vendor_result (*real)(vendor_stream stream),
+                                        enum default_stream null_stream, vendor_result (*real)(vendor_stream stream),
                                         bool polls) {
     struct overlap_completion completion;
     const bool asleep = window_asleep();
     if (!model)
         return real(stream);
-    struct overlap_stream *const its = window_stream(model, stream, whose);
+    struct overlap_stream *const tracked = window_stream(model, stream, null_stream);
     if (asleep)
-        critical_completion_of_stream(its, &completion);
+        critical_completion_of_stream(tracked, &completion);
     else
-        overlap_sync_completion_of_stream(model, its, &completion);
+        overlap_sync_completion_of_stream(model, tracked, &completion);
     vendor_result result = real(stream);
     if (asleep && polls ? critical_polled((uint64_t)(uintptr_t)stream, result == VENDOR_SUCCESS)
                         : result == VENDOR_SUCCESS)
-        critical_host_waits(model, default_vendor(whose), &completion);
+        critical_host_waits(model, default_vendor(null_stream), &completion);
     if (!asleep && result == VENDOR_SUCCESS)
         window_host_waited(model, &completion);
     return result;
@@ -235,10 +235,10 @@ vendor_result stream_query_body(enum overlap_route route, enum hook hook, uintpt
 vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
     if (model && result == VENDOR_SUCCESS) {
-        struct overlap_stream *its = window_stream(model, stream, hook_default(hook));
-        if (overlap_stream_here(its) != its)
+        struct overlap_stream *tracked = window_stream(model, stream, hook_default(hook));
+        if (overlap_stream_here(tracked) != tracked)
             __atomic_store_n(&exec_may_wait, 1, __ATOMIC_RELAXED);
-        overlap_sync_unknown(model, its);
+        overlap_sync_unknown(model, tracked);
         window_check_legacy(model);
         window_wake_if_asleep(model);
     }

@@ -9,7 +9,7 @@
 /* A launch call records this event itself. */
 void order_event_of_launch(vendor_event event);
 /* A copy, fill or similar call was made on a stream. */
-void copy_made(vendor_stream stream, enum default_stream whose);
+void copy_made(vendor_stream stream, enum default_stream null_stream);
 /* The stream waits for something that this library cannot track. */
 vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result);
 

@@ -13,7 +13,7 @@ struct this_thread {
     /* The cached answer about overlap windows, valid for this stream while *window_version is unchanged. */
     uint64_t version; /* of that answer; 0: none */
     vendor_stream stream;
-    uint32_t whose; /* enum default_stream */
+    uint32_t null_stream; /* enum default_stream */
     enum overlap_window_position position;
     int64_t left;     /* launches that may still use the answer; below 0 if a signal handler used the last one */
     uint32_t step;    /* outside a window: the reason, as overlap_row_step() encodes it */

@@ -115,12 +115,12 @@ static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum
     if (!driver_ready(vendor) || !OPERATION_OF(vendor, stream_facts)(stream, unseen, &context, &flags))
         return NULL;
     note_context(context);
-    struct overlap_stream *const its =
+    struct overlap_stream *const tracked =
         overlap_sync_stream(model, (uint64_t)(uintptr_t)stream, context,
                             flags & STREAM_NON_BLOCKING ? OVERLAP_STREAM_NON_BLOCKING : OVERLAP_STREAM_BLOCKING);
-    if (its)
-        __atomic_store_n(&its->part.handle, 1, __ATOMIC_RELAXED);
-    return its;
+    if (tracked)
+        __atomic_store_n(&tracked->part.handle, 1, __ATOMIC_RELAXED);
+    return tracked;
 }
 
 void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream) {
@@ -134,14 +134,14 @@ void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream str
 }
 
 struct overlap_stream *window_stream_lookup(struct overlap_sync_model *model, vendor_stream stream,
-                                            enum default_stream whose) {
+                                            enum default_stream null_stream) {
     uint64_t key = (uint64_t)(uintptr_t)stream;
     if (key > STREAM_PER_THREAD)
-        return make_stream(model, default_vendor(whose), stream, true);
-    const uint64_t context = window_context(default_vendor(whose));
+        return make_stream(model, default_vendor(null_stream), stream, true);
+    const uint64_t context = window_context(default_vendor(null_stream));
     if (!context)
         return NULL;
-    if (window_is_legacy(stream, whose))
+    if (window_is_legacy(stream, null_stream))
         return overlap_sync_stream(model, context | 1, context, OVERLAP_STREAM_LEGACY);
     key = (context | 2) ^ (uint64_t)thread_id() << 42; /* contexts are even 42-bit numbers or 47-bit addresses */
     return overlap_sync_stream(model, key, context, OVERLAP_STREAM_BLOCKING);
@@ -160,12 +160,12 @@ static inline void find(struct overlap_sync_model *model, struct overlap_stream 
 
 /* True if a cached answer for this stream stays valid. The current context, which selects the default stream, can
  * change without a call that we see. */
-static inline bool lasts(vendor_stream stream, enum default_stream whose) {
-    return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(whose));
+static inline bool lasts(vendor_stream stream, enum default_stream null_stream) {
+    return (uintptr_t)stream > STREAM_PER_THREAD || only_one(default_vendor(null_stream));
 }
 
 __attribute__((noinline)) static void query(struct overlap_sync_model *model, vendor_stream stream,
-                                            enum default_stream whose) {
+                                            enum default_stream null_stream) {
     struct this_thread *const thread = &this_thread;
     struct overlap_stream *const before = thread->of;
     const int64_t left = thread->left;
@@ -179,12 +179,12 @@ __attribute__((noinline)) static void query(struct overlap_sync_model *model, ve
     struct overlap_stream *const of =
         before && (uintptr_t)stream > STREAM_PER_THREAD && overlap_stream_has(before, (uint64_t)(uintptr_t)stream)
             ? before
-            : window_stream(model, stream, whose);
+            : window_stream(model, stream, null_stream);
     struct overlap_window_answer found;
     find(model, of, grant_size, &found);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     thread->stream = stream;
-    thread->whose = whose;
+    thread->null_stream = null_stream;
     thread->position = found.position;
     thread->left = found.granted;
     thread->step = overlap_row_step(window_reason(found.position));
@@ -199,7 +199,7 @@ __attribute__((noinline)) static void query(struct overlap_sync_model *model, ve
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     /* Publish the version last. A signal handler that interrupts this function finds no cached answer and may mix
      * its own with ours; then `asked` differs and no answer is kept. */
-    thread->version = lasts(stream, whose) && thread->asked == asked ? version : 0;
+    thread->version = lasts(stream, null_stream) && thread->asked == asked ? version : 0;
 }
 
 /* Return the counter for this thread's launches outside windows, or a dummy if they are not counted. Launches whose
@@ -212,22 +212,22 @@ static uint64_t *counter_outside(struct overlap_sync_model *model, bool filling)
     return this_thread.outside[filling] = counter ? counter : &not_counted;
 }
 
-bool window_cache_position(vendor_stream stream, uint32_t whose) {
+bool window_cache_position(vendor_stream stream, uint32_t null_stream) {
     struct overlap_sync_model *const model = window_model;
-    if (!model || !this_thread.shard || !lasts(stream, (enum default_stream)whose))
+    if (!model || !this_thread.shard || !lasts(stream, (enum default_stream)null_stream))
         return false;
-    query(model, stream, (enum default_stream)whose);
+    query(model, stream, (enum default_stream)null_stream);
     if (!this_thread.outside[0] && this_thread.position != OVERLAP_POSITION_INSIDE)
         counter_outside(model, false);
-    return window_is_cached(stream, whose); /* a signal handler may have queried another stream since */
+    return window_is_cached(stream, null_stream); /* a signal handler may have queried another stream since */
 }
 
-enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream whose, uint64_t word) {
+enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream null_stream, uint64_t word) {
     struct overlap_sync_model *model = windows();
     if (!model)
         return OVERLAP_POSITION_OUTSIDE;
-    if (!window_is_cached(stream, whose))
-        query(model, stream, whose);
+    if (!window_is_cached(stream, null_stream))
+        query(model, stream, null_stream);
     /* A launch that does not depend on the window does not consume it. */
     const enum overlap_window_position position = this_thread.position;
     if (position != OVERLAP_POSITION_INSIDE) {
@@ -240,22 +240,22 @@ enum overlap_window_position window_count_launch(vendor_stream stream, enum defa
     return position;
 }
 
-enum overlap_window_position window_position(vendor_stream stream, enum default_stream whose, bool *unknown) {
+enum overlap_window_position window_position(vendor_stream stream, enum default_stream null_stream, bool *unknown) {
     struct overlap_sync_model *model = windows();
     *unknown = false;
     if (!model)
         return OVERLAP_POSITION_OUTSIDE;
-    if (!window_is_cached(stream, whose))
-        query(model, stream, whose);
+    if (!window_is_cached(stream, null_stream))
+        query(model, stream, null_stream);
     *unknown = this_thread.unknown;
     return this_thread.position;
 }
 
-struct overlap_window_answer window_query(vendor_stream stream, enum default_stream whose) {
+struct overlap_window_answer window_query(vendor_stream stream, enum default_stream null_stream) {
     struct overlap_sync_model *model = windows();
     struct overlap_window_answer found = {0};
     if (model)
-        find(model, window_stream(model, stream, whose), 0, &found);
+        find(model, window_stream(model, stream, null_stream), 0, &found);
     return found;
 }
 
@@ -272,12 +272,12 @@ bool window_legacy_matters(void) {
     return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
 }
 
-void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *its, vendor_stream stream,
-                            enum default_stream whose) {
+void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *tracked, vendor_stream stream,
+                            enum default_stream null_stream) {
     window_wake_for_communication(model);
     const bool follows = !follow_skips;
-    const struct overlap_before before = overlap_window_communicates(model, its, follows && follow_computed());
-    if (overlap_stream_here(its) != its)
+    const struct overlap_before before = overlap_window_communicates(model, tracked, follows && follow_computed());
+    if (overlap_stream_here(tracked) != tracked)
         __atomic_store_n(&exec_may_communicate, 1, __ATOMIC_RELAXED);
     if (before.launched)
         /* They were counted as not_overlapping. Their kernels are not recorded, so only the totals change. */
@@ -287,17 +287,17 @@ void window_communicates_on(struct overlap_sync_model *model, struct overlap_str
     window_check_legacy(model);
     window_wake_if_asleep(model);
     if (critical_matters())
-        critical_waited(model, default_vendor(whose), its, OVERLAP_CRITICAL_COMMUNICATION, true);
+        critical_waited(model, default_vendor(null_stream), tracked, OVERLAP_CRITICAL_COMMUNICATION, true);
     if (follows)
-        follow_begin(its, stream, whose, before.launched || before.filling);
+        follow_begin(tracked, stream, null_stream, before.launched || before.filling);
     else
         follow_skips--;
 }
 
-void window_communicates(vendor_stream stream, enum default_stream whose) {
+void window_communicates(vendor_stream stream, enum default_stream null_stream) {
     struct overlap_sync_model *model = windows();
     if (model)
-        window_communicates_on(model, window_stream(model, stream, whose), stream, whose);
+        window_communicates_on(model, window_stream(model, stream, null_stream), stream, null_stream);
 }
 
 void window_host_waited(struct overlap_sync_model *model, const struct overlap_completion *completion) {
@@ -306,10 +306,10 @@ void window_host_waited(struct overlap_sync_model *model, const struct overlap_c
     window_sleep_after_wait(model);
 }
 
-void window_set_sequence(vendor_stream stream, enum default_stream whose, uint64_t sequence) {
+void window_set_sequence(vendor_stream stream, enum default_stream null_stream, uint64_t sequence) {
     struct overlap_sync_model *model = windows();
     if (model)
-        overlap_window_set_sequence(model, window_stream(model, stream, whose), sequence);
+        overlap_window_set_sequence(model, window_stream(model, stream, null_stream), sequence);
 }
 
 uint64_t window_last_serial(void) {
@@ -318,11 +318,11 @@ uint64_t window_last_serial(void) {
 
 void window_context_gone(const void *context, uint64_t last_serial) {
     struct overlap_sync_model *model = window_model;
-    uint64_t its = (uint64_t)(uintptr_t)context;
-    if (!model || !its)
+    uint64_t key = (uint64_t)(uintptr_t)context;
+    if (!model || !key)
         return;
-    overlap_sync_context_gone(model, its, last_serial);
-    __atomic_compare_exchange_n(&first, &its, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    overlap_sync_context_gone(model, key, last_serial);
+    __atomic_compare_exchange_n(&first, &key, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Handle the end of a primary context whose handle is no longer known: all work counts as finished, and a stream

@@ -18,21 +18,21 @@ static inline struct overlap_sync_model *windows(void) {
     return __builtin_expect(model != NULL, 1) ? model : windows_begin();
 }
 
-/* Return the stream that a call means, or NULL if it is untracked. whose: which default stream NULL means in that
+/* Return the stream that a call means, or NULL if it is untracked. null_stream: which default stream NULL means in that
  * call. */
 struct overlap_stream *window_stream_lookup(struct overlap_sync_model *model, vendor_stream stream,
-                                            enum default_stream whose);
+                                            enum default_stream null_stream);
 static inline struct overlap_stream *window_stream(struct overlap_sync_model *model, vendor_stream stream,
-                                                   enum default_stream whose) {
+                                                   enum default_stream null_stream) {
     struct overlap_stream *found =
         (uintptr_t)stream > STREAM_PER_THREAD ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
-    return __builtin_expect(found != NULL, 1) ? found : window_stream_lookup(model, stream, whose);
+    return __builtin_expect(found != NULL, 1) ? found : window_stream_lookup(model, stream, null_stream);
 }
 
 void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream);
 
-static inline bool window_is_legacy(vendor_stream stream, enum default_stream whose) {
-    return (uintptr_t)stream == STREAM_LEGACY || (stream == NULL && !default_is_thread(whose));
+static inline bool window_is_legacy(vendor_stream stream, enum default_stream null_stream) {
+    return (uintptr_t)stream == STREAM_LEGACY || (stream == NULL && !default_is_thread(null_stream));
 }
 
 /* Return the current context, or 0. */
@@ -60,16 +60,16 @@ static inline bool window_waits(struct overlap_sync_model *model, struct overlap
 
 /* Return the window position of a computation launch whose word has one of WINDOW_BITS. A launch inside consumes one launch of
  * the window; a launch outside is counted. */
-enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream whose, uint64_t word);
+enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream null_stream, uint64_t word);
 
 /* Query the model and cache the position of the stream for this thread. The hot path then counts by itself. False: the answer
  * cannot be cached, or every launch must take the slow path. */
-bool window_cache_position(vendor_stream stream, uint32_t whose);
+bool window_cache_position(vendor_stream stream, uint32_t null_stream);
 
 /* True if this thread's cached answer still holds for the stream. */
-static inline bool window_is_cached(vendor_stream stream, uint32_t whose) {
+static inline bool window_is_cached(vendor_stream stream, uint32_t null_stream) {
     return this_thread.version == __atomic_load_n(window_version, __ATOMIC_ACQUIRE) && this_thread.stream == stream &&
-           this_thread.whose == whose && this_thread.left > 0;
+           this_thread.null_stream == null_stream && this_thread.left > 0;
 }
 
 /* Consume one of the launches that were granted to this thread inside the window. */
@@ -86,22 +86,22 @@ static inline uint32_t window_reason(enum overlap_window_position where) {
 
 /* Return the window position without counting or consuming anything; the cached answer if it still holds. *unknown:
  * the stream is outside because it waits for something untracked. */
-enum overlap_window_position window_position(vendor_stream stream, enum default_stream whose, bool *unknown);
+enum overlap_window_position window_position(vendor_stream stream, enum default_stream null_stream, bool *unknown);
 
 /* Query the model itself and return the full answer. Consumes nothing. */
-struct overlap_window_answer window_query(vendor_stream stream, enum default_stream whose);
+struct overlap_window_answer window_query(vendor_stream stream, enum default_stream null_stream);
 
 /* The host has waited for this work. */
 void window_host_waited(struct overlap_sync_model *model, const struct overlap_completion *completion);
 
 /* Record a communication launch, or the launch of a graph that contains communication. */
-void window_communicates(vendor_stream stream, enum default_stream whose);
+void window_communicates(vendor_stream stream, enum default_stream null_stream);
 /* The same for a stream that was looked up already; NULL: untracked. */
-void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *its, vendor_stream stream,
-                            enum default_stream whose);
+void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *tracked, vendor_stream stream,
+                            enum default_stream null_stream);
 
 /* Store the trace sequence number of the communication launch just recorded. */
-void window_set_sequence(vendor_stream stream, enum default_stream whose, uint64_t sequence);
+void window_set_sequence(vendor_stream stream, enum default_stream null_stream, uint64_t sequence);
 
 /* True once launches on the legacy default stream matter. */
 bool window_legacy_matters(void);

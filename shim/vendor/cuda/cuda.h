@@ -172,7 +172,7 @@ bool graph_is_raised(CUgraphNode node, int *own);
 /* Record the priority that the node would have without us. */
 void graph_keep_own(CUgraphNode node, int own);
 /* The same for the node of a communication launch, if its stream captures. */
-void graph_keep_captured(CUstream stream, enum default_stream whose, int own);
+void graph_keep_captured(CUstream stream, enum default_stream null_stream, int own);
 
 /* Restore the priority of a node that no longer holds communication. */
 void graph_lower_others(CUgraphNode node, int own);

@@ -37,9 +37,9 @@ bool cuda_stream_facts(CUstream stream, bool unseen, uint64_t *context, uint32_t
     return told;
 }
 
-int cuda_captures(CUstream stream, enum default_stream whose) {
+int cuda_captures(CUstream stream, enum default_stream null_stream) {
     CUresult (*ask)(CUstream, int *) =
-        default_is_thread(whose) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
+        default_is_thread(null_stream) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
     return !ask || ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
@@ -54,9 +54,9 @@ CUresult cuda_settle(CUresult pending, CUresult answer) {
     return answer;
 }
 
-bool cuda_capture_ended(CUstream stream, enum default_stream whose, CUresult result) {
+bool cuda_capture_ended(CUstream stream, enum default_stream null_stream, CUresult result) {
     (void)result;
-    return !cuda_captures(stream, whose);
+    return !cuda_captures(stream, null_stream);
 }
 
 int cuda_relax(void) {

@@ -52,10 +52,10 @@ static CUresult launch_as_asked(struct request *request) {
 }
 
 /* The function that can launch at a priority; NULL: none. */
-static inline type_cuLaunchKernelEx *raises_by(const struct request *request, enum default_stream whose) {
+static inline type_cuLaunchKernelEx *raises_by(const struct request *request, enum default_stream null_stream) {
     if (request->hook == HOOK_cuLaunchKernelEx || request->hook == HOOK_cuLaunchKernelEx_ptsz)
         return real_function(request->route, request->hook, request->site);
-    return real_export(default_is_thread(whose) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
+    return real_export(default_is_thread(null_stream) ? HOOK_cuLaunchKernelEx_ptsz : HOOK_cuLaunchKernelEx);
 }
 
 /* Launch at a priority. False: the request cannot carry one. The program's attributes are copied because its array
@@ -124,16 +124,16 @@ static bool is_programs(const struct request *request, uint64_t word, int own, u
  * captures, querying the legacy stream invalidates the capture (seen on driver 580). Querying whether the legacy
  * stream captures does not, and fails. */
 __attribute__((noinline)) static bool query_priority(const struct request *request, int *priority) {
-    const enum default_stream whose = hook_default(request->hook);
+    const enum default_stream null_stream = hook_default(request->hook);
     const uintptr_t stream = (uintptr_t)request->config.hStream;
     CUresult (*ask)(CUstream, int *) =
-        default_is_thread(whose) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
+        default_is_thread(null_stream) ? driver.cuStreamGetPriority_ptsz : driver.cuStreamGetPriority;
     int status;
     if (critical_find(request->config.hStream)) { /* raised by us; before that it had the least */
         *priority = 0;
         return true;
     }
-    if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(whose))) {
+    if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(null_stream))) {
         *priority = 0;
         if (!__atomic_load_n(&stream_legacy_changed, __ATOMIC_RELAXED))
             return true;
@@ -143,10 +143,10 @@ __attribute__((noinline)) static bool query_priority(const struct request *reque
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
-/* The same, cached for a tracked stream (its, or NULL). A stream keeps the priority it was created with unless the
+/* The same, cached for a tracked stream (tracked, or NULL). A stream keeps the priority it was created with unless the
  * program sets another (stream.c). */
-static inline bool stream_priority(const struct request *request, struct overlap_stream *its, int *priority) {
-    uint32_t known = its ? __atomic_load_n(&its->part.priority, __ATOMIC_RELAXED) : STREAM_PRIORITY_CHANGES;
+static inline bool stream_priority(const struct request *request, struct overlap_stream *tracked, int *priority) {
+    uint32_t known = tracked ? __atomic_load_n(&tracked->part.priority, __ATOMIC_RELAXED) : STREAM_PRIORITY_CHANGES;
     if (__builtin_expect(known > STREAM_PRIORITY_CHANGES, 1)) {
         *priority = (int)(known - STREAM_PRIORITY_0);
         return true;
@@ -155,7 +155,7 @@ static inline bool stream_priority(const struct request *request, struct overlap
         return false;
     /* Compare-and-swap: not if the program changes it meanwhile. */
     if (!known && (uintptr_t)request->config.hStream > STREAM_PER_THREAD)
-        __atomic_compare_exchange_n(&its->part.priority, &known, STREAM_PRIORITY_0 + (uint32_t)*priority, false,
+        __atomic_compare_exchange_n(&tracked->part.priority, &known, STREAM_PRIORITY_0 + (uint32_t)*priority, false,
                                     __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     return true;
 }
@@ -170,12 +170,13 @@ static inline CUresult record_captured(const struct request *request, int own, C
 /* Launch communication at the priority of its word unless it has that already. *raised: the launch got another
  * priority than its stream's. */
 static inline __attribute__((always_inline)) CUresult launch_communication(struct request *request,
-                                                                           struct overlap_stream *its, uint64_t word,
-                                                                           uint32_t *reason, bool *raised) {
+                                                                           struct overlap_stream *tracked,
+                                                                           uint64_t word, uint32_t *reason,
+                                                                           bool *raised) {
     int priority = overlap_word_priority(word), stream;
     CUresult result;
     *raised = false;
-    if (!stream_priority(request, its, &stream))
+    if (!stream_priority(request, tracked, &stream))
         return launch_as_asked(request);
     const int own = priority_of(request, stream);
     if (is_programs(request, word, own, reason) || own == priority || !launch_at_priority(request, priority, &result))
@@ -189,46 +190,46 @@ static inline __attribute__((always_inline)) CUresult launch_communication(struc
 }
 
 static inline CUresult count_communication(const struct request *request, struct overlap_sync_model *model,
-                                           struct overlap_stream *its, uint64_t word, uint32_t reason, bool raised,
+                                           struct overlap_stream *tracked, uint64_t word, uint32_t reason, bool raised,
                                            CUresult result) {
     if (model && result == CUDA_SUCCESS)
-        window_communicates_on(model, its, request->config.hStream, hook_default(request->hook));
+        window_communicates_on(model, tracked, request->config.hStream, hook_default(request->hook));
     launch_communicated(request, word, reason, raised);
     return result;
 }
 
 __attribute__((noinline)) static CUresult launch_raised_slow(struct request *request, struct overlap_sync_model *model,
-                                                             struct overlap_stream *its, uint64_t word) {
+                                                             struct overlap_stream *tracked, uint64_t word) {
     bool raised;
     uint32_t reason = OVERLAP_REASON_communication;
-    const CUresult result = launch_communication(request, its, word, &reason, &raised);
-    return count_communication(request, model, its, word, reason, raised, result);
+    const CUresult result = launch_communication(request, tracked, word, &reason, &raised);
+    return count_communication(request, model, tracked, word, reason, raised, result);
 }
 
 __attribute__((cold, noinline)) static CUresult launch_raised_failed(struct request *request,
                                                                      struct overlap_sync_model *model,
-                                                                     struct overlap_stream *its, uint64_t word,
+                                                                     struct overlap_stream *tracked, uint64_t word,
                                                                      CUresult result) {
     if (cuda_is_refusal(result))
         result = launch_without_priority(request);
-    return count_communication(request, model, its, word, OVERLAP_REASON_communication, false, result);
+    return count_communication(request, model, tracked, word, OVERLAP_REASON_communication, false, result);
 }
 
 /* Fast path. Most communication is launched by cuLaunchKernel or cuLaunchKernelEx without attributes, on a stream of
  * another priority, in a process that has not captured. */
 CUresult launch_raised(struct request *request, uint64_t word) {
     const int priority = overlap_word_priority(word);
-    const enum default_stream whose = hook_default(request->hook);
+    const enum default_stream null_stream = hook_default(request->hook);
     struct overlap_sync_model *const model = __atomic_load_n(&window_model, __ATOMIC_ACQUIRE);
-    struct overlap_stream *const its = model ? window_stream(model, request->config.hStream, whose) : NULL;
-    type_cuLaunchKernelEx *const real = raises_by(request, whose);
+    struct overlap_stream *const tracked = model ? window_stream(model, request->config.hStream, null_stream) : NULL;
+    type_cuLaunchKernelEx *const real = raises_by(request, null_stream);
     int own;
     if (__builtin_expect(request->config.numAttrs || !real || __atomic_load_n(&capture_begun, __ATOMIC_RELAXED) ||
                              overlap_word_reason(word) != OVERLAP_REASON_communication ||
-                             !stream_priority(request, its, &own) || own == priority ||
+                             !stream_priority(request, tracked, &own) || own == priority ||
                              (own < 0 && word & OVERLAP_WORD_AUTO),
                          0))
-        return launch_raised_slow(request, model, its, word);
+        return launch_raised_slow(request, model, tracked, word);
     CUlaunchAttribute attribute;
     attribute.id = CU_LAUNCH_ATTRIBUTE_PRIORITY;
     attribute.pad = 0;
@@ -239,10 +240,10 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     request->config.attrs = NULL;
     request->config.numAttrs = 0;
     if (__builtin_expect(result != CUDA_SUCCESS, 0))
-        return launch_raised_failed(request, model, its, word, result);
+        return launch_raised_failed(request, model, tracked, word, result);
     graph_raises(priority);
     if (model)
-        window_communicates_on(model, its, request->config.hStream, whose);
+        window_communicates_on(model, tracked, request->config.hStream, null_stream);
     launch_communicated(request, word, OVERLAP_REASON_communication, true);
     return CUDA_SUCCESS;
 }

@@ -12,7 +12,7 @@
 #include "cuda.h"
 
 /* hook_default() if the hook is known at compile time. */
-static inline enum default_stream whose_of(enum hook hook) {
+static inline enum default_stream null_stream_of(enum hook hook) {
     return hook == HOOK_cuLaunchKernel_ptsz || hook == HOOK_cuLaunchKernelEx_ptsz ? STREAM_OF_THREAD
                                                                                   : STREAM_OF_CONTEXT;
 }
@@ -101,7 +101,7 @@ DRIVER_BODY launch_ex_given_word(enum overlap_route route, enum hook hook, uintp
     const uint64_t here = __builtin_expect(!shard, 0) ? 0
                           : __builtin_expect(word & OVERLAP_WORD_DIRECT, 1)
                               ? word
-                              : word_here(word, config->hStream, whose_of(hook));
+                              : word_here(word, config->hStream, null_stream_of(hook));
     if (here) {
         count_direct(shard, outer_route(route), here);
         if (!(here & OVERLAP_WORD_CHANGED))

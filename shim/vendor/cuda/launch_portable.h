@@ -17,7 +17,7 @@ DRIVER_BODY launch_body(enum overlap_route route, enum hook hook, uintptr_t site
     uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
                                 outer_site(site));
     if (__builtin_expect(shard && real && !(word & OVERLAP_WORD_DIRECT), 0))
-        word = word_here(word, stream, whose_of(hook));
+        word = word_here(word, stream, null_stream_of(hook));
     else if (__builtin_expect(!shard || !real, 0))
         word = 0;
     if (__builtin_expect(!word, 0))

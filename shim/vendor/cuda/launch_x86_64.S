@@ -121,8 +121,8 @@ hot_launch_ex:
     .cfi_endproc
     .size hot_launch_ex, . - hot_launch_ex
 
-    .macro launch_thunk symbol, name, whose, route, hot
-    movl $.LHOOK_\name | \whose << 12 | \route << 16 | (4 * .LLAUNCH_\name + \route) << 24, -4(%rsp)
+    .macro launch_thunk symbol, name, null_stream, route, hot
+    movl $.LHOOK_\name | \null_stream << 12 | \route << 16 | (4 * .LLAUNCH_\name + \route) << 24, -4(%rsp)
     .ifc \hot, hot_launch_ex
     mov real_launches + 32 * .LLAUNCH_\name + 8 * \route(%rip), %r8
     .endif
@@ -138,7 +138,7 @@ hot_launch_ex:
     jmp \hot
     .size \symbol, . - \symbol
     .endm
-    .macro launches hot, name, whose
+    .macro launches hot, name, null_stream
     .globl \name, symbol_\name, dlsym_\name, proc_\name
     .hidden symbol_\name, dlsym_\name, proc_\name
     .set symbol_\name, \name
@@ -147,11 +147,11 @@ hot_launch_ex:
     .type proc_\name, @function
     .cfi_startproc
 \name:
-    launch_thunk \name, \name, \whose, 0, \hot
+    launch_thunk \name, \name, \null_stream, 0, \hot
 dlsym_\name:
-    launch_thunk dlsym_\name, \name, \whose, 1, \hot
+    launch_thunk dlsym_\name, \name, \null_stream, 1, \hot
 proc_\name:
-    launch_thunk proc_\name, \name, \whose, 2, \hot
+    launch_thunk proc_\name, \name, \null_stream, 2, \hot
     .cfi_endproc
     .endm
 

@@ -110,8 +110,8 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
 static uint32_t needed_of(const struct handle *handle, int device) {
     const struct handle *origin = handle_origin(handle);
     const uint32_t own = needed_in(limits_of(handle, device)),
-                   its = origin ? needed_in(limits_of(origin, handle_device(handle))) : 0;
-    return own > its ? own : its;
+                   tracked = origin ? needed_in(limits_of(origin, handle_device(handle))) : 0;
+    return own > tracked ? own : tracked;
 }
 
 bool limit_lend(struct handle *handle, uint32_t bytes, int *before) {

@@ -69,9 +69,9 @@ void graph_keep_own(CUgraphNode node, int own) {
 }
 
 /* A captured launch becomes the node that the stream's next node will depend on. */
-__attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum default_stream whose, int own) {
+__attribute__((cold, noinline)) void graph_keep_captured(CUstream stream, enum default_stream null_stream, int own) {
     CUresult (*const ask)(CUstream, int *, uint64_t *, CUgraph *, const CUgraphNode **, size_t *) =
-        default_is_thread(whose) ? driver.cuStreamGetCaptureInfo_v2_ptsz : driver.cuStreamGetCaptureInfo_v2;
+        default_is_thread(null_stream) ? driver.cuStreamGetCaptureInfo_v2_ptsz : driver.cuStreamGetCaptureInfo_v2;
     const CUgraphNode *last = NULL;
     uint64_t id;
     CUgraph graph;

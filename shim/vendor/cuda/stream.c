@@ -69,9 +69,10 @@ CUresult stream_create_green_body(enum overlap_route route, enum hook hook, uint
 /* The program sets the stream's priority. */
 static void priority_changes(CUstream stream) {
     struct overlap_sync_model *const model = windows();
-    struct overlap_stream *const its = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
-    if (its)
-        __atomic_store_n(&its->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
+    struct overlap_stream *const tracked =
+        model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
+    if (tracked)
+        __atomic_store_n(&tracked->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
 }
 
 CUresult stream_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,

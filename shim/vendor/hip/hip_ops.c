@@ -57,9 +57,9 @@ bool hip_stream_facts(hipStream_t stream, bool unseen, uint64_t *context, uint32
     return told && *context;
 }
 
-int hip_captures(hipStream_t stream, enum default_stream whose) {
+int hip_captures(hipStream_t stream, enum default_stream null_stream) {
     int status = STREAM_CAPTURES_NOT;
-    if (!stream && default_is_thread(whose))
+    if (!stream && default_is_thread(null_stream))
         stream = (hipStream_t)STREAM_PER_THREAD;
     return !hip.hipStreamIsCapturing || HIP_ASK(hip.hipStreamIsCapturing(stream, &status)) != VENDOR_SUCCESS ||
            status != STREAM_CAPTURES_NOT;
@@ -67,8 +67,8 @@ int hip_captures(hipStream_t stream, enum default_stream whose) {
 
 /* After a failure the runtime must not be queried. But a call on the wrong stream or thread does not end the
  * capture; any other failure does. */
-bool hip_capture_ended(hipStream_t stream, enum default_stream whose, hipError_t result) {
-    (void)stream, (void)whose;
+bool hip_capture_ended(hipStream_t stream, enum default_stream null_stream, hipError_t result) {
+    (void)stream, (void)null_stream;
     return result != VENDOR_INVALID_VALUE && result != hipErrorInvalidHandle && result != hipErrorIllegalState &&
            result != hipErrorStreamCaptureWrongThread;
 }

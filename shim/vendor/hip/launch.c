@@ -132,9 +132,9 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     if (!model)
         return launch_slow(request, 0);
     const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
-    struct overlap_stream *its = window_stream(model, request->config.hStream, hook_default(request->hook));
-    const bool captured = overlap_stream_here(its) != its;
-    struct overlap_event *recording = stop && !captured ? overlap_sync_recording(model, stop, its) : NULL;
+    struct overlap_stream *tracked = window_stream(model, request->config.hStream, hook_default(request->hook));
+    const bool captured = overlap_stream_here(tracked) != tracked;
+    struct overlap_event *recording = stop && !captured ? overlap_sync_recording(model, stop, tracked) : NULL;
     if (more->start)
         order_event_of_launch(more->start);
     if (stop && captured)
@@ -142,8 +142,8 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     const hipError_t result = launch_slow(request, 0);
     if (stop && !captured) {
         if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */
-            recording = overlap_sync_recording(model, stop, its);
-        overlap_sync_recorded(model, recording, its, result == VENDOR_SUCCESS);
+            recording = overlap_sync_recording(model, stop, tracked);
+        overlap_sync_recorded(model, recording, tracked, result == VENDOR_SUCCESS);
         window_check_legacy(model);
     }
     return result;

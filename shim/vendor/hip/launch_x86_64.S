@@ -136,14 +136,14 @@ pass_\form:
     hot module, 5
     hot items, 8
 
-    .macro identity name, whose, route, place
-    movl $.LHOOK_\name | \whose << 12 | \route << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
+    .macro identity name, null_stream, route, place
+    movl $.LHOOK_\name | \null_stream << 12 | \route << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
     .endm
 /* A route other than the table. */
-    .macro asked symbol, form, name, table, whose, route
+    .macro asked symbol, form, name, table, null_stream, route
     .type \symbol, @function
 \symbol:
-    identity \name, \whose, \route, \route
+    identity \name, \null_stream, \route, \route
     .if \route == 0                       /* other routes are handed out once their real functions are known */
     cmpq $0, real_launches + 32 * .LLAUNCH_\name(%rip)
     je .Lslow_\form
@@ -158,17 +158,17 @@ pass_\form:
     jmp hot_\form
     .size \symbol, . - \symbol
     .endm
-    .macro hip_launches form, name, table, whose
+    .macro hip_launches form, name, table, null_stream
     .globl \name, symbol_\name, dlsym_\name, proc_\name, table_\name
     .hidden symbol_\name, dlsym_\name, proc_\name, table_\name
     .set symbol_\name, \name
     .cfi_startproc
-    asked \name, \form, \name, \table, \whose, 0
-    asked dlsym_\name, \form, \name, \table, \whose, 1
-    asked proc_\name, \form, \name, \table, \whose, 2
+    asked \name, \form, \name, \table, \null_stream, 0
+    asked dlsym_\name, \form, \name, \table, \null_stream, 1
+    asked proc_\name, \form, \name, \table, \null_stream, 2
     .type table_\name, @function
 table_\name:                             /* clear the recorded caller: that call has arrived */
-    identity \name, \whose, 5, 3
+    identity \name, \null_stream, 5, 3
     mov this_thread@gottpoff(%rip), %r10
     mov %fs:96(%r10), %r11
     movq $0, %fs:96(%r10)

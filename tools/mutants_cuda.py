@@ -114,8 +114,8 @@ CUDA_MUTANTS = [
     _one(
         "our limit shows in occupancy",
         "query",
-        "    return dynamic > limit && dynamic < BEYOND ? BEYOND : dynamic;",
-        "    return limit == 0 && dynamic < BEYOND ? BEYOND : dynamic;",
+        "    return dynamic > limit && dynamic < ABOVE_LIMITS ? ABOVE_LIMITS : dynamic;",
+        "    return limit == 0 && dynamic < ABOVE_LIMITS ? ABOVE_LIMITS : dynamic;",
         "occupancy_asked",
     ),
     _one("our limit is offered", "query", "        *dynamic = limit;\n", "        ;\n", "occupancy_asked"),

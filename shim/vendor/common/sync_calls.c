@@ -173,7 +173,7 @@ vendor_result event_import_body(enum overlap_route route, enum hook hook, uintpt
     return result;
 }
 
-void order_event_of_launch(vendor_event event) {
+void order_event_unknown(vendor_event event) {
     struct overlap_sync_model *model = windows();
     if (model)
         overlap_sync_event_unknown(model, key_of_event(event));

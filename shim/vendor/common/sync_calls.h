@@ -6,8 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A launch call records this event itself. */
-void order_event_of_launch(vendor_event event);
+/* The driver records this event outside an event call, such as a launch: a wait for it orders after everything. */
+void order_event_unknown(vendor_event event);
 /* A copy, fill or similar call was made on a stream. */
 void copy_made(vendor_stream stream, enum default_stream null_stream);
 /* The stream waits for something that this library cannot track. */

@@ -4,8 +4,8 @@
 #include "../common/handle.h"
 #include "cuda.h"
 
-/* device: for a CUkernel. */
-static void told_by_program(const void *handle, int device, int attribute, int value) {
+/* The program has set the attribute. device: of a CUkernel. */
+static void program_sets(const void *handle, int device, int attribute, int value) {
     limit_program_sets(handle, device, attribute, value);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
         carveout_is_programs(handle, device, value);
@@ -17,7 +17,8 @@ static void told_by_program(const void *handle, int device, int attribute, int v
         handle_invalidate(known);
 }
 
-static void answer_as_told(const void *handle, int device, int attribute, int *value) {
+/* Replaces the driver's value by the one that the program has set. */
+static void answer_program(const void *handle, int device, int attribute, int *value) {
     limit_answer(handle, device, attribute, value);
     if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
         carveout_answer(handle, device, value);
@@ -27,26 +28,26 @@ static void answer_as_told(const void *handle, int device, int attribute, int *v
 CUresult function_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
                                      int attribute, int value) {
     REAL_OR_RETURN(cuFuncSetAttribute);
-    int told;
+    int sent;
     CUresult result;
     do
-        result = real(function, attribute, told = limit_for_driver(function, 0, attribute, value));
-    while (result == CUDA_SUCCESS && told != limit_for_driver(function, 0, attribute, value));
+        result = real(function, attribute, sent = limit_for_driver(function, 0, attribute, value));
+    while (result == CUDA_SUCCESS && sent != limit_for_driver(function, 0, attribute, value));
     if (result == CUDA_SUCCESS)
-        told_by_program(function, 0, attribute, value);
+        program_sets(function, 0, attribute, value);
     return result;
 }
 
 CUresult kernel_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int attribute, int value,
                                    CUkernel kernel, CUdevice device) {
     REAL_OR_RETURN(cuKernelSetAttribute);
-    int told;
+    int sent;
     CUresult result;
     do
-        result = real(attribute, told = limit_for_driver(kernel, device, attribute, value), kernel, device);
-    while (result == CUDA_SUCCESS && told != limit_for_driver(kernel, device, attribute, value));
+        result = real(attribute, sent = limit_for_driver(kernel, device, attribute, value), kernel, device);
+    while (result == CUDA_SUCCESS && sent != limit_for_driver(kernel, device, attribute, value));
     if (result == CUDA_SUCCESS)
-        told_by_program(kernel, device, attribute, value);
+        program_sets(kernel, device, attribute, value);
     return result;
 }
 
@@ -55,7 +56,7 @@ CUresult function_get_attribute_body(enum overlap_route route, enum hook hook, u
     REAL_OR_RETURN(cuFuncGetAttribute);
     CUresult result = real(value, attribute, function);
     if (result == CUDA_SUCCESS && value)
-        answer_as_told(function, 0, attribute, value);
+        answer_program(function, 0, attribute, value);
     return result;
 }
 
@@ -64,12 +65,12 @@ CUresult kernel_get_attribute_body(enum overlap_route route, enum hook hook, uin
     REAL_OR_RETURN(cuKernelGetAttribute);
     CUresult result = real(value, attribute, kernel, device);
     if (result == CUDA_SUCCESS && value)
-        answer_as_told(kernel, device, attribute, value);
+        answer_program(kernel, device, attribute, value);
     return result;
 }
 
 /* A preference between L1 cache and shared memory concerns the carve-out, and ours would override it. */
-static void prefers_by_program(const void *value, int config) {
+static void program_prefers(const void *value, int config) {
     struct handle *handle =
         config != CU_FUNC_CACHE_PREFER_NONE && armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
     if (handle && carveout_withdraw(handle))
@@ -81,7 +82,7 @@ CUresult function_set_cache_body(enum overlap_route route, enum hook hook, uintp
     REAL_OR_RETURN(cuFuncSetCacheConfig);
     CUresult result = real(function, config);
     if (result == CUDA_SUCCESS)
-        prefers_by_program(function, config);
+        program_prefers(function, config);
     return result;
 }
 
@@ -90,7 +91,7 @@ CUresult kernel_set_cache_body(enum overlap_route route, enum hook hook, uintptr
     REAL_OR_RETURN(cuKernelSetCacheConfig);
     CUresult result = real(kernel, config, device);
     if (result == CUDA_SUCCESS)
-        prefers_by_program(kernel, config);
+        program_prefers(kernel, config);
     return result;
 }
 

@@ -88,7 +88,7 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
                         : flags | OVERLAP_LAUNCH_SMALL_CARVEOUT;
         if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
             attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-            order_event_of_launch(attribute->value.event);
+            order_event_unknown(attribute->value.event);
     }
     return flags;
 }

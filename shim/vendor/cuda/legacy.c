@@ -69,9 +69,9 @@ CUresult launch_grid_async_body(enum overlap_route route, enum hook hook, uintpt
 CUresult launch_multi_device_body(enum overlap_route route, enum hook hook, uintptr_t site,
                                   CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
-    const uint32_t seen = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
-    for (uint32_t i = 0; i < seen; i++)
+    const uint32_t valid = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
+    for (uint32_t i = 0; i < valid; i++)
         leave_to_program(launches[i].function, &launches[i].sharedMemBytes);
-    count(route, seen, OVERLAP_REASON_cooperative);
+    count(route, valid, OVERLAP_REASON_cooperative);
     return real(launches, number, flags);
 }

@@ -10,11 +10,11 @@
 #include "../common/handle.h"
 #include "cuda.h"
 
-#define BEYOND OVERLAP_WORD_SIZE_MASK /* above any limit */
+#define ABOVE_LIMITS OVERLAP_WORD_SIZE_MASK /* dynamic bytes that no device allows */
 
 /* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
  * of dynamic bytes. */
-static uint32_t asked_about(CUfunction function) {
+static uint32_t note_query(CUfunction function) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
         return UINT32_MAX;
@@ -27,61 +27,61 @@ static uint32_t asked_about(CUfunction function) {
 }
 
 static size_t within(uint32_t limit, size_t dynamic) {
-    return dynamic > limit && dynamic < BEYOND ? BEYOND : dynamic;
+    return dynamic > limit && dynamic < ABOVE_LIMITS ? ABOVE_LIMITS : dynamic;
 }
 
 /* The program's callback that returns the dynamic bytes of a block, while the driver calls it. */
-static __thread struct asking {
+static __thread struct size_callback {
     CUoccupancyB2DSize sizes;
     uint32_t limit;
-} asking __attribute__((tls_model("initial-exec")));
+} size_callback __attribute__((tls_model("initial-exec")));
 
 static size_t sizes_within(int threads) {
-    const struct asking mine = asking;
+    const struct size_callback mine = size_callback;
     const size_t dynamic = mine.sizes(threads); /* the callback may make a query itself */
-    asking = mine;
+    size_callback = mine;
     return within(mine.limit, dynamic);
 }
 
-static CUoccupancyB2DSize ask_with(CUoccupancyB2DSize sizes, uint32_t limit) {
+static CUoccupancyB2DSize limited_sizes(CUoccupancyB2DSize sizes, uint32_t limit) {
     if (!sizes || limit == UINT32_MAX)
         return sizes;
-    asking.sizes = sizes;
-    asking.limit = limit;
+    size_callback.sizes = sizes;
+    size_callback.limit = limit;
     return sizes_within;
 }
 
 CUresult occupancy_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                CUfunction function, int threads, size_t dynamic) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-    return real(blocks, function, threads, within(asked_about(function), dynamic));
+    return real(blocks, function, threads, within(note_query(function), dynamic));
 }
 
 CUresult occupancy_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                      CUfunction function, int threads, size_t dynamic, uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-    return real(blocks, function, threads, within(asked_about(function), dynamic), flags);
+    return real(blocks, function, threads, within(note_query(function), dynamic), flags);
 }
 
 CUresult occupancy_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                              CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSize);
-    const uint32_t own = asked_about(function);
-    return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit);
+    const uint32_t own = note_query(function);
+    return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit);
 }
 
 CUresult occupancy_size_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                                    CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit,
                                    uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSizeWithFlags);
-    const uint32_t own = asked_about(function);
-    return real(grid, threads, function, ask_with(sizes, own), within(own, dynamic), limit, flags);
+    const uint32_t own = note_query(function);
+    return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit, flags);
 }
 
 CUresult occupancy_available_body(enum overlap_route route, enum hook hook, uintptr_t site, size_t *dynamic,
                                   CUfunction function, int blocks, int threads) {
     REAL_OR_RETURN(cuOccupancyAvailableDynamicSMemPerBlock);
-    const uint32_t limit = asked_about(function);
+    const uint32_t limit = note_query(function);
     CUresult result = real(dynamic, function, blocks, threads);
     if (result == CUDA_SUCCESS && dynamic && *dynamic > limit)
         *dynamic = limit;
@@ -92,10 +92,10 @@ CUresult occupancy_available_body(enum overlap_route route, enum hook hook, uint
 CUresult occupancy_clusters_body(enum overlap_route route, enum hook hook, uintptr_t site, int *answer,
                                  CUfunction function, const CUlaunchConfig *config) {
     REAL_OR_RETURN(cuOccupancyMaxActiveClusters);
-    const uint32_t limit = asked_about(function);
+    const uint32_t limit = note_query(function);
     if (!config || within(limit, config->sharedMemBytes) == config->sharedMemBytes)
         return real(answer, function, config);
-    CUlaunchConfig beyond = *config;
-    beyond.sharedMemBytes = (uint32_t)BEYOND;
-    return real(answer, function, &beyond);
+    CUlaunchConfig refused = *config;
+    refused.sharedMemBytes = (uint32_t)ABOVE_LIMITS;
+    return real(answer, function, &refused);
 }

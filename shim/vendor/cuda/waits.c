@@ -5,10 +5,6 @@
 #include "../common/windows.h"
 #include "cuda.h"
 
-static uint64_t key_of_event(CUevent event) {
-    return (uint64_t)(uintptr_t)event;
-}
-
 CUresult stream_wait_value32_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
                                   uint64_t address, uint32_t value, uint32_t flags) {
     REAL_OR_RETURN(cuStreamWaitValue32);
@@ -57,38 +53,37 @@ CUresult context_synchronize_v2_body(enum overlap_route route, enum hook hook, u
 
 /* An event recorded for a whole context, and a whole context that waits for an event: treat both as ordering
  * everything. */
-static CUresult recorded_for_all(CUevent event, CUresult result) {
-    struct overlap_sync_model *model = windows();
-    if (model && result == CUDA_SUCCESS)
-        overlap_sync_event_unknown(model, key_of_event(event));
+static CUresult recorded_by_context(CUevent event, CUresult result) {
+    if (result == CUDA_SUCCESS)
+        order_event_unknown(event);
     return result;
 }
 
-static CUresult all_wait(CUevent event, CUresult result) {
+static CUresult context_waits(CUevent event, CUresult result) {
     struct overlap_sync_model *model = windows();
     if (model && result == CUDA_SUCCESS)
-        overlap_sync_waits(model, NULL, key_of_event(event));
+        overlap_sync_waits(model, NULL, (uint64_t)(uintptr_t)event);
     return result;
 }
 
 CUresult context_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context,
                              CUevent event) {
     REAL_OR_RETURN(cuCtxRecordEvent);
-    return recorded_for_all(event, real(context, event));
+    return recorded_by_context(event, real(context, event));
 }
 
 CUresult context_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
     REAL_OR_RETURN(cuCtxWaitEvent);
-    return all_wait(event, real(context, event));
+    return context_waits(event, real(context, event));
 }
 
 CUresult green_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context,
                            CUevent event) {
     REAL_OR_RETURN(cuGreenCtxRecordEvent);
-    return recorded_for_all(event, real(context, event));
+    return recorded_by_context(event, real(context, event));
 }
 
 CUresult green_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
     REAL_OR_RETURN(cuGreenCtxWaitEvent);
-    return all_wait(event, real(context, event));
+    return context_waits(event, real(context, event));
 }

@@ -136,9 +136,9 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     const bool captured = overlap_stream_here(tracked) != tracked;
     struct overlap_event *recording = stop && !captured ? overlap_sync_recording(model, stop, tracked) : NULL;
     if (more->start)
-        order_event_of_launch(more->start);
+        order_event_unknown(more->start);
     if (stop && captured)
-        order_event_of_launch(more->stop);
+        order_event_unknown(more->stop);
     const hipError_t result = launch_slow(request, 0);
     if (stop && !captured) {
         if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */

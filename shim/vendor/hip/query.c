@@ -5,7 +5,7 @@
 #include "hip.h"
 
 /* Called before the runtime answers: launches that follow from the answer come later. */
-static void asked_about(const void *function, enum handle_kind kind) {
+static void note_query(const void *function, enum handle_kind kind) {
     if (!function || !armed_and_ready(VENDOR_HIP))
         return;
     if (!handle_find(function))
@@ -18,55 +18,55 @@ static void asked_about(const void *function, enum handle_kind kind) {
 hipError_t hip_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks, const void *function,
                            int threads, size_t dynamic) {
     REAL_OR_RETURN(hipOccupancyMaxActiveBlocksPerMultiprocessor);
-    asked_about(function, HANDLE_HIP_SYMBOL);
+    note_query(function, HANDLE_HIP_SYMBOL);
     return real(blocks, function, threads, dynamic);
 }
 
 hipError_t hip_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                  const void *function, int threads, size_t dynamic, uint32_t flags) {
     REAL_OR_RETURN(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-    asked_about(function, HANDLE_HIP_SYMBOL);
+    note_query(function, HANDLE_HIP_SYMBOL);
     return real(blocks, function, threads, dynamic, flags);
 }
 
 hipError_t hip_module_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                   hipFunction_t function, int threads, size_t dynamic) {
     REAL_OR_RETURN(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);
-    asked_about(function, HANDLE_HIP_FUNCTION);
+    note_query(function, HANDLE_HIP_FUNCTION);
     return real(blocks, function, threads, dynamic);
 }
 
 hipError_t hip_module_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
                                         hipFunction_t function, int threads, size_t dynamic, uint32_t flags) {
     REAL_OR_RETURN(hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-    asked_about(function, HANDLE_HIP_FUNCTION);
+    note_query(function, HANDLE_HIP_FUNCTION);
     return real(blocks, function, threads, dynamic, flags);
 }
 
 hipError_t hip_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                          const void *function, size_t dynamic, int limit) {
     REAL_OR_RETURN(hipOccupancyMaxPotentialBlockSize);
-    asked_about(function, HANDLE_HIP_SYMBOL);
+    note_query(function, HANDLE_HIP_SYMBOL);
     return real(grid, threads, function, dynamic, limit);
 }
 
 hipError_t hip_module_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                                 hipFunction_t function, size_t dynamic, int limit) {
     REAL_OR_RETURN(hipModuleOccupancyMaxPotentialBlockSize);
-    asked_about(function, HANDLE_HIP_FUNCTION);
+    note_query(function, HANDLE_HIP_FUNCTION);
     return real(grid, threads, function, dynamic, limit);
 }
 
 hipError_t hip_module_size_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
                                       hipFunction_t function, size_t dynamic, int limit, uint32_t flags) {
     REAL_OR_RETURN(hipModuleOccupancyMaxPotentialBlockSizeWithFlags);
-    asked_about(function, HANDLE_HIP_FUNCTION);
+    note_query(function, HANDLE_HIP_FUNCTION);
     return real(grid, threads, function, dynamic, limit, flags);
 }
 
 hipError_t hip_available_body(enum overlap_route route, enum hook hook, uintptr_t site, size_t *dynamic,
                               const void *function, int blocks, int threads) {
     REAL_OR_RETURN(hipOccupancyAvailableDynamicSMemPerBlock);
-    asked_about(function, HANDLE_HIP_SYMBOL);
+    note_query(function, HANDLE_HIP_SYMBOL);
     return real(dynamic, function, blocks, threads);
 }

@@ -14,19 +14,20 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any
 
-from pyshim.footprints.footprint import Budget, Footprint, Unreadable, Wanted, every
-from pyshim.footprints.messagepack import decode
+from pyshim.footprints.elffile import Data, damage, is_elf_for, parse, symbols
+from pyshim.footprints.footprint import Footprint, Unreadable, Wanted, every
 from pyshim.footprints.unpack import MOST, Forward
+
+if TYPE_CHECKING:
+    from elftools.elf.elffile import ELFFile
 
 COMPRESSED, BUNDLE = b"CCOB", b"__CLANG_OFFLOAD_BUNDLE__"
 SECTION = ".hip_fatbin"  # of a shared object: bundles one after the other, from each of its source files
 MACHINE_AMDGPU = 224
-NOTE_SECTION, NOTE_SEGMENT, NOTE_METADATA, NOTE_OWNER = 7, 4, 32, b"AMDGPU"
-_SECTIONS = (40, 58, "<IIQQQQIIQQ")  # where the file says their place, where their size and number, and one of them
-_SEGMENTS = (32, 54, "<IIQQQQQQ")
-SECTION_SYMBOLS, SYMBOL_OBJECT = 2, 1
+NOTE_METADATA, NOTE_OWNER = 32, "AMDGPU"
+SYMBOL_OBJECT = 1
 DESCRIPTOR_REGISTERS = 44  # compute_pgm_rsrc3 with ACCUM_OFFSET, then compute_pgm_rsrc1 with the steps of registers
 UNIFIED = ("gfx90a", "gfx942", "gfx950")
 MACHINES = {0x3F: "gfx90a", 0x4C: "gfx942", 0x4F: "gfx950"}  # EF_AMDGPU_MACH_AMDGCN_...
@@ -39,22 +40,22 @@ _ENTRY = struct.Struct("<QQQ")
 _MOST_ENTRIES, _LONGEST_NAME = 1000, 1000  # of a bundle; more is damage
 
 
-Image = Union[bytes, bytearray]
-Images = Iterator[tuple[str, Image]]
+Images = Iterator[tuple[str, Data]]
 
 
-def is_code_object(data: bytes) -> bool:
-    return data[:4] == COMPRESSED or data[: len(BUNDLE)] == BUNDLE or _is_amdgpu(data)
+def is_code_object(data: Data) -> bool:
+    return data[:4] == COMPRESSED or data[: len(BUNDLE)] == BUNDLE or is_elf_for(MACHINE_AMDGPU, data)
 
 
-def _is_amdgpu(data: Image) -> bool:
-    return data[:5] == b"\x7fELF\x02" and len(data) >= 20 and struct.unpack_from("<H", data, 18)[0] == MACHINE_AMDGPU
-
-
-def read_code_objects(data: bytes, at: int, end: int, wanted: Wanted = every) -> Iterator[Footprint]:
+def read_code_objects(data: Data, at: int, end: int, wanted: Wanted = every) -> Iterator[Footprint]:
     """Of a code object, or of any wrapping of it, between two places of a file."""
     if end > len(data):
         raise Unreadable("a broken file: it ends inside its code objects")
+    with damage("a broken code object: it ends before what it announces"):
+        yield from _read(data, at, end, wanted)
+
+
+def _read(data: Data, at: int, end: int, wanted: Wanted) -> Iterator[Footprint]:
     try:
         while at < end:
             if data[at : at + 4] == COMPRESSED:
@@ -71,14 +72,12 @@ def read_code_objects(data: bytes, at: int, end: int, wanted: Wanted = every) ->
                 at += 1
     except KeyError as error:
         raise Unreadable(f"a code object whose description lacks {error}") from error
-    except (struct.error, IndexError, OverflowError, RecursionError, TypeError, ValueError) as error:
-        raise Unreadable("a broken code object: it ends before what it announces") from error
 
 
 class _Plain:
     """A part of a file, read as what is compressed is."""
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: Data, start: int, end: int) -> None:
         self._data, self._start, self._end = data, start, end
         self.at = 0
 
@@ -87,13 +86,13 @@ class _Plain:
         if start + size > self._end:
             raise Unreadable("a broken bundle: it ends inside one of its code objects")
         self.at += size
-        return self._data[start : start + size]
+        return bytes(self._data[start : start + size])
 
     def skip(self, to: int) -> None:
         self.at = to
 
 
-def _compressed(data: bytes, at: int, end: int, wanted: Wanted) -> tuple[int, Images]:
+def _compressed(data: Data, at: int, end: int, wanted: Wanted) -> tuple[int, Images]:
     version, method = struct.unpack_from("<HH", data, at + 4)
     if version not in _SIZES:
         raise Unreadable(f"a compressed code object of version {version}, which overlap-run does not know")
@@ -143,12 +142,13 @@ def _mode(target: str) -> str:
     return f"{architecture}:{XNACK}" if XNACK in modes else architecture
 
 
-def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
+def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
     """architecture: where the bundle says it."""
-    if not _is_amdgpu(data):
+    if not is_elf_for(MACHINE_AMDGPU, data):
         raise Unreadable("a broken bundle: an image in it is not for AMD GPUs")
-    target, kernels = _metadata(data)
-    architecture = architecture or _architecture(data, target)
+    file = parse(data)
+    target, kernels = _metadata(file)
+    architecture = architecture or _architecture(file, target)
     if architecture.split(":")[0] not in UNIFIED:
         return
     descriptors = dict(_descriptors(data))
@@ -170,46 +170,43 @@ def _kernels(data: Image, architecture: str = "") -> Iterator[Footprint]:
         )
 
 
-def _descriptors(data: Image) -> Iterator[tuple[str, tuple[int, int]]]:
+def _descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
     """By symbol (KERNEL.kd): registers of a wave, and how many of them are before the first AGPR."""
-    sections = _table(data, *_SECTIONS)
-    budget = Budget(data)
-    for _, kind, _, _, start, length, link, *_ in sections:
-        if kind != SECTION_SYMBOLS:
+    sections = list(parse(data).iter_sections())
+    for table in sections:
+        if table["sh_type"] != "SHT_SYMTAB":
             continue
-        strings = sections[link][4]
-        budget.take(length)
-        for name, about, _, home, value, _ in struct.iter_unpack("<IBBHQQ", data[start : start + length]):
-            if about & 0xF != SYMBOL_OBJECT:  # hand-written kernels have thousands of labels
+        for symbol in symbols(data, table):
+            if symbol.info & 0xF != SYMBOL_OBJECT:  # hand-written kernels have thousands of labels
                 continue
-            first = strings + name
-            end = data.index(b"\0", first)
-            budget.take(end - first)
-            text = data[first:end].decode()
-            if text.endswith(".kd") and 0 < home < len(sections):
-                place = sections[home][4] + value - sections[home][3]
-                third, second = struct.unpack_from("<II", data, place + DESCRIPTOR_REGISTERS)
-                yield text, ((second & 0x3F) * 8 + 8, (third & 0x3F) * 4 + 4)
+            name = table.stringtable.get_string(symbol.name)
+            if name.endswith(".kd") and 0 < symbol.section < len(sections):
+                home = sections[symbol.section]
+                at = home["sh_offset"] + symbol.value - home["sh_addr"]
+                third, second = struct.unpack_from("<II", data, at + DESCRIPTOR_REGISTERS)
+                yield name, ((second & 0x3F) * 8 + 8, (third & 0x3F) * 4 + 4)
 
 
-def _architecture(data: Image, target: str) -> str:
+def _architecture(file: ELFFile, target: str) -> str:
     """From the flags of the ELF file where the metadata, as that of hipBLASLt's own assembler, does not say it."""
     if "gfx" in target:
         return _mode(target)
-    (flags,) = struct.unpack_from("<I", data, 48)
+    flags = file["e_flags"]
     name = MACHINES.get(flags & 0xFF, f"machine {flags & 0xFF:#x}")
     return f"{name}:{XNACK}" if flags & FLAGS_XNACK == FLAGS_XNACK else name
 
 
-def _metadata(data: Image) -> tuple[str, dict[str, dict[str, Any]]]:
+def _metadata(file: ELFFile) -> tuple[str, dict[str, dict[str, Any]]]:
     """The target, empty where no note has one, and what the notes say of each kernel, by its symbol."""
-    notes = _notes(data)
+    import msgpack
+
+    notes = _notes(file)
     if not notes:
         raise Unreadable("a code object without the note that describes its kernels")
     target = ""
     kernels: dict[str, dict[str, Any]] = {}
-    for start, size in notes.items():
-        said = decode(bytes(data[start : start + size]))
+    for note in notes:
+        said = msgpack.unpackb(note)
         if not isinstance(said, dict):
             raise Unreadable("a broken code object: a note on its kernels is no map")
         target = target or str(said.get("amdhsa.target", ""))
@@ -218,28 +215,17 @@ def _metadata(data: Image) -> tuple[str, dict[str, dict[str, Any]]]:
     return target, kernels
 
 
-def _notes(data: Image) -> dict[int, int]:
-    """Place and size of each metadata map. Sections and segments are two ways to the same notes."""
-    spans = [(start, size) for _, kind, _, _, start, size, *_ in _table(data, *_SECTIONS) if kind == NOTE_SECTION]
-    spans += [(start, size) for kind, _, start, _, _, size, *_ in _table(data, *_SEGMENTS) if kind == NOTE_SEGMENT]
-    spans = list(dict.fromkeys(spans))
-    if sum(size for _, size in spans) > 2 * len(data):
+def _notes(file: ELFFile) -> list[bytes]:
+    """Each metadata map once. Sections and segments are two ways to the same notes."""
+    places = {(part["sh_offset"], part["sh_size"]): part for part in file.iter_sections("SHT_NOTE")}
+    places.update({(part["p_offset"], part["p_filesz"]): part for part in file.iter_segments("PT_NOTE")})
+    if sum(size for _, size in places) > 2 * file.stream_len:
         raise Unreadable("a broken code object: its notes overlap")
     found = {}
-    for start, size in spans:
-        end = start + size
-        while end - start >= 12:
-            owner, described, kind = struct.unpack_from("<III", data, start)
-            place = start + 12 + (owner + 3 & ~3)
-            if place + described > min(end, len(data)):
+    for (start, size), part in places.items():
+        for note in part.iter_notes():
+            if note["n_offset"] + note["n_size"] >= start + size + 4:  # the last one may be without its filling
                 raise Unreadable("a broken code object: a note ends outside its place")
-            if kind == NOTE_METADATA and data[start + 12 : start + 12 + owner].rstrip(b"\0") == NOTE_OWNER:
-                found[place] = described
-            start = place + (described + 3 & ~3)
-    return found
-
-
-def _table(data: Image, place: int, sizes: int, form: str) -> list[tuple[int, ...]]:
-    (at,) = struct.unpack_from("<Q", data, place)
-    size, count = struct.unpack_from("<HH", data, sizes)
-    return [struct.unpack_from(form, data, at + size * index) for index in range(count)]
+            if note["n_type"] == NOTE_METADATA and note["n_name"] == NOTE_OWNER:
+                found[note["n_offset"]] = note["n_descdata"]
+    return list(found.values())

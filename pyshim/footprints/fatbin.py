@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pyshim.footprints.elffile import MAGIC_64, Data, damage, parse
 from pyshim.footprints.footprint import Unreadable, Wanted, every
 from pyshim.footprints.unpack import unpack_lz4, unpack_zstd
 
@@ -35,8 +36,8 @@ class Image:
     _size: int
     _unpacked: int
 
-    def cubin(self, data: bytes) -> bytes:
-        packed = data[self._at : self._at + self._size]
+    def cubin(self, data: Data) -> bytes:
+        packed = bytes(data[self._at : self._at + self._size])
         if len(packed) < self._size:
             raise Unreadable(f"a broken fat binary: it ends inside its image for {self.architecture}")
         if self.compression == "lz4":
@@ -44,11 +45,11 @@ class Image:
         return unpack_zstd(packed, self._unpacked) if self.compression == "zstd" else packed
 
 
-def is_fatbin(data: bytes) -> bool:
+def is_fatbin(data: Data) -> bool:
     return data[:4] == MAGIC
 
 
-def images(data: bytes, wanted: Wanted = every) -> Iterator[Image]:
+def images(data: Data, wanted: Wanted = every) -> Iterator[Image]:
     """Of a fat binary, or of a shared object that holds some."""
     if is_fatbin(data):
         places = [("", 0, len(data))]
@@ -66,26 +67,19 @@ def images(data: bytes, wanted: Wanted = every) -> Iterator[Image]:
                 yield image
 
 
-def sections(data: bytes) -> Iterator[tuple[str, tuple[int, int]]]:
+def sections(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
     """Of an ELF file, those with bytes in it: name, start, end."""
-    if data[:4] != b"\x7fELF":
+    if data[:4] != MAGIC_64[:4]:
         raise Unreadable("neither an ELF file nor a fat binary nor a code object")
-    if data[4:6] != b"\x02\x01":
+    if data[4:6] != MAGIC_64[4:]:
         raise Unreadable("an ELF file, but not one of 64 bits and little endian")
-    try:
-        (at,) = struct.unpack_from("<Q", data, 40)
-        size, count, names = struct.unpack_from("<HHH", data, 58)
-        rows = [struct.unpack_from("<IIQQQQ", data, at + size * i) for i in range(count)]
-        table = rows[names][4] if count else 0
-        for name, kind, _, _, start, length in rows:
-            first = table + name
-            if kind != 8:  # SHT_NOBITS
-                yield data[first : data[first : first + 256].index(b"\0") + first].decode(), (start, start + length)
-    except (struct.error, IndexError, OverflowError, ValueError) as error:
-        raise Unreadable("a broken ELF file: it ends before its table of sections") from error
+    with damage("a broken ELF file: it ends before its table of sections"):
+        for section in parse(data).iter_sections():
+            if section["sh_type"] != "SHT_NOBITS":
+                yield section.name, (section["sh_offset"], section["sh_offset"] + section["sh_size"])
 
 
-def _chain(data: bytes, at: int, end: int, mixed: bool) -> Iterator[Image]:
+def _chain(data: Data, at: int, end: int, mixed: bool) -> Iterator[Image]:
     if end > len(data):
         raise Unreadable("a broken file: it ends inside its fat binaries")
     while at < end:
@@ -111,7 +105,7 @@ def _chain(data: bytes, at: int, end: int, mixed: bool) -> Iterator[Image]:
         yield from _entries(data, start, at)
 
 
-def _entries(data: bytes, at: int, end: int) -> Iterator[Image]:
+def _entries(data: Data, at: int, end: int) -> Iterator[Image]:
     while at < end:
         if end - at < _ENTRY.size:
             raise Unreadable("a broken fat binary: it ends inside an entry")

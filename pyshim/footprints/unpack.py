@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
+from pyshim.footprints.elffile import Data
 from pyshim.footprints.footprint import Unreadable
 
 # More than any image of any library that we know; a damaged size must not ask for all memory.
@@ -32,7 +33,7 @@ class Forward:
     """What a part of a file unpacks to, from its beginning on: RCCL's is 1.2 GB, of which one image is looked at at a
     time."""
 
-    def __init__(self, data: bytes, start: int, end: int, method: str) -> None:
+    def __init__(self, data: Data, start: int, end: int, method: str) -> None:
         """method: zstd or zlib."""
         packed = _Part(data, start, end)
         self._unpack: _Unpack = _Zlib(packed).read if method == "zlib" else _zstd(packed)
@@ -82,13 +83,13 @@ _Unpack = Callable[[int], bytes]
 class _Part:
     """Of a file, read as a file."""
 
-    def __init__(self, data: bytes, start: int, end: int) -> None:
+    def __init__(self, data: Data, start: int, end: int) -> None:
         self._data, self._at, self._end = data, start, end
 
     def read(self, size: int = -1) -> bytes:
         start, end = self._at, self._end if size < 0 else min(self._at + size, self._end)
         self._at = end
-        return self._data[start:end]
+        return bytes(self._data[start:end])
 
 
 class _Zlib:

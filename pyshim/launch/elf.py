@@ -1,7 +1,8 @@
 """What a program file is, as far as the dynamic loader cares: a small reader of ELF headers.
 
 Every offset of the file is checked before it is followed; whatever is odd or unreadable makes the answer UNKNOWN, and
-an unknown program is run as any other.
+an unknown program is run as any other. pyelftools is not used here: its import alone would make `overlap-run` start
+36 ms later.
 """
 
 from __future__ import annotations

@@ -21,12 +21,10 @@ from footprint_files import (
     cubin,
     elf,
     fatbin,
-    messagepack,
     with_segments,
 )
 
 from pyshim.footprints.footprint import Footprint, Unreadable, Wanted
-from pyshim.footprints.messagepack import decode
 from pyshim.footprints.read import read, read_bytes
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -171,11 +169,6 @@ AMD = [
     Footprint(RCCL[0], "gfx90a", 280, 19808, 256, accumulators=32, scalars=106),
     Footprint(GEMM[0], "gfx90a", 256, 19808, 256, 256, accumulators=128, scalars=106),
 ]
-
-
-@pytest.mark.parametrize("value", [{str(n): n for n in range(15)}, ["a" * 40, True, {"b": [300, -1 + 2]}], []])
-def test_messagepack(value: object) -> None:
-    assert decode(messagepack(value)) == value
 
 
 def test_registers_of_amd_are_those_of_the_descriptor() -> None:

@@ -17,7 +17,8 @@ def missing() -> str | None:
     """Why they cannot be used here, or None."""
     if all(map(shutil.which, MODULES)):
         return None
-    absent = [name for name in ("cffi", "yaml", "rich", "psutil") if importlib.util.find_spec(name) is None]
+    needed = ("cffi", "yaml", "rich", "psutil", "elftools", "msgpack")
+    absent = [name for name in needed if importlib.util.find_spec(name) is None]
     if absent:
         where = "after make setup: PATH=$PWD/.venv/bin:$PATH"
         return f"overlap-run, which needs the Python modules {', '.join(absent)} ({where})"

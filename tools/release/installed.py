@@ -34,6 +34,7 @@ NEXT = {
     "pyyaml": ("6.0.1", "6.0.2"),
     "psutil": ("5.9.3", "5.9.8"),
     "rich": (),
+    "jinja2": (),
 }
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Where others keep Pythons: pyenv, a system, the images that manylinux wheels are made in.

@@ -16,7 +16,6 @@ from pyshim.html import draw
 from pyshim.html.processes import name
 from pyshim.report import many
 
-HEIGHT, BAND_HEIGHT = 44, 120
 _BINS = 120
 _ENOUGH = 0.2  # of the usual number of samples
 _ROWS = 10  # of the slowest of many
@@ -65,11 +64,10 @@ class Cadence:
         values = sorted(value for course in self.every for value in course.values)
         return 1.05 * min(values[-1], 1.5 * values[int(len(values) * 0.99)])
 
-    def path(self, line: draw.Line, height: int = HEIGHT) -> str:
+    def path(self, line: draw.Line, height: int) -> str:
         return draw.path(line, (0.0, self.longest), (0.0, self.high), height)
 
-    @property
-    def band(self) -> tuple[str, str]:
+    def band(self, height: int) -> tuple[str, str]:
         """Return the paths of the median of all processes, and around their middle nine tenths."""
         longest = self.longest or 1.0
         bins: list[list[float]] = [[] for _ in range(_BINS)]
@@ -84,7 +82,7 @@ class Cadence:
             return [(at, values[min(len(values) - 1, int(share * len(values)))]) for at, values in filled]
 
         around = [*edge(0.05), *reversed(edge(0.95))]
-        return self.path(edge(0.5), BAND_HEIGHT), self.path(around, BAND_HEIGHT)
+        return self.path(edge(0.5), height), self.path(around, height)
 
 
 def cadence(every: Sequence[Mapping[str, Any]]) -> Cadence | None:

@@ -1,5 +1,5 @@
 """Tables that fit the screen: columns of text give way, numbers never do; what does not fit beside the others comes
-below, under the first column again."""
+below, under the first column again. rich's tables cut numbers there, and pad rows for a pipe."""
 
 from __future__ import annotations
 

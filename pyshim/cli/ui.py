@@ -8,8 +8,13 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from pyshim.errors import FINDINGS, USAGE, OverlapError
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
 
 BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
@@ -192,18 +197,9 @@ def paint(text: str, style: str) -> str:
     """With the terminal's codes for a style of rich's, where a person looks on who wants them."""
     if not colours():
         return text
-    from io import StringIO
+    from rich.style import Style
 
-    from rich.console import Console
-    from rich.text import Text
-
-    # Wide enough for any line: we break lines, rich does not.
-    console = Console(
-        file=StringIO(), force_terminal=True, color_system="standard", no_color=False, highlight=False, width=10_000
-    )
-    with console.capture() as captured:
-        console.print(Text(text, style=style), end="")
-    return captured.get()
+    return Style.parse(style).render(text)
 
 
 def state(word: str) -> str:
@@ -298,28 +294,33 @@ def progress(what: str) -> Iterator[None]:
 
 
 def _status(what: str) -> Callable[[], None]:
-    from rich.console import Console
-    from rich.live import Live
     from rich.spinner import Spinner
     from rich.text import Text
 
-    live = Live(
-        Spinner("dots", Text(printable(what))),
+    live = _live(Spinner("dots", Text(printable(what))), auto_refresh=True)
+    live.start()
+    return live.stop
+
+
+def _live(shown: RenderableType = "", auto_refresh: bool = False) -> Live:
+    """Return a picture on stderr that leaves nothing on the screen. Answers to stdout do not pass through it."""
+    from rich.console import Console
+    from rich.live import Live
+
+    return Live(
+        shown,
         console=Console(stderr=True, highlight=False),
+        auto_refresh=auto_refresh,
         transient=True,
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    live.start()
-    return live.stop
 
 
 @contextmanager
 def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
     """Gives draw(body): what body prints as an answer takes, on stderr, the place of what the body before it printed.
     Nothing of it stays on the screen."""
-    from rich.console import Console
-    from rich.live import Live
     from rich.text import Text
 
     def draw(body: Callable[[], None]) -> None:
@@ -332,14 +333,7 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
         finally:
             _captured, _screen = before
 
-    live = Live(
-        console=Console(stderr=True, highlight=False),
-        auto_refresh=False,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-    with live:
+    with _live() as live:
         yield draw
 
 

@@ -7,14 +7,13 @@ each process begins at its own first one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from statistics import median, quantiles
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyshim.html import draw
 from pyshim.html.processes import name
-from pyshim.html.table import PICTURE, WORDS, Cell, table
-from pyshim.html.tree import Child, element
-from pyshim.html.units import time
 from pyshim.report import many
 
 _BINS = 120
@@ -23,17 +22,73 @@ _ROWS = 10  # of the slowest of many
 _FEWEST = 3  # samples that make a line
 
 
-class Course(NamedTuple):
-    process: Mapping[str, Any]
+@dataclass(frozen=True)
+class Course:
+    name: str
     points: list[tuple[float, float]]  # (seconds since the first, microseconds between two launches)
 
     @property
+    def values(self) -> list[float]:
+        return [value for _, value in self.points]
+
+    @property
     def middle(self) -> float:
-        return median(value for _, value in self.points)
+        return median(self.values)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Return the lowest and the highest tenth."""
+        low, *_, high = quantiles(self.values, n=10, method="inclusive")
+        return low, high
 
 
-def courses(every: Sequence[Mapping[str, Any]]) -> list[Course]:
-    return [Course(process, points) for process in every if len(points := _points(process["cadence"])) >= _FEWEST - 1]
+@dataclass(frozen=True)
+class Cadence:
+    every: list[Course]
+
+    @property
+    def are_few(self) -> bool:
+        return len(self.every) <= many.FEW
+
+    @property
+    def shown(self) -> list[Course]:
+        return self.every if self.are_few else sorted(self.every, key=lambda course: -course.middle)[:_ROWS]
+
+    @cached_property
+    def longest(self) -> float:
+        return max(course.points[-1][0] for course in self.every)
+
+    @cached_property
+    def high(self) -> float:
+        """Return the top of the scale: the slowest few would flatten all other lines."""
+        values = sorted(value for course in self.every for value in course.values)
+        return 1.05 * min(values[-1], 1.5 * values[int(len(values) * 0.99)])
+
+    def path(self, line: draw.Line, height: int) -> str:
+        return draw.path(line, (0.0, self.longest), (0.0, self.high), height)
+
+    def band(self, height: int) -> tuple[str, str]:
+        """Return the paths of the median of all processes, and around their middle nine tenths."""
+        longest = self.longest or 1.0
+        bins: list[list[float]] = [[] for _ in range(_BINS)]
+        for course in self.every:
+            for at, value in course.points:
+                bins[min(_BINS - 1, int(_BINS * at / longest))].append(value)
+        # Where but a few still run, their median is not that of all.
+        enough = _ENOUGH * median(len(values) for values in bins if values)
+        filled = [((at + 0.5) * longest / _BINS, sorted(one)) for at, one in enumerate(bins) if len(one) > enough]
+
+        def edge(share: float) -> list[tuple[float, float]]:
+            return [(at, values[min(len(values) - 1, int(share * len(values)))]) for at, values in filled]
+
+        around = [*edge(0.05), *reversed(edge(0.95))]
+        return self.path(edge(0.5), height), self.path(around, height)
+
+
+def cadence(every: Sequence[Mapping[str, Any]]) -> Cadence | None:
+    made = (Course(name(process), _points(process["cadence"])) for process in every)
+    found = [course for course in made if len(course.points) >= _FEWEST - 1]
+    return Cadence(found) if found else None
 
 
 def _points(samples: Sequence[Sequence[int]]) -> list[tuple[float, float]]:
@@ -42,64 +97,3 @@ def _points(samples: Sequence[Sequence[int]]) -> list[tuple[float, float]]:
         for (count, begin), (later, end) in zip(samples, samples[1:])
         if later > count and end >= begin
     ]
-
-
-def cadence(every: Sequence[Mapping[str, Any]]) -> Child:
-    found = courses(every)
-    if not found:
-        return None
-    longest = max(course.points[-1][0] for course in found)
-    # The slowest few would press everything else to the ground.
-    values = sorted(value for course in found for _, value in course.points)
-    usual = values[int(len(values) * 0.99)]
-    high = 1.05 * min(values[-1], 1.5 * usual)
-    scales = (0.0, longest), (0.0, high)
-    about = (
-        "Time between two launches of communication, by the clock of the host, at the launch and not on the GPU. Each "
-        f"process begins at its own first launch. Height: 0 to {time(high)}; what is higher is cut."
-    )
-    few = len(found) <= many.FEW
-    shown = found if few else sorted(found, key=lambda course: -course.middle)[:_ROWS]
-    return [
-        element("h2", "Cadence of communication"),
-        element("p", about, class_="quiet"),
-        None if few else _band(found, scales),
-        None if few else element("h3", f"The slowest {_ROWS} of {len(found):,}"),
-        table(
-            ("process", f"0 to {longest:.3g} s", "median", "10 %", "90 %", "samples"),
-            [_row(course, scales) for course in shown],
-            {"process": WORDS, f"0 to {longest:.3g} s": PICTURE},
-        ),
-    ]
-
-
-def _row(course: Course, scales: tuple[tuple[float, float], tuple[float, float]]) -> Sequence[Any]:
-    values = [value for _, value in course.points]
-    low, *_, high = quantiles(values, n=10, method="inclusive") if len(values) > 1 else (values[0], values[0])
-    label = f"{name(course.process)}: median {time(course.middle)}"
-    drawn = draw.lines([(course.points, "")], *scales, 44, label)
-    numbers = (Cell(time(value), value) for value in (course.middle, low, high))
-    return element("code", name(course.process)), Cell(drawn, course.middle), *numbers, len(values)
-
-
-def _band(found: Sequence[Course], scales: tuple[tuple[float, float], tuple[float, float]]) -> Child:
-    """Where the middle nine tenths of all processes are, and their median."""
-    longest = scales[0][1] or 1.0
-    bins: list[list[float]] = [[] for _ in range(_BINS)]
-    for course in found:
-        for at, value in course.points:
-            bins[min(_BINS - 1, int(_BINS * at / longest))].append(value)
-    # Where but a few still run, the middle of these says nothing of all.
-    enough = _ENOUGH * median(len(values) for values in bins if values)
-    filled = [((at + 0.5) * longest / _BINS, sorted(values)) for at, values in enumerate(bins) if len(values) > enough]
-
-    def edge(share: float) -> list[tuple[float, float]]:
-        return [(at, values[min(len(values) - 1, int(share * len(values)))]) for at, values in filled]
-
-    label = f"all {len(found):,} processes over {longest:.3g} s"
-    drawn = draw.lines([(edge(0.5), "")], *scales, 120, label, (edge(0.05), edge(0.95)))
-    ends = element("p", element("span", "0 s"), element("span", f"{longest:.3g} s"), class_="scale")
-    words = element(
-        "p", f"Of all {len(found):,} processes the median, and from one twentieth to nineteen.", class_="quiet"
-    )
-    return [drawn, ends, words]

@@ -1,160 +1,92 @@
-"""Pictures that fit every width: what lies along the width is in percent, so that only lines stretch and text does not.
-
-Each picture has a label for those who cannot see it; what one part of it stands for is its <title>.
-"""
+"""Shapes for templates/draw.html. Places along the width are in percent, so that only lines stretch, not text."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
-
-from pyshim.html.tree import Child, Element, element
+from dataclasses import dataclass
 
 _BINS = 160  # places of a strip; dots in one place are one
-_THINNEST = 0.4  # percent: what is there is seen
+_THINNEST = 0.4  # percent: the least width of a part of a bar
 _SPAN = 1000  # units across a picture of lines
 
+Line = Sequence[tuple[float, float]]  # (x, y), by x
+Scale = tuple[float, float]  # the values at its two ends
 
-class Part(NamedTuple):
-    value: float
+
+@dataclass(frozen=True)
+class Box:
+    x: float
+    width: float
     kind: str  # a class of page.css: its colour
     title: str
 
 
-class Dot(NamedTuple):
-    value: float
+@dataclass(frozen=True)
+class Dot:
+    x: float
     title: str
     far: bool = False
+    height: float = 0
 
 
-Line = Sequence[tuple[float, float]]  # (x, y), by x
+@dataclass(frozen=True)
+class Forest:
+    """An interval and its middle on a scale with zero in the middle; a middle beyond the scale is a ring at its end."""
+
+    value: float  # of the middle
+    low: float
+    middle: float
+    width: float
+    kind: str
+    label: str
 
 
-def bar(parts: Iterable[Part], whole: float, label: str) -> Element:
-    """Parts side by side; whole: what the full width stands for."""
-    drawn, at = [], 0.0
-    for part in parts:
-        if part.value > 0:
-            width = max(100 * part.value / whole, _THINNEST)
-            drawn.append(box(at, 0, width, 14, part.kind, part.title))
+def bar(parts: Iterable[tuple[float, str, str]], whole: float) -> list[Box]:
+    """Return (value, kind, title) side by side. whole: the value that the full width stands for."""
+    made, at = [], 0.0
+    for value, kind, title in parts:
+        if value > 0:
+            width = max(100 * value / whole, _THINNEST)
+            made.append(Box(at, width, kind, title))
             at += width
-    return picture(14, label, drawn, "bar")
+    return made
 
 
-def strip(dots: Sequence[Dot], label: str) -> Element:
-    """A dot for each process between the least and the most; where many have one place the dot is taller."""
-    low, high = min(dot.value for dot in dots), max(dot.value for dot in dots)
-    places = Counter(_place(dot.value, low, high) for dot in dots if not dot.far)
-    titles: dict[float, str] = {}
-    for dot in dots:
-        titles.setdefault(_place(dot.value, low, high), dot.title)
-    most = max(places.values(), default=1)
-    drawn: list[Child] = [element("line", x1="0", x2="100%", y1="12", y2="12", class_="axis")]
-    for place, count in sorted(places.items()):
-        height = 6 + 14 * (count - 1) / max(most - 1, 1)
-        title = titles[place] if count == 1 else f"{count:,} processes, {titles[place]} among them"
-        drawn.append(
-            element(
-                "rect",
-                element("title", title),
-                x=f"{place:.2f}%",
-                y=12 - height / 2,
-                width="4",
-                height=height,
-                class_="dot",
-            )
-        )
-    drawn += [
-        element(
-            "circle",
-            element("title", dot.title),
-            cx=f"{_place(dot.value, low, high):.2f}%",
-            cy="12",
-            r="4.5",
-            class_="far",
-        )
-        for dot in dots
-        if dot.far
-    ]
-    return picture(24, label, drawn, "strip")
+def strip(dots: Sequence[tuple[float, str, bool]]) -> list[Dot]:
+    """Return (value, title, far) between the least and the most. Near values in one place make one dot, the taller the
+    more they are; far values each have a dot, above the others."""
+    low, high = min(value for value, _, _ in dots), max(value for value, _, _ in dots)
+    places: dict[float, list[str]] = {}
+    far = []
+    for value, title, is_far in dots:
+        share = (value - low) / (high - low) if high > low else 0.5
+        place = 2 + 95 * round(share * _BINS) / _BINS  # away from the edges
+        if is_far:
+            far.append(Dot(place, title, True))
+        else:
+            places.setdefault(place, []).append(title)
+    most = max(map(len, places.values()), default=1)
+    made = []
+    for place, titles in sorted(places.items()):
+        title = titles[0] if len(titles) == 1 else f"{len(titles):,} processes, {titles[0]} among them"
+        made.append(Dot(place, title, height=6 + 14 * (len(titles) - 1) / max(most - 1, 1)))
+    return made + far
 
 
-def _place(value: float, low: float, high: float) -> float:
-    """In percent, away from the edges, rounded to the places that there are."""
-    share = (value - low) / (high - low) if high > low else 0.5
-    return 2 + 95 * round(share * _BINS) / _BINS
-
-
-def lines(
-    every: Sequence[tuple[Line, str]],
-    x: tuple[float, float],
-    y: tuple[float, float],
-    height: int,
-    label: str,
-    band: tuple[Line, Line] | None = None,
-) -> Element:
-    """Each (line, kind); x and y: the ends of the scales. band: its lower and its upper edge."""
-
+def path(line: Line, x: Scale, y: Scale, height: int) -> str:
     def at(point: tuple[float, float]) -> str:
         across = _SPAN * (point[0] - x[0]) / max(x[1] - x[0], 1e-12)
         up = height * (1 - (point[1] - y[0]) / max(y[1] - y[0], 1e-12))
         return f"{across:.1f} {min(max(up, 0), height):.1f}"
 
-    drawn = []
-    if band:
-        edge = [*band[0], *reversed(band[1])]
-        drawn.append(element("path", d="M" + "L".join(map(at, edge)) + "Z", class_="band"))
-    drawn += [element("path", d="M" + "L".join(map(at, line)), class_=f"line {kind}") for line, kind in every if line]
-    stretched = element(
-        "svg", *drawn, width="100%", height=height, viewBox=f"0 0 {_SPAN} {height}", preserveAspectRatio="none"
-    )
-    grid = [
-        element("line", x1="0", x2="100%", y1=place, y2=place, class_="grid") for place in (height / 2, height - 0.5)
-    ]
-    return picture(height, label, [grid, stretched], "lines")
+    return "L".join(map(at, line))
 
 
-def forest(low: float, middle: float, high: float, reach: float, sure: bool, label: str) -> Element:
-    """An interval and its middle on a scale from -reach to +reach, with zero in the middle; what lies beyond is a ring
-    at its end."""
+def forest(low: float, middle: float, high: float, reach: float, sure: bool, label: str) -> Forest:
+    """reach: the scale goes from -reach to +reach."""
 
     def at(value: float) -> float:
         return 50 + 47 * min(max(value / reach, -1.0), 1.0)
 
     kind = f"interval{' sure' if sure else ''}{' beyond' if abs(middle) > reach else ''}"
-    drawn = [
-        element("line", x1="50%", x2="50%", y1="0", y2="20", class_="axis"),
-        box(at(low), 8.5, max(at(high) - at(low), 0.3), 3, kind, None),
-        element("circle", element("title", label), cx=f"{at(middle):.2f}%", cy="10", r="4.5", class_=kind),
-    ]
-    return picture(20, label, drawn, "forest")
-
-
-def box(x: float, y: float, width: float, height: float, kind: str, title: str | None) -> Element:
-    said = element("title", title) if title else None
-    return element("rect", said, x=f"{x:.3f}%", y=y, width=f"{width:.3f}%", height=height, class_=kind)
-
-
-def picture(height: float, label: str, drawn: Child, kind: str) -> Element:
-    return element("svg", drawn, role="img", aria_label=label, class_=f"picture {kind}", width="100%", height=height)
-
-
-def legend(kinds: Iterable[tuple[str, str]]) -> Element:
-    """(class, words) each."""
-    keys = [
-        element(
-            "span",
-            element(
-                "svg",
-                element("rect", width="12", height="12", class_=kind),
-                width="12",
-                height="12",
-                aria_hidden="true",
-            ),
-            f" {words}",
-            class_="key",
-        )
-        for kind, words in kinds
-    ]
-    return element("p", keys, class_="legend")
+    return Forest(middle, at(low), at(middle), max(at(high) - at(low), 0.3), kind, label)

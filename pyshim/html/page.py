@@ -1,4 +1,4 @@
-"""The frame of every page: its head, its style, its script, and the law that it may load nothing."""
+"""Pages from templates/, and the rule that a page loads nothing. The only module that imports Jinja2."""
 
 from __future__ import annotations
 
@@ -7,37 +7,53 @@ import hashlib
 from pathlib import Path
 
 from pyshim import __version__
-from pyshim.html.tree import Child, Element, element, written
+from pyshim.html import units
 
-_HERE = Path(__file__).parent
+_TEMPLATES = Path(__file__).parent / "templates"
+_UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
-def page(title: str, *body: Child) -> str:
-    """A whole document. Whatever its text might make a browser do, the policy in its head forbids: the only script and
-    the only style that count are those of this package, by their checksums, and nothing is fetched."""
-    style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+def page(template: str, **shown: object) -> str:
+    """Return a whole document. Its content security policy allows the style and the script of this package, by
+    checksum, and forbids everything else, whatever its text might make a browser do."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(commas="{:,}".format, percent="{:.1f} %".format, time=units.time, change=units.change)
+    style, script = (Markup((_TEMPLATES / name).read_text(encoding="utf-8")) for name in ("page.css", "page.js"))
     allowed = f"default-src 'none'; style-src {_checksum(style)}; script-src {_checksum(script)}; "
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=allowed + "base-uri 'none'; form-action 'none'"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", name="color-scheme", content="light dark"),
-        element("meta", name="generator", content=f"overlap-run {__version__}"),
-        element("title", title),
-        _verbatim("style", style),
+    allowed = Markup(allowed + "base-uri 'none'; form-action 'none'")
+    return environment.get_template(template).render(
+        shown, version=__version__, style=style, script=script, allowed=allowed
     )
-    foot = element("footer", f"Made by overlap-run {__version__}. The page is whole: it loads nothing.")
-    document = element(
-        "html", head, element("body", element("main", *body), foot, _verbatim("script", script)), lang="en"
-    )
-    return "<!DOCTYPE html>\n" + written(document) + "\n"
 
 
-def _verbatim(name: str, text: str) -> Element:
-    made = element(name)
-    made.text = text  # the tree writes out what is in these two as it is
-    return made
+def _finalize(value: object) -> object:
+    """Return what a template puts into the page for a value; escaping comes after it."""
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.3f}".rstrip("0").rstrip(".")
+    if isinstance(value, str) and not hasattr(value, "__html__"):
+        return _printable(value)
+    return value
+
+
+def _printable(text: str) -> str:
+    """Return the text without control characters, lone surrogates, and marks that turn the direction of what follows:
+    programs choose names."""
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _UNPRINTABLE for character in text)
 
 
 def _checksum(text: str) -> str:

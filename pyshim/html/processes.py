@@ -1,116 +1,94 @@
-"""The processes of a report: a row each, or one for each kind of process; and who is far from the others."""
+"""The processes of a report: a row each, or one for each kind of process; and which are far from the others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pyshim.html import draw
-from pyshim.html.table import PICTURE, WORDS, Cell, Content, table
-from pyshim.html.tree import Child, element
 from pyshim.report import many
 
 Process = Mapping[str, Any]
 _SHORT = {"communication": "comm"}
-_SPREAD = "from least to most"
-_TEXT = {"process": WORDS, "program": WORDS, "policy": WORDS, "state": WORDS}
 
 
-def processes(every: Sequence[Process]) -> Child:
-    found = [element("h2", "Processes")]
-    if len(every) <= many.FEW:
-        return [found, _table(every), _spread(every) if len(every) > 1 else None]
-    far = _all_far(every)
-    said: Child = None
-    if far:
-        words = f"{len(far):,} processes are" if len(far) > 1 else "one process is"
-        said = [
-            element("h3", "Far from the others"),
-            element("p", f"{words} far from the others of the same program and policy:"),
-            _table(far),
+@dataclass(frozen=True)
+class Spread:
+    """What the processes of one kind counted under one name."""
+
+    counter: str
+    dots: list[draw.Dot]
+    values: list[int]  # ascending
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Processes of one program and policy."""
+
+    program: str
+    policy: str
+    members: list[Process]
+
+    @property
+    def hosts(self) -> int:
+        return len({process["host"] for process in self.members})
+
+    @cached_property
+    def spreads(self) -> list[Spread]:
+        counters = (counter for counter in many.COUNTED if any(process[counter] for process in self.members))
+        return [self._spread(counter) for counter in counters]
+
+    def _spread(self, counter: str) -> Spread:
+        far = {id(process) for process in self.far(counter)}
+        dots = [
+            (process[counter], f"{name(process)}: {process[counter]:,}", id(process) in far) for process in self.members
         ]
-    whole = element("details", element("summary", f"all {len(every):,} processes"), _table(every))
-    return [found, _spread(every), said, whole]
+        return Spread(counter, draw.strip(dots), sorted(process[counter] for process in self.members))
+
+    def far(self, counter: str) -> list[Process]:
+        if len(self.members) < many.LEAST:
+            return []
+        fence = many.fence([process[counter] for process in self.members])
+        return [process for process in self.members if many.beyond(process[counter], *fence) > 0]
+
+
+@dataclass(frozen=True)
+class Processes:
+    every: Sequence[Process]
+
+    @property
+    def are_few(self) -> bool:
+        return len(self.every) <= many.FEW
+
+    @property
+    def kinds(self) -> list[Kind]:
+        """Return the kinds of several processes, the most frequent first."""
+        found: dict[tuple[str, str], list[Process]] = defaultdict(list)
+        for process in self.every:
+            found[program(process), process["policy"] or "none"].append(process)
+        kinds = [Kind(*key, members) for key, members in found.items() if len(members) > 1]
+        return sorted(kinds, key=lambda kind: -len(kind.members))
+
+    @property
+    def far(self) -> list[Process]:
+        every = (process for kind in self.kinds for counter in many.COUNTED for process in kind.far(counter))
+        return list({id(process): process for process in every}.values())
+
+
+def counters(every: Sequence[Process]) -> dict[str, tuple[str, str]]:
+    """Return the heads of the columns of numbers, by what they count."""
+    names = many.columns(sum(process["critical"] for process in every))
+    return {name: (_SHORT.get(name, name), "n") for name in names}
 
 
 def name(process: Process) -> str:
-    """node1:7, or with its rank: rank 3 (node1:7)"""
+    """Return node1:7, or with its rank: rank 3 (node1:7)."""
     place = f"{process['host']}:{process['pid']}"
     return place if process["rank"] is None else f"rank {process['rank']} ({place})"
 
 
-def _program(process: Process) -> str:
+def program(process: Process) -> str:
     return str(process["program"]).rpartition("/")[2] + (" (forked)" if process["forked"] else "")
-
-
-def _table(every: Sequence[Process]) -> Child:
-    names = many.columns(sum(process["critical"] for process in every))
-    counted = [[process[key] for key in names] for process in every]
-    sums: list[Content] = [f"all {len(every):,}", "", "", "", *map(sum, zip(*counted)), ""] if len(every) > 1 else []
-    rows = [
-        [
-            element("code", f"{process['host']}:{process['pid']}"),
-            "" if process["rank"] is None else f"{process['rank']:,}",
-            element("span", _program(process), title=process["program"]),
-            process["policy"] or "none",
-            *numbers,
-            "ended" if process["ended"] else "not ended",
-        ]
-        for process, numbers in zip(every, counted)
-    ]
-    heads = ("process", "rank", "program", "policy", *(_SHORT.get(name, name) for name in names), "state")
-    return table(heads, rows, _TEXT, sums)
-
-
-def kinds(every: Sequence[Process]) -> dict[tuple[str, str], list[Process]]:
-    """By program and policy, the most frequent first."""
-    found: dict[tuple[str, str], list[Process]] = defaultdict(list)
-    for process in every:
-        found[_program(process), process["policy"] or "none"].append(process)
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
-
-
-def _spread(every: Sequence[Process]) -> Child:
-    """What each process counted, as a strip of dots for each counter."""
-    shown = []
-    for (program, policy), members in kinds(every).items():
-        hosts = len({process["host"] for process in members})
-        words = f"{len(members):,} x {program}, policy {policy}, on {f'{hosts:,} hosts' if hosts > 1 else 'one host'}"
-        rows = [_row(counter, members) for counter in many.COUNTED if any(process[counter] for process in members)]
-        if rows and len(members) > 1:
-            heads = ("counted", _SPREAD, "least", "median", "most", "all")
-            shown.append(
-                [
-                    element("h3", words),
-                    table(heads, rows, {"counted": WORDS, _SPREAD: PICTURE}),
-                ]
-            )
-    return shown
-
-
-def _row(counter: str, members: Sequence[Process]) -> Sequence[Content]:
-    values = sorted(process[counter] for process in members)
-    far = {id(process) for process in _far(counter, members)}
-    dots = [
-        draw.Dot(process[counter], f"{name(process)}: {process[counter]:,}", id(process) in far) for process in members
-    ]
-    label = f"{counter}: {values[0]:,} to {values[-1]:,}"
-    return counter, Cell(draw.strip(dots, label), counter), values[0], values[len(values) // 2], values[-1], sum(values)
-
-
-def _far(counter: str, members: Sequence[Process]) -> list[Process]:
-    if len(members) < many.LEAST:
-        return []
-    fence = many.fence([process[counter] for process in members])
-    return [process for process in members if many.beyond(process[counter], *fence) > 0]
-
-
-def _all_far(every: Sequence[Process]) -> list[Process]:
-    found = {
-        id(process): process
-        for members in kinds(every).values()
-        for counter in many.COUNTED
-        for process in _far(counter, members)
-    }
-    return list(found.values())

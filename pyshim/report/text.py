@@ -22,7 +22,6 @@ _STEPS = 6
 _REASONS = 10  # of many processes: their report is one screen
 _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
-_NAME = 36  # of a kernel, on a screen
 _SHORT = {"communication": "comm"}
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
 # How a launch reached the driver, by the names that --json has (way.def).
@@ -197,9 +196,8 @@ def _kernel_row(name: str, group: list[Kernel], critical: bool) -> list[str]:
     for kernel in group:
         reasons.update(kernel.reasons)
     windowed = [kernel.in_window for kernel in group if kernel.in_window is not None]
-    short = name if len(name) <= _NAME else f"{name[: _NAME - 13]}...{name[-10:]}"
     return [
-        short,
+        name,
         f"{sum(kernel.launches for kernel in group):,}",
         f"{sum(kernel.shaped for kernel in group):,}",
         _asked(sum(windowed) if windowed else None),

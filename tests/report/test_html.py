@@ -220,9 +220,20 @@ def test_a_folder_that_is_not_ours_to_write_in(overlap, report, write_page, tmp_
     assert done.returncode == 2 and "cannot be written: Permission denied" in done.stderr
 
 
-def test_the_package_holds_style_and_script():
-    folder = Path(html.__file__).parent
-    assert {"page.css", "page.js"} <= {path.name for path in folder.iterdir()}
+def test_a_kernels_name_is_text(tmp_path):
+    """Also in the attributes that hold it."""
+    data = pages.data()
+    name = "void f<int>(a&&b, \"c\" < 'd')"
+    data["kernels"][0].update(kernel=name, plain=name)
+    made = Elements(html.report(data))
+    assert name in made.text
+    assert {key for key, value in made.attributes if value == name} == {"title", "data-sort"}
+
+
+def test_only_a_page_imports_jinja2():
+    """Other commands import the package, too: to check where a page would be put."""
+    probe = "import sys; from pyshim import html; print('jinja2' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", probe], text=True) == "False\n"
 
 
 def test_options_that_do_not_go_together(overlap):

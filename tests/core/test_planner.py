@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, Callable
 
 import pytest
@@ -107,20 +108,20 @@ LARGEST = {
 
 
 @pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_a_window_exists_up_to_the_published_size_and_no_further(plan: Planner, key: str, k: int) -> None:
-    gpu, ffi = plan.gpus[key], _native.ffi
-    small, asked = (32, 16, 0, 0), LARGEST[key][k - 1] - gpu.shared_reserved
-    fits, exceeds = (plan(key, small, (32, 16, 0, size)) for size in (asked, asked + 1))
-    assert k in [blocks for blocks, _, _ in windows(fits)]
-    assert all(blocks < k for blocks, _, _ in windows(exceeds)), "larger communication leaves smaller k only"
-    # The functions that a cap uses say the same.
-    launch = ffi.new("struct overlap_launch *", (1, 0, gpu.shared_optin, small))
-    shaped = ffi.new("struct overlap_footprint *", (*small[:3], plan.lib.overlap_size_for_blocks(gpu, launch, k)))
-    assert plan.lib.overlap_occupancy_of(gpu, shaped).blocks == k
-    for size, beside in ((asked, k), (asked + 1, k - 1)):
-        communication = ffi.new("struct overlap_footprint *", (32, 16, 0, size))
-        assert plan.lib.overlap_blocks_beside(gpu, shaped, communication) == beside
+def test_a_window_exists_up_to_the_published_size_and_no_further(plan: Planner, key: str) -> None:
+    gpu, ffi, small = plan.gpus[key], _native.ffi, (32, 16, 0, 0)
+    for k, largest in enumerate(LARGEST[key], 1):
+        asked = largest - gpu.shared_reserved
+        fits, exceeds = (plan(key, small, (32, 16, 0, size)) for size in (asked, asked + 1))
+        assert k in [blocks for blocks, _, _ in windows(fits)]
+        assert all(blocks < k for blocks, _, _ in windows(exceeds)), f"larger communication, {k} blocks"
+        # The functions that a cap uses return the same numbers.
+        launch = ffi.new("struct overlap_launch *", (1, 0, gpu.shared_optin, small))
+        shaped = ffi.new("struct overlap_footprint *", (*small[:3], plan.lib.overlap_size_for_blocks(gpu, launch, k)))
+        assert plan.lib.overlap_occupancy_of(gpu, shaped).blocks == k
+        for size, beside in ((asked, k), (asked + 1, k - 1)):
+            communication = ffi.new("struct overlap_footprint *", (32, 16, 0, size))
+            assert plan.lib.overlap_blocks_beside(gpu, shaped, communication) == beside
 
 
 @pytest.mark.parametrize(
@@ -164,52 +165,56 @@ def test_what_the_examples_come_to(plan: Planner) -> None:
     assert plan.answer("a100", (256, 230, 0, 147456), nccl(6176)) == ("leave", "no_room_registers", 147456)
 
 
+THREADS_OF_NCCL = 160, 288, 544, 640
+
+
 @pytest.mark.parametrize("key", ["a40", "l40s", "a100"])
-@pytest.mark.parametrize("static", [6176, 7104, 14144])
-@pytest.mark.parametrize("threads", [160, 288, 544, 640])
-def test_no_size_makes_room_for_nccl_before_hopper(plan: Planner, key: str, static: int, threads: int) -> None:
-    """Since 2.17 it takes 82,240 bytes whatever its threads: for no kernel, and for no number of blocks."""
-    for computation in [(32, 16, 0, 0), (128, 32, 0, 0), (64, 24, 1000, 8000)]:
-        assert not [w for w in windows(plan(key, computation, nccl(static, threads))) if w[0] < 16]
-    assert windows(plan(key, (32, 16, 0, 0), nccl(static, threads))) == []
+def test_no_size_makes_room_for_nccl_before_hopper(plan: Planner, key: str) -> None:
+    """NCCL takes 82,240 bytes since 2.17, whatever its threads: no kernel and no number of blocks leaves that."""
+    for static, threads in product((6176, 7104, 14144), THREADS_OF_NCCL):
+        for computation in [(32, 16, 0, 0), (128, 32, 0, 0), (64, 24, 1000, 8000)]:
+            assert not [w for w in windows(plan(key, computation, nccl(static, threads))) if w[0] < 16]
+        assert windows(plan(key, (32, 16, 0, 0), nccl(static, threads))) == []
 
 
 @pytest.mark.parametrize("key", ["h100", "h200", "b200"])
-@pytest.mark.parametrize("threads", [160, 288, 544, 640])
-def test_nccl_2_29_closes_the_window_of_hopper(plan: Planner, key: str, threads: int) -> None:
-    assert [w[0] for w in windows(plan(key, (32, 16, 0, 0), nccl(21568, threads)))] == [1]
-    assert windows(plan(key, (32, 16, 0, 0), nccl(36800, threads))) == []
+def test_nccl_2_29_closes_the_window_of_hopper(plan: Planner, key: str) -> None:
+    for threads in THREADS_OF_NCCL:
+        assert [w[0] for w in windows(plan(key, (32, 16, 0, 0), nccl(21568, threads)))] == [1]
+        assert windows(plan(key, (32, 16, 0, 0), nccl(36800, threads))) == []
 
 
-@pytest.mark.parametrize("communication", [(32, 96, 0, 0), (160, 96, 20832, 82240), NCCL_21, nccl(36800, 640)])
-@pytest.mark.parametrize("shape", ["make_room", "quick_entry"])
-def test_a_warp_specialised_gemm_leaves_registers_to_nobody(
-    plan: Planner, communication: Footprint, shape: str
-) -> None:
-    answer = plan("h100", (384, 168, 0, 200_000), communication, shape)
-    assert (windows(answer), entries(answer)) == ([], [])
-    assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
-    assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
-    assert plan.answer("h100", (384, 168, 0, 200_000), communication, shape)[:2] == ("leave", "no_room_registers")
+def test_a_warp_specialised_gemm_leaves_no_registers(plan: Planner) -> None:
+    for communication in [(32, 96, 0, 0), (160, 96, 20832, 82240), NCCL_21, nccl(36800, 640)]:
+        for shape in ("make_room", "quick_entry"):
+            gemm = 384, 168, 0, 200_000
+            answer = plan("h100", gemm, communication, shape)
+            assert (windows(answer), entries(answer)) == ([], [])
+            assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
+            assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
+            assert plan.answer("h100", gemm, communication, shape)[:2] == ("leave", "no_room_registers")
 
 
 @pytest.mark.parametrize(
-    ("key", "communication", "threads", "registers"),
-    [("h100", nccl(20832, 640), threads, most) for threads, most in zip((128, 256, 384, 512), (32, 16, 8, 8))]
-    + [("h100", nccl(20832, 544), threads, most) for threads, most in zip((128, 256, 384, 512), (32, 16, 8, 8))]
-    + [("h100", nccl(20832, 288), threads, most) for threads, most in zip((128, 256, 384, 512), (224, 112, 72, 56))]
-    + [("h100", nccl(20832, 160), threads, most) for threads, most in zip((128, 256, 384, 512), (255, 160, 104, 80))]
-    + [("mi250x", RCCL, threads, most) for threads, most in zip((256, 512, 1024), (232, 112, 56))]
-    + [("mi250x", (256, 356, 19808, 0), threads, most) for threads, most in zip((256, 512, 1024), (152, 72, 32))]
-    + [("mi300x", (256, 316, 19808, 0), threads, most) for threads, most in zip((256, 512, 1024), (192, 96, 48))],
+    ("key", "communication", "most"),
+    [
+        ("h100", nccl(20832, 640), {128: 32, 256: 16, 384: 8, 512: 8}),
+        ("h100", nccl(20832, 544), {128: 32, 256: 16, 384: 8, 512: 8}),
+        ("h100", nccl(20832, 288), {128: 224, 256: 112, 384: 72, 512: 56}),
+        ("h100", nccl(20832, 160), {128: 255, 256: 160, 384: 104, 512: 80}),
+        ("mi250x", RCCL, {256: 232, 512: 112, 1024: 56}),
+        ("mi250x", (256, 356, 19808, 0), {256: 152, 512: 72, 1024: 32}),
+        ("mi300x", (256, 316, 19808, 0), {256: 192, 512: 96, 1024: 48}),
+    ],
 )
-def test_registers_of_computation_beside_which_communication_fits(
-    plan: Planner, key: str, communication: Footprint, threads: int, registers: int
+def test_most_registers_beside_which_communication_fits(
+    plan: Planner, key: str, communication: Footprint, most: dict[int, int]
 ) -> None:
-    assert [w[0] for w in windows(plan(key, (threads, registers, 0, 0), communication))][-1] == 1
-    if registers < 255:
-        refused = plan(key, (threads, registers + 1, 0, 0), communication)
-        assert (windows(refused), refused.binding) == ([], plan.lib.OVERLAP_LIMIT_REGISTERS)
+    for threads, registers in most.items():
+        assert [w[0] for w in windows(plan(key, (threads, registers, 0, 0), communication))][-1] == 1
+        if registers < 255:
+            refused = plan(key, (threads, registers + 1, 0, 0), communication)
+            assert (windows(refused), refused.binding) == ([], plan.lib.OVERLAP_LIMIT_REGISTERS)
 
 
 def test_quick_entry(plan: Planner) -> None:
@@ -259,8 +264,6 @@ def test_settings_that_shrink_communication(plan: Planner) -> None:
 # ---- Corners ----
 
 
-@pytest.mark.parametrize("key", KEYS)
-@pytest.mark.parametrize("shape", ["leave", "make_room", "quick_entry", "blocks", "percent", "bytes"])
 @pytest.mark.parametrize(
     "computation",
     [
@@ -275,13 +278,13 @@ def test_settings_that_shrink_communication(plan: Planner) -> None:
         (HUGE, HUGE, HUGE, HUGE, HUGE, HUGE),
     ],
 )
-def test_what_cannot_be_launched_is_left_alone(plan: Planner, key: str, shape: str, computation: Footprint) -> None:
-    answer = plan(key, computation, (32, 16, 0, 0), shape, 1)
-    assert (answer.native_blocks, answer.blocks, answer.window_count, answer.entry_count) == (0, 0, 0, 0)
-    assert plan.answer(key, computation, (32, 16, 0, 0), shape, 1) == ("leave", "cannot_launch", computation[3])
+def test_a_kernel_that_cannot_be_launched_is_left_alone(plan: Planner, computation: Footprint) -> None:
+    for key, shape in product(KEYS, ("leave", "make_room", "quick_entry", "blocks", "percent", "bytes")):
+        answer = plan(key, computation, (32, 16, 0, 0), shape, 1)
+        assert (answer.native_blocks, answer.blocks, answer.window_count, answer.entry_count) == (0, 0, 0, 0)
+        assert plan.answer(key, computation, (32, 16, 0, 0), shape, 1) == ("leave", "cannot_launch", computation[3])
 
 
-@pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize(
     ("communication", "reason"),
     [
@@ -294,8 +297,8 @@ def test_what_cannot_be_launched_is_left_alone(plan: Planner, key: str, shape: s
         ((HUGE, HUGE, HUGE, HUGE), "no_room_warps"),
     ],
 )
-def test_communication_that_fits_nowhere(plan: Planner, key: str, communication: Footprint, reason: str) -> None:
-    for shape in ("make_room", "quick_entry"):
+def test_communication_that_fits_nowhere(plan: Planner, communication: Footprint, reason: str) -> None:
+    for key, shape in product(KEYS, ("make_room", "quick_entry")):
         answer = plan(key, (128, 32, 0, 8192), communication, shape)
         assert (answer.beside_after_drain, answer.window_count, answer.entry_count) == (-1, 0, 0)
         assert plan.answer(key, (128, 32, 0, 8192), communication, shape) == ("leave", reason, 8192)

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "tools" / "check_layers.py"
-LONGEST = 450
+LONGEST, LONGEST_IN_SHIM = 450, 400
 GENERATED = {"tools/simgpu/hip/names.def", "tools/simgpu/api.def"}
 CONTRACT = "shim/overlap_abi.h"  # one file, which cffi reads
 
@@ -139,9 +139,9 @@ def test_no_file_is_too_long_to_be_read() -> None:
         name = path.relative_to(ROOT).as_posix()
         if path.suffix in CODE and name not in {*GENERATED, CONTRACT}:
             count = path.read_bytes().count(b"\n")
-            if count > LONGEST:
+            if count > (LONGEST_IN_SHIM if name.startswith("shim/") else LONGEST):
                 long[name] = count
-    assert long == {}, f"more than {LONGEST} lines"
+    assert long == {}, f"more than {LONGEST} lines, or {LONGEST_IN_SHIM} in shim/"
 
 
 def test_nothing_knows_the_machine_it_was_written_on() -> None:

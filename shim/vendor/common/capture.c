@@ -23,20 +23,18 @@ static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result r
     return result;
 }
 
-vendor_result capture_begin_v1_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     return begun(hook, stream, real(stream));
 }
 
-vendor_result capture_begin_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                                 int mode) {
+vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
     BEHIND((vendor_stream stream, int mode));
     return begun(hook, stream, real(stream, mode));
 }
 
-vendor_result capture_begin_graph_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                                       vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
-                                       size_t count, int mode) {
+vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
+                                       const vendor_edge *edges, size_t count, int mode) {
     BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
             size_t count, int mode));
     return begun(hook, stream, real(stream, graph, dependencies, edges, count, mode));
@@ -44,8 +42,7 @@ vendor_result capture_begin_graph_body(enum overlap_route route, enum hook hook,
 
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
  * it. */
-vendor_result capture_end_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                               vendor_graph *graph) {
+vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {
     BEHIND((vendor_stream stream, vendor_graph * graph));
     struct overlap_sync_model *model = windows();
     const enum default_stream null_stream = hook_default(hook);
@@ -66,15 +63,14 @@ static vendor_result updated(enum hook hook, vendor_stream stream, vendor_result
     return result;
 }
 
-vendor_result capture_update_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                                  vendor_node *dependencies, size_t count, uint32_t flags) {
+vendor_result capture_update_body(ENTRY, vendor_stream stream, vendor_node *dependencies, size_t count,
+                                  uint32_t flags) {
     BEHIND((vendor_stream stream, vendor_node * dependencies, size_t count, uint32_t flags));
     return updated(hook, stream, real(stream, dependencies, count, flags));
 }
 
-vendor_result capture_update_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                                     vendor_node *dependencies, const vendor_edge *edges, size_t count,
-                                     uint32_t flags) {
+vendor_result capture_update_v2_body(ENTRY, vendor_stream stream, vendor_node *dependencies, const vendor_edge *edges,
+                                     size_t count, uint32_t flags) {
     BEHIND((vendor_stream stream, vendor_node * dependencies, const vendor_edge *edges, size_t count, uint32_t flags));
     return updated(hook, stream, real(stream, dependencies, edges, count, flags));
 }
@@ -102,39 +98,36 @@ void capture_node_waits(void) {
     may_wait(VENDOR_SUCCESS);
 }
 
-vendor_result graph_record_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_node *node,
-                                vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event) {
+vendor_result graph_record_body(ENTRY, vendor_node *node, vendor_graph graph, const vendor_node *dependencies,
+                                size_t count, vendor_event event) {
     BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event));
     return records(event, real(node, graph, dependencies, count, event));
 }
 
-vendor_result graph_record_set_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_node node,
-                                    vendor_event event) {
+vendor_result graph_record_set_body(ENTRY, vendor_node node, vendor_event event) {
     BEHIND((vendor_node node, vendor_event event));
     return records(event, real(node, event));
 }
 
-vendor_result graph_exec_record_set_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec exec,
-                                         vendor_node node, vendor_event event) {
+vendor_result graph_exec_record_set_body(ENTRY, vendor_exec exec, vendor_node node, vendor_event event) {
     BEHIND((vendor_exec exec, vendor_node node, vendor_event event));
     return records(event, real(exec, node, event));
 }
 
-vendor_result graph_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_node *node,
-                              vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event) {
+vendor_result graph_wait_body(ENTRY, vendor_node *node, vendor_graph graph, const vendor_node *dependencies,
+                              size_t count, vendor_event event) {
     BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, vendor_event event));
     return may_wait(real(node, graph, dependencies, count, event));
 }
 
-vendor_result graph_wait_external_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_node *node,
-                                       vendor_graph graph, const vendor_node *dependencies, size_t count,
-                                       const void *params) {
+vendor_result graph_wait_external_body(ENTRY, vendor_node *node, vendor_graph graph, const vendor_node *dependencies,
+                                       size_t count, const void *params) {
     BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params));
     return may_wait(real(node, graph, dependencies, count, params));
 }
 
-vendor_result graph_batch_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_node *node,
-                               vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params) {
+vendor_result graph_batch_body(ENTRY, vendor_node *node, vendor_graph graph, const vendor_node *dependencies,
+                               size_t count, const void *params) {
     BEHIND((vendor_node * node, vendor_graph graph, const vendor_node *dependencies, size_t count, const void *params));
     return may_wait(real(node, graph, dependencies, count, params));
 }
@@ -145,8 +138,7 @@ void capture_dependencies_added(void) {
         overlap_sync_captures_unknown(model);
 }
 
-vendor_result graph_add_dependencies_v1_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                             vendor_graph graph, const vendor_node *from, const vendor_node *to,
+vendor_result graph_add_dependencies_v1_body(ENTRY, vendor_graph graph, const vendor_node *from, const vendor_node *to,
                                              size_t count) {
     BEHIND((vendor_graph graph, const vendor_node *from, const vendor_node *to, size_t count));
     capture_dependencies_added();

@@ -78,8 +78,7 @@ static vendor_result try_raised(enum vendor vendor,
     return OPERATION_OF(vendor, settle)(pending, create(stream, flags, priority));
 }
 
-vendor_result stream_create_priority_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                          vendor_stream *stream, uint32_t flags, int priority) {
+vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t flags, int priority) {
     BEHIND((vendor_stream * stream, uint32_t flags, int priority));
     int raised = priority;
     stream_prioritised(site, priority);
@@ -92,7 +91,7 @@ vendor_result stream_create_priority_body(enum overlap_route route, enum hook ho
 }
 
 /* Forget the stream before the call: the driver may reuse its address at once. */
-vendor_result stream_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_sync_model *model = windows();
     stream_is_programs(stream, STREAM_OF_CONTEXT);

@@ -61,7 +61,7 @@ static vendor_result not_initialized(void) {
     return VENDOR_NOT_INITIALIZED;
 }
 
-void *copy_enter(struct copy_call *call, enum overlap_route route, enum hook hook, uintptr_t site, int32_t row) {
+void *copy_enter(struct copy_call *call, ENTRY, int32_t row) {
     const int kind = row >> 4, argument = row & 15;
     void *const real = real_function(route, hook, site);
     call->copy.model = NULL;

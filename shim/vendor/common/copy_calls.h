@@ -31,7 +31,7 @@ void copy_after(const struct copy *copy, enum vendor vendor, vendor_result resul
 /* Bodies of copies in C, generated from a vendor's copy.def, which is included after this file. On x86-64 the stub
  * calls these functions and passes all arguments through unchanged. */
 #define COPY_BODY(kind, on, name, parameters, ...)                                                                     \
-    vendor_result copy_##name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters) {    \
+    vendor_result copy_##name(ENTRY, PARAMETERS_OF parameters) {                                                       \
         BEHIND(parameters);                                                                                            \
         struct copy copy_;                                                                                             \
         copy_before(&copy_, hook, kind, on);                                                                           \
@@ -58,7 +58,7 @@ struct copy_call {
 #pragma GCC visibility push(hidden)
 /* Called by the stub; returns the function to call. row: of the vendor's table of bodies, kind << 4 | index of the
  * stream argument. */
-void *copy_enter(struct copy_call *call, enum overlap_route route, enum hook hook, uintptr_t site, int32_t row);
+void *copy_enter(struct copy_call *call, ENTRY, int32_t row);
 #pragma GCC visibility pop
 #endif
 #endif

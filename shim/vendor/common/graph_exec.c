@@ -69,7 +69,7 @@ void exec_updated(enum vendor vendor, const void *exec, vendor_graph graph) {
 }
 
 /* Drop the flags before the call, because the driver may reuse the address at once. */
-vendor_result exec_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec exec) {
+vendor_result exec_destroy_body(ENTRY, vendor_exec exec) {
     BEHIND((vendor_exec exec));
     const uint64_t flags = state_put(STATE_EXECS, (uint64_t)(uintptr_t)exec, 0);
     const vendor_result result = real(exec);
@@ -84,8 +84,7 @@ uint32_t exec_flags(const void *exec) {
 }
 
 /* The kernels of a graph launch cannot be seen one by one, so the report counts graph launches. */
-vendor_result graph_launch_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_exec graph,
-                                vendor_stream stream) {
+vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));
     const enum default_stream null_stream = hook_default(hook);
     struct overlap_sync_model *model = windows();

@@ -31,7 +31,7 @@ static inline void *real_known(enum hook hook, int route) {
 /* Resolves the function that the caller at `site` would have reached without us. NULL: there is no driver. */
 void *real_find(enum hook hook, uintptr_t site);
 
-static inline void *real_function(enum overlap_route route, enum hook hook, uintptr_t site) {
+static inline void *real_function(ENTRY) {
     void *real = real_known(hook, route == OVERLAP_ROUTE_dispatch_table ? REAL_TABLE : (int)route);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }

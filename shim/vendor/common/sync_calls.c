@@ -18,15 +18,14 @@ static uint64_t key_of_event(vendor_event event) {
 
 /* ---- While the model sleeps: separate functions, so that few registers are saved ---- */
 
-__attribute__((noinline)) static vendor_result record_asleep(enum overlap_route route, enum hook hook, uintptr_t site,
-                                                             vendor_event event, vendor_stream stream) {
+__attribute__((noinline)) static vendor_result record_asleep(ENTRY, vendor_event event, vendor_stream stream) {
     BEHIND((vendor_event event, vendor_stream stream));
     vendor_result result = real(event, stream);
     return __builtin_expect(window_asleep(), 1) ? result : window_missed_record(event, result);
 }
 
-__attribute__((noinline)) static vendor_result wait_asleep(enum overlap_route route, enum hook hook, uintptr_t site,
-                                                           vendor_stream stream, vendor_event event, uint32_t flags) {
+__attribute__((noinline)) static vendor_result wait_asleep(ENTRY, vendor_stream stream, vendor_event event,
+                                                           uint32_t flags) {
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
     vendor_result result = real(stream, event, flags);
     return __builtin_expect(window_asleep(), 1) ? result : window_missed_wait(stream, hook_default(hook), result);
@@ -34,8 +33,7 @@ __attribute__((noinline)) static vendor_result wait_asleep(enum overlap_route ro
 
 /* ---- Events ---- */
 
-vendor_result event_create_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event *event,
-                                uint32_t flags) {
+vendor_result event_create_body(ENTRY, vendor_event *event, uint32_t flags) {
     BEHIND((vendor_event * event, uint32_t flags));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(event, flags);
@@ -45,7 +43,7 @@ vendor_result event_create_body(enum overlap_route route, enum hook hook, uintpt
     return result;
 }
 
-vendor_result event_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_destroy_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
     struct overlap_sync_model *model = windows();
     if (model)
@@ -53,8 +51,7 @@ vendor_result event_destroy_body(enum overlap_route route, enum hook hook, uintp
     return real(event);
 }
 
-vendor_result event_record_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event,
-                                vendor_stream stream) {
+vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream) {
     if (window_asleep())
         return record_asleep(route, hook, site, event, stream);
     BEHIND((vendor_event event, vendor_stream stream));
@@ -69,8 +66,7 @@ vendor_result event_record_body(enum overlap_route route, enum hook hook, uintpt
     return result;
 }
 
-vendor_result event_record_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event,
-                                      vendor_stream stream, uint32_t flags) {
+vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream stream, uint32_t flags) {
     BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
     if (window_asleep()) {
         vendor_result result = real(event, stream, flags);
@@ -126,18 +122,17 @@ static inline vendor_result sync_event(struct overlap_sync_model *model, enum ve
     return result;
 }
 
-vendor_result event_query_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_query_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
     return window_asleep_deeply() ? real(event) : sync_event(windows(), hook_vendor(hook), event, real, true);
 }
 
-vendor_result event_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event event) {
+vendor_result event_synchronize_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
     return window_asleep_deeply() ? real(event) : sync_event(windows(), hook_vendor(hook), event, real, false);
 }
 
-vendor_result event_elapsed_body(enum overlap_route route, enum hook hook, uintptr_t site, float *ms, vendor_event from,
-                                 vendor_event to) {
+vendor_result event_elapsed_body(ENTRY, float *ms, vendor_event from, vendor_event to) {
     BEHIND((float *ms, vendor_event from, vendor_event to));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_completion completion[2];
@@ -152,8 +147,7 @@ vendor_result event_elapsed_body(enum overlap_route route, enum hook hook, uintp
     return result;
 }
 
-vendor_result event_export_body(enum overlap_route route, enum hook hook, uintptr_t site, void *handle,
-                                vendor_event event) {
+vendor_result event_export_body(ENTRY, void *handle, vendor_event event) {
     BEHIND((void *handle, vendor_event event));
     struct overlap_sync_model *model = windows();
     if (model)
@@ -161,8 +155,7 @@ vendor_result event_export_body(enum overlap_route route, enum hook hook, uintpt
     return real(handle, event);
 }
 
-vendor_result event_import_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_event *event,
-                                vendor_ipc_event handle) {
+vendor_result event_import_body(ENTRY, vendor_event *event, vendor_ipc_event handle) {
     BEHIND((vendor_event * event, vendor_ipc_event handle));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(event, handle);
@@ -181,8 +174,7 @@ void order_event_unknown(vendor_event event) {
 
 /* ---- Streams ---- */
 
-vendor_result stream_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream,
-                               vendor_event event, uint32_t flags) {
+vendor_result stream_wait_body(ENTRY, vendor_stream stream, vendor_event event, uint32_t flags) {
     if (window_asleep())
         return wait_asleep(route, hook, site, stream, event, flags);
     BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
@@ -222,12 +214,12 @@ static inline vendor_result sync_stream(struct overlap_sync_model *model, vendor
     return result;
 }
 
-vendor_result stream_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_synchronize_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     return window_asleep_deeply() ? real(stream) : sync_stream(windows(), stream, hook_default(hook), real, false);
 }
 
-vendor_result stream_query_body(enum overlap_route route, enum hook hook, uintptr_t site, vendor_stream stream) {
+vendor_result stream_query_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     return window_asleep_deeply() ? real(stream) : sync_stream(windows(), stream, hook_default(hook), real, true);
 }
@@ -247,7 +239,7 @@ vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_
 
 /* ---- Contexts, devices ---- */
 
-vendor_result context_synchronize_body(enum overlap_route route, enum hook hook, uintptr_t site) {
+vendor_result context_synchronize_body(ENTRY) {
     BEHIND((void));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_completion completion;

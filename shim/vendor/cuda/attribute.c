@@ -25,8 +25,7 @@ static void answer_program(const void *handle, int device, int attribute, int *v
 }
 
 /* Set the attribute again if another thread has meanwhile raised the limit that the driver must have. */
-CUresult function_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                                     int attribute, int value) {
+CUresult function_set_attribute_body(ENTRY, CUfunction function, int attribute, int value) {
     REAL_OR_RETURN(cuFuncSetAttribute);
     int sent;
     CUresult result;
@@ -38,8 +37,7 @@ CUresult function_set_attribute_body(enum overlap_route route, enum hook hook, u
     return result;
 }
 
-CUresult kernel_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int attribute, int value,
-                                   CUkernel kernel, CUdevice device) {
+CUresult kernel_set_attribute_body(ENTRY, int attribute, int value, CUkernel kernel, CUdevice device) {
     REAL_OR_RETURN(cuKernelSetAttribute);
     int sent;
     CUresult result;
@@ -51,8 +49,7 @@ CUresult kernel_set_attribute_body(enum overlap_route route, enum hook hook, uin
     return result;
 }
 
-CUresult function_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int *value,
-                                     int attribute, CUfunction function) {
+CUresult function_get_attribute_body(ENTRY, int *value, int attribute, CUfunction function) {
     REAL_OR_RETURN(cuFuncGetAttribute);
     CUresult result = real(value, attribute, function);
     if (result == CUDA_SUCCESS && value)
@@ -60,8 +57,7 @@ CUresult function_get_attribute_body(enum overlap_route route, enum hook hook, u
     return result;
 }
 
-CUresult kernel_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, int *value, int attribute,
-                                   CUkernel kernel, CUdevice device) {
+CUresult kernel_get_attribute_body(ENTRY, int *value, int attribute, CUkernel kernel, CUdevice device) {
     REAL_OR_RETURN(cuKernelGetAttribute);
     CUresult result = real(value, attribute, kernel, device);
     if (result == CUDA_SUCCESS && value)
@@ -77,8 +73,7 @@ static void program_prefers(const void *value, int config) {
         handle_invalidate(handle);
 }
 
-CUresult function_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                                 int config) {
+CUresult function_set_cache_body(ENTRY, CUfunction function, int config) {
     REAL_OR_RETURN(cuFuncSetCacheConfig);
     CUresult result = real(function, config);
     if (result == CUDA_SUCCESS)
@@ -86,8 +81,7 @@ CUresult function_set_cache_body(enum overlap_route route, enum hook hook, uintp
     return result;
 }
 
-CUresult kernel_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel kernel, int config,
-                               CUdevice device) {
+CUresult kernel_set_cache_body(ENTRY, CUkernel kernel, int config, CUdevice device) {
     REAL_OR_RETURN(cuKernelSetCacheConfig);
     CUresult result = real(kernel, config, device);
     if (result == CUDA_SUCCESS)
@@ -95,7 +89,7 @@ CUresult kernel_set_cache_body(enum overlap_route route, enum hook hook, uintptr
     return result;
 }
 
-CUresult context_set_cache_body(enum overlap_route route, enum hook hook, uintptr_t site, int config) {
+CUresult context_set_cache_body(ENTRY, int config) {
     REAL_OR_RETURN(cuCtxSetCacheConfig);
     CUresult result = real(config);
     if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA))

@@ -7,7 +7,7 @@
 
 /* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
  * (PyTorch 2.11) before it starts its ranks. */
-CUresult init_body(enum overlap_route route, enum hook hook, uintptr_t site, uint32_t flags) {
+CUresult init_body(ENTRY, uint32_t flags) {
     REAL_OR_RETURN(cuInit);
     CUresult result = real(flags);
     if (result == CUDA_SUCCESS)
@@ -21,20 +21,18 @@ static CUresult made(CUresult result) {
     return result;
 }
 
-CUresult context_create_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext *context,
-                             uint32_t flags, CUdevice device) {
+CUresult context_create_body(ENTRY, CUcontext *context, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate);
     return made(real(context, flags, device));
 }
 
-CUresult context_create_v3_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext *context,
-                                void *affinities, int count, uint32_t flags, CUdevice device) {
+CUresult context_create_v3_body(ENTRY, CUcontext *context, void *affinities, int count, uint32_t flags,
+                                CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v3);
     return made(real(context, affinities, count, flags, device));
 }
 
-CUresult context_create_v4_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext *context,
-                                void *parameters, uint32_t flags, CUdevice device) {
+CUresult context_create_v4_body(ENTRY, CUcontext *context, void *parameters, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v4);
     return made(real(context, parameters, flags, device));
 }
@@ -42,8 +40,7 @@ CUresult context_create_v4_body(enum overlap_route route, enum hook hook, uintpt
 static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
 static uint32_t some_green;                 /* 1: green contexts exist, which end with the primary one */
 
-CUresult primary_retain_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext *context,
-                             CUdevice device) {
+CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
     const CUresult result = real(context, device);
     if (result == CUDA_SUCCESS && context && device >= 0 && device < OVERLAP_DEVICES)
@@ -51,8 +48,7 @@ CUresult primary_retain_body(enum overlap_route route, enum hook hook, uintptr_t
     return made(result);
 }
 
-CUresult green_context_create_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx *context,
-                                   void *description, CUdevice device, uint32_t flags) {
+CUresult green_context_create_body(ENTRY, CUgreenCtx *context, void *description, CUdevice device, uint32_t flags) {
     REAL_OR_RETURN(cuGreenCtxCreate);
     __atomic_store_n(&some_green, 1, __ATOMIC_RELAXED);
     return made(real(context, description, device, flags));
@@ -60,7 +56,7 @@ CUresult green_context_create_body(enum overlap_route route, enum hook hook, uin
 
 /* A context takes its functions with it, and the driver may reuse their addresses. cuCtxDetach may leave the context
  * alive; it then stays current. */
-CUresult context_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context) {
+CUresult context_destroy_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
     const uint64_t last_serial = window_last_serial();
@@ -83,7 +79,7 @@ static struct handle_scope primary_ends(CUdevice device) {
 }
 
 /* The primary context lives until its last user releases it; only the driver has that count. */
-CUresult primary_end_body(enum overlap_route route, enum hook hook, uintptr_t site, CUdevice device) {
+CUresult primary_end_body(ENTRY, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
     const struct handle_scope ending = primary_ends(device);
@@ -101,8 +97,7 @@ CUresult primary_end_body(enum overlap_route route, enum hook hook, uintptr_t si
 }
 
 /* A green context is used through a context made from it, which ends with it. */
-CUresult context_from_green_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext *context,
-                                 CUgreenCtx green) {
+CUresult context_from_green_body(ENTRY, CUcontext *context, CUgreenCtx green) {
     REAL_OR_RETURN(cuCtxFromGreenCtx);
     CUresult result = real(context, green);
     if (result == CUDA_SUCCESS && context && overlap_armed())
@@ -110,7 +105,7 @@ CUresult context_from_green_body(enum overlap_route route, enum hook hook, uintp
     return result;
 }
 
-CUresult green_context_destroy_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context) {
+CUresult green_context_destroy_body(ENTRY, CUgreenCtx context) {
     REAL_OR_RETURN(cuGreenCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)context);
     CUresult result = real(context);

@@ -38,9 +38,8 @@
 
 /* Bodies; several rows may share one. */
 #define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    CUresult body(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
-#define DRIVER_VOID(name, body) CUresult body(enum overlap_route route, enum hook hook, uintptr_t site);
+#define DRIVER(name, body, parameters, ...) CUresult body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) CUresult body(ENTRY);
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER

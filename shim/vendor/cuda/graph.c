@@ -89,8 +89,7 @@ static void added(struct node *node, CUgraphNode made) {
 
 /* ---- Nodes ---- */
 
-CUresult graph_add_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made,
-                               CUgraph graph, const CUgraphNode *dependencies, size_t count,
+CUresult graph_add_kernel_body(ENTRY, CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,
                                const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphAddKernelNode);
     struct node node;
@@ -123,8 +122,8 @@ static CUresult other_node(const CUgraphNodeParams *params, CUresult result) {
     return result;
 }
 
-CUresult graph_add_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
-                        const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params) {
+CUresult graph_add_body(ENTRY, CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies, size_t count,
+                        CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphAddNode);
     struct node node;
     CUgraphNodeParams ours;
@@ -137,9 +136,8 @@ CUresult graph_add_body(enum overlap_route route, enum hook hook, uintptr_t site
     return result;
 }
 
-CUresult graph_add_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode *made, CUgraph graph,
-                           const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
-                           CUgraphNodeParams *params) {
+CUresult graph_add_v2_body(ENTRY, CUgraphNode *made, CUgraph graph, const CUgraphNode *dependencies,
+                           const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphAddNode_v2);
     struct node node;
     CUgraphNodeParams ours;
@@ -152,8 +150,7 @@ CUresult graph_add_v2_body(enum overlap_route route, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult graph_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode changed,
-                               const CUDA_KERNEL_NODE_PARAMS *params) {
+CUresult graph_set_kernel_body(ENTRY, CUgraphNode changed, const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeSetParams);
     struct node node;
     CUDA_KERNEL_NODE_PARAMS ours;
@@ -168,8 +165,7 @@ CUresult graph_set_kernel_body(enum overlap_route route, enum hook hook, uintptr
     return result;
 }
 
-CUresult graph_set_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode changed,
-                        CUgraphNodeParams *params) {
+CUresult graph_set_body(ENTRY, CUgraphNode changed, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphNodeSetParams);
     struct node node;
     CUgraphNodeParams ours;
@@ -184,8 +180,8 @@ CUresult graph_set_body(enum overlap_route route, enum hook hook, uintptr_t site
     return result;
 }
 
-CUresult graph_exec_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
-                                    CUgraphNode changed, const CUDA_KERNEL_NODE_PARAMS *params) {
+CUresult graph_exec_set_kernel_body(ENTRY, CUgraphExec exec, CUgraphNode changed,
+                                    const CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphExecKernelNodeSetParams);
     struct node node;
     CUDA_KERNEL_NODE_PARAMS ours;
@@ -196,8 +192,7 @@ CUresult graph_exec_set_kernel_body(enum overlap_route route, enum hook hook, ui
     return result;
 }
 
-CUresult graph_exec_set_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
-                             CUgraphNode changed, CUgraphNodeParams *params) {
+CUresult graph_exec_set_body(ENTRY, CUgraphExec exec, CUgraphNode changed, CUgraphNodeParams *params) {
     REAL_OR_RETURN(cuGraphExecNodeSetParams);
     struct node node;
     CUgraphNodeParams ours;
@@ -220,8 +215,7 @@ static void learn_shown(const CUDA_KERNEL_NODE_PARAMS *shown) {
         handle_learn(shown->func, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), shown->kern);
 }
 
-CUresult graph_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode node,
-                               CUDA_KERNEL_NODE_PARAMS *params) {
+CUresult graph_get_kernel_body(ENTRY, CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphKernelNodeGetParams);
     /* The older form does not show the CUkernel, which may be the only handle we track. */
     type_cuGraphKernelNodeGetParams *full = real_own(HOOK_cuGraphKernelNodeGetParams_v2);

@@ -67,8 +67,7 @@ static uint64_t flag_of(uint32_t ours) {
     return ours & EXEC_FLAGGED ? CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY : 0;
 }
 
-CUresult graph_exec_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
-                               uint64_t *flags) {
+CUresult graph_exec_flags_body(ENTRY, CUgraphExec exec, uint64_t *flags) {
     REAL_OR_RETURN(cuGraphExecGetFlags);
     const CUresult result = real(exec, flags);
     if (result == CUDA_SUCCESS && flags)
@@ -78,8 +77,7 @@ CUresult graph_exec_flags_body(enum overlap_route route, enum hook hook, uintptr
 
 /* ---- Instantiation ---- */
 
-CUresult graph_instantiate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
-                                CUgraph graph, CUgraphNode *error, char *log, size_t size) {
+CUresult graph_instantiate_body(ENTRY, CUgraphExec *exec, CUgraph graph, CUgraphNode *error, char *log, size_t size) {
     REAL_OR_RETURN(cuGraphInstantiate);
     type_cuGraphInstantiateWithFlags *with_flags = real_own(HOOK_cuGraphInstantiateWithFlags);
     uint32_t ours = ours_of(graph, 0);
@@ -92,8 +90,7 @@ CUresult graph_instantiate_body(enum overlap_route route, enum hook hook, uintpt
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, error, log, size) : result);
 }
 
-CUresult graph_instantiate_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
-                                      CUgraph graph, uint64_t flags) {
+CUresult graph_instantiate_flags_body(ENTRY, CUgraphExec *exec, CUgraph graph, uint64_t flags) {
     REAL_OR_RETURN(cuGraphInstantiateWithFlags);
     uint32_t ours = ours_of(graph, flags);
     CUresult result = real(exec, graph, flags | flag_of(ours));
@@ -105,8 +102,7 @@ CUresult graph_instantiate_flags_body(enum overlap_route route, enum hook hook, 
                              node_try_again(VENDOR_CUDA, graph, result) ? real(exec, graph, flags) : result);
 }
 
-CUresult graph_instantiate_params_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec *exec,
-                                       CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
+CUresult graph_instantiate_params_body(ENTRY, CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params) {
     REAL_OR_RETURN(cuGraphInstantiateWithParams);
     const uint64_t flags = params ? params->flags : 0;
     uint32_t ours = params ? ours_of(graph, flags) : 0;

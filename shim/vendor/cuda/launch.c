@@ -13,9 +13,9 @@
 
 enum { ATTRIBUTES = 24 };
 
-CUresult launch_cooperative_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                                 uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                                 uint32_t block_z, uint32_t shared, CUstream stream, void **parameters) {
+CUresult launch_cooperative_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                                 uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
+                                 void **parameters) {
     return launch_given_word(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
                              stream, parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE, 0);
 }

@@ -28,10 +28,9 @@ static inline CUresult launch_not_direct(struct request *request, uint64_t word)
 }
 
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-DRIVER_BODY launch_given_word(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                              uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                              uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra,
-                              uint32_t flags, uint64_t word) {
+DRIVER_BODY launch_given_word(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                              uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
+                              void **parameters, void **extra, uint32_t flags, uint64_t word) {
     struct request request;
     request.route = route;
     request.counted = outer_route(route);
@@ -58,9 +57,9 @@ DRIVER_BODY launch_given_word(enum overlap_route route, enum hook hook, uintptr_
 }
 
 /* cuLaunchKernel, slow path. */
-DRIVER_BODY launch_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                             uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                             uint32_t block_z, uint32_t shared, CUstream stream, void **parameters, void **extra) {
+DRIVER_BODY launch_body_miss(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                             uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
+                             void **parameters, void **extra) {
     return launch_given_word(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
                              stream, parameters, extra, 0,
                              direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
@@ -94,8 +93,8 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
 }
 
 /* cuLaunchKernelEx with a known word (0: none). The configuration and the driver's function exist. */
-DRIVER_BODY launch_ex_given_word(enum overlap_route route, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
-                                 CUfunction function, void **parameters, void **extra, uint32_t flags, uint64_t word) {
+DRIVER_BODY launch_ex_given_word(ENTRY, const CUlaunchConfig *config, CUfunction function, void **parameters,
+                                 void **extra, uint32_t flags, uint64_t word) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     struct overlap_shard *shard = this_thread.shard;
     const uint64_t here = __builtin_expect(!shard, 0) ? 0
@@ -117,8 +116,7 @@ DRIVER_BODY launch_ex_given_word(enum overlap_route route, enum hook hook, uintp
 
 /* The whole path in C: it may have to read attributes, and a changed configuration needs a stack frame. On x86-64
  * the assembler handles launches that need neither. */
-DRIVER_BODY launch_ex_body(enum overlap_route route, enum hook hook, uintptr_t site, const CUlaunchConfig *config,
-                           CUfunction function, void **parameters, void **extra) {
+DRIVER_BODY launch_ex_body(ENTRY, const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;

@@ -8,10 +8,9 @@
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra
 
-DRIVER_BODY launch_body(enum overlap_route route, enum hook hook, uintptr_t site, type_cuLaunchKernel *slow,
-                        CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
-                        uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
-                        void **extra) {
+DRIVER_BODY launch_body(ENTRY, type_cuLaunchKernel *slow, CUfunction function, uint32_t grid_x, uint32_t grid_y,
+                        uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
+                        CUstream stream, void **parameters, void **extra) {
     type_cuLaunchKernel *real = real_known(hook, (int)route);
     struct overlap_shard *shard = this_thread.shard;
     uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,

@@ -14,9 +14,8 @@
 #define HIDDEN __attribute__((visibility("hidden")))
 #define LAUNCH_THUNKS(name, body, parameters, ...) SLOW_##name(body, parameters, __VA_ARGS__)
 #define SLOW_BODY(name, body, parameters, ...)                                                                         \
-    HIDDEN CUresult name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);          \
-    __attribute__((cold, noinline)) CUresult name(enum overlap_route route, enum hook hook, uintptr_t site,            \
-                                                  PARAMETERS_OF parameters) {                                          \
+    HIDDEN CUresult name(ENTRY, PARAMETERS_OF parameters);                                                             \
+    __attribute__((cold, noinline)) CUresult name(ENTRY, PARAMETERS_OF parameters) {                                   \
         return body(route, hook, site, __VA_ARGS__);                                                                   \
     }
 #define SLOW_cuLaunchKernel(body, ...) SLOW_BODY(slow_launch_body, launch_body_miss, __VA_ARGS__)

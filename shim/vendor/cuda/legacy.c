@@ -30,8 +30,7 @@ static void leave_to_program(CUfunction function, const uint32_t *known) {
         handle_each_form(handle, limit_give_back);
 }
 
-CUresult function_shared_size_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                                   uint32_t bytes) {
+CUresult function_shared_size_body(ENTRY, CUfunction function, uint32_t bytes) {
     REAL_OR_RETURN(cuFuncSetSharedSize);
     const CUresult result = real(function, bytes);
     struct handle *handle = result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
@@ -40,7 +39,7 @@ CUresult function_shared_size_body(enum overlap_route route, enum hook hook, uin
     return result;
 }
 
-CUresult launch_legacy_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function) {
+CUresult launch_legacy_body(ENTRY, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
@@ -48,8 +47,7 @@ CUresult launch_legacy_body(enum overlap_route route, enum hook hook, uintptr_t 
     return real(function);
 }
 
-CUresult launch_grid_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function, int width,
-                          int height) {
+CUresult launch_grid_body(ENTRY, CUfunction function, int width, int height) {
     REAL_OR_RETURN(cuLaunchGrid);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
@@ -57,8 +55,7 @@ CUresult launch_grid_body(enum overlap_route route, enum hook hook, uintptr_t si
     return real(function, width, height);
 }
 
-CUresult launch_grid_async_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction function,
-                                int width, int height, CUstream stream) {
+CUresult launch_grid_async_body(ENTRY, CUfunction function, int width, int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
@@ -66,8 +63,7 @@ CUresult launch_grid_async_body(enum overlap_route route, enum hook hook, uintpt
     return real(function, width, height, stream);
 }
 
-CUresult launch_multi_device_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                  CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
+CUresult launch_multi_device_body(ENTRY, CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
     REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
     const uint32_t valid = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
     for (uint32_t i = 0; i < valid; i++)

@@ -96,8 +96,7 @@ static void *replace(const char *symbol, int version, uint64_t flags, void *addr
     return cuda_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
 }
 
-CUresult proc_address_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
-                           int version, uint64_t flags) {
+CUresult proc_address_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags) {
     REAL_OR_RETURN(cuGetProcAddress);
     CUresult result = real(symbol, pfn, version, flags);
     if (result == CUDA_SUCCESS && pfn)
@@ -105,8 +104,7 @@ CUresult proc_address_body(enum overlap_route route, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult proc_address_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol, void **pfn,
-                              int version, uint64_t flags, int *status) {
+CUresult proc_address_v2_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
     REAL_OR_RETURN(cuGetProcAddress_v2);
     CUresult result = real(symbol, pfn, version, flags, status);
     if (result == CUDA_SUCCESS && pfn)

@@ -23,8 +23,7 @@ static void learn_function(CUfunction function, CUmodule module, const char *nam
     handle_learn(function, HANDLE_FUNCTION, module, name, kernel);
 }
 
-CUresult module_get_function_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *function,
-                                  CUmodule module, const char *name) {
+CUresult module_get_function_body(ENTRY, CUfunction *function, CUmodule module, const char *name) {
     REAL_OR_RETURN(cuModuleGetFunction);
     CUresult result = real(function, module, name);
     if (result == CUDA_SUCCESS && function && overlap_armed())
@@ -32,8 +31,7 @@ CUresult module_get_function_body(enum overlap_route route, enum hook hook, uint
     return result;
 }
 
-CUresult library_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel *kernel,
-                                 CUlibrary library, const char *name) {
+CUresult library_get_kernel_body(ENTRY, CUkernel *kernel, CUlibrary library, const char *name) {
     REAL_OR_RETURN(cuLibraryGetKernel);
     CUresult result = real(kernel, library, name);
     if (result == CUDA_SUCCESS && kernel && overlap_armed())
@@ -42,8 +40,7 @@ CUresult library_get_kernel_body(enum overlap_route route, enum hook hook, uintp
 }
 
 /* The driver fills at most as many entries as there are functions. */
-CUresult module_enumerate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *functions,
-                               uint32_t count, CUmodule module) {
+CUresult module_enumerate_body(ENTRY, CUfunction *functions, uint32_t count, CUmodule module) {
     REAL_OR_RETURN(cuModuleEnumerateFunctions);
     CUresult result = real(functions, count, module);
     uint32_t there = 0;
@@ -54,8 +51,7 @@ CUresult module_enumerate_body(enum overlap_route route, enum hook hook, uintptr
     return result;
 }
 
-CUresult library_enumerate_body(enum overlap_route route, enum hook hook, uintptr_t site, CUkernel *kernels,
-                                uint32_t count, CUlibrary library) {
+CUresult library_enumerate_body(ENTRY, CUkernel *kernels, uint32_t count, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryEnumerateKernels);
     CUresult result = real(kernels, count, library);
     uint32_t there = 0;
@@ -66,8 +62,7 @@ CUresult library_enumerate_body(enum overlap_route route, enum hook hook, uintpt
     return result;
 }
 
-CUresult kernel_get_function_body(enum overlap_route route, enum hook hook, uintptr_t site, CUfunction *function,
-                                  CUkernel kernel) {
+CUresult kernel_get_function_body(ENTRY, CUfunction *function, CUkernel kernel) {
     REAL_OR_RETURN(cuKernelGetFunction);
     CUresult result = real(function, kernel);
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
@@ -76,7 +71,7 @@ CUresult kernel_get_function_body(enum overlap_route route, enum hook hook, uint
     return result;
 }
 
-CUresult module_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, CUmodule module) {
+CUresult module_unload_body(ENTRY, CUmodule module) {
     REAL_OR_RETURN(cuModuleUnload);
     const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)module);
     CUresult result = real(module);
@@ -84,7 +79,7 @@ CUresult module_unload_body(enum overlap_route route, enum hook hook, uintptr_t 
     return result;
 }
 
-CUresult library_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, CUlibrary library) {
+CUresult library_unload_body(ENTRY, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryUnload);
     const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)library);
     CUresult result = real(library);
@@ -93,8 +88,7 @@ CUresult library_unload_body(enum overlap_route route, enum hook hook, uintptr_t
 }
 
 /* Functions of this module end with the library. */
-CUresult library_get_module_body(enum overlap_route route, enum hook hook, uintptr_t site, CUmodule *module,
-                                 CUlibrary library) {
+CUresult library_get_module_body(ENTRY, CUmodule *module, CUlibrary library) {
     REAL_OR_RETURN(cuLibraryGetModule);
     CUresult result = real(module, library);
     if (result == CUDA_SUCCESS && module && overlap_armed())

@@ -119,8 +119,7 @@ static struct handle *lend_limit(CUgraphNode node, int *before) {
     return handle && limit_lend(handle, shown, before) ? handle : NULL;
 }
 
-CUresult graph_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode node,
-                                  int attribute, const CUlaunchAttributeValue *value) {
+CUresult graph_set_attribute_body(ENTRY, CUgraphNode node, int attribute, const CUlaunchAttributeValue *value) {
     REAL_OR_RETURN(cuGraphKernelNodeSetAttribute);
     if (forbids_shaping(attribute) && armed_and_ready(VENDOR_CUDA))
         node_set_back(VENDOR_CUDA, node);
@@ -133,8 +132,7 @@ CUresult graph_set_attribute_body(enum overlap_route route, enum hook hook, uint
     return result;
 }
 
-CUresult graph_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphNode to,
-                                    CUgraphNode from) {
+CUresult graph_copy_attributes_body(ENTRY, CUgraphNode to, CUgraphNode from) {
     REAL_OR_RETURN(cuGraphKernelNodeCopyAttributes);
     struct node_priority found;
     if (!armed_and_ready(VENDOR_CUDA))
@@ -153,9 +151,8 @@ CUresult graph_copy_attributes_body(enum overlap_route route, enum hook hook, ui
     return result;
 }
 
-CUresult graph_add_dependencies_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraph graph,
-                                     const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *edges,
-                                     size_t count) {
+CUresult graph_add_dependencies_body(ENTRY, CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                     const CUgraphEdgeData *edges, size_t count) {
     REAL_OR_RETURN(cuGraphAddDependencies_v2);
     capture_dependencies_added();
     CUresult result = real(graph, from, to, edges, count);

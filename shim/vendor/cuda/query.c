@@ -51,35 +51,32 @@ static CUoccupancyB2DSize limited_sizes(CUoccupancyB2DSize sizes, uint32_t limit
     return sizes_within;
 }
 
-CUresult occupancy_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
-                               CUfunction function, int threads, size_t dynamic) {
+CUresult occupancy_blocks_body(ENTRY, int *blocks, CUfunction function, int threads, size_t dynamic) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessor);
     return real(blocks, function, threads, within(note_query(function), dynamic));
 }
 
-CUresult occupancy_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
-                                     CUfunction function, int threads, size_t dynamic, uint32_t flags) {
+CUresult occupancy_blocks_flags_body(ENTRY, int *blocks, CUfunction function, int threads, size_t dynamic,
+                                     uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
     return real(blocks, function, threads, within(note_query(function), dynamic), flags);
 }
 
-CUresult occupancy_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
-                             CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit) {
+CUresult occupancy_size_body(ENTRY, int *grid, int *threads, CUfunction function, CUoccupancyB2DSize sizes,
+                             size_t dynamic, int limit) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSize);
     const uint32_t own = note_query(function);
     return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit);
 }
 
-CUresult occupancy_size_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
-                                   CUfunction function, CUoccupancyB2DSize sizes, size_t dynamic, int limit,
-                                   uint32_t flags) {
+CUresult occupancy_size_flags_body(ENTRY, int *grid, int *threads, CUfunction function, CUoccupancyB2DSize sizes,
+                                   size_t dynamic, int limit, uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSizeWithFlags);
     const uint32_t own = note_query(function);
     return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit, flags);
 }
 
-CUresult occupancy_available_body(enum overlap_route route, enum hook hook, uintptr_t site, size_t *dynamic,
-                                  CUfunction function, int blocks, int threads) {
+CUresult occupancy_available_body(ENTRY, size_t *dynamic, CUfunction function, int blocks, int threads) {
     REAL_OR_RETURN(cuOccupancyAvailableDynamicSMemPerBlock);
     const uint32_t limit = note_query(function);
     CUresult result = real(dynamic, function, blocks, threads);
@@ -89,8 +86,7 @@ CUresult occupancy_available_body(enum overlap_route route, enum hook hook, uint
 }
 
 /* cuOccupancyMaxPotentialClusterSize has the same parameters. */
-CUresult occupancy_clusters_body(enum overlap_route route, enum hook hook, uintptr_t site, int *answer,
-                                 CUfunction function, const CUlaunchConfig *config) {
+CUresult occupancy_clusters_body(ENTRY, int *answer, CUfunction function, const CUlaunchConfig *config) {
     REAL_OR_RETURN(cuOccupancyMaxActiveClusters);
     const uint32_t limit = note_query(function);
     if (!config || within(limit, config->sharedMemBytes) == config->sharedMemBytes)

@@ -40,8 +40,7 @@ bool cuda_stream_lower(CUstream stream) {
 
 /* ---- Calls ---- */
 
-CUresult stream_create_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream *stream,
-                            uint32_t flags) {
+CUresult stream_create_body(ENTRY, CUstream *stream, uint32_t flags) {
     BEHIND((CUstream * stream, uint32_t flags));
     type_cuStreamCreateWithPriority *create = real_own(HOOK_cuStreamCreateWithPriority);
     int raised = 0;
@@ -53,8 +52,7 @@ CUresult stream_create_body(enum overlap_route route, enum hook hook, uintptr_t 
     return stream_created(VENDOR_CUDA, site, stream, real(stream, flags));
 }
 
-CUresult stream_create_green_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream *stream,
-                                  CUgreenCtx context, uint32_t flags, int priority) {
+CUresult stream_create_green_body(ENTRY, CUstream *stream, CUgreenCtx context, uint32_t flags, int priority) {
     REAL_OR_RETURN(cuGreenCtxStreamCreate);
     int raised = priority;
     stream_prioritised(site, priority);
@@ -75,8 +73,7 @@ static void priority_changes(CUstream stream) {
         __atomic_store_n(&tracked->part.priority, STREAM_PRIORITY_CHANGES, __ATOMIC_RELAXED);
 }
 
-CUresult stream_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
-                                   int attribute, const CUstreamAttrValue *value) {
+CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const CUstreamAttrValue *value) {
     REAL_OR_RETURN(cuStreamSetAttribute);
     CUresult result;
     if (attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && (uintptr_t)stream <= CU_STREAM_LEGACY)
@@ -93,8 +90,7 @@ CUresult stream_set_attribute_body(enum overlap_route route, enum hook hook, uin
 
 /* ---- Reads of a stream that we have raised: return the priority that the program left it ---- */
 
-CUresult stream_get_priority_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
-                                  int *priority) {
+CUresult stream_get_priority_body(ENTRY, CUstream stream, int *priority) {
     REAL_OR_RETURN(cuStreamGetPriority);
     const CUresult result = real(stream, priority);
     if (result == CUDA_SUCCESS && critical_find(stream))
@@ -102,8 +98,7 @@ CUresult stream_get_priority_body(enum overlap_route route, enum hook hook, uint
     return result;
 }
 
-CUresult stream_get_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
-                                   int attribute, CUlaunchAttributeValue *shown) {
+CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaunchAttributeValue *shown) {
     REAL_OR_RETURN(cuStreamGetAttribute);
     const CUresult result = real(stream, attribute, shown);
     if (result == CUDA_SUCCESS && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && critical_find(stream))
@@ -112,8 +107,7 @@ CUresult stream_get_attribute_body(enum overlap_route route, enum hook hook, uin
 }
 
 /* Copy what the program has set. A capturing stream is not changed, so `to` may get our priority. */
-CUresult stream_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream to,
-                                     CUstream from) {
+CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     const struct critical_stream *const raised = to == from ? NULL : critical_find(from);
     const int priority = raised ? OVERLAP_LOAD(raised->priority) : 0;

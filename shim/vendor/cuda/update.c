@@ -219,8 +219,7 @@ static CUresult updated(const struct update *update) {
     return result;
 }
 
-CUresult graph_update_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
-                           CUgraphNode *node, int *outcome) {
+CUresult graph_update_body(ENTRY, CUgraphExec exec, CUgraph graph, CUgraphNode *node, int *outcome) {
     REAL_OR_RETURN(cuGraphExecUpdate);
     CUgraphExecUpdateResultInfo info = {outcome ? *outcome : 0, node ? *node : NULL, NULL};
     const CUresult result = updated(&(struct update){.first = real, .exec = exec, .graph = graph, .info = &info});
@@ -231,8 +230,7 @@ CUresult graph_update_body(enum overlap_route route, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult graph_update_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec, CUgraph graph,
-                              CUgraphExecUpdateResultInfo *info) {
+CUresult graph_update_v2_body(ENTRY, CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
     REAL_OR_RETURN(cuGraphExecUpdate_v2);
     return info ? updated(&(struct update){.second = real, .exec = exec, .graph = graph, .info = info})
                 : real(exec, graph, info);
@@ -296,8 +294,7 @@ CUresult graph_set_child(const struct child_call *call) {
     return is_child_refused(result) ? try_child(call) : result;
 }
 
-CUresult graph_exec_set_child_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgraphExec exec,
-                                   CUgraphNode node, CUgraph child) {
+CUresult graph_exec_set_child_body(ENTRY, CUgraphExec exec, CUgraphNode node, CUgraph child) {
     REAL_OR_RETURN(cuGraphExecChildGraphNodeSetParams);
     return graph_set_child(&(struct child_call){(void *)(uintptr_t)real, exec, node, NULL, child});
 }

@@ -5,20 +5,18 @@
 #include "../common/windows.h"
 #include "cuda.h"
 
-CUresult stream_wait_value32_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
-                                  uint64_t address, uint32_t value, uint32_t flags) {
+CUresult stream_wait_value32_body(ENTRY, CUstream stream, uint64_t address, uint32_t value, uint32_t flags) {
     REAL_OR_RETURN(cuStreamWaitValue32);
     return order_wait_untracked(hook, stream, real(stream, address, value, flags));
 }
 
-CUresult stream_wait_value64_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream,
-                                  uint64_t address, uint64_t value, uint32_t flags) {
+CUresult stream_wait_value64_body(ENTRY, CUstream stream, uint64_t address, uint64_t value, uint32_t flags) {
     REAL_OR_RETURN(cuStreamWaitValue64);
     return order_wait_untracked(hook, stream, real(stream, address, value, flags));
 }
 
-CUresult stream_batch_body(enum overlap_route route, enum hook hook, uintptr_t site, CUstream stream, uint32_t count,
-                           CUstreamBatchMemOpParams *operations, uint32_t flags) {
+CUresult stream_batch_body(ENTRY, CUstream stream, uint32_t count, CUstreamBatchMemOpParams *operations,
+                           uint32_t flags) {
     REAL_OR_RETURN(cuStreamBatchMemOp);
     bool waits = false;
     for (uint32_t i = 0; operations && i < count && windows(); i++)
@@ -31,13 +29,12 @@ CUresult stream_batch_body(enum overlap_route route, enum hook hook, uintptr_t s
     return result;
 }
 
-CUresult stream_wait_external_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *semaphores,
-                                   const void *params, uint32_t count, CUstream stream) {
+CUresult stream_wait_external_body(ENTRY, const void *semaphores, const void *params, uint32_t count, CUstream stream) {
     REAL_OR_RETURN(cuWaitExternalSemaphoresAsync);
     return order_wait_untracked(hook, stream, real(semaphores, params, count, stream));
 }
 
-CUresult context_synchronize_v2_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context) {
+CUresult context_synchronize_v2_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxSynchronize_v2);
     struct overlap_sync_model *model = windows();
     struct overlap_completion completion;
@@ -66,24 +63,22 @@ static CUresult context_waits(CUevent event, CUresult result) {
     return result;
 }
 
-CUresult context_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context,
-                             CUevent event) {
+CUresult context_record_body(ENTRY, CUcontext context, CUevent event) {
     REAL_OR_RETURN(cuCtxRecordEvent);
     return recorded_by_context(event, real(context, event));
 }
 
-CUresult context_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUcontext context, CUevent event) {
+CUresult context_wait_body(ENTRY, CUcontext context, CUevent event) {
     REAL_OR_RETURN(cuCtxWaitEvent);
     return context_waits(event, real(context, event));
 }
 
-CUresult green_record_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context,
-                           CUevent event) {
+CUresult green_record_body(ENTRY, CUgreenCtx context, CUevent event) {
     REAL_OR_RETURN(cuGreenCtxRecordEvent);
     return recorded_by_context(event, real(context, event));
 }
 
-CUresult green_wait_body(enum overlap_route route, enum hook hook, uintptr_t site, CUgreenCtx context, CUevent event) {
+CUresult green_wait_body(ENTRY, CUgreenCtx context, CUevent event) {
     REAL_OR_RETURN(cuGreenCtxWaitEvent);
     return context_waits(event, real(context, event));
 }

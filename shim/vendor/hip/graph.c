@@ -150,9 +150,8 @@ static hipError_t other(const hipGraphNodeParams *params, hipError_t result) {
 
 /* ---- Nodes ---- */
 
-hipError_t hip_graph_add_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t *node,
-                                     hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
-                                     const hipKernelNodeParams *params) {
+hipError_t hip_graph_add_kernel_body(ENTRY, hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *dependencies,
+                                     size_t count, const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphAddKernelNode);
     struct planned planned;
     hipError_t result;
@@ -164,9 +163,8 @@ hipError_t hip_graph_add_kernel_body(enum overlap_route route, enum hook hook, u
     return result;
 }
 
-hipError_t hip_graph_add_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t *node,
-                              hipGraph_t graph, const hipGraphNode_t *dependencies, size_t count,
-                              hipGraphNodeParams *params) {
+hipError_t hip_graph_add_body(ENTRY, hipGraphNode_t *node, hipGraph_t graph, const hipGraphNode_t *dependencies,
+                              size_t count, hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphAddNode);
     struct planned planned;
     hipGraphNodeParams ours;
@@ -179,8 +177,7 @@ hipError_t hip_graph_add_body(enum overlap_route route, enum hook hook, uintptr_
     return result;
 }
 
-hipError_t hip_graph_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
-                                     const hipKernelNodeParams *params) {
+hipError_t hip_graph_set_kernel_body(ENTRY, hipGraphNode_t node, const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphKernelNodeSetParams);
     struct planned planned;
     hipError_t result;
@@ -190,8 +187,7 @@ hipError_t hip_graph_set_kernel_body(enum overlap_route route, enum hook hook, u
     return result;
 }
 
-hipError_t hip_graph_set_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
-                              hipGraphNodeParams *params) {
+hipError_t hip_graph_set_body(ENTRY, hipGraphNode_t node, hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphNodeSetParams);
     struct planned planned;
     hipGraphNodeParams ours;
@@ -202,8 +198,8 @@ hipError_t hip_graph_set_body(enum overlap_route route, enum hook hook, uintptr_
     return result;
 }
 
-hipError_t hip_graph_exec_set_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t exec,
-                                          hipGraphNode_t node, const hipKernelNodeParams *params) {
+hipError_t hip_graph_exec_set_kernel_body(ENTRY, hipGraphExec_t exec, hipGraphNode_t node,
+                                          const hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphExecKernelNodeSetParams);
     struct planned planned;
     hipError_t result;
@@ -213,8 +209,7 @@ hipError_t hip_graph_exec_set_kernel_body(enum overlap_route route, enum hook ho
     return result;
 }
 
-hipError_t hip_graph_exec_set_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t exec,
-                                   hipGraphNode_t node, hipGraphNodeParams *params) {
+hipError_t hip_graph_exec_set_body(ENTRY, hipGraphExec_t exec, hipGraphNode_t node, hipGraphNodeParams *params) {
     REAL_OR_RETURN(hipGraphExecNodeSetParams);
     struct planned planned;
     hipGraphNodeParams ours;
@@ -225,8 +220,7 @@ hipError_t hip_graph_exec_set_body(enum overlap_route route, enum hook hook, uin
     return result;
 }
 
-hipError_t hip_graph_get_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
-                                     hipKernelNodeParams *params) {
+hipError_t hip_graph_get_kernel_body(ENTRY, hipGraphNode_t node, hipKernelNodeParams *params) {
     REAL_OR_RETURN(hipGraphKernelNodeGetParams);
     const hipError_t result = real(node, params);
     uint32_t asked = 0;
@@ -236,16 +230,15 @@ hipError_t hip_graph_get_kernel_body(enum overlap_route route, enum hook hook, u
     return result;
 }
 
-hipError_t hip_graph_set_attribute_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t node,
-                                        int attribute, const vendor_attribute_value *value) {
+hipError_t hip_graph_set_attribute_body(ENTRY, hipGraphNode_t node, int attribute,
+                                        const vendor_attribute_value *value) {
     REAL_OR_RETURN(hipGraphKernelNodeSetAttribute);
     if (attribute == LAUNCH_ATTRIBUTE_COOPERATIVE && armed_and_ready(VENDOR_HIP))
         node_set_back(VENDOR_HIP, node);
     return real(node, attribute, value);
 }
 
-hipError_t hip_graph_copy_attributes_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphNode_t from,
-                                          hipGraphNode_t to) {
+hipError_t hip_graph_copy_attributes_body(ENTRY, hipGraphNode_t from, hipGraphNode_t to) {
     REAL_OR_RETURN(hipGraphKernelNodeCopyAttributes);
     if (flags_of_node(from))
         node_set_back(VENDOR_HIP, to);
@@ -266,20 +259,18 @@ hipError_t hip_graph_copy_attributes_body(enum overlap_route route, enum hook ho
     }                                                                                                                  \
     return node_instantiated(VENDOR_HIP, exec, graph, 0, result)
 
-hipError_t hip_graph_instantiate_body(enum overlap_route route, enum hook hook, uintptr_t site, hipGraphExec_t *exec,
-                                      hipGraph_t graph, hipGraphNode_t *error, char *log, size_t size) {
+hipError_t hip_graph_instantiate_body(ENTRY, hipGraphExec_t *exec, hipGraph_t graph, hipGraphNode_t *error, char *log,
+                                      size_t size) {
     REAL_OR_RETURN(hipGraphInstantiate);
     INSTANTIATE(exec, graph, error, log, size);
 }
 
-hipError_t hip_graph_instantiate_flags_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                            hipGraphExec_t *exec, hipGraph_t graph, uint64_t flags) {
+hipError_t hip_graph_instantiate_flags_body(ENTRY, hipGraphExec_t *exec, hipGraph_t graph, uint64_t flags) {
     REAL_OR_RETURN(hipGraphInstantiateWithFlags);
     INSTANTIATE(exec, graph, flags);
 }
 
-hipError_t hip_graph_instantiate_params_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                             hipGraphExec_t *exec, hipGraph_t graph, void *params) {
+hipError_t hip_graph_instantiate_params_body(ENTRY, hipGraphExec_t *exec, hipGraph_t graph, void *params) {
     REAL_OR_RETURN(hipGraphInstantiateWithParams);
     INSTANTIATE(exec, graph, params);
 }

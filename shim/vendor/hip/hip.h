@@ -26,9 +26,8 @@
 
 /* Bodies; several rows may share one. */
 #define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    hipError_t body(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);
-#define DRIVER_VOID(name, body) hipError_t body(enum overlap_route route, enum hook hook, uintptr_t site);
+#define DRIVER(name, body, parameters, ...) hipError_t body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER_VOID(name, body) hipError_t body(ENTRY);
 #define DRIVER_LAUNCH(name, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER

@@ -15,8 +15,7 @@ static inline uint32_t hip_groups(uint32_t items, uint32_t group) {
 }
 
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-static inline __attribute__((always_inline)) void hip_request(struct request *request, enum overlap_route route,
-                                                              enum hook hook, uintptr_t site, uint32_t flags,
+static inline __attribute__((always_inline)) void hip_request(struct request *request, ENTRY, uint32_t flags,
                                                               const void *function, void **parameters, void **extra,
                                                               const struct hip_more *more, size_t shared,
                                                               hipStream_t stream) {
@@ -74,35 +73,32 @@ static inline uint64_t hip_found(void) {
     struct request request;                                                                                            \
     hip_request(&request, route, hook, site, flags, function, parameters, extra, more, shared, stream)
 
-DRIVER_BODY hip_host_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, const void *function,
-                               uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
-                               size_t shared, hipStream_t stream) {
+DRIVER_BODY hip_host_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+                               uint32_t block_z, void **arguments, size_t shared, hipStream_t stream) {
     REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_module_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
-                                 uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y,
-                                 uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
-                                 void **extra) {
+DRIVER_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                                 uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
+                                 hipStream_t stream, void **parameters, void **extra) {
     REQUEST(0, parameters, extra, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_ext_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, const void *function,
-                              uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z, void **arguments,
-                              size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags) {
+DRIVER_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+                              uint32_t block_z, void **arguments, size_t shared, hipStream_t stream, hipEvent_t start,
+                              hipEvent_t stop, int flags) {
     const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
     REQUEST(0, arguments, NULL, &more, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request, hip_found());
 }
 
-DRIVER_BODY hip_items_body_miss(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t function,
-                                uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x,
-                                uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
+DRIVER_BODY hip_items_body_miss(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                                uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                                 void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
     const struct hip_more more = {.items = {items_x, items_y, items_z}, .flags = flags, .start = start, .stop = stop};
     REQUEST(0, parameters, extra, &more, shared, stream);

@@ -9,9 +9,9 @@
 
 /* Return a word that can be applied at once, or 0 for the slow body. *real: the real function. If the runtime has a
  * dispatch table, calls that come through it are decided; the slow body passes all others on. */
-static inline __attribute__((always_inline)) uint64_t hip_word(enum overlap_route route, enum hook hook, uintptr_t site,
-                                                               const void *function, uint32_t threads, uint64_t blocks,
-                                                               size_t shared, hipStream_t stream, void **real) {
+static inline __attribute__((always_inline)) uint64_t hip_word(ENTRY, const void *function, uint32_t threads,
+                                                               uint64_t blocks, size_t shared, hipStream_t stream,
+                                                               void **real) {
     const bool by_table = route == OVERLAP_ROUTE_dispatch_table;
     struct overlap_shard *shard = this_thread.shard;
     this_thread.found = 0;
@@ -42,9 +42,8 @@ static inline size_t hip_size(uint64_t word, size_t asked) {
 /* Product of a dim3 as it is passed. */
 #define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
 
-DRIVER_BODY hip_host_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipLaunchKernel *slow,
-                          const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
-                          void **arguments, size_t shared, hipStream_t stream) {
+DRIVER_BODY hip_host_body(ENTRY, type_hipLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
+                          uint64_t block_xy, uint32_t block_z, void **arguments, size_t shared, hipStream_t stream) {
     void *real;
     const uint64_t word = hip_word(route, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
                                    VOLUME(grid_xy, grid_z), shared, stream, &real);
@@ -54,10 +53,9 @@ DRIVER_BODY hip_host_body(enum overlap_route route, enum hook hook, uintptr_t si
                                           hip_size(word, shared), stream);
 }
 
-DRIVER_BODY hip_module_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipModuleLaunchKernel *slow,
-                            hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
-                            uint32_t block_y, uint32_t block_z, uint32_t shared, hipStream_t stream, void **parameters,
-                            void **extra) {
+DRIVER_BODY hip_module_body(ENTRY, type_hipModuleLaunchKernel *slow, hipFunction_t function, uint32_t grid_x,
+                            uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                            uint32_t shared, hipStream_t stream, void **parameters, void **extra) {
     void *real;
     const uint64_t word = hip_word(route, hook, site, function, block_x * block_y * block_z,
                                    (uint64_t)grid_x * grid_y * grid_z, shared, stream, &real);
@@ -68,10 +66,9 @@ DRIVER_BODY hip_module_body(enum overlap_route route, enum hook hook, uintptr_t 
 }
 
 /* The slow body handles launches that record events. */
-DRIVER_BODY hip_ext_body(enum overlap_route route, enum hook hook, uintptr_t site, type_hipExtLaunchKernel *slow,
-                         const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy, uint32_t block_z,
-                         void **arguments, size_t shared, hipStream_t stream, hipEvent_t start, hipEvent_t stop,
-                         int flags) {
+DRIVER_BODY hip_ext_body(ENTRY, type_hipExtLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
+                         uint64_t block_xy, uint32_t block_z, void **arguments, size_t shared, hipStream_t stream,
+                         hipEvent_t start, hipEvent_t stop, int flags) {
     void *real;
     this_thread.found = 0;
     const uint64_t word = start || stop ? 0
@@ -83,8 +80,7 @@ DRIVER_BODY hip_ext_body(enum overlap_route route, enum hook hook, uintptr_t sit
                                              hip_size(word, shared), stream, start, stop, flags);
 }
 
-DRIVER_BODY hip_items_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                           type_hipExtModuleLaunchKernel *slow, hipFunction_t function, uint32_t items_x,
+DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFunction_t function, uint32_t items_x,
                            uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                            size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
                            hipEvent_t stop, uint32_t flags) {

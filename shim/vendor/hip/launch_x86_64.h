@@ -18,9 +18,8 @@
 #define SLOW_hipExtModuleLaunchKernel(body, ...) SLOW_BODY(slow_hip_items_body, hip_items_body_miss, __VA_ARGS__)
 #define SLOW__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(...)
 #define SLOW_BODY(name, body, parameters, ...)                                                                         \
-    HIDDEN hipError_t name(enum overlap_route route, enum hook hook, uintptr_t site, PARAMETERS_OF parameters);        \
-    __attribute__((cold, noinline)) hipError_t name(enum overlap_route route, enum hook hook, uintptr_t site,          \
-                                                    PARAMETERS_OF parameters) {                                        \
+    HIDDEN hipError_t name(ENTRY, PARAMETERS_OF parameters);                                                           \
+    __attribute__((cold, noinline)) hipError_t name(ENTRY, PARAMETERS_OF parameters) {                                 \
         return body(route, hook, site, __VA_ARGS__);                                                                   \
     }
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -20,8 +20,7 @@ static void replace(void **function) {
         *function = hip_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
 }
 
-hipError_t hip_proc_address_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol,
-                                 void **pfn, int version, uint64_t flags, int *status) {
+hipError_t hip_proc_address_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
     REAL_OR_RETURN(hipGetProcAddress);
     hipError_t result = real(symbol, pfn, version, flags, status);
     if (result == VENDOR_SUCCESS && pfn)
@@ -29,8 +28,7 @@ hipError_t hip_proc_address_body(enum overlap_route route, enum hook hook, uintp
     return result;
 }
 
-hipError_t hip_entry_point_body(enum overlap_route route, enum hook hook, uintptr_t site, const char *symbol,
-                                void **function, uint64_t flags, int *status) {
+hipError_t hip_entry_point_body(ENTRY, const char *symbol, void **function, uint64_t flags, int *status) {
     REAL_OR_RETURN(hipGetDriverEntryPoint);
     hipError_t result = real(symbol, function, flags, status);
     if (result == VENDOR_SUCCESS && function)
@@ -52,23 +50,23 @@ static hipError_t initialised(hipError_t result) {
     return result;
 }
 
-hipError_t hip_init_body(enum overlap_route route, enum hook hook, uintptr_t site, uint32_t flags) {
+hipError_t hip_init_body(ENTRY, uint32_t flags) {
     REAL_OR_RETURN(hipInit);
     return initialised(real(flags));
 }
 
 /* Launchers call this before they start their ranks, and use no GPU themselves. */
-hipError_t hip_device_count_body(enum overlap_route route, enum hook hook, uintptr_t site, int *count) {
+hipError_t hip_device_count_body(ENTRY, int *count) {
     REAL_OR_RETURN(hipGetDeviceCount);
     return initialised(real(count));
 }
 
-hipError_t hip_set_device_body(enum overlap_route route, enum hook hook, uintptr_t site, int device) {
+hipError_t hip_set_device_body(ENTRY, int device) {
     REAL_OR_RETURN(hipSetDevice);
     return opened(real(device));
 }
 
-hipError_t hip_malloc_body(enum overlap_route route, enum hook hook, uintptr_t site, void **address, size_t bytes) {
+hipError_t hip_malloc_body(ENTRY, void **address, size_t bytes) {
     REAL_OR_RETURN(hipMalloc);
     return opened(real(address, bytes));
 }

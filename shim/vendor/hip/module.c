@@ -22,8 +22,7 @@ static hipError_t loaded(const hipModule_t *module, const void *image, hipError_
 
 /* Read the file again, just after the runtime has. A compressed file is not even mapped, because code.c cannot read
  * it. */
-hipError_t hip_module_load_body(enum overlap_route route, enum hook hook, uintptr_t site, hipModule_t *module,
-                                const char *file) {
+hipError_t hip_module_load_body(ENTRY, hipModule_t *module, const char *file) {
     REAL_OR_RETURN(hipModuleLoad);
     const hipError_t result = real(module, file);
     const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
@@ -36,20 +35,18 @@ hipError_t hip_module_load_body(enum overlap_route route, enum hook hook, uintpt
     return result;
 }
 
-hipError_t hip_module_data_body(enum overlap_route route, enum hook hook, uintptr_t site, hipModule_t *module,
-                                const void *image) {
+hipError_t hip_module_data_body(ENTRY, hipModule_t *module, const void *image) {
     REAL_OR_RETURN(hipModuleLoadData);
     return loaded(module, image, real(module, image));
 }
 
-hipError_t hip_module_data_ex_body(enum overlap_route route, enum hook hook, uintptr_t site, hipModule_t *module,
-                                   const void *image, uint32_t count, void *options, void **values) {
+hipError_t hip_module_data_ex_body(ENTRY, hipModule_t *module, const void *image, uint32_t count, void *options,
+                                   void **values) {
     REAL_OR_RETURN(hipModuleLoadDataEx);
     return loaded(module, image, real(module, image, count, options, values));
 }
 
-hipError_t hip_module_function_body(enum overlap_route route, enum hook hook, uintptr_t site, hipFunction_t *function,
-                                    hipModule_t module, const char *name) {
+hipError_t hip_module_function_body(ENTRY, hipFunction_t *function, hipModule_t module, const char *name) {
     REAL_OR_RETURN(hipModuleGetFunction);
     const hipError_t result = real(function, module, name);
     if (result != VENDOR_SUCCESS || !function || !overlap_armed())
@@ -78,7 +75,7 @@ static hipError_t ended(const struct ending *ending, hipError_t result) {
     return result;
 }
 
-hipError_t hip_module_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, hipModule_t module) {
+hipError_t hip_module_unload_body(ENTRY, hipModule_t module) {
     REAL_OR_RETURN(hipModuleUnload);
     const struct ending ending = ends(module);
     const uint32_t learned = code_learned();
@@ -90,8 +87,7 @@ hipError_t hip_module_unload_body(enum overlap_route route, enum hook hook, uint
 
 /* ---- Libraries (7.2), symbols ---- */
 
-hipError_t hip_library_kernel_body(enum overlap_route route, enum hook hook, uintptr_t site, hipKernel_t *kernel,
-                                   hipLibrary_t library, const char *name) {
+hipError_t hip_library_kernel_body(ENTRY, hipKernel_t *kernel, hipLibrary_t library, const char *name) {
     REAL_OR_RETURN(hipLibraryGetKernel);
     const hipError_t result = real(kernel, library, name);
     if (result == VENDOR_SUCCESS && kernel && overlap_armed())
@@ -99,15 +95,14 @@ hipError_t hip_library_kernel_body(enum overlap_route route, enum hook hook, uin
     return result;
 }
 
-hipError_t hip_library_unload_body(enum overlap_route route, enum hook hook, uintptr_t site, hipLibrary_t library) {
+hipError_t hip_library_unload_body(ENTRY, hipLibrary_t library) {
     REAL_OR_RETURN(hipLibraryUnload);
     const struct ending ending = ends(library); /* hipLibraryEnumerateKernels: known by their launches */
     return ended(&ending, real(library));
 }
 
 /* From then on both handles are forms of the same kernel. */
-hipError_t hip_function_of_symbol_body(enum overlap_route route, enum hook hook, uintptr_t site,
-                                       hipFunction_t *function, const void *symbol) {
+hipError_t hip_function_of_symbol_body(ENTRY, hipFunction_t *function, const void *symbol) {
     REAL_OR_RETURN(hipGetFuncBySymbol);
     const hipError_t result = real(function, symbol);
     if (result != VENDOR_SUCCESS || !function || !armed_and_ready(VENDOR_HIP))
@@ -122,7 +117,7 @@ uint32_t hip_unregistered;
 
 /* A library of the program is unloaded, and its kernels with it. Ownership is not tracked (hip_ops.c), so all
  * symbols are forgotten, and then the functions made from them. */
-hipError_t hip_unregister_body(enum overlap_route route, enum hook hook, uintptr_t site, void **modules) {
+hipError_t hip_unregister_body(ENTRY, void **modules) {
     REAL_OR_RETURN(__hipUnregisterFatBinary);
     const struct handle_scope symbols = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_SYMBOL);
     const struct handle_scope functions = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION);
@@ -133,7 +128,7 @@ hipError_t hip_unregister_body(enum overlap_route route, enum hook hook, uintptr
     return result;
 }
 
-hipError_t hip_device_reset_body(enum overlap_route route, enum hook hook, uintptr_t site) {
+hipError_t hip_device_reset_body(ENTRY) {
     REAL_OR_RETURN(hipDeviceReset);
     const bool known = armed_and_ready(VENDOR_HIP);
     const struct handle_scope ending =

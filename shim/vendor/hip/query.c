@@ -15,57 +15,52 @@ static void note_query(const void *function, enum handle_kind kind) {
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
 }
 
-hipError_t hip_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks, const void *function,
-                           int threads, size_t dynamic) {
+hipError_t hip_blocks_body(ENTRY, int *blocks, const void *function, int threads, size_t dynamic) {
     REAL_OR_RETURN(hipOccupancyMaxActiveBlocksPerMultiprocessor);
     note_query(function, HANDLE_HIP_SYMBOL);
     return real(blocks, function, threads, dynamic);
 }
 
-hipError_t hip_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
-                                 const void *function, int threads, size_t dynamic, uint32_t flags) {
+hipError_t hip_blocks_flags_body(ENTRY, int *blocks, const void *function, int threads, size_t dynamic,
+                                 uint32_t flags) {
     REAL_OR_RETURN(hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
     note_query(function, HANDLE_HIP_SYMBOL);
     return real(blocks, function, threads, dynamic, flags);
 }
 
-hipError_t hip_module_blocks_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
-                                  hipFunction_t function, int threads, size_t dynamic) {
+hipError_t hip_module_blocks_body(ENTRY, int *blocks, hipFunction_t function, int threads, size_t dynamic) {
     REAL_OR_RETURN(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);
     note_query(function, HANDLE_HIP_FUNCTION);
     return real(blocks, function, threads, dynamic);
 }
 
-hipError_t hip_module_blocks_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *blocks,
-                                        hipFunction_t function, int threads, size_t dynamic, uint32_t flags) {
+hipError_t hip_module_blocks_flags_body(ENTRY, int *blocks, hipFunction_t function, int threads, size_t dynamic,
+                                        uint32_t flags) {
     REAL_OR_RETURN(hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
     note_query(function, HANDLE_HIP_FUNCTION);
     return real(blocks, function, threads, dynamic, flags);
 }
 
-hipError_t hip_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
-                         const void *function, size_t dynamic, int limit) {
+hipError_t hip_size_body(ENTRY, int *grid, int *threads, const void *function, size_t dynamic, int limit) {
     REAL_OR_RETURN(hipOccupancyMaxPotentialBlockSize);
     note_query(function, HANDLE_HIP_SYMBOL);
     return real(grid, threads, function, dynamic, limit);
 }
 
-hipError_t hip_module_size_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
-                                hipFunction_t function, size_t dynamic, int limit) {
+hipError_t hip_module_size_body(ENTRY, int *grid, int *threads, hipFunction_t function, size_t dynamic, int limit) {
     REAL_OR_RETURN(hipModuleOccupancyMaxPotentialBlockSize);
     note_query(function, HANDLE_HIP_FUNCTION);
     return real(grid, threads, function, dynamic, limit);
 }
 
-hipError_t hip_module_size_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, int *grid, int *threads,
-                                      hipFunction_t function, size_t dynamic, int limit, uint32_t flags) {
+hipError_t hip_module_size_flags_body(ENTRY, int *grid, int *threads, hipFunction_t function, size_t dynamic, int limit,
+                                      uint32_t flags) {
     REAL_OR_RETURN(hipModuleOccupancyMaxPotentialBlockSizeWithFlags);
     note_query(function, HANDLE_HIP_FUNCTION);
     return real(grid, threads, function, dynamic, limit, flags);
 }
 
-hipError_t hip_available_body(enum overlap_route route, enum hook hook, uintptr_t site, size_t *dynamic,
-                              const void *function, int blocks, int threads) {
+hipError_t hip_available_body(ENTRY, size_t *dynamic, const void *function, int blocks, int threads) {
     REAL_OR_RETURN(hipOccupancyAvailableDynamicSMemPerBlock);
     note_query(function, HANDLE_HIP_SYMBOL);
     return real(dynamic, function, blocks, threads);

@@ -29,13 +29,12 @@ static bool created_raised(uintptr_t site, hipStream_t *stream, uint32_t flags) 
     return true;
 }
 
-hipError_t hip_stream_create_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t *stream) {
+hipError_t hip_stream_create_body(ENTRY, hipStream_t *stream) {
     REAL_OR_RETURN(hipStreamCreate);
     return created_raised(site, stream, 0) ? VENDOR_SUCCESS : stream_created(VENDOR_HIP, site, stream, real(stream));
 }
 
-hipError_t hip_stream_flags_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t *stream,
-                                 uint32_t flags) {
+hipError_t hip_stream_flags_body(ENTRY, hipStream_t *stream, uint32_t flags) {
     REAL_OR_RETURN(hipStreamCreateWithFlags);
     return created_raised(site, stream, flags) ? VENDOR_SUCCESS
                                                : stream_created(VENDOR_HIP, site, stream, real(stream, flags));
@@ -58,8 +57,7 @@ bool hip_stream_lower(hipStream_t stream) {
 }
 
 /* Return what the program asked for if we created the stream at another priority. */
-hipError_t hip_stream_get_priority_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream,
-                                        int *priority) {
+hipError_t hip_stream_get_priority_body(ENTRY, hipStream_t stream, int *priority) {
     REAL_OR_RETURN(hipStreamGetPriority);
     const hipError_t result = real(stream, priority);
     if (result == VENDOR_SUCCESS && critical_find(stream))
@@ -96,8 +94,7 @@ static bool reduced(uintptr_t site, uint32_t words, const uint32_t *mask, uint32
     return taken && left;
 }
 
-hipError_t hip_stream_mask_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t *stream,
-                                uint32_t words, const uint32_t *mask) {
+hipError_t hip_stream_mask_body(ENTRY, hipStream_t *stream, uint32_t words, const uint32_t *mask) {
     REAL_OR_RETURN(hipExtStreamCreateWithCUMask);
     uint32_t less[MASK_WORDS];
     if (reduced(site, words, mask, less) && HIP_ASK(real(stream, words, less)) == VENDOR_SUCCESS) {

@@ -5,7 +5,7 @@
 #include "../common/windows.h"
 #include "hip.h"
 
-hipError_t hip_event_create_body(enum overlap_route route, enum hook hook, uintptr_t site, hipEvent_t *event) {
+hipError_t hip_event_create_body(ENTRY, hipEvent_t *event) {
     REAL_OR_RETURN(hipEventCreate);
     struct overlap_sync_model *model = windows();
     hipError_t result = real(event);
@@ -14,20 +14,20 @@ hipError_t hip_event_create_body(enum overlap_route route, enum hook hook, uintp
     return result;
 }
 
-hipError_t hip_wait_value32_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream,
-                                 void *address, uint32_t value, uint32_t flags, uint32_t mask) {
+hipError_t hip_wait_value32_body(ENTRY, hipStream_t stream, void *address, uint32_t value, uint32_t flags,
+                                 uint32_t mask) {
     REAL_OR_RETURN(hipStreamWaitValue32);
     return order_wait_untracked(hook, stream, real(stream, address, value, flags, mask));
 }
 
-hipError_t hip_wait_value64_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream,
-                                 void *address, uint64_t value, uint32_t flags, uint64_t mask) {
+hipError_t hip_wait_value64_body(ENTRY, hipStream_t stream, void *address, uint64_t value, uint32_t flags,
+                                 uint64_t mask) {
     REAL_OR_RETURN(hipStreamWaitValue64);
     return order_wait_untracked(hook, stream, real(stream, address, value, flags, mask));
 }
 
-hipError_t hip_batch_body(enum overlap_route route, enum hook hook, uintptr_t site, hipStream_t stream, uint32_t count,
-                          hipStreamBatchMemOpParams *operations, uint32_t flags) {
+hipError_t hip_batch_body(ENTRY, hipStream_t stream, uint32_t count, hipStreamBatchMemOpParams *operations,
+                          uint32_t flags) {
     REAL_OR_RETURN(hipStreamBatchMemOp);
     bool waits = false;
     for (uint32_t i = 0; operations && i < count && windows(); i++)
@@ -41,8 +41,8 @@ hipError_t hip_batch_body(enum overlap_route route, enum hook hook, uintptr_t si
     return result;
 }
 
-hipError_t hip_wait_external_body(enum overlap_route route, enum hook hook, uintptr_t site, const void *semaphores,
-                                  const void *params, uint32_t count, hipStream_t stream) {
+hipError_t hip_wait_external_body(ENTRY, const void *semaphores, const void *params, uint32_t count,
+                                  hipStream_t stream) {
     REAL_OR_RETURN(hipWaitExternalSemaphoresAsync);
     return order_wait_untracked(hook, stream, real(semaphores, params, count, stream));
 }

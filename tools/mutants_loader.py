@@ -34,7 +34,7 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "a wrapper of one library serves all",
         RESOLVE,
-        "if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))",
+        "if (!OVERLAP_RELAXED(by_caller[hook]))",
         "",
         CLOSING,
     ),
@@ -72,15 +72,15 @@ LOADER_MUTANTS: list[Mutant] = [
     one(
         "a free handle is given out twice",
         HANDLE,
-        "1) << 32 | LOAD(handle->next_free)",
+        "1) << 32 | OVERLAP_RELAXED(handle->next_free)",
         "1) << 32 | (uint32_t)head",
         RACES,
     ),
     one(
         "of two threads that learn an address neither keeps its handle",
         HANDLE,
-        "        if (!claim(fresh, LOAD(births)))",
-        "        if (claim(fresh, LOAD(births)))",
+        "        if (!claim(fresh, OVERLAP_RELAXED(births)))",
+        "        if (claim(fresh, OVERLAP_RELAXED(births)))",
         RACES,
     ),
     one("sizes of ended kernels stay", SIZE, "    return !found;", "    return found && 0;", RACES),

@@ -7,7 +7,7 @@
 
 /* `memory` is stored last: overlap_cache_forget() then finds every answer that is inserted from now on. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
-    const bool hidden = __atomic_load_n(&cache->hidden, __ATOMIC_RELAXED);
+    const bool hidden = OVERLAP_RELAXED(cache->hidden);
     __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->mask, OVERLAP_CACHE_MASK, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
@@ -41,7 +41,7 @@ uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t h
 
 struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache) {
     struct overlap_cache_memory *const memory = memory_of(cache);
-    return memory && __atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES ? memory : NULL;
+    return memory && OVERLAP_RELAXED(memory->used) >= OVERLAP_CACHE_LINES ? memory : NULL;
 }
 
 /* Returns the head of the list of all lines of a handle, in all its variants (overlap_cache_plain()). */
@@ -66,7 +66,7 @@ static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_
  * overlap_cache_forget() can find it before any reader does. False: all lines are in use. */
 static bool add_line(struct overlap_cache_memory *memory, uint64_t handle, uint64_t key, struct overlap_answer answer) {
     struct overlap_cache_line **const chain = chain_of(memory, handle, key);
-    if (__atomic_load_n(&memory->used, __ATOMIC_RELAXED) >= OVERLAP_CACHE_LINES)
+    if (OVERLAP_RELAXED(memory->used) >= OVERLAP_CACHE_LINES)
         return false;
     const uint64_t number = __atomic_fetch_add(&memory->used, 1, __ATOMIC_RELAXED);
     if (number >= OVERLAP_CACHE_LINES)
@@ -115,7 +115,7 @@ void overlap_cache_replace(struct overlap_cache *cache, uint64_t handle, uint64_
 
 static void withdraw(struct overlap_cache_line *line) {
     for (int i = 0; i < 2; i++)
-        if (__atomic_load_n(&line->answers[i].word, __ATOMIC_RELAXED))
+        if (OVERLAP_RELAXED(line->answers[i].word))
             __atomic_store_n(&line->answers[i].word, 0, __ATOMIC_RELEASE);
 }
 

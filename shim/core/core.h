@@ -12,6 +12,9 @@
 #include "../abi.h"
 #include "../text.h"
 
+#define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
+#define OVERLAP_RELAXED(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
 enum overlap_reason {
 #define REASON(name, shapes, sentence) OVERLAP_REASON_##name,
 #include "reason.def"
@@ -248,7 +251,7 @@ static inline __attribute__((always_inline)) uint64_t overlap_cache_word(const s
     for (; line; line = line->next)
         for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             const uint64_t word = __atomic_load_n(&line->answers[i].word, __ATOMIC_ACQUIRE);
-            const uint64_t grid = __atomic_load_n(&line->answers[i].grid, __ATOMIC_RELAXED);
+            const uint64_t grid = OVERLAP_RELAXED(line->answers[i].grid);
             if (word && blocks >= (grid & UINT32_MAX) && blocks <= grid >> 32)
                 return word;
         }
@@ -259,7 +262,7 @@ static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const s
                                                                          uint64_t handle, uint64_t key,
                                                                          uint64_t blocks) {
     const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
-    struct overlap_cache_line **const chains = __atomic_load_n(&cache->chains, __ATOMIC_RELAXED);
+    struct overlap_cache_line **const chains = OVERLAP_RELAXED(cache->chains);
     return overlap_cache_word(__atomic_load_n(overlap_cache_chain(chains, mask, handle, key), __ATOMIC_ACQUIRE), handle,
                               key, blocks);
 }
@@ -319,8 +322,7 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
 
 /* Must the next communication launch that this shard counts record its time? */
 static inline bool overlap_sample_is_due(const struct overlap_shard *shard) {
-    return __atomic_load_n(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], __ATOMIC_RELAXED) >=
-           __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(shard->counters[OVERLAP_COUNTER_COMMUNICATION]) >= OVERLAP_RELAXED(shard->sample_at);
 }
 /* Records the time of a communication launch if it is due. nanoseconds: the current time. */
 void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds);

@@ -4,10 +4,6 @@
 
 enum { ROUNDS = 2, MOST_FALLS = 5 };
 
-static uint64_t load(const uint64_t *field) {
-    return __atomic_load_n(field, __ATOMIC_RELAXED);
-}
-
 /* ---- Work ---- */
 
 void overlap_critical_count(struct overlap_sync_model *model) {
@@ -24,8 +20,8 @@ void overlap_critical_launched(struct overlap_stream *stream, uint64_t threads) 
 }
 
 static void raise_over(struct overlap_stream *stream, uint64_t work) {
-    const uint64_t most = load(&stream->part.work);
-    uint64_t before = load(&stream->part.over);
+    const uint64_t most = OVERLAP_RELAXED(stream->part.work);
+    uint64_t before = OVERLAP_RELAXED(stream->part.over);
     work = work < most ? work : most;
     while (before < work)
         if (__atomic_compare_exchange_n(&stream->part.over, &before, work, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -35,7 +31,7 @@ static void raise_over(struct overlap_stream *stream, uint64_t work) {
 }
 
 void overlap_critical_gone(struct overlap_stream *stream) {
-    raise_over(stream, load(&stream->part.work));
+    raise_over(stream, OVERLAP_RELAXED(stream->part.work));
 }
 
 static void all_over(struct overlap_sync_model *model, const struct overlap_context *context, bool blocking) {
@@ -44,7 +40,7 @@ static void all_over(struct overlap_sync_model *model, const struct overlap_cont
         if (OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->domain) == &model->eager &&
             (!context || OVERLAP_LOAD(stream->context) == context) &&
             !(blocking && OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_NON_BLOCKING))
-            raise_over(stream, load(&stream->part.work));
+            raise_over(stream, OVERLAP_RELAXED(stream->part.work));
     }
 }
 
@@ -61,8 +57,8 @@ void overlap_critical_over(struct overlap_sync_model *model, struct overlap_stre
         all_over(model, OVERLAP_LOAD(stream->context), true);
     for (int i = 0; i < 4; i++) {
         struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
-        if (other && overlap_stream_is(other, load(&stream->part.behind[i].serial)))
-            raise_over(other, load(&stream->part.behind[i].work));
+        if (other && overlap_stream_is(other, OVERLAP_RELAXED(stream->part.behind[i].serial)))
+            raise_over(other, OVERLAP_RELAXED(stream->part.behind[i].work));
     }
 }
 
@@ -73,7 +69,7 @@ void overlap_critical_behind(struct overlap_stream *stream, struct overlap_strea
         return;
     for (int i = 3; i >= 0; i--) {
         struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
-        const bool over = !other || load(&other->part.over) >= load(&stream->part.behind[i].work);
+        const bool over = !other || OVERLAP_RELAXED(other->part.over) >= OVERLAP_RELAXED(stream->part.behind[i].work);
         if (other == by || (at < 0 && over))
             at = i;
     }
@@ -88,14 +84,15 @@ void overlap_critical_behind(struct overlap_stream *stream, struct overlap_strea
 /* Do other streams of the context have work that the host has not seen finish, and that this stream has not waited for? */
 static bool others_run(const struct overlap_stream *stream) {
     const struct overlap_context *const context = OVERLAP_LOAD(stream->context);
-    uint64_t mine = load(&stream->part.work) - load(&stream->part.over);
+    uint64_t mine = OVERLAP_RELAXED(stream->part.work) - OVERLAP_RELAXED(stream->part.over);
     for (int i = 0; i < 4; i++) {
         const struct overlap_stream *const other = __atomic_load_n(&stream->part.behind[i].stream, __ATOMIC_ACQUIRE);
-        const uint64_t until = load(&stream->part.behind[i].work), over = other ? load(&other->part.over) : 0;
-        if (other && overlap_stream_is(other, load(&stream->part.behind[i].serial)) && until > over)
+        const uint64_t until = OVERLAP_RELAXED(stream->part.behind[i].work),
+                       over = other ? OVERLAP_RELAXED(other->part.over) : 0;
+        if (other && overlap_stream_is(other, OVERLAP_RELAXED(stream->part.behind[i].serial)) && until > over)
             mine += until - over;
     }
-    return (int64_t)(load(&context->work) - load(&context->over) - mine) > 0;
+    return (int64_t)(OVERLAP_RELAXED(context->work) - OVERLAP_RELAXED(context->over) - mine) > 0;
 }
 
 /* ---- Rounds ---- */
@@ -123,8 +120,8 @@ static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_
 static bool waited(const struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t why,
                    uint32_t share) {
     struct overlap_part *const part = &stream->part;
-    const uint32_t counted = __atomic_load_n(&model->counted, __ATOMIC_RELAXED);
-    const uint64_t work = load(&part->work), all = load(&OVERLAP_LOAD(stream->context)->work);
+    const uint32_t counted = OVERLAP_RELAXED(model->counted);
+    const uint64_t work = OVERLAP_RELAXED(part->work), all = OVERLAP_RELAXED(OVERLAP_LOAD(stream->context)->work);
     const uint64_t own_now = work - part->own, all_now = all - part->all;
     const bool judged = part->round == counted;
     if (judged && (own_now >= all_now || (why == OVERLAP_CRITICAL_HOST_WAITS && !others_run(stream))))

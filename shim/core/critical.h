@@ -43,8 +43,7 @@ struct overlap_stream *overlap_critical_recorded_last(struct overlap_sync_model 
 
 /* Is something known to wait for the stream, without it being major? Then streams that feed it are waited for as well. */
 static inline bool overlap_critical_passes_on(const struct overlap_stream *stream) {
-    return __atomic_load_n(&stream->part.why, __ATOMIC_RELAXED) &&
-           __atomic_load_n(&stream->part.state, __ATOMIC_RELAXED) != OVERLAP_PART_MAJOR;
+    return OVERLAP_RELAXED(stream->part.why) && OVERLAP_RELAXED(stream->part.state) != OVERLAP_PART_MAJOR;
 }
 
 /* ---- Called by event.c and sync_model.c ---- */

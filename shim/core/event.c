@@ -200,7 +200,7 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_mo
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
-        if (set >> e & 1 && its <= __atomic_load_n(&event->clock.entry[e], __ATOMIC_RELAXED))
+        if (set >> e & 1 && its <= OVERLAP_RELAXED(event->clock.entry[e]))
             continue;
         __atomic_store_n(&event->clock.entry[e], its, __ATOMIC_RELAXED);
         set |= UINT32_C(1) << e;
@@ -267,7 +267,7 @@ void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *
         write_clock(model, event, stream);
     if (__builtin_expect(!recorded || !stream || OVERLAP_LOAD(event->flags), 0))
         record_flags(model, event, stream != NULL, recorded);
-    const uint32_t sequence = __atomic_load_n(&event->sequence, __ATOMIC_RELAXED);
+    const uint32_t sequence = OVERLAP_RELAXED(event->sequence);
     __atomic_store_n(&event->sequence, sequence + 1,
                      __ATOMIC_RELEASE); /* only the thread that made it odd changes it */
 }

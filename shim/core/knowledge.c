@@ -11,7 +11,7 @@ enum knowledge { NOTHING, A_CLOCK, EVERYTHING, UNKNOWN_ORDER };
 static inline void copy_clock(struct overlap_clock *copy, const struct overlap_clock *clock) {
     copy->set = OVERLAP_LOAD(clock->set);
     for (uint32_t left = copy->set; left; left &= left - 1)
-        copy->entry[overlap_entry_of(left)] = __atomic_load_n(&clock->entry[overlap_entry_of(left)], __ATOMIC_RELAXED);
+        copy->entry[overlap_entry_of(left)] = OVERLAP_RELAXED(clock->entry[overlap_entry_of(left)]);
 }
 
 /* An event that is missing from the table, after one was dropped for want of a slot, carries model->event_overflow. */
@@ -29,8 +29,7 @@ __attribute__((cold, noinline)) static enum knowledge event_overflow(struct over
 /* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was read? */
 static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint32_t sequence) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return sequence % 2 || __atomic_load_n(&event->sequence, __ATOMIC_RELAXED) != sequence ||
-           OVERLAP_LOAD(event->key) != key;
+    return sequence % 2 || OVERLAP_RELAXED(event->sequence) != sequence || OVERLAP_LOAD(event->key) != key;
 }
 
 /* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
@@ -44,13 +43,13 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
                : OVERLAP_LOAD(model->event_overflow_any) ? event_overflow(model, copy)
                                                          : NOTHING;
     const uint32_t sequence = OVERLAP_LOAD(event->sequence), flags = OVERLAP_LOAD(event->flags);
-    struct overlap_clock_domain *const domain = __atomic_load_n(&event->domain, __ATOMIC_RELAXED);
-    copy->generation = __atomic_load_n(&event->generation, __ATOMIC_RELAXED);
-    copy->context = __atomic_load_n(&event->context, __ATOMIC_RELAXED);
-    copy->unknown = __atomic_load_n(&event->unknown, __ATOMIC_RELAXED);
-    copy->by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
-    copy->serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
-    copy->work = __atomic_load_n(&event->work, __ATOMIC_RELAXED);
+    struct overlap_clock_domain *const domain = OVERLAP_RELAXED(event->domain);
+    copy->generation = OVERLAP_RELAXED(event->generation);
+    copy->context = OVERLAP_RELAXED(event->context);
+    copy->unknown = OVERLAP_RELAXED(event->unknown);
+    copy->by = OVERLAP_RELAXED(event->by);
+    copy->serial = OVERLAP_RELAXED(event->serial);
+    copy->work = OVERLAP_RELAXED(event->work);
     copy_clock(&copy->clock, &event->clock);
     const uint64_t era = OVERLAP_LOAD(model->eager.generation);
     if (domain == &model->eager && copy->generation != era) {
@@ -107,9 +106,8 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
  * that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
                          uint64_t its) {
-    return (__atomic_load_n(&here->beside, __ATOMIC_RELAXED) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
-           (its == OVERLAP_LOAD(domain->now.entry[entry]) &&
-                    __atomic_load_n(&domain->communication[entry].prefetch, __ATOMIC_RELAXED)
+    return (OVERLAP_RELAXED(here->beside) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
+           (its == OVERLAP_LOAD(domain->now.entry[entry]) && OVERLAP_RELAXED(domain->communication[entry].prefetch)
                 ? OVERLAP_WAITED_PREFETCH
                 : 0);
 }
@@ -132,7 +130,7 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
     uint32_t count = 0;
     for (uint32_t left = OVERLAP_LOAD(clock->set) & ~own_set(here); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = __atomic_load_n(&clock->entry[e], __ATOMIC_RELAXED);
+        const uint64_t its = OVERLAP_RELAXED(clock->entry[e]);
         if (its <= OVERLAP_LOAD(here->clock.entry[e]))
             continue;
         news->entry[count] = e;
@@ -162,7 +160,7 @@ static inline uint32_t learn(struct overlap_sync_model *model, struct overlap_st
 }
 
 static inline void begin_wait(struct overlap_sync_model *model, struct overlap_stream *here) {
-    if (!__atomic_load_n(&here->waited, __ATOMIC_RELAXED))
+    if (!OVERLAP_RELAXED(here->waited))
         __atomic_store_n(&here->waited, 1, __ATOMIC_RELAXED);
     overlap_window_left(model, here); /* communication may be over already; learn() handles what this wait orders */
 }
@@ -213,14 +211,13 @@ uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_str
         return wait_any(model, stream, key);
     const uint32_t sequence = OVERLAP_LOAD(event->sequence);
     struct news news;
-    if (OVERLAP_LOAD(event->flags) || __atomic_load_n(&event->unknown, __ATOMIC_RELAXED) ||
-        __atomic_load_n(&event->domain, __ATOMIC_RELAXED) != &model->eager ||
-        __atomic_load_n(&event->generation, __ATOMIC_RELAXED) != OVERLAP_LOAD(model->eager.generation))
+    if (OVERLAP_LOAD(event->flags) || OVERLAP_RELAXED(event->unknown) ||
+        OVERLAP_RELAXED(event->domain) != &model->eager ||
+        OVERLAP_RELAXED(event->generation) != OVERLAP_LOAD(model->eager.generation))
         return wait_any(model, stream, key);
     gather(&news, &event->clock, stream);
-    const uint64_t work = __atomic_load_n(&event->work, __ATOMIC_RELAXED),
-                   serial = __atomic_load_n(&event->serial, __ATOMIC_RELAXED);
-    struct overlap_stream *const by = __atomic_load_n(&event->by, __ATOMIC_RELAXED);
+    const uint64_t work = OVERLAP_RELAXED(event->work), serial = OVERLAP_RELAXED(event->serial);
+    struct overlap_stream *const by = OVERLAP_RELAXED(event->by);
     if (is_torn(event, key, sequence))
         return wait_any(model, stream, key);
     begin_wait(model, stream);
@@ -289,8 +286,7 @@ bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t
                                       struct overlap_completion *completion) {
     struct overlap_event event, *const at = overlap_event_find(model, key);
     const uint32_t sequence = at ? OVERLAP_LOAD(at->sequence) : 0;
-    if (at && __atomic_load_n(&at->completed, __ATOMIC_RELAXED) == sequence && !OVERLAP_LOAD(at->flags) &&
-        !is_torn(at, key, sequence))
+    if (at && OVERLAP_RELAXED(at->completed) == sequence && !OVERLAP_LOAD(at->flags) && !is_torn(at, key, sequence))
         return false;
     const enum knowledge knows = read_event(model, at, key, &event);
     clear_completion(completion);
@@ -360,8 +356,8 @@ struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *mode
 struct overlap_stream *overlap_critical_recorded_last(struct overlap_sync_model *model, uint64_t event,
                                                       uint64_t *serial) {
     const struct overlap_event *const at = overlap_event_find(model, event);
-    struct overlap_stream *const by = at ? __atomic_load_n(&at->by, __ATOMIC_RELAXED) : NULL;
-    *serial = at ? __atomic_load_n(&at->serial, __ATOMIC_RELAXED) : 0;
+    struct overlap_stream *const by = at ? OVERLAP_RELAXED(at->by) : NULL;
+    *serial = at ? OVERLAP_RELAXED(at->serial) : 0;
     return by && overlap_stream_is(by, *serial) ? by : NULL;
 }
 

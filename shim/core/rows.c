@@ -64,7 +64,7 @@ static uint64_t identity(const struct overlap_row *facts, const char *kernel, co
 static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
     *claimed = false;
     for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
-        uint64_t there = __atomic_load_n(&page->rows[row].key, __ATOMIC_RELAXED);
+        uint64_t there = OVERLAP_RELAXED(page->rows[row].key);
         if (there == 0 &&
             __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
             *claimed = true;
@@ -101,10 +101,9 @@ static void put_name(uint8_t *field, size_t size, const char *name) {
 
 /* Facts that may differ between launches of one row: the last decision's are kept. */
 static void put_last(struct overlap_row *record, const struct overlap_row *facts) {
-    __atomic_store_n(&record->launched, __atomic_load_n(&facts->launched, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-    __atomic_store_n(&record->blocks, __atomic_load_n(&facts->blocks, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-    __atomic_store_n(&record->resident_blocks, __atomic_load_n(&facts->resident_blocks, __ATOMIC_RELAXED),
-                     __ATOMIC_RELAXED);
+    __atomic_store_n(&record->launched, OVERLAP_RELAXED(facts->launched), __ATOMIC_RELAXED);
+    __atomic_store_n(&record->blocks, OVERLAP_RELAXED(facts->blocks), __ATOMIC_RELAXED);
+    __atomic_store_n(&record->resident_blocks, OVERLAP_RELAXED(facts->resident_blocks), __ATOMIC_RELAXED);
 }
 
 static void put_first(struct overlap_row *record, const struct overlap_row *facts) {
@@ -155,8 +154,7 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     bool claimed;
     if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
         return reason;
-    const uint64_t key =
-        key_of(__atomic_load_n(&from->key, __ATOMIC_RELAXED) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
+    const uint64_t key = key_of(OVERLAP_RELAXED(from->key) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
     const uint32_t other = find(page, key, room_for(reason, OVERLAP_ROW_SINGLE), &claimed);
     if (other == FULL)
         return of_rule(page, from->rule, reason, OVERLAP_ROW_SINGLE);
@@ -187,7 +185,7 @@ void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uin
     for (; row < OVERLAP_REASONS; row++)
         reasons[row] = heads[row] = row;
     while (row < OVERLAP_ROWS) {
-        const uint64_t key = __atomic_load_n(&page->rows[row].key, __ATOMIC_RELAXED);
+        const uint64_t key = OVERLAP_RELAXED(page->rows[row].key);
         const uint32_t head = row;
         for (uint32_t step = 0; step < rows_of(key) && row < OVERLAP_ROWS; step++, row++) {
             reasons[row] = reason_at(key, step);

@@ -56,7 +56,7 @@ struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t ti
     for (int used = 0; used < 2; used++) {
         for (uint32_t i = 0; i < overlap_shard_count(page); i++) {
             struct overlap_shard *const shard = &page->shards[i];
-            uint32_t owner = __atomic_load_n(&shard->owner, __ATOMIC_RELAXED);
+            uint32_t owner = OVERLAP_RELAXED(shard->owner);
             if (overlap_shard_is_shared(page, shard))
                 continue;
             /* A thread that ended leaves its shard, with its counts, to the next thread. */
@@ -91,9 +91,9 @@ static uint64_t launches_at(uint64_t number) {
 
 void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, uint64_t nanoseconds) {
     struct overlap_cadence *cadence = &page->cadence;
-    uint64_t due = __atomic_load_n(&shard->sample_at, __ATOMIC_RELAXED);
+    uint64_t due = OVERLAP_RELAXED(shard->sample_at);
     if (due == 0) { /* a new shard samples at the current interval of the process */
-        const uint64_t worth = UINT64_C(1) << sparse(__atomic_load_n(&cadence->taken, __ATOMIC_RELAXED));
+        const uint64_t worth = UINT64_C(1) << sparse(OVERLAP_RELAXED(cadence->taken));
         if (__atomic_compare_exchange_n(&shard->sample_at, &due, worth, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             due = worth;
     }
@@ -103,7 +103,7 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
         return;
     const uint64_t number = __atomic_fetch_add(&cadence->taken, 1, __ATOMIC_RELAXED), launches = launches_at(number);
     struct overlap_sample *sample = &cadence->samples[number % OVERLAP_SAMPLES];
-    const uint64_t counted = __atomic_load_n(&shard->counters[OVERLAP_COUNTER_COMMUNICATION], __ATOMIC_RELAXED);
+    const uint64_t counted = OVERLAP_RELAXED(shard->counters[OVERLAP_COUNTER_COMMUNICATION]);
     __atomic_store_n(&shard->sample_at, counted + (UINT64_C(1) << sparse(number + 1)), __ATOMIC_RELAXED);
     __atomic_store_n(&sample->launches, launches, __ATOMIC_RELAXED);
     __atomic_store_n(&sample->nanoseconds, nanoseconds, __ATOMIC_RELAXED);
@@ -119,14 +119,14 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     for (uint32_t s = 0; s < overlap_shard_count(page); s++) {
         const struct overlap_shard *shard = &page->shards[s];
         for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
-            uint64_t count = __atomic_load_n(&shard->launches[row], __ATOMIC_RELAXED);
+            uint64_t count = OVERLAP_RELAXED(shard->launches[row]);
             totals->rows[row] += count;
             totals->reasons[totals->row_reasons[row]] += count;
         }
         for (int route = 0; route < OVERLAP_ROUTES; route++)
-            totals->routes[route] += __atomic_load_n(&shard->routes[route], __ATOMIC_RELAXED);
+            totals->routes[route] += OVERLAP_RELAXED(shard->routes[route]);
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
-            totals->counters[i] += __atomic_load_n(&shard->counters[i], __ATOMIC_RELAXED);
+            totals->counters[i] += OVERLAP_RELAXED(shard->counters[i]);
     }
     /* A launch is counted by route and then by row. Launches between the two increments, or made while we read, are added to
      * the commonest route, so that both sums are equal. */
@@ -171,9 +171,9 @@ static void say_what_was_critical(const struct overlap_page *page, uint64_t laun
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
         const struct overlap_page_stream *stream = &page->streams[i];
         if (__atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == 2 &&
-            __atomic_load_n(&stream->status, __ATOMIC_RELAXED) == OVERLAP_STREAM_RAISED) {
+            OVERLAP_RELAXED(stream->status) == OVERLAP_STREAM_RAISED) {
             raised++;
-            carry += __atomic_load_n(&stream->why, __ATOMIC_RELAXED) & OVERLAP_CRITICAL_COMMUNICATION;
+            carry += OVERLAP_RELAXED(stream->why) & OVERLAP_CRITICAL_COMMUNICATION;
         }
     }
     if (launches == 0 && raised == 0)

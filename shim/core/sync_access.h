@@ -4,8 +4,6 @@
 
 #include "sync_model.h"
 
-#define OVERLAP_LOAD(field) __atomic_load_n(&(field), __ATOMIC_ACQUIRE)
-
 /* Returns the stream, or its stand-in while it captures. */
 static inline struct overlap_stream *overlap_stream_here(struct overlap_stream *stream) {
     struct overlap_stream *captured = stream ? OVERLAP_LOAD(stream->captured) : NULL;
@@ -164,9 +162,9 @@ static inline bool overlap_raise(uint64_t *number, uint64_t value) {
 
 /* The bit is set first, so that a reader who sees the value finds its entry. */
 static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t entry, uint64_t value) {
-    if (__atomic_load_n(&clock->entry[entry], __ATOMIC_RELAXED) >= value)
+    if (OVERLAP_RELAXED(clock->entry[entry]) >= value)
         return false;
-    if (!(__atomic_load_n(&clock->set, __ATOMIC_RELAXED) >> entry & 1))
+    if (!(OVERLAP_RELAXED(clock->set) >> entry & 1))
         __atomic_fetch_or(&clock->set, UINT32_C(1) << entry, __ATOMIC_RELEASE);
     return overlap_raise(&clock->entry[entry], value);
 }

@@ -114,7 +114,7 @@ struct overlap_before overlap_window_communicates(struct overlap_sync_model *mod
     /* Two threads that launch on one stream at the same time may count as one launch, and waits then order both together. The
      * stream itself always knows its own entry. */
     const uint64_t now = OVERLAP_LOAD(domain->now.entry[entry]) + 1;
-    __atomic_store_n(&of->prefetch, computed && !__atomic_load_n(&stream->waited, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&of->prefetch, computed && !OVERLAP_RELAXED(stream->waited), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&of->sequence, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&of->ordinal, OVERLAP_LOAD(model->version), __ATOMIC_RELAXED);
@@ -149,13 +149,13 @@ static inline void add_inside(struct overlap_stream *stream, uint64_t launches) 
 
 /* Takes up to `wanted` of the launches that the window has left. 0: the window has expired. */
 static inline uint32_t grant(struct overlap_stream *stream, uint64_t newest, uint32_t wanted) {
-    if (__atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest) {
+    if (OVERLAP_RELAXED(stream->newest) != newest) {
         if (!wanted)
             return 1;
         __atomic_store_n(&stream->newest, newest, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->inside, 0, __ATOMIC_RELAXED);
     }
-    const uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+    const uint64_t inside = OVERLAP_RELAXED(stream->inside);
     if (inside >= OVERLAP_WINDOW_LAUNCHES)
         return 0;
     if (!wanted)
@@ -167,10 +167,9 @@ static inline uint32_t grant(struct overlap_stream *stream, uint64_t newest, uin
 }
 
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left) {
-    if (!left || __atomic_load_n(&stream->serial, __ATOMIC_RELAXED) != serial ||
-        __atomic_load_n(&stream->newest, __ATOMIC_RELAXED) != newest)
+    if (!left || OVERLAP_RELAXED(stream->serial) != serial || OVERLAP_RELAXED(stream->newest) != newest)
         return;
-    uint64_t inside = __atomic_load_n(&stream->inside, __ATOMIC_RELAXED);
+    uint64_t inside = OVERLAP_RELAXED(stream->inside);
     if (OVERLAP_LOAD(stream->asker) == overlap_this_thread() && inside >= left) {
         overlap_add_own(&stream->inside, 0 - (uint64_t)left);
         return;
@@ -210,12 +209,12 @@ bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_str
  * overlap nothing, including the launches that each report counted for. */
 __attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
                                                       struct overlap_window_answer *found) {
-    const uint32_t since = (uint32_t)now - __atomic_load_n(&of->no_overlap_last, __ATOMIC_RELAXED);
+    const uint32_t since = (uint32_t)now - OVERLAP_RELAXED(of->no_overlap_last);
     if (since >= open)
         return;
-    const uint64_t most = open - since + __atomic_load_n(&of->no_overlap_counts, __ATOMIC_RELAXED) - 1;
+    const uint64_t most = open - since + OVERLAP_RELAXED(of->no_overlap_counts) - 1;
     for (int why = 0; why < 2; why++) {
-        uint32_t count = __atomic_load_n(&of->no_overlap[why], __ATOMIC_RELAXED);
+        uint32_t count = OVERLAP_RELAXED(of->no_overlap[why]);
         const uint32_t back = count < most ? count : (uint32_t)most;
         if (back && __atomic_compare_exchange_n(&of->no_overlap[why], &count, count - back, false, __ATOMIC_RELAXED,
                                                 __ATOMIC_RELAXED))
@@ -262,7 +261,7 @@ void overlap_window_query(struct overlap_sync_model *model, struct overlap_strea
     const uint32_t count = OVERLAP_LOAD(sight.domain->communications);
     for (uint32_t c = 0; c < count; c++) {
         struct overlap_communication *const of = &sight.domain->communication[c];
-        const uint64_t ordinal = __atomic_load_n(&of->ordinal, __ATOMIC_RELAXED);
+        const uint64_t ordinal = OVERLAP_RELAXED(of->ordinal);
         if (OVERLAP_LOAD(of->context) != context)
             continue;
         last = ordinal > last ? ordinal : last;
@@ -276,12 +275,11 @@ void overlap_window_query(struct overlap_sync_model *model, struct overlap_strea
         const uint64_t now = OVERLAP_LOAD(sight.domain->now.entry[c]);
         if (OVERLAP_LOAD(of->used) != now)
             __atomic_store_n(&of->used, now, __ATOMIC_RELEASE);
-        if (__atomic_load_n(&of->no_overlap[0], __ATOMIC_RELAXED) |
-            __atomic_load_n(&of->no_overlap[1], __ATOMIC_RELAXED))
+        if (OVERLAP_RELAXED(of->no_overlap[0]) | OVERLAP_RELAXED(of->no_overlap[1]))
             take_back(of, now, open, found);
         if (ordinal > newest) {
             newest = ordinal;
-            found->sequence = __atomic_load_n(&of->sequence, __ATOMIC_RELAXED);
+            found->sequence = OVERLAP_RELAXED(of->sequence);
         }
     }
     found->newest = newest;

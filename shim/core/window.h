@@ -19,7 +19,7 @@ void overlap_window_beside(struct overlap_stream *stream);
 /* The stream waits now, or has waited. If it has left its window, the count of grids beside communication is reset. */
 void overlap_window_left_now(struct overlap_sync_model *model, struct overlap_stream *stream);
 static inline void overlap_window_left(struct overlap_sync_model *model, struct overlap_stream *stream) {
-    if (__atomic_load_n(&stream->beside, __ATOMIC_RELAXED))
+    if (OVERLAP_RELAXED(stream->beside))
         overlap_window_left_now(model, stream);
 }
 

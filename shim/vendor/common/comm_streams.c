@@ -33,7 +33,7 @@ uint32_t stream_some_prioritised;
 /* Streams of communication libraries do not count: programs launch no graphs on them. */
 void stream_prioritised(uintptr_t site, int priority) {
     char library[256];
-    if (priority >= 0 || !overlap_armed() || __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED))
+    if (priority >= 0 || !overlap_armed() || OVERLAP_RELAXED(stream_some_prioritised))
         return;
     library_of(outer_site(site), library, sizeof library);
     if (!overlap_is_communication_library(library))

@@ -189,7 +189,7 @@ void critical_untracked_event(struct overlap_sync_model *model) {
 
 bool critical_polled(uint64_t what, bool is_over) {
     const uint64_t name = what + 1; /* + 1: the null stream is 0, which means none here */
-    const bool again = __atomic_load_n(&over_last, __ATOMIC_RELAXED) == name;
+    const bool again = OVERLAP_RELAXED(over_last) == name;
     if (again != is_over)
         __atomic_store_n(&over_last, is_over ? name : 0, __ATOMIC_RELAXED);
     return is_over && !again;
@@ -284,11 +284,11 @@ bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority) {
 
 /* Copy field by field: other threads may read or add to either. */
 static void inherit(struct overlap_part *to, const struct overlap_part *from) {
-    const uint64_t work = __atomic_load_n(&from->work, __ATOMIC_RELAXED);
+    const uint64_t work = OVERLAP_RELAXED(from->work);
     __atomic_store_n(&to->work, work, __ATOMIC_RELAXED);
     __atomic_store_n(&to->over, work, __ATOMIC_RELAXED); /* the destroyed stream is no longer waited for */
-    __atomic_store_n(&to->own, __atomic_load_n(&from->own, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
-    __atomic_store_n(&to->all, __atomic_load_n(&from->all, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+    __atomic_store_n(&to->own, OVERLAP_RELAXED(from->own), __ATOMIC_RELAXED);
+    __atomic_store_n(&to->all, OVERLAP_RELAXED(from->all), __ATOMIC_RELAXED);
     set(&to->round, get(&from->round));
     set(&to->state, get(&from->state));
     set(&to->leans, get(&from->leans));

@@ -24,7 +24,7 @@ extern uint32_t critical_counting, critical_any;
 /* 0: not checked yet; 1: no policy asks for critical streams, so everything below is a no-op; 2: one does. */
 extern uint32_t critical_wanted;
 static inline bool critical_matters(void) {
-    return __atomic_load_n(&critical_wanted, __ATOMIC_RELAXED) != 1;
+    return OVERLAP_RELAXED(critical_wanted) != 1;
 }
 
 /* A Bloom filter of the raised streams, one bit for each by a hash of its handle: it spares most launches on other
@@ -35,7 +35,7 @@ static inline uint64_t critical_bit(uint64_t handle) {
     return UINT64_C(1) << (handle * OVERLAP_CACHE_FACTOR >> (64 - CRITICAL_BLOOM_BITS));
 }
 static inline bool critical_may_be(vendor_stream stream) {
-    return __atomic_load_n(&critical_bloom, __ATOMIC_RELAXED) & critical_bit((uint64_t)(uintptr_t)stream);
+    return OVERLAP_RELAXED(critical_bloom) & critical_bit((uint64_t)(uintptr_t)stream);
 }
 
 /* True if a policy of the table asks for critical streams. */
@@ -65,7 +65,7 @@ void critical_feeder_waited(struct overlap_sync_model *model, enum vendor vendor
                             uint64_t event);
 static inline void critical_event_waited(struct overlap_sync_model *model, enum vendor vendor,
                                          struct overlap_stream *tracked, uint64_t event) {
-    if (__builtin_expect(__atomic_load_n(&tracked->part.why, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(OVERLAP_RELAXED(tracked->part.why), 0))
         critical_feeder_waited(model, vendor, tracked, event);
 }
 /* The host has waited for the work in *completion. */

@@ -120,7 +120,7 @@ struct device *device_current(enum vendor vendor) {
 
 bool device_only_one(enum vendor vendor) {
     static int counts[VENDORS]; /* a driver's device count does not change */
-    int known = __atomic_load_n(&counts[vendor], __ATOMIC_RELAXED);
+    int known = OVERLAP_RELAXED(counts[vendor]);
     if (known == 0 && driver_ready(vendor) && (known = OPERATION_OF(vendor, device_count)()) > 0)
         __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
     return known == 1;
@@ -177,9 +177,9 @@ const struct overlap_footprint *device_communication(const struct device *device
     if (!__atomic_load_n(&device->seen, __ATOMIC_ACQUIRE))
         return NULL;
     *copy = (struct overlap_footprint){0}; /* the driver reports neither barriers nor scalar registers */
-    copy->threads = __atomic_load_n(&device->communication.threads, __ATOMIC_RELAXED);
-    copy->registers = __atomic_load_n(&device->communication.registers, __ATOMIC_RELAXED);
-    copy->static_shared = __atomic_load_n(&device->communication.static_shared, __ATOMIC_RELAXED);
-    copy->dynamic_shared = __atomic_load_n(&device->communication.dynamic_shared, __ATOMIC_RELAXED);
+    copy->threads = OVERLAP_RELAXED(device->communication.threads);
+    copy->registers = OVERLAP_RELAXED(device->communication.registers);
+    copy->static_shared = OVERLAP_RELAXED(device->communication.static_shared);
+    copy->dynamic_shared = OVERLAP_RELAXED(device->communication.dynamic_shared);
     return copy;
 }

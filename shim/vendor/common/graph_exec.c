@@ -52,8 +52,7 @@ static void exec_ends(struct overlap_sync_model *model, const void *exec, struct
 }
 
 static void note(enum vendor vendor, const void *exec, vendor_graph graph, uint32_t flags) {
-    if (windows() &&
-        (__atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) || __atomic_load_n(&exec_may_wait, __ATOMIC_RELAXED)))
+    if (windows() && (OVERLAP_RELAXED(exec_may_communicate) || OVERLAP_RELAXED(exec_may_wait)))
         flags |= node_graph_holds(vendor, graph);
     keep(exec, flags);
 }

@@ -19,8 +19,6 @@
 
 enum { NAME_LIMIT = 4096, TRIES = 8 };
 
-#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-
 static uint32_t used; /* high-water mark of the array */
 static uint64_t
     free_list; /* bits 0 to 31: number of the first free entry, 0: none; above: counts changes, against ABA */
@@ -45,18 +43,20 @@ static bool is_alive(uint32_t kind) {
 /* The entry of this number, if it is alive and still of this address. */
 static struct handle *handle_at(uint64_t number, uint64_t value) {
     struct handle *const handle = number ? &state->handles.slots[number - 1] : NULL;
-    return handle && is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) && LOAD(handle->value) == value ? handle
-                                                                                                                : NULL;
+    return handle && is_alive(__atomic_load_n(&handle->kind, __ATOMIC_ACQUIRE)) &&
+                   OVERLAP_RELAXED(handle->value) == value
+               ? handle
+               : NULL;
 }
 
 /* Returns a free entry, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is left alone. */
 static struct handle *take_free(void) {
     uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
-    uint32_t count = LOAD(used);
+    uint32_t count = OVERLAP_RELAXED(used);
     struct handle *handle = NULL;
     while ((uint32_t)head) {
         handle = &state->handles.slots[(uint32_t)head - 1];
-        const uint64_t next = ((head >> 32) + 1) << 32 | LOAD(handle->next_free);
+        const uint64_t next = ((head >> 32) + 1) << 32 | OVERLAP_RELAXED(handle->next_free);
         if (__atomic_compare_exchange_n(&free_list, &head, next, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
             break;
         handle = NULL;
@@ -71,7 +71,7 @@ static struct handle *take_free(void) {
 
 /* Frees an entry that the caller has claimed. */
 static void give_back(struct handle *handle) {
-    uint64_t head = __atomic_load_n(&free_list, __ATOMIC_RELAXED);
+    uint64_t head = OVERLAP_RELAXED(free_list);
     __atomic_store_n(&handle->kind, 0, __ATOMIC_RELAXED);
     do
         __atomic_store_n(&handle->next_free, (uint32_t)head, __ATOMIC_RELAXED);
@@ -87,7 +87,7 @@ static const char *keep_name(const char *name) {
     char *copy = state->handles.names + at;
     if (at && strncmp(copy, name, length) == 0 && copy[length] == 0)
         return copy;
-    at = __atomic_load_n(&names_used, __ATOMIC_RELAXED);
+    at = OVERLAP_RELAXED(names_used);
     do
         if (at + length + 2 > HANDLE_NAME_ARENA) /* no name is at 0 */
             return NULL;
@@ -102,12 +102,12 @@ static const char *keep_name(const char *name) {
 /* Claims an entry that is alive, for the caller to free. False: another thread has claimed it, or its kernel was learned after the
  * number `born`. */
 static bool claim(struct handle *handle, uint32_t born) {
-    uint32_t kind = LOAD(handle->kind);
-    if (!is_alive(kind) || (int32_t)(LOAD(handle->born) - born) > 0 ||
+    uint32_t kind = OVERLAP_RELAXED(handle->kind);
+    if (!is_alive(kind) || (int32_t)(OVERLAP_RELAXED(handle->born) - born) > 0 ||
         !__atomic_compare_exchange_n(&handle->kind, &kind, (uint32_t)HANDLE_CLAIMED, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_RELAXED))
         return false;
-    if ((int32_t)(LOAD(handle->born) - born) <= 0) /* still */
+    if ((int32_t)(OVERLAP_RELAXED(handle->born) - born) <= 0) /* still */
         return true;
     __atomic_store_n(&handle->kind, kind, __ATOMIC_RELEASE);
     return false;
@@ -128,9 +128,10 @@ static bool retire(struct handle *handle, uint32_t born) {
  * and a function of a module is the same whichever context is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
                      const void *kernel, uint64_t context) {
-    const bool same_owner = LOAD(handle->owner) == (uint64_t)(uintptr_t)owner ||
-                            (kernel && LOAD(handle->kernel) == (uint64_t)(uintptr_t)kernel);
-    if (LOAD(handle->kind) != (uint32_t)kind || !same_owner || (!owner && LOAD(handle->context) != context))
+    const bool same_owner = OVERLAP_RELAXED(handle->owner) == (uint64_t)(uintptr_t)owner ||
+                            (kernel && OVERLAP_RELAXED(handle->kernel) == (uint64_t)(uintptr_t)kernel);
+    if (OVERLAP_RELAXED(handle->kind) != (uint32_t)kind || !same_owner ||
+        (!owner && OVERLAP_RELAXED(handle->context) != context))
         return false;
     if (handle_is_ending(handle)) /* the driver may have reused its address and that of its module */
         return false;
@@ -145,7 +146,7 @@ static bool is_of_context(uint32_t kind) {
 
 void handle_settle(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
-    if (LOAD(handle->context) || !is_of_context(LOAD(handle->kind)) || !driver_ready(vendor))
+    if (OVERLAP_RELAXED(handle->context) || !is_of_context(OVERLAP_RELAXED(handle->kind)) || !driver_ready(vendor))
         return;
     __atomic_store_n(&handle->device, OPERATION_OF(vendor, device)(), __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
@@ -179,7 +180,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (is_of_context(kind) && driver_ready(vendor)) {
         const struct handle *module = handle_find(owner);
         const bool of_module = module && handle_is(module, HANDLE_MODULE);
-        context = of_module ? LOAD(module->context) : OPERATION_OF(vendor, context)();
+        context = of_module ? OVERLAP_RELAXED(module->context) : OPERATION_OF(vendor, context)();
         device = of_module ? handle_device(module) : OPERATION_OF(vendor, device)();
     }
     struct handle *fresh = NULL;
@@ -210,7 +211,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
             overlap_cache_forget(&launch_cache, (uint64_t)(uintptr_t)value);
             return;
         }
-        if (!claim(fresh, LOAD(births))) /* another thread ends its owner, and frees it */
+        if (!claim(fresh, OVERLAP_RELAXED(births))) /* another thread ends its owner, and frees it */
             return;
         if (number == OVERLAP_SLOTS_FULL)
             break;
@@ -230,18 +231,19 @@ static struct handle *learned(uint32_t i) {
 }
 
 static bool belongs(const struct handle *handle, const struct handle_scope *scope) {
-    const uint32_t kind = LOAD(handle->kind);
+    const uint32_t kind = OVERLAP_RELAXED(handle->kind);
     const struct handle *origin;
     switch (scope->of) {
     case HANDLES_OF_OWNER:
-        return LOAD(handle->owner) == scope->value;
+        return OVERLAP_RELAXED(handle->owner) == scope->value;
     case HANDLES_OF_CONTEXT:
-        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || LOAD(handle->context) == scope->value;
+        return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || OVERLAP_RELAXED(handle->context) == scope->value;
     case HANDLES_OF_DEVICE:
         return kind == HANDLE_KERNEL || kind == HANDLE_HIP_SYMBOL || handle_device(handle) == (int)scope->value;
     default:
         origin = handle_origin(handle);
-        return kind == (uint32_t)scope->value && LOAD(handle->owner) == 0 && !(origin && !handle_is_ending(origin));
+        return kind == (uint32_t)scope->value && OVERLAP_RELAXED(handle->owner) == 0 &&
+               !(origin && !handle_is_ending(origin));
     }
 }
 
@@ -255,10 +257,10 @@ static void each(const struct handle_scope *scope,
     const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *handle = learned(i);
-        const uint32_t kind = handle ? LOAD(handle->kind) : 0;
+        const uint32_t kind = handle ? OVERLAP_RELAXED(handle->kind) : 0;
         if (!handle || !belongs(handle, scope))
             continue;
-        struct handle_scope inside = {HANDLES_OF_OWNER, LOAD(handle->value), scope->born};
+        struct handle_scope inside = {HANDLES_OF_OWNER, OVERLAP_RELAXED(handle->value), scope->born};
         act(handle, scope);
         if (kind == HANDLE_CONTEXT)
             inside.of = HANDLES_OF_CONTEXT;
@@ -269,7 +271,7 @@ static void each(const struct handle_scope *scope,
 
 static void withdraw(struct handle *handle, const struct handle_scope *scope) {
     (void)scope;
-    overlap_cache_forget(&launch_cache, LOAD(handle->value));
+    overlap_cache_forget(&launch_cache, OVERLAP_RELAXED(handle->value));
 }
 
 static void keep(struct handle *handle, const struct handle_scope *scope) {
@@ -297,7 +299,7 @@ static void forget(struct handle *handle, const struct handle_scope *scope) {
 
 /* Marks first, so that later decisions are not cached (facts.c); then removes the earlier ones from the cache. */
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
-    const struct handle_scope scope = {of, value, LOAD(births)};
+    const struct handle_scope scope = {of, value, OVERLAP_RELAXED(births)};
     each(&scope, begin);
     invalidate_decisions();
     each(&scope, withdraw);
@@ -333,13 +335,13 @@ const char *handle_name(struct handle *handle) {
 }
 
 struct handle *handle_origin(const struct handle *handle) {
-    uint64_t kernel = LOAD(handle->kernel);
+    uint64_t kernel = OVERLAP_RELAXED(handle->kernel);
     return kernel ? handle_find((const void *)(uintptr_t)kernel) : NULL;
 }
 
 bool handle_is_marked(const struct handle *handle, enum handle_mark mark) {
     const struct handle *origin = handle_origin(handle);
-    return (LOAD(handle->marks) | (origin ? LOAD(origin->marks) : 0)) & (uint32_t)mark;
+    return (OVERLAP_RELAXED(handle->marks) | (origin ? OVERLAP_RELAXED(origin->marks) : 0)) & (uint32_t)mark;
 }
 
 void handle_mark(struct handle *handle, enum handle_mark mark) {
@@ -351,18 +353,18 @@ void handle_mark(struct handle *handle, enum handle_mark mark) {
 }
 
 void handle_each_form(struct handle *handle, void (*act)(struct handle *form)) {
-    const uint64_t kernel = handle_is_everywhere(handle) ? handle->value : LOAD(handle->kernel);
+    const uint64_t kernel = handle_is_everywhere(handle) ? handle->value : OVERLAP_RELAXED(handle->kernel);
     const uint32_t count = kernel ? __atomic_load_n(&used, __ATOMIC_ACQUIRE) : 0;
     act(handle);
     for (uint32_t i = 0; i < count; i++) {
         struct handle *form = learned(i);
-        if (form && form != handle && (form->value == kernel || LOAD(form->kernel) == kernel))
+        if (form && form != handle && (form->value == kernel || OVERLAP_RELAXED(form->kernel) == kernel))
             act(form);
     }
 }
 
 static void withdraw_form(struct handle *form) {
-    overlap_cache_forget(&launch_cache, LOAD(form->value));
+    overlap_cache_forget(&launch_cache, OVERLAP_RELAXED(form->value));
 }
 
 /* All forms of a kernel share their attributes, so decisions about all of them depend on one change. */

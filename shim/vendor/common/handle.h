@@ -1,6 +1,7 @@
 /* Handles of kernels, modules and contexts: kind, owner, name, and what was learned about the kernel. */
 #pragma once
 
+#include "../../core/core.h"
 #include "hook.h"
 
 #pragma GCC visibility push(hidden)
@@ -77,21 +78,21 @@ void handle_each(void (*act)(struct handle *handle));
 const char *handle_name(struct handle *handle);
 
 static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED) == (uint32_t)kind;
+    return OVERLAP_RELAXED(handle->kind) == (uint32_t)kind;
 }
 static inline enum vendor handle_kind_vendor(uint32_t kind) {
     return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
 }
 static inline enum vendor handle_vendor(const struct handle *handle) {
-    return handle_kind_vendor(__atomic_load_n(&handle->kind, __ATOMIC_RELAXED));
+    return handle_kind_vendor(OVERLAP_RELAXED(handle->kind));
 }
 /* Number of the call that learned it: if an address is used again, the new handle has another number. */
 static inline uint32_t handle_born(const struct handle *handle) {
-    return __atomic_load_n(&handle->born, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(handle->born);
 }
 /* Device of a function. NO_DEVICE: unknown until it is launched (handle_settle). */
 static inline int handle_device(const struct handle *handle) {
-    return __atomic_load_n(&handle->device, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(handle->device);
 }
 /* Is the handle valid on every device? */
 static inline bool handle_is_everywhere(const struct handle *handle) {
@@ -106,7 +107,7 @@ void handle_invalidate(struct handle *handle);
 
 /* An atomic load, because another thread may be reusing the slot. */
 static inline uint32_t handle_kind(const struct handle *handle) {
-    return __atomic_load_n(&handle->kind, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(handle->kind);
 }
 
 /* Marks all forms of a kernel permanently, and invalidates the decisions about them. */

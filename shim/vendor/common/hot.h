@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) uint64_t word_here(uint64_t word, v
         return word;
     }
     /* Load once: a signal handler may clear it. */
-    uint64_t *const outside = __atomic_load_n(&this_thread.outside[0], __ATOMIC_RELAXED);
+    uint64_t *const outside = OVERLAP_RELAXED(this_thread.outside[0]);
     if (!outside)
         return 0;
     /* Not atomic: if another thread launches on this stream at the same time, one of the two may not be counted. */

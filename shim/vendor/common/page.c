@@ -206,7 +206,7 @@ bool overlap_page_grow(uint32_t before) {
 }
 
 bool overlap_page_is_full(void) {
-    return __atomic_load_n(&full, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(full);
 }
 
 /* Called at every hipSetDevice and hipMalloc. An unneeded store would take the cache line from other threads. */
@@ -217,8 +217,7 @@ static void set_once(bool *flag) {
 
 void overlap_page_opened(void) {
     set_once(&opened);
-    if (overlap_page_start() &&
-        !(__atomic_load_n(&overlap_current_page->flags, __ATOMIC_RELAXED) & OVERLAP_PAGE_OPENED_GPU))
+    if (overlap_page_start() && !(OVERLAP_RELAXED(overlap_current_page->flags) & OVERLAP_PAGE_OPENED_GPU))
         __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
 }
 

@@ -17,7 +17,7 @@ _Static_assert(OVERLAP_REASON_shaped == 0, "not among the reasons for which auto
 
 /* True if launches accept a priority. */
 static bool works(enum vendor vendor) {
-    return !__atomic_load_n(&refused, __ATOMIC_RELAXED) && OPERATION_OF(vendor, raises)();
+    return !OVERLAP_RELAXED(refused) && OPERATION_OF(vendor, raises)();
 }
 
 bool priority_is_auto(enum vendor vendor, const struct overlap_policy *policy) {
@@ -40,7 +40,7 @@ bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *
 }
 
 bool priority_may_end(void) {
-    return __atomic_load_n(&asked, __ATOMIC_RELAXED) && !__atomic_load_n(&ended, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(asked) && !OVERLAP_RELAXED(ended);
 }
 
 static void end(uint32_t reason) {
@@ -66,7 +66,7 @@ void priority_refused(void) {
  * the one long kernel beside it. If there are several such kernels, or if communication is launched ahead of time,
  * it gets in between kernels anyway (tools/bench/README.md compares the rules). */
 void priority_waited_late(void) {
-    if (__atomic_load_n(&asked, __ATOMIC_RELAXED)) /* else `auto` is not in use */
+    if (OVERLAP_RELAXED(asked)) /* else `auto` is not in use */
         end(OVERLAP_REASON_communication);
 }
 
@@ -75,7 +75,7 @@ void priority_wide(void) {
 }
 
 void priority_left(void) {
-    const uint32_t why = __atomic_load_n(&ended, __ATOMIC_RELAXED);
+    const uint32_t why = OVERLAP_RELAXED(ended);
     if (why == OVERLAP_REASON_communication)
         launch_count(OVERLAP_COUNTER_UNHURRIED);
     else if (why == (OVERLAP_REASON_communication | WIDE))

@@ -104,7 +104,7 @@ bool real_remember(int route, enum hook hook, void *address) {
     if (before != address)
         return false;
     for (int row = 0; row < LAUNCH_COUNT; row++)
-        if (launches[row] == hook && __atomic_load_n(&real_launches[row][route], __ATOMIC_RELAXED) != address)
+        if (launches[row] == hook && OVERLAP_RELAXED(real_launches[row][route]) != address)
             __atomic_store_n(&real_launches[row][route], address, __ATOMIC_RELEASE);
     return true;
 }
@@ -127,7 +127,7 @@ void *real_find(enum hook hook, uintptr_t site) {
     /* A wrapper of one library applies to its callers only: others are bound to other functions of that name. */
     if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
         __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&by_caller[hook], __ATOMIC_RELAXED))
+    if (!OVERLAP_RELAXED(by_caller[hook]))
         real_remember(OVERLAP_ROUTE_symbol, hook, address);
     errno = saved;
     return address;

@@ -39,7 +39,7 @@ static const struct handle *root_of(const struct handle *handle) {
 /* A HIP kernel without an owner is recorded again whenever any library is unloaded, so its `born` is ignored and its sizes stay. If
  * the address now belongs to another kernel, the sizes of both apply. */
 static uint64_t known_since(const struct handle *root) {
-    const bool stays = handle_vendor(root) == VENDOR_HIP && !__atomic_load_n(&root->owner, __ATOMIC_RELAXED);
+    const bool stays = handle_vendor(root) == VENDOR_HIP && !OVERLAP_RELAXED(root->owner);
     const uint64_t born = stays ? 0 : handle_born(root);
     return KNOWN | (born & BORN_MASK) << SINCE_SHIFT;
 }

@@ -55,7 +55,7 @@ void window_sleep_after_period(struct overlap_sync_model *model) {
 }
 
 void window_sleep_after_wait(struct overlap_sync_model *model) {
-    uint32_t before = __atomic_load_n(&quiet, __ATOMIC_RELAXED);
+    uint32_t before = OVERLAP_RELAXED(quiet);
     const uint32_t now = before + 1;
     if (!__atomic_compare_exchange_n(&quiet, &before, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return; /* lost the race against another host wait, or a communication launch reset the count: keep theirs */
@@ -64,7 +64,7 @@ void window_sleep_after_wait(struct overlap_sync_model *model) {
 }
 
 void window_wake_for_communication(struct overlap_sync_model *model) {
-    if (__atomic_load_n(&quiet, __ATOMIC_RELAXED))
+    if (OVERLAP_RELAXED(quiet))
         __atomic_store_n(&quiet, 0, __ATOMIC_RELAXED);
     if (window_asleep()) {
         window_wake(model);

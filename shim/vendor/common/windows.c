@@ -86,20 +86,20 @@ struct overlap_sync_model *windows_begin(void) {
 
 static void note_context(uint64_t context) {
     /* Plain load first: this runs at each launch if there are several contexts. */
-    uint64_t one = __atomic_load_n(&first, __ATOMIC_RELAXED);
+    uint64_t one = OVERLAP_RELAXED(first);
     if (one == 0 && __atomic_compare_exchange_n(&first, &one, context, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         return;
-    if (one != context && !__atomic_load_n(&several, __ATOMIC_RELAXED))
+    if (one != context && !OVERLAP_RELAXED(several))
         __atomic_store_n(&several, 1, __ATOMIC_RELAXED);
 }
 
 static bool only_one(enum vendor vendor) {
-    return !__atomic_load_n(&several, __ATOMIC_RELAXED) && !(driver_ready(VENDOR_CUDA) && driver_ready(VENDOR_HIP)) &&
+    return !OVERLAP_RELAXED(several) && !(driver_ready(VENDOR_CUDA) && driver_ready(VENDOR_HIP)) &&
            device_only_one(vendor);
 }
 
 uint64_t window_context(enum vendor vendor) {
-    const uint64_t known = __atomic_load_n(&first, __ATOMIC_RELAXED);
+    const uint64_t known = OVERLAP_RELAXED(first);
     if (known && only_one(vendor))
         return known;
     const uint64_t context = driver_ready(vendor) ? OPERATION_OF(vendor, context)() : 0;
@@ -262,14 +262,14 @@ struct overlap_window_answer window_query(vendor_stream stream, enum default_str
 /* ---- Communication ---- */
 
 void window_legacy_invalidate(void) {
-    if (!__atomic_load_n(&forgotten, __ATOMIC_RELAXED) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
+    if (!OVERLAP_RELAXED(forgotten) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
     }
 }
 
 bool window_legacy_matters(void) {
-    return __atomic_load_n(&forgotten, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(forgotten);
 }
 
 void window_communicates_on(struct overlap_sync_model *model, struct overlap_stream *tracked, vendor_stream stream,
@@ -313,7 +313,7 @@ void window_set_sequence(vendor_stream stream, enum default_stream null_stream, 
 }
 
 uint64_t window_last_serial(void) {
-    return window_model ? __atomic_load_n(&window_model->serials, __ATOMIC_RELAXED) : 0;
+    return window_model ? OVERLAP_RELAXED(window_model->serials) : 0;
 }
 
 void window_context_gone(const void *context, uint64_t last_serial) {
@@ -329,7 +329,7 @@ void window_context_gone(const void *context, uint64_t last_serial) {
  * entry is dropped when a new stream gets its address. */
 void window_device_over(enum vendor vendor) {
     struct overlap_sync_model *model = windows();
-    const uint64_t only = only_one(vendor) ? __atomic_load_n(&first, __ATOMIC_RELAXED) : 0;
+    const uint64_t only = only_one(vendor) ? OVERLAP_RELAXED(first) : 0;
     /* Also drop what its streams wait for: the primary context may return at the same address. */
     if (model && only)
         overlap_sync_context_gone(model, only, UINT64_MAX);

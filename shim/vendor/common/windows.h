@@ -42,7 +42,7 @@ uint64_t window_context(enum vendor vendor);
  * path handles each of them. window_check_legacy() is called after every call that may cause this. */
 void window_legacy_invalidate(void);
 static inline void window_check_legacy(struct overlap_sync_model *model) {
-    if (__builtin_expect(__atomic_load_n(&model->legacy_matters, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(OVERLAP_RELAXED(model->legacy_matters), 0))
         window_legacy_invalidate();
 }
 

@@ -46,5 +46,5 @@ bool cuda_cluster_fits(const struct request *request, struct handle *handle, con
 
 bool cuda_cluster_is_other(const struct request *request) {
     const struct handle *handle = handle_find(request->function);
-    return !handle || __atomic_load_n(&handle->cluster, __ATOMIC_RELAXED) != cluster_of(&request->config) + 1;
+    return !handle || OVERLAP_RELAXED(handle->cluster) != cluster_of(&request->config) + 1;
 }

@@ -71,11 +71,9 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
 
 /* The handles that end with the primary context. Those of other contexts of the device must be kept if possible. */
 static struct handle_scope primary_ends(CUdevice device) {
-    const uint64_t primary =
-        device >= 0 && device < OVERLAP_DEVICES ? __atomic_load_n(&primaries[device], __ATOMIC_RELAXED) : 0;
-    return primary && !__atomic_load_n(&some_green, __ATOMIC_RELAXED)
-               ? handle_ends(HANDLES_OF_CONTEXT, primary)
-               : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
+    const uint64_t primary = device >= 0 && device < OVERLAP_DEVICES ? OVERLAP_RELAXED(primaries[device]) : 0;
+    return primary && !OVERLAP_RELAXED(some_green) ? handle_ends(HANDLES_OF_CONTEXT, primary)
+                                                   : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
 }
 
 /* The primary context lives until its last user releases it; only the driver has that count. */

@@ -150,7 +150,7 @@ static inline uint32_t graph_raised_bit(int priority) {
 
 static inline void graph_raises(int priority) {
     const uint32_t bit = graph_raised_bit(priority);
-    if (__builtin_expect(!(__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) & bit), 0))
+    if (__builtin_expect(!(OVERLAP_RELAXED(graph_may_be_raised) & bit), 0))
         __atomic_fetch_or(&graph_may_be_raised, bit, __ATOMIC_RELAXED);
 }
 

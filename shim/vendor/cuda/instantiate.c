@@ -51,11 +51,11 @@ static uint32_t ours_of(CUgraph graph, uint64_t flags) {
     if (!armed_and_ready(VENDOR_CUDA) || (used && strcmp(used, "0") == 0))
         return 0;
     const bool programs = flags & CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY || (used && strcmp(used, "1") == 0);
-    const bool some_prioritised = __atomic_load_n(&stream_some_prioritised, __ATOMIC_RELAXED);
-    if (!programs && !some_prioritised && __atomic_load_n(&exec_may_communicate, __ATOMIC_RELAXED) &&
+    const bool some_prioritised = OVERLAP_RELAXED(stream_some_prioritised);
+    if (!programs && !some_prioritised && OVERLAP_RELAXED(exec_may_communicate) &&
         !(node_each(VENDOR_CUDA, graph, look, NULL) & OTHERS))
         graph_raise_feeders(graph);
-    const bool may_be_raised = __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED);
+    const bool may_be_raised = OVERLAP_RELAXED(graph_may_be_raised);
     const uint32_t found = programs || may_be_raised ? node_each(VENDOR_CUDA, graph, look, NULL) : 0;
     const uint32_t ours = found & ~OTHERS;
     if (programs || !(found & RAISED))

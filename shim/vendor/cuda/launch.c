@@ -135,7 +135,7 @@ __attribute__((noinline)) static bool query_priority(const struct request *reque
     }
     if (stream == CU_STREAM_LEGACY || (stream == 0 && !default_is_thread(null_stream))) {
         *priority = 0;
-        if (!__atomic_load_n(&stream_legacy_changed, __ATOMIC_RELAXED))
+        if (!OVERLAP_RELAXED(stream_legacy_changed))
             return true;
         if (!driver.cuStreamIsCapturing || driver.cuStreamIsCapturing(request->config.hStream, &status) != CUDA_SUCCESS)
             return false;
@@ -146,7 +146,7 @@ __attribute__((noinline)) static bool query_priority(const struct request *reque
 /* The same, cached for a tracked stream (tracked, or NULL). A stream keeps the priority it was created with unless the
  * program sets another (stream.c). */
 static inline bool stream_priority(const struct request *request, struct overlap_stream *tracked, int *priority) {
-    uint32_t known = tracked ? __atomic_load_n(&tracked->part.priority, __ATOMIC_RELAXED) : STREAM_PRIORITY_CHANGES;
+    uint32_t known = tracked ? OVERLAP_RELAXED(tracked->part.priority) : STREAM_PRIORITY_CHANGES;
     if (__builtin_expect(known > STREAM_PRIORITY_CHANGES, 1)) {
         *priority = (int)(known - STREAM_PRIORITY_0);
         return true;
@@ -162,7 +162,7 @@ static inline bool stream_priority(const struct request *request, struct overlap
 
 /* If a capture turned the launch into a graph node, record the priority that the node would have without us. */
 static inline CUresult record_captured(const struct request *request, int own, CUresult result) {
-    if (__builtin_expect(__atomic_load_n(&capture_begun, __ATOMIC_RELAXED), 0) && result == CUDA_SUCCESS)
+    if (__builtin_expect(OVERLAP_RELAXED(capture_begun), 0) && result == CUDA_SUCCESS)
         graph_keep_captured(request->config.hStream, hook_default(request->hook), own);
     return result;
 }
@@ -224,7 +224,7 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     struct overlap_stream *const tracked = model ? window_stream(model, request->config.hStream, null_stream) : NULL;
     type_cuLaunchKernelEx *const real = raises_by(request, null_stream);
     int own;
-    if (__builtin_expect(request->config.numAttrs || !real || __atomic_load_n(&capture_begun, __ATOMIC_RELAXED) ||
+    if (__builtin_expect(request->config.numAttrs || !real || OVERLAP_RELAXED(capture_begun) ||
                              overlap_word_reason(word) != OVERLAP_REASON_communication ||
                              !stream_priority(request, tracked, &own) || own == priority ||
                              (own < 0 && word & OVERLAP_WORD_AUTO),

@@ -20,7 +20,7 @@ static void leave_to_program(CUfunction function, const uint32_t *known) {
     struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
         return;
-    const uint32_t bytes = known ? *known : __atomic_load_n(&handle->older_bytes, __ATOMIC_RELAXED);
+    const uint32_t bytes = known ? *known : OVERLAP_RELAXED(handle->older_bytes);
     const struct device *device = device_current(VENDOR_CUDA);
     if (!handle_is_marked(handle, HANDLE_PROGRAMS_OWN)) {
         handle_mark(handle, HANDLE_PROGRAMS_OWN);

@@ -90,7 +90,7 @@ static bool is_out_of_range(int priority) {
 }
 
 bool graph_priority_of(CUgraphNode node, struct node_priority *found) {
-    const uint32_t raised = __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED);
+    const uint32_t raised = OVERLAP_RELAXED(graph_may_be_raised);
     int kept;
     if (!graph_node_priority(node, &found->now))
         return false;
@@ -107,7 +107,7 @@ bool graph_priority_of(CUgraphNode node, struct node_priority *found) {
 
 bool graph_is_raised(CUgraphNode node, int *own) {
     struct node_priority found;
-    if (!__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !graph_priority_of(node, &found))
+    if (!OVERLAP_RELAXED(graph_may_be_raised) || !graph_priority_of(node, &found))
         return false;
     *own = found.own;
     return found.raised;

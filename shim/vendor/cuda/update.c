@@ -184,8 +184,7 @@ static CUresult with_priorities(const struct update *update, uint32_t flags, str
     CUresult result = try_update(update);
     while (result == CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE &&
            update->info->result == CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED &&
-           __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) &&
-           (kernels->all || kernels_of(update->graph, kernels))) {
+           OVERLAP_RELAXED(graph_may_be_raised) && (kernels->all || kernels_of(update->graph, kernels))) {
         struct kernel *kernel = find(kernels, update->info->errorNode);
         if (!kernel || !try_next(kernels, kernel, flags))
             break;
@@ -207,8 +206,7 @@ static CUresult updated(const struct update *update) {
         return try_update(update);
     const uint32_t flags = exec_flags(update->exec);
     struct kernels kernels = {0};
-    if (flags & EXEC_PROGRAMS && __atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) &&
-        kernels_of(update->graph, &kernels))
+    if (flags & EXEC_PROGRAMS && OVERLAP_RELAXED(graph_may_be_raised) && kernels_of(update->graph, &kernels))
         begin(&kernels, flags);
     CUresult result = with_priorities(update, flags, &kernels);
     if (doubts_sizes(update, result) && node_set_all_back(VENDOR_CUDA, update->graph))
@@ -282,8 +280,8 @@ static bool like_each_other(const struct kernels *kernels, uint32_t flags) {
 CUresult graph_set_child(const struct child_call *call) {
     CUresult result = try_child(call);
     struct kernels kernels = {0};
-    if (!is_child_refused(result) || !armed_and_ready(VENDOR_CUDA) ||
-        !__atomic_load_n(&graph_may_be_raised, __ATOMIC_RELAXED) || !kernels_of(call->child, &kernels))
+    if (!is_child_refused(result) || !armed_and_ready(VENDOR_CUDA) || !OVERLAP_RELAXED(graph_may_be_raised) ||
+        !kernels_of(call->child, &kernels))
         return result;
     const uint32_t flags = exec_flags(call->exec);
     if (like_the_first(&kernels, call->node, flags))

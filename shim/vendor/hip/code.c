@@ -60,7 +60,7 @@ void code_learn(hipModule_t module, const void *image, uint64_t size, const char
 }
 
 uint32_t code_learned(void) {
-    return __atomic_load_n(&images, __ATOMIC_RELAXED);
+    return OVERLAP_RELAXED(images);
 }
 
 void code_forget(hipModule_t module, uint32_t learned) {

@@ -25,7 +25,7 @@ hipError_t hip_graph_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *coun
 /* Node types are numbered from 0, up to HIP 5.2 from 1 (hip_runtime_api.h): create an empty node to find out. */
 static int first_type(void) {
     static int known; /* + 1; 0: not known yet */
-    int first = __atomic_load_n(&known, __ATOMIC_RELAXED) - 1, type = NODE_EMPTY;
+    int first = OVERLAP_RELAXED(known) - 1, type = NODE_EMPTY;
     hipGraph_t graph = NULL;
     hipGraphNode_t node = NULL;
     if (first >= 0)

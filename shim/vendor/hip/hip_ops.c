@@ -172,7 +172,7 @@ struct handle *hip_handle_of(const struct request *request) {
         return handle;
     /* After a library was unregistered (module.c) it is unknown of which symbol's kernel this function is a form,
      * and their sizes must not be mixed up. */
-    if (function && __atomic_load_n(&hip_unregistered, __ATOMIC_RELAXED))
+    if (function && OVERLAP_RELAXED(hip_unregistered))
         return NULL;
     handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
     return handle_find(request->function);
@@ -194,8 +194,8 @@ const char *hip_kernel_name(const struct handle *handle) {
  * the metadata as well, and the kernels of the program's own binaries are always compiled. A kernel has at most 256
  * registers that are not accumulation registers, so a larger number includes both. */
 static bool may_be_too_few(const struct handle *handle, int registers) {
-    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) &&
-           __atomic_load_n(&handle->owner, __ATOMIC_RELAXED) && !__atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
+    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) && OVERLAP_RELAXED(handle->owner) &&
+           !OVERLAP_RELAXED(handle->registers);
 }
 
 bool hip_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
@@ -217,7 +217,7 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     hip_restore(mode);
     if (!known || registers <= 0 || shared < 0 || may_be_too_few(handle, registers))
         return false;
-    const uint32_t more = __atomic_load_n(&handle->registers, __ATOMIC_RELAXED);
+    const uint32_t more = OVERLAP_RELAXED(handle->registers);
     launch->footprint.registers = more > (uint32_t)registers ? more : (uint32_t)registers;
     launch->footprint.static_shared = (uint32_t)shared;
     /* From ROCm 6.3 on the runtime checks no sum of static and dynamic bytes, and too much kills the queue: this is

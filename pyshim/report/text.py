@@ -24,7 +24,7 @@ _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
 _SHORT = {"communication": "comm"}
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
-# How a launch reached the driver, by the names that --json has (way.def).
+# How a launch reached the driver, by the names that --json has (route.def).
 ROUTES = {
     "symbol": "the driver library, which the program is linked to",
     "dlsym": "the driver library, which was loaded at run time (dlsym)",

@@ -55,9 +55,9 @@ static hipStream_t (*scene_stream)(uint32_t flags);
 /* ---- The statistics page of this process, where there is one ---- */
 
 static const char *const ways[] = {
-#define WAY(name) #name,
-#include "../../shim/core/way.def"
-#undef WAY
+#define ROUTE(name) #name,
+#include "../../shim/core/route.def"
+#undef ROUTE
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

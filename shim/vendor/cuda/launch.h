@@ -98,7 +98,7 @@ DRIVER_BODY launch_ex_given_word(ENTRY, const CUlaunchConfig *config, CUfunction
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     struct overlap_shard *shard = this_thread.shard;
     const uint64_t here = __builtin_expect(!shard, 0) ? 0
-                          : __builtin_expect(word & OVERLAP_WORD_DIRECT, 1)
+                          : __builtin_expect((word & OVERLAP_WORD_DIRECT) != 0, 1)
                               ? word
                               : word_here(word, config->hStream, null_stream_of(hook));
     if (here) {

@@ -140,7 +140,7 @@ def _names(path: Path) -> list[str]:
 
 @cache
 def _seconds() -> dict[str, tuple[float, int]]:
-    return json.loads(SECONDS.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    return json.loads(SECONDS.read_text(encoding="utf-8"))
 
 
 def measured(report: Path) -> dict[str, tuple[float, int]]:

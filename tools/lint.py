@@ -77,6 +77,12 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
     """folder: for objects, which nobody needs; zig's driver does not write them to /dev/null."""
     if "mypy" in wanted:  # what takes longest begins
         yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim"]
+        yield "mypy tests", [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy.ini"]
+        conftests = map(str, sorted(Path("tests").rglob("conftest.py")))
+        yield (
+            "mypy conftest.py",
+            [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy-conftest.ini", *conftests],
+        )
     if "clang-format" in wanted:
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
     if "layers" in wanted:

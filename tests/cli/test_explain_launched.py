@@ -20,6 +20,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
 from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 from made_waits import Program, boundary, collective, interior
 
+from tests.cli.narrow import says_the_same
+
 GOLDEN = Path(__file__).parent / "golden"
 FATBIN = Path(__file__).resolve().parents[1] / "simgpu" / "data" / "kernels.fatbin"
 ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
@@ -52,12 +54,16 @@ def answer(overlap, *arguments, **more):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-def test_a_trace_is_golden_and_fits(overlap, library, trace, columns):
-    done = overlap("explain", "--from", trace.name, cwd=trace.parent, env={"COLUMNS": str(columns)})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (GOLDEN / f"explain-trace{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stdout.splitlines())) <= columns
+def golden_and_fits(overlap, name, *words, **more):
+    wide, narrow = (overlap("explain", *words, env={"COLUMNS": columns}, **more) for columns in ("80", "60"))
+    assert (wide.returncode, wide.stderr) == (0, "")
+    assert wide.stdout == (GOLDEN / f"explain-{name}.txt").read_text()
+    assert max(map(len, wide.stdout.splitlines())) <= 80
+    says_the_same(narrow.stdout, wide.stdout)
+
+
+def test_a_trace_is_golden_and_fits(overlap, library, trace):
+    golden_and_fits(overlap, "trace", "--from", trace.name, cwd=trace.parent)
 
 
 def halo(steps=5):
@@ -73,13 +79,9 @@ def halo(steps=5):
     return program
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-def test_priority_inversions_are_golden_and_fit(overlap, library, tmp_path, columns):
+def test_priority_inversions_are_golden_and_fit(overlap, library, tmp_path):
     halo().kineto(tmp_path / "trace.json")
-    done = overlap("explain", "--from", "trace.json", cwd=tmp_path, env={"COLUMNS": str(columns)})
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == (GOLDEN / f"explain-waiting{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stdout.splitlines())) <= columns
+    golden_and_fits(overlap, "waiting", "--from", "trace.json", cwd=tmp_path)
 
 
 def test_would_it_help_me_is_answered_first_and_the_next_command_named(overlap, library):
@@ -206,13 +208,10 @@ def test_a_trace_without_communication_is_planned_beside_the_newest(overlap, lib
     assert "communication itself" not in done.stderr
 
 
-@pytest.mark.parametrize("columns", [60, 80])
-def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace, columns):
-    """Over its own grid, beside the trace's communication."""
+def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace):
+    """The kernel has its own grid, and the trace's communication beside it."""
     more = ["--kernel", "cutlass*", "--policy", "h200"]
-    done = overlap("explain", "--from", trace.name, *more, cwd=trace.parent, env={"COLUMNS": str(columns)})
-    assert done.stdout == (GOLDEN / f"explain-trace-one{'' if columns == 80 else '-60'}.txt").read_text()
-    assert max(map(len, done.stdout.splitlines())) <= columns
+    golden_and_fits(overlap, "trace-one", "--from", trace.name, *more, cwd=trace.parent)
     swept = overlap("explain", "--from", str(trace), "--kernel", SMALL, "--sweep", "--json")
     found = json.loads(swept.stdout)
     assert (found["kernel"], found["dynamic_shared_memory"], len(found["sweep"]) > 1) == (SMALL, 115713, True)

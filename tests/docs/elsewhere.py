@@ -59,9 +59,9 @@ def reason(file: str, command: str) -> str | None:
         if word in command:
             return why
     for part in simple(command):
-        for word in (part[:1], behind(part)):
-            if word and word[0].rpartition("/")[2] in PROGRAMS:
-                return PROGRAMS[word[0].rpartition("/")[2]]
+        for words in (part[:1], behind(part)):
+            if words and words[0].rpartition("/")[2] in PROGRAMS:
+                return PROGRAMS[words[0].rpartition("/")[2]]
     return None
 
 

@@ -122,9 +122,9 @@ def _page(pid: int) -> bytes:
     device = page.devices[0]
     device.state, device.multiprocessors = 2, 132
     device.name[0:21], device.policy[0:4] = b"NVIDIA H100 80GB HBM3", b"h100"
-    for index, value in enumerate(((0, 0, 5, 3), (1, 0, 9, 3))):
+    for index, line in enumerate((5, 9)):
         rule = page.rules[index]
-        rule.state, rule.device, rule.line, rule.shape, rule.value = 2, 0, value[2], value[3], 1
+        rule.state, rule.device, rule.line, rule.shape, rule.value = 2, 0, line, 3, 1
     head = library.OVERLAP_REASONS
     kind = library.OVERLAP_ROW_WINDOWED
     for index in range(2):
@@ -279,6 +279,7 @@ def _file(script: Script) -> None:
 
 
 def _look(way: str) -> int:
+    assert collect.collect.__kwdefaults__ is not None
     collect.collect.__kwdefaults__["waiting_room"] = str(_ROOM)
     report = ("report", str(_DIR))
     if way == "html":

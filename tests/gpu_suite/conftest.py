@@ -67,7 +67,7 @@ def program(clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempP
         assert answers.pop(0) == {"ready": True}
         for file in (launches, timeline):
             file.touch()
-        files = ([json.loads(line) for line in file.read_text().splitlines()] for file in (launches, timeline))
-        return answers, *files
+        launched, ran = ([json.loads(line) for line in file.read_text().splitlines()] for file in (launches, timeline))
+        return answers, launched, ran
 
     return ask

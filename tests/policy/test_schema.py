@@ -20,7 +20,7 @@ from pyshim.policy import json_schema, places
 from pyshim.policy.key import Key
 from pyshim.policy.model import KEYS
 from pyshim.policy.reader import Reading, read_bytes
-from tests.policy.made import POLICIES
+from tests.policy.random_policies import POLICIES
 from tests.policy.test_planted import FILE, MISTAKES, RICH
 
 ROOT = Path(__file__).resolve().parents[2]

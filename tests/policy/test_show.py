@@ -16,7 +16,7 @@ from pyshim.policy.kernels import SETS
 from pyshim.policy.library import DEFAULTS
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import fingerprint
-from tests.policy.made import POLICIES
+from tests.policy.random_policies import POLICIES
 
 BASE = """\
 policy: 1

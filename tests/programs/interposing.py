@@ -186,7 +186,8 @@ def table_of(
     clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[str], Mapping[str, str]]:
     """policy: a shipped name, or the text of a policy without its first lines -> what overlap-run would set for it."""
-    folder, made = tmp_path_factory.mktemp("policies"), {}
+    folder = tmp_path_factory.mktemp("policies")
+    made: dict[str, Mapping[str, str]] = {}
 
     def environment_of(policy: str) -> Mapping[str, str]:
         if policy not in made:

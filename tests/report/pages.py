@@ -26,7 +26,7 @@ RULES = (
 )
 
 
-NONE = {"launches": 0, "shaped": 0, "in_window": None, "raised": 0, "refused": 0, "reasons": {}}
+NONE: dict[str, Any] = {"launches": 0, "shaped": 0, "in_window": None, "raised": 0, "refused": 0, "reasons": {}}
 
 
 def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", samples: int = 40) -> dict[str, Any]:

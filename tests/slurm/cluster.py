@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import debian
 
@@ -107,7 +108,7 @@ class Cluster:
             self.stop()
             raise
 
-    def srun(self, *words: str, **more: object) -> subprocess.CompletedProcess[str]:
+    def srun(self, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
         """srun with these words; `env` is added to the clean environment of the tests."""
         return self.run("srun", *words, **more)
 
@@ -115,7 +116,7 @@ class Cluster:
         self, *command: str, env: Mapping[str, str] | None = None, timeout: float = 300, **more: object
     ) -> subprocess.CompletedProcess[str]:
         """A command of the cluster's user, who sits on none of its nodes."""
-        return subprocess.run(  # type: ignore[call-overload,no-any-return]
+        return subprocess.run(  # type: ignore[call-overload]
             command,
             env={**self.environment, **(env or {})},
             stdin=subprocess.DEVNULL,

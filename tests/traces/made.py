@@ -162,8 +162,8 @@ def nsys(
                 *one.grid,
                 *one.block,
             )
-            values = (*place, one.static, one.dynamic, 0, 0, 0, None, None, None)
-            database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({marks(values)})", values)
+            row = (*place, one.static, one.dynamic, 0, 0, 0, None, None, None)
+            database.execute(f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({marks(row)})", row)
         for index, (text, start, length) in enumerate(ranges):
             database.execute(_RANGES.replace("TABLE", "TABLE IF NOT EXISTS"))
             # Registered strings have a number, others are in the row.

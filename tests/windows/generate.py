@@ -148,7 +148,7 @@ def examples(default: int) -> int:
 
 
 @st.composite
-def programs(draw: st.DrawFn, **options: Any) -> Program:
+def programs(draw: st.DrawFn, /, **options: Any) -> Program:
     return generate(lambda count: draw(st.integers(0, count - 1)), **options)
 
 

@@ -37,7 +37,7 @@ def holds(path: str, words: Sequence[bytes]) -> list[bytes]:
 
 
 def match(path: str, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-    """The first match among its constants."""
+    """Return the first match among the constants of a file."""
     with _mapped(path) as data:
         place = _constants(data)
         return pattern.search(data[place[0] : place[1]]) if place else None

@@ -86,7 +86,7 @@ def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 
 def _hidden(machine: Machine, names: tuple[str, ...]) -> str:
-    """What to do where one of them is why there is no GPU, or the empty string."""
+    """Return what to do where one of these variables hides every GPU, or the empty string."""
     name = next((name for name in names if name in visible.hiding(machine)), "")
     return name and f"unset {name}, which hides every GPU"
 

@@ -42,7 +42,7 @@ def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float)
 
 
 def refusal(data: dict[str, Any]) -> Answer | None:
-    """What a driver that does not load, or answers an error, comes to."""
+    """Return the answer for a driver that does not load, or that answers an error; None for any other."""
     if "not_loaded" in data:
         return Answer(error=f"it does not load: {data['not_loaded']}")
     if "error" in data:

@@ -82,7 +82,7 @@ class Loader:
         return found
 
     def find(self, name: str, parent: Loaded) -> Loaded | None:
-        """The first file of that name which is for this machine's kind of program."""
+        """Return the first file of that name that is for the parent's machine and word size."""
         for path, how in self._candidates(name, parent):
             program = elf.inspect(path)
             if program.kind == elf.ELF and (program.bits, program.machine) == _kind(parent.program):
@@ -109,7 +109,7 @@ class Loader:
         yield from ((os.path.join(folder, name), USUAL) for folder in self._usual)
 
     def cached(self, name: str) -> list[str]:
-        """What the loader's cache says, for programs of every kind."""
+        """Return what the loader's cache has for a name, for programs of every kind."""
         if self._cache is None:
             self._cache = {}
             for path in self._read_cache():

@@ -71,7 +71,7 @@ def _paths(machine: Machine) -> Iterator[str]:
 
 
 def _program(machine: Machine) -> str | None:
-    """What PROGRAM runs in the end; None where there is none."""
+    """Return the program that PROGRAM runs in the end; None where there is none."""
     if not machine.command:
         return None
     try:

@@ -37,7 +37,7 @@ COLLECTIVES = (
 
 
 def script(arguments: Iterable[str]) -> str:
-    """The file among the arguments of a Python that it is to run; empty: none, as with -m, -c or nothing at all."""
+    """Return the file among the arguments of a Python that it is to run; empty with -m, -c or no argument."""
     words = iter(arguments)
     for word in words:
         if word == "--check-hash-based-pycs":
@@ -100,7 +100,7 @@ def _below(prefix: str, version: str) -> Iterator[str]:
 
 
 def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
-    """The minor number: 11."""
+    """Return the minor number, as 11."""
     said = settings.get("version_info") or settings.get("version") or ""
     for name in (said and f"python{said}", os.path.basename(os.path.realpath(interpreter))):
         found = re.match(r"python3\.(\d+)", name)
@@ -116,7 +116,7 @@ def _settings(path: str) -> dict[str, str]:
 
 
 def installed(places: list[str]) -> list[Package]:
-    """The first of each name."""
+    """Return the first package of each name."""
     found: dict[str, Package] = {}
     for folder in places:
         for entry in _names(folder):
@@ -139,7 +139,7 @@ def entrances(places: list[str]) -> list[tuple[str, str]]:
 
 
 def built_for(package: Package) -> str:
-    """What PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
+    """Return what PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
     if package.name != "torch":
         return ""
     version = text(os.path.join(package.folder, "torch", "version.py"))

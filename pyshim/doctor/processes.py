@@ -44,8 +44,9 @@ def parents() -> list[str]:
 
 
 def with_devices(root: str = "/") -> tuple[list[User], int]:
-    """Processes that have a GPU open, and the number of those that cannot be looked at. Our own and those that started
-    it do not count: an overlap-run around this one, or a shell of a notebook."""
+    """Return the processes that have a GPU open, and the number of those that cannot be looked at.
+
+    This process and those that started it do not count: an overlap-run around this one, or a shell of a notebook."""
     try:
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     except psutil.Error:

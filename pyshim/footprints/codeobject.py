@@ -48,7 +48,7 @@ def is_code_object(data: Data) -> bool:
 
 
 def read_code_objects(data: Data, at: int, end: int, wanted: Wanted = every) -> Iterator[Footprint]:
-    """Of a code object, or of any wrapping of it, between two places of a file."""
+    """Yield the kernels of a code object, or of any wrapping of it, between two offsets. Raises Unreadable."""
     if end > len(data):
         raise Unreadable("a broken file: it ends inside its code objects")
     with damage("a broken code object: it ends before what it announces"):
@@ -197,7 +197,7 @@ def _architecture(file: ELFFile, target: str) -> str:
 
 
 def _metadata(file: ELFFile) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The target, empty where no note has one, and what the notes say of each kernel, by its symbol."""
+    """Return the target, empty where no note has one, and the description of each kernel, by its symbol."""
     import msgpack
 
     notes = _notes(file)

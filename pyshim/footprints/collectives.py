@@ -36,7 +36,7 @@ class Collective:
 
 @functools.cache
 def tables(library: str) -> tuple[dict[str, Any], ...]:
-    """The committed ones of nccl or rccl, oldest version first."""
+    """Return the committed tables of nccl or rccl, oldest version first."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in LIBRARIES.glob(f"{library}-*.json")]
     return tuple(sorted(found, key=lambda table: [int(part) for part in table["version"].split(".")]))
 
@@ -59,8 +59,7 @@ def library_of(architecture: str) -> Library:
 
 
 def image_for(architecture: str, images: Iterable[str]) -> str | None:
-    """Which image runs on a GPU: one for its very chip, else the same major number and the largest minor that is not
-    above. On AMD the very same, and the usual mode rather than another."""
+    """Return the image for a GPU: its chip's, else of its major and next lower minor number; on AMD the very same."""
     found = set(images)
     if not architecture.startswith("sm_"):
         return next((image for image in (architecture, f"{architecture}:xnack+") if image in found), None)

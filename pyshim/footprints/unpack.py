@@ -30,11 +30,10 @@ def unpack_zstd(packed: bytes, size: int) -> bytes:
 
 
 class Forward:
-    """What a part of a file unpacks to, from its beginning on: RCCL's is 1.2 GB, of which one image is looked at at a
-    time."""
+    """Data unpacked from its beginning on: RCCL's is 1.2 GB, of which one image is looked at at a time."""
 
     def __init__(self, data: Data, start: int, end: int, method: str) -> None:
-        """method: zstd or zlib."""
+        """Open the bytes from start to end; method is zstd or zlib."""
         packed = _Part(data, start, end)
         self._unpack: _Unpack = _Zlib(packed).read if method == "zlib" else _zstd(packed)
         self._left = most(end - start)
@@ -114,7 +113,7 @@ def _zstd(packed: _Part) -> _Unpack:
 
 
 def most(packed: int) -> int:
-    """What so many bytes may be unpacked to."""
+    """Return the bytes that so many packed bytes may be unpacked to."""
     return max(_FEW, _TIMES * packed)
 
 

@@ -52,7 +52,7 @@ def absolute(path: str) -> str:
 
 
 def prepare(directory: str) -> str:
-    """Makes the folder, or checks that it is empty or ours. Returns its absolute path; OverlapError with 125."""
+    """Make the folder, or check that it is empty or ours; return its absolute path. Raises OverlapError with 125."""
     path = absolute(directory)
     if not directory or len(os.fsencode(path)) > _LONGEST:
         raise _refuse(
@@ -71,7 +71,7 @@ def prepare(directory: str) -> str:
 
 
 def check(path: str) -> None:
-    """Raises OverlapError with 125 unless pages may be written there."""
+    """Raise OverlapError with 125 unless pages may be written there."""
     if not os.path.isdir(path):
         raise _refuse(f"the report folder {path} is not a folder")
     owner, user = os.stat(path).st_uid, os.geteuid()
@@ -96,8 +96,7 @@ def check(path: str) -> None:
 
 
 def _check_way(path: str) -> None:
-    """Raises OverlapError with 125 for a link that somebody else has put where everybody may: what the kernel's
-    protected_symlinks forbids, too, where it is on (proc(5))."""
+    """Raise OverlapError with 125 for another user's symlink in a world-writable directory (protected_symlinks)."""
     here = os.sep
     for part in filter(None, path.split(os.sep)):
         try:
@@ -120,8 +119,10 @@ def open_to_everybody(path: str) -> bool:
 
 
 def write(path: str, run: Run, strict: bool = False) -> None:
-    """Atomic. The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise
-    writes one of its own; strict: it raises OverlapError with 125."""
+    """Write the file of a run atomically.
+
+    The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise writes one of
+    its own. strict: raises OverlapError with 125 instead."""
     import json
 
     who = f"{os.uname().nodename}.{os.getpid()}"
@@ -148,8 +149,7 @@ def write(path: str, run: Run, strict: bool = False) -> None:
 
 
 def _tells(path: str, run: Run, strict: bool) -> bool:
-    """Whether the file says of this rank what is true; one that is damaged is left to the reader. strict: OverlapError
-    where it says something else."""
+    """Return whether the file is right about this rank, or damaged. strict: raises OverlapError where it is wrong."""
     first = _read(path, run.id)
     if first is None or alike(first, run):
         return True
@@ -183,12 +183,12 @@ def under(run: Run) -> str:
 
 
 def setting(run: Run) -> str:
-    """The variables, in words."""
+    """Return the variables, in words."""
     return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
 
 
 def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
-    """The ranks that were started otherwise than the first one of their run: HOST.PID, and what they said."""
+    """Return HOST.PID and the run of the ranks that were started otherwise than the first one of their run."""
     found = []
     for name in sorted(os.listdir(path) if names is None else names):
         match = OTHER.match(name)
@@ -209,7 +209,7 @@ def now() -> float:
 
 
 def runs(path: str, names: list[str] | None = None) -> list[Run]:
-    """The runs that the folder belongs to, in the order of their start; whatever is not ours is passed over."""
+    """Return the runs that the folder belongs to, in the order of their start; other files are passed over."""
     found = []
     for name in sorted(os.listdir(path) if names is None else names):
         match = RUN.match(name)

@@ -36,8 +36,7 @@ def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
 
 
 def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:
-    """Whether the HSA runtime below it reaches the kernel's driver by a library of its own (Debian's do, AMD's do not),
-    so that a simulated one can take its place."""
+    """Return whether the HSA runtime needs a library to reach the kernel's driver: Debian's does, AMD's does not."""
     for folder in (os.path.dirname(runtime), *environment.get("LD_LIBRARY_PATH", "").split(":")):
         path = os.path.join(folder, HSA) if folder else ""
         if path and os.path.exists(path):

@@ -57,7 +57,7 @@ def execve(path: str, command: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def _first(entries: Sequence[bytes]) -> dict[bytes, bytes]:
-    """What getenv() and os.environ find: the first entry of a name."""
+    """Return what getenv() and os.environ find: the first entry of each name."""
     found: dict[bytes, bytes] = {}
     for entry in entries:
         name, equals, value = entry.partition(b"=")

@@ -43,9 +43,11 @@ class Request(NamedTuple):
 
 
 class Plan:
-    """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that
-    are not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who
-    ask. carried: what makes a launcher pass the settings on."""
+    """How a program is started.
+
+    doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that are
+    not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who ask.
+    carried: what makes a launcher pass the settings on."""
 
     def __init__(self) -> None:
         self.settings = Settings()
@@ -111,8 +113,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
 
 
 def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]:
-    """The GPU of a --simulate value, and the environment in which its driver is found, as overlap-run sets it. Raises
-    OverlapError with 125."""
+    """Return the GPU of a --simulate value, and the environment for its driver. Raises OverlapError with 125."""
     plan = Plan()
     gpu = _simulate(Request(simulate=value), base, plan)
     assert gpu is not None
@@ -201,8 +202,9 @@ _BY_LAUNCHER = "this launcher gives its ranks no name in common; give all the sa
 def open_report(
     directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
 ) -> None:
-    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it and chose for this
-    one, too. strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
+    """Make the report folder and write run-ID.json, except where an outer overlap-run has chosen it for this one, too.
+
+    strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
 
     path = folder.prepare(directory)

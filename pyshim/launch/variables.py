@@ -53,8 +53,7 @@ def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc
 def could_apply(
     asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
 ) -> tuple[Asked, ...]:
-    """Those that may be for a GPU of this machine. vendors: whose drivers were found, None: not known; gpu: name and
-    architecture of the only one there is."""
+    """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU."""
     from fnmatch import fnmatchcase
 
     found = []
@@ -105,7 +104,7 @@ def _home() -> str:
 
 
 def _agreed(policies: list[tuple[str, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
-    """What all of them say, and a sentence for each variable about which they differ."""
+    """Return what all policies say, and a sentence for each variable about which they differ."""
     same: dict[str, str] = {}
     differ: list[str] = []
     for name in dict.fromkeys(name for _, values in policies for name in values):

@@ -38,7 +38,7 @@ class Kind(Generic[Value]):
         raise NotImplementedError
 
     def form(self) -> Schema:
-        """What editors accept, but for the keys of a mapping; {}: only that mapping."""
+        """Return the schema of the value for editors, but for the keys of a mapping; {}: only that mapping."""
         return {}
 
     def shown(self, value: Value) -> object:
@@ -90,14 +90,14 @@ def key(
     example: str = "",
     packed_as: str = "",
 ) -> Value:
-    """A field of the model with its key. start: its value where no file says one."""
+    """Declare a field of the model with its key. start: its value where no file says one."""
     entry = Key(path, kind, type, default, sentence, example, packed_as)
     return dataclasses.field(default_factory=lambda: start, metadata={"key": entry})
 
 
 @cache
 def entries(holder: Class) -> tuple[Key, ...]:
-    """The keys that a class of the model declares, in its order."""
+    """Return the keys that a class of the model declares, in its order."""
     found: list[Key] = []
     for name, field in cast("dict[str, dataclasses.Field[object]]", vars(holder)["__dataclass_fields__"]).items():
         if "key" in field.metadata:
@@ -109,7 +109,7 @@ def entries(holder: Class) -> tuple[Key, ...]:
 
 
 def below(path: str, keys: Iterable[Key]) -> tuple[Key, ...]:
-    """The keys of one mapping, in the order in which they are named."""
+    """Return the keys of one mapping, in the order in which they are named."""
     return tuple(key for key in keys if key.parent == path)
 
 
@@ -125,7 +125,7 @@ def all_keys(holder: Class) -> tuple[Key, ...]:
 def mapping(
     reader: PartsReader, node: yaml.Node, what: str, holder: Class, path: str, gone: Mapping[str, str] | None = None
 ) -> tuple[Nodes, dict[str, object]] | None:
-    """The keys of a mapping, and what they say, by field of the model."""
+    """Read the keys of a mapping; their values are by field of the model."""
     nodes = reader.mapping(node, what, keys_of(holder, path, gone))
     return None if nodes is None else (nodes, said(reader, nodes, below(path, entries(holder))))
 
@@ -170,7 +170,7 @@ def packed(holder: Hashable) -> dict[str, Packed]:
 
 
 def shown(holder: Hashable, path: str) -> dict[str, Any]:
-    """The mapping at a path as a file says it; None for a key that is not said."""
+    """Return the mapping at a path as a file says it; None for a key that is not said."""
     own = entries(type(holder))
     found: dict[str, Any] = {}
     for key in below(path, own):

@@ -37,7 +37,7 @@ def encode(table: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The inverse of encode. Raises OverlapError where the text is not base64."""
+    """Reverse encode. Raises OverlapError where the text is not base64."""
     from base64 import b64decode
 
     try:

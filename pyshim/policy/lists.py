@@ -130,8 +130,7 @@ class Families(Patterns):
 
 @dataclass(frozen=True)
 class Kernels(_Kernels):
-    """The patterns, then the words of sets. which: only `patterns`, or only `sets`, which are read without a word.
-    remark: what no warning is told of may be told at the end."""
+    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only. remark: note unknown patterns."""
 
     which: str = ""
     remark: bool = False

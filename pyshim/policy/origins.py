@@ -27,7 +27,9 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Origins:
-    """values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
+    """Where the values of a policy come from.
+
+    values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
     variable. rules: for each rule by path inside it (`match.kernel`); the empty path is the rule."""
 
     values: Mapping[str, Origin] = field(default_factory=dict)

@@ -65,8 +65,7 @@ def as_text(policy: Policy, origins: Origins, gpu: gpus.KnownGpu | None = None, 
 
 
 def sets(policy: Policy) -> list[tuple[str, tuple[str, ...]]]:
-    """The words for sets of kernels that the policy uses, and what they stand for; "" for what is spared before the
-    first rule that shapes a set."""
+    """Return the words for sets that the policy uses, and their kernels; "" for what is spared before the first set."""
     used = {word for rule in policy.rules for word in rule.match.sets} | (set(policy.fixed_size) & set(kernels.SETS))
     found = [(word, patterns) for word, patterns in kernels.SETS.items() if word in used]
     if any(rule.match.sets and rule.shape.kind != "leave" for rule in policy.rules):
@@ -146,7 +145,7 @@ class _Page:
 
 
 def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
-    """What a value comes to, where that is not what it says, by path."""
+    """Return the effective value, where it differs from what is written, by path."""
     found: dict[str, str] = {}
     for index, rule in enumerate(policy.rules):
         if rule.when_dispatch == "unknown" or rule.when_dispatch == policy.dispatch:
@@ -168,7 +167,7 @@ def critical_value(critical: Critical) -> object:
 
 
 def one_line(value: Any) -> str:
-    """A value on one line of YAML."""
+    """Return a value on one line of YAML."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_word(key)}: {one_line(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):

@@ -77,7 +77,7 @@ def _hidden(collected: Collected) -> Iterator[str]:
 
 
 def _libraries(all_opened: Iterable[Opened]) -> str:
-    """libfoo.so (2 x)"""
+    """Return "libfoo.so (2 x)" for each."""
     every = list(all_opened)
     names = some(dict.fromkeys(name for opened in every for name in opened.names))
     return f"{names} ({sum(opened.times for opened in every):,} x)"
@@ -263,8 +263,7 @@ def _undone(collected: Collected) -> Iterator[str]:
 
 
 def _refused(collected: Collected) -> Iterator[str]:
-    """Launches, which then have rows of that reason; elsewhere one number counts what may also be a graph, or the
-    priority of a launch."""
+    """Yield refused launches by the rows of that reason: other counts also hold graphs and priorities."""
     launches = sum(page.refused for page in collected.pages if "refused" in page.reasons)
     if launches:
         names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))

@@ -98,7 +98,7 @@ Key = tuple[str, str, "Rule | None", Footprint, str]
 
 
 def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
-    """The rows of a page, each with what tells kernels apart."""
+    """Yield the rows of a page, each with what tells kernels apart."""
     for row in page.rows:
         footprint = Footprint(row.threads, row.registers, row.static_shared_memory, row.dynamic_shared_memory)
         rule = None if row.rule is None else page.rules[row.rule]

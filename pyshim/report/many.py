@@ -39,7 +39,7 @@ def kinds(collected: Collected) -> dict[Kind, list[Page]]:
 
 
 def rows(collected: Collected) -> list[list[str]]:
-    """What nobody of a kind has counted is left out, but for the launches."""
+    """Return the rows; apart from launches, counts that are 0 everywhere are left out."""
     every = kinds(collected)
     result = [row for kind, pages in list(every.items())[:_KINDS] for row in _rows(kind, pages)]
     rest = [page for pages in list(every.values())[_KINDS:] for page in pages]
@@ -73,7 +73,7 @@ def far(collected: Collected) -> list[Page]:
 
 
 def fence(values: list[int]) -> tuple[float, float, float]:
-    """What is far below, what is far above, and the median."""
+    """Return what is far below, what is far above, and the median."""
     first, median, third = quantiles(values, n=4, method="inclusive")
     width = max(_FAR * (third - first), _SHARE * median)
     return first - width, third + width, median

@@ -47,7 +47,7 @@ class ChromeFile:
         self.torn: str | None = None
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Raises OSError."""
+        """Yield the events of the file. Raises OSError."""
         self.fields, self.torn = {}, None
         with open(self.path, "rb") as file:
             text = _Text(file)
@@ -124,7 +124,7 @@ class _Text:
             return value
 
     def _next(self) -> str:
-        """The next character that means something, "" at the end."""
+        """Return the next character that means something, "" at the end."""
         while True:
             match = _SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at

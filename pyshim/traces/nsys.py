@@ -1,8 +1,8 @@
-"""Exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`): "SQLite Export Schema Reference" in
-NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the version and with what was recorded;
-times are nanoseconds since the recording began, of host and GPU alike. Opened read-only.
+"""Read exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`).
 
-A wait for an event is for its last record before the call. Types of synchronisation are numbers of
+"SQLite Export Schema Reference" in NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the
+version and with what was recorded; times are nanoseconds since the recording began, of host and GPU alike. Opened
+read-only. A wait for an event is for its last record before the call. Types of synchronisation are numbers of
 ENUM_CUPTI_SYNC_TYPE; without that table CUPTI's own.
 """
 
@@ -85,8 +85,7 @@ class NsysTrace(Trace):
                 yield from self._waits(tables)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """By the calls of the host that launched the kernels (the document's "Correlate CUDA kernel launches with CUDA
-        API kernel launches")."""
+        """Place times on the GPU by the calls of the host that launched kernels, which correlationId names."""
         with self._tables() as tables:
             ran = ((called / 1e3, start / 1e3, end / 1e3) for called, start, end in tables.launched(process))
             return bounds_on_gpu(bounds, ran)
@@ -194,8 +193,7 @@ class _Events:
 
 
 class _Patience:
-    """A progress handler of sqlite: a view may have rows without end, and each costs a hundred instructions of its
-    virtual machine or so."""
+    """Stop sqlite, as its progress handler, in a view without end: each row costs it about a hundred instructions."""
 
     EVERY = 10_000  # instructions
     _FEW, _PER_BYTE = 20_000_000, 200
@@ -210,8 +208,10 @@ class _Patience:
 
 
 def _is_torn(path: str) -> bool:
-    """Whether pages are missing: sqlite reads those that are there (www.sqlite.org/fileformat2.html, 1.3: "The Database
-    Header": the page size at byte 16, where 1 means 65536, and the size in pages at byte 28, 0 where unknown)."""
+    """Return whether pages are missing: sqlite reads those that are there.
+
+    www.sqlite.org/fileformat2.html, 1.3, "The Database Header": the page size at byte 16, where 1 means 65536, and the
+    size in pages at byte 28, 0 where unknown."""
     try:
         with open(path, "rb") as file:
             header = file.read(100)
@@ -283,8 +283,7 @@ def _typed(column: str) -> str:
 
 
 def _process(thread: int | None) -> int | None:
-    """The globalPid to a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document, "Serialized
-    process and thread identifiers")."""
+    """Return the globalPid of a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document)."""
     return None if thread is None else thread & ~0xFFFFFF
 
 

@@ -72,7 +72,7 @@ class _Memory(ctypes.Structure):
 
 
 def _free(bus: bytes) -> int | None:
-    """Bytes, by NVML: the driver itself says that only in a context."""
+    """Return free bytes by NVML: the driver itself needs a context for that."""
     try:
         library = ctypes.CDLL(_NVML)
     except OSError:

@@ -30,7 +30,7 @@ def defined(path: str, names: Sequence[str]) -> list[str]:
 
 
 def holds(path: str, words: Sequence[bytes]) -> list[bytes]:
-    """Those of the words that are among its constants; of large files, their first 16 MiB."""
+    """Return the words that are among its constants; of large files, their first 16 MiB."""
     with _mapped(path) as data:
         place = _constants(data)
         return [word for word in words if place and data.find(word, *place) >= 0]

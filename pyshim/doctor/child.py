@@ -103,7 +103,7 @@ def _tied() -> Callable[[], None]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started."""
+    """Kill a process with all that it started."""
     if process.returncode is None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -133,7 +133,7 @@ class _Pipe:
 
 
 def _wait(process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], seconds: float) -> int | None:
-    """Its exit status; None where it takes longer than that."""
+    """Return its exit status; None where it takes longer than that."""
     end = time.monotonic() + seconds
     step = 0.001
     with selectors.DefaultSelector() as ready:

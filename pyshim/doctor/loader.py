@@ -28,7 +28,7 @@ class Loaded(NamedTuple):
     how: str = PATH
 
     def folders(self, text: str) -> Iterator[str]:
-        """Of DT_RPATH, DT_RUNPATH: with $ORIGIN and the like put in."""
+        """Yield the folders of DT_RPATH or DT_RUNPATH, with $ORIGIN and the like put in."""
         origin = os.path.dirname(os.path.realpath(self.path))
         for entry in text.split(":"):
             for lib in _LIBS if re.search(r"\$(LIB\b|\{LIB\})", entry) else ("",):
@@ -90,7 +90,7 @@ class Loader:
         return None
 
     def by_name(self, name: str) -> str | None:
-        """As LD_PRELOAD and dlopen of the program would find it; None: not there."""
+        """Return the path that LD_PRELOAD and dlopen of the program would find; None: not there."""
         here = elf.Program(elf.ELF, 64, os.uname().machine)
         found = self.find(name, Loaded("", "", here, None))
         return found.path if found else None

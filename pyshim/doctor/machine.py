@@ -68,7 +68,7 @@ class Machine:
         return "amd" in vendors or ("nvidia" not in vendors and bool(self.hip_runtimes()))
 
     def hip_runtimes(self) -> dict[str, list[str]]:
-        """libamdhip64.so.N -> where it is, in the order in which the loader looks; PyTorch's own last."""
+        """Return the path of each libamdhip64.so.N, in the loader's order; PyTorch's own last."""
         found = hip.installed(self.environment, self.root)
         for folder in self.packages:
             for path in hip.in_folder(os.path.join(folder, "torch", "lib"), bundled=True):

@@ -73,7 +73,7 @@ def is_python(path: str) -> bool:
 
 
 def folders(interpreter: str, environment: Mapping[str, str]) -> list[str]:
-    """Where it looks for packages, in its order; those that are there."""
+    """Return the existing folders where it looks for packages, in its order."""
     return list(dict.fromkeys(path for path in _folders(interpreter, environment) if os.path.isdir(path)))
 
 
@@ -129,12 +129,12 @@ def installed(places: list[str]) -> list[Package]:
 
 
 def collectives(places: Iterable[str]) -> list[str]:
-    """Files of NCCL and RCCL in packages."""
+    """Return the files of NCCL and RCCL in packages."""
     return [path for folder in places for name in COLLECTIVES if os.path.isfile(path := os.path.join(folder, name))]
 
 
 def entrances(places: list[str]) -> list[tuple[str, str]]:
-    """(package, file) by which packages reach GPUs."""
+    """Return (package, file) by which packages reach GPUs."""
     return [(name, path) for folder in places for name, file in ENTRANCES if os.path.isfile(path := f"{folder}/{file}")]
 
 

@@ -24,13 +24,13 @@ class User(NamedTuple):
 
 
 def named(names: Iterable[str]) -> list[str]:
-    """Those of these names that run here."""
+    """Return those of the names that run here."""
     wanted = set(names)
     return sorted({name for _, name in _all() if name in wanted})
 
 
 def parents() -> list[str]:
-    """Names of the process that started this one, of the one that started that, and so on."""
+    """Return the names of the processes that started this one, the nearest first."""
     found = []
     try:
         for parent in psutil.Process().parents():

@@ -42,13 +42,13 @@ def tables(library: str) -> tuple[dict[str, Any], ...]:
 
 
 def newest(architecture: str) -> list[Collective]:
-    """Those of the newest version that is known."""
+    """Return those of the newest version that is known."""
     table = tables(library_of(architecture).name.lower())[-1]
     return list(of_table(table, architecture))
 
 
 def of_kernels(found: Iterable[Footprint], architecture: str) -> list[Collective]:
-    """Those of a binary whose kernels were read."""
+    """Return those of a binary whose kernels were read."""
     library = library_of(architecture)
     table = {"library": library.name, "version": "", "rows": rows(found, library)}
     return list(of_table({**table, "not_in_the_binary": library.not_in_the_binary}, architecture))

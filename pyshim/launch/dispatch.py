@@ -50,7 +50,7 @@ class Contradiction(OSError):
 
 
 def folder(environment: Mapping[str, str]) -> str | None:
-    """Of all answers; None: the user has no cache folder."""
+    """Return the folder of all answers; None: the user has no cache folder."""
     base, home = environment.get("XDG_CACHE_HOME", ""), environment.get("HOME", "")
     if not base.startswith("/"):  # what the specification says of such a value
         if not home.startswith("/"):
@@ -65,7 +65,7 @@ def path(environment: Mapping[str, str], found: Found) -> str | None:
 
 
 def answers(environment: Mapping[str, str], root: str = "/") -> tuple[Found, ...]:
-    """Under the driver that is here."""
+    """Return the answers under the driver that is here."""
     directory = folder(environment)
     if directory is None or not os.path.isdir(directory):
         return ()
@@ -204,7 +204,7 @@ class Known:
 
 
 def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> tuple[Chosen, list[tuple[str, Found]]]:
-    """Policies with the rules that are known here, and which of them got one."""
+    """Return the policies with the rules that are known here, and which of them got one."""
     known = Known(environment, root) if chosen.undecided else None
     said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
     if not said:

@@ -35,7 +35,7 @@ def found(environment: Mapping[str, str], root: str = "/") -> bool:
 
 
 def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
-    """Whose GPUs there may be; empty where no driver was found."""
+    """Return whose GPUs there may be; empty where no driver was found."""
     amd = os.path.exists(os.path.join(root, AMD_DEVICE[1:]))
     return frozenset(["nvidia"] * found(environment, root) + ["amd"] * amd)
 

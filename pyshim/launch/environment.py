@@ -73,7 +73,7 @@ def _ours(settings: Settings) -> dict[str, str]:
 
 
 def quote(path: str) -> str:
-    """Percent-encoded: every byte that is not in our alphabet, and % itself."""
+    """Percent-encode every byte that is not in our alphabet, and % itself."""
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
 
 

@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def absolute(path: str) -> str:
-    """os.path.abspath(); raises OverlapError with 125 where the working directory, which it starts from, is gone."""
+    """Return the absolute path. Raises OverlapError with 125 where the working directory is gone."""
     try:
         return os.path.abspath(path)
     except FileNotFoundError:
@@ -113,7 +113,7 @@ def _check_way(path: str) -> None:
 
 
 def open_to_everybody(path: str) -> bool:
-    """May everybody remove and exchange what is in this folder of ours?"""
+    """Return whether every user may remove and exchange what is in this folder of ours."""
     info = os.stat(path)
     return bool(info.st_uid == os.geteuid() and info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX)
 
@@ -168,7 +168,7 @@ def _start(run: Run) -> str:
 
 
 def alike(some: Run, other: Run) -> bool:
-    """Whether two ranks were started under the same policies, with the same variables, by the same version."""
+    """Return whether two ranks have the same policies, variables and version."""
 
     def start(run: Run) -> object:
         return run.table, [policy.get("hash") for policy in run.policies], run.environment, run.overlap_run
@@ -177,7 +177,7 @@ def alike(some: Run, other: Run) -> bool:
 
 
 def under(run: Run) -> str:
-    """Policies and version, in words."""
+    """Return policies and version, in words."""
     policies = ", ".join(f"{policy.get('name')} ({policy.get('hash')})" for policy in run.policies)
     return f"{policies or f'the policy table {run.table} that was there'}, overlap-run {run.overlap_run}"
 
@@ -199,7 +199,7 @@ def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
 
 
 def damaged(names: list[str], its: list[Run], otherwise: list[tuple[str, Run]]) -> list[str]:
-    """Files of runs, among these names, that runs() and others() could not read."""
+    """Return the files of runs, among these names, that runs() and others() could not read."""
     read_ones = {f"run-{run.id}.json" for run in its} | {f"run-{run.id}.{who}.json" for who, run in otherwise}
     return [name for name in names if (RUN.match(name) or OTHER.match(name)) and name not in read_ones]
 

@@ -15,7 +15,7 @@ _CACHE_SIZE = 16 << 20
 
 
 def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list[str]]:
-    """libamdhip64.so.N -> where it is, in the order in which the loader looks; ROCm's own folder counts, too."""
+    """Return the path of each libamdhip64.so.N, in the loader's order; ROCm's own folder counts, too."""
     found: dict[str, list[str]] = {}
     folders = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
     for folder in (*folders, os.path.join(root, "opt/rocm/lib")):
@@ -27,7 +27,7 @@ def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list
 
 
 def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
-    """bundled: PyTorch's wheels leave the number out of the file's name."""
+    """Yield the runtimes in a folder. bundled: PyTorch's wheels leave the number out of the file's name."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:

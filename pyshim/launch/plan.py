@@ -66,19 +66,19 @@ class Plan:
 
 
 def switched_off(base: Mapping[str, str], policy: str | None = None) -> bool:
-    """policy: that of --policy, which overrules OVERLAP_POLICY."""
+    """Return whether nothing is to be done. policy: of --policy, which overrules OVERLAP_POLICY."""
     return base.get("OVERLAP_RUN") == OFF or (policy is None and wanted(None, base) == OFF)
 
 
 def wanted(policy: str | None, base: Mapping[str, str]) -> str | None:
-    """Who chooses: --policy, an overlap-run around this one, OVERLAP_POLICY; None: the one around, or nobody."""
+    """Return the choice of --policy, of an outer overlap-run, or of OVERLAP_POLICY; None: the outer one's, or none."""
     if policy is not None or base.get("OVERLAP_TABLE"):
         return policy
     return base.get(CHOICE) or None
 
 
 def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
-    """Everything but the program and the report folder. Raises OverlapError with 125."""
+    """Decide all but the program and the report folder. Raises OverlapError with 125."""
     plan = Plan()
     if switched_off(base, request.policy):
         return plan

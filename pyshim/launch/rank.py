@@ -34,7 +34,7 @@ def world_size(environment: Mapping[str, str]) -> int | None:
 
 
 def job(environment: Mapping[str, str]) -> str | None:
-    """16 hexadecimal digits that are equal in all ranks of a job step; None outside one."""
+    """Return 16 hexadecimal digits that are equal in all ranks of a job step; None outside one."""
     if rank(environment) is None:
         return None
     for group in JOBS:

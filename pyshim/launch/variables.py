@@ -33,7 +33,7 @@ class Variables(NamedTuple):
 
 
 def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc: str = ETC) -> Variables:
-    """asked: by the policies that could apply."""
+    """Decide which variables are set. asked: by the policies that could apply."""
     policies = tuple(asked)
     own, left = _agreed([(item.policy, item.environment) for item in policies])
     shared, left_of_all_ranks = _agreed([(item.policy, item.all_ranks_environment) for item in policies])
@@ -67,7 +67,7 @@ def could_apply(
 
 
 def nccl_files(base: Mapping[str, str], etc: str = ETC) -> dict[str, str]:
-    """By variable, the file that sets it. Not every version of NCCL reads each of these files, so all of them count."""
+    """Return, by variable, the file that sets it: versions of NCCL read different ones, so all of them count."""
     homes = [base.get("HOME", ""), _home()]
     files = [base.get("NCCL_CONF_FILE", ""), *(f"{home}/.nccl.conf" for home in homes if home), etc]
     found: dict[str, str] = {}

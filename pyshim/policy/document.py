@@ -74,7 +74,7 @@ _LOOK = "look at this line and the one above it: a quote, a bracket or a colon t
 
 
 def encoding(data: bytes) -> str:
-    """As the file's byte order mark says it."""
+    """Return the encoding that the byte order mark says."""
     return next((name for mark, name in _MARKS if data.startswith(mark)), UTF_8)
 
 

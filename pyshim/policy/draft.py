@@ -46,7 +46,7 @@ def extended(own: Draft, base: Draft) -> Draft:
 
 
 def resolved(draft: Draft) -> Policy:
-    """With every default filled in."""
+    """Return the policy with every default filled in."""
     when = draft.when or "overlapping"
     return replace(
         draft.policy,

@@ -57,13 +57,13 @@ def _place(file: str, finding: Finding) -> str:
 
 
 def quote(text: str) -> str:
-    """Text of the file inside a sentence: short, on one line, printable."""
+    """Quote text of the file inside a sentence: short, on one line, printable."""
     shown = printable(text[: _QUOTED + 1])
     return f"`{shown}`" if len(shown) <= _QUOTED else f"`{shown[:_QUOTED]}...`"
 
 
 def printable(text: str) -> str:
-    """One line that a terminal shows and does not obey."""
+    """Return one line that a terminal shows and does not obey."""
     return text if text.isprintable() else "".join(one if _printable(one) else "?" for one in text)
 
 

@@ -95,7 +95,7 @@ def _bare(name: str, makers: tuple[str, ...]) -> str:
 
 
 def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
-    """Those that a policy's `gpu` names; all of them where it names none."""
+    """Return the GPUs that a policy's `gpu` names; all of them where it names none."""
     asked = tuple(patterns)
     if not asked:
         return checkable()
@@ -103,7 +103,7 @@ def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
 
 
 def vendors(patterns: Iterable[str]) -> frozenset[str]:
-    """Whose GPUs a policy may be for, by its `gpu`: both where a pattern says nothing about it."""
+    """Return whose GPUs a policy may be for, by its `gpu`: all vendors where a pattern does not tell."""
     found: set[str] = set()
     for pattern in tuple(patterns) or ("*",):
         of_known = {gpu.vendor for gpu in matching([pattern])}

@@ -34,7 +34,7 @@ class Kind(Generic[Value]):
     together: ClassVar[Schema] = {}  # of such a mapping: keys that depend on each other
 
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Value | None:
-        """None after what is wrong has been noted."""
+        """Read a node; None after a finding was noted."""
         raise NotImplementedError
 
     def form(self) -> Schema:
@@ -42,15 +42,15 @@ class Kind(Generic[Value]):
         return {}
 
     def shown(self, value: Value) -> object:
-        """As a file says it; None: not said."""
+        """Return the value as a file says it; None: not said."""
         return value
 
     def packed(self, value: Value, name: str) -> dict[str, Packed]:
-        """For fields of the library's structure; name: the usual one."""
+        """Return fields of the library's structure; name: the usual one."""
         return {}
 
     def extended(self, own: Value, base: Value) -> Value:
-        """Where a policy and the one that it extends both say something."""
+        """Combine the values of a policy and of the one that it extends."""
         return own
 
 
@@ -114,7 +114,7 @@ def below(path: str, keys: Iterable[Key]) -> tuple[Key, ...]:
 
 
 def all_keys(holder: Class) -> tuple[Key, ...]:
-    """With those of the mappings inside; each path once."""
+    """Return the keys with those of the mappings inside; each path once."""
     found: list[Key] = []
     for key in entries(holder):
         if key.type:
@@ -155,7 +155,7 @@ def made(make: Callable[..., Value], fields: Mapping[str, object]) -> Value:
 
 
 def packed(holder: Hashable) -> dict[str, Packed]:
-    """Several keys may be one field: bits of a number, patterns of a list."""
+    """Return the fields; keys of one field are joined: bits of a number, patterns of a list."""
     found: dict[str, Packed] = {}
     for key in entries(type(holder)):
         if key.field:

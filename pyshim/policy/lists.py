@@ -79,7 +79,7 @@ class _Kernels(Patterns):
         return one_or_more({"anyOf": [words_form(self.words()), single(_BRACKETS, _QUALIFIED)]})
 
     def both(self, reader: PartsReader, node: yaml.Node, key: Key) -> tuple[tuple[str, str], ...] | None:
-        """Each as it is written and as it is read."""
+        """Return each pattern as it is written and as it is read."""
         return reader.values(node, f"`{key.name}`", lambda text: (text, values.kernel_pattern(text)))
 
 

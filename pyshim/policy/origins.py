@@ -36,7 +36,7 @@ class Origins:
     rules: tuple[Mapping[str, Origin], ...] = ()
 
     def over(self, base: Origins) -> Origins:
-        """Of a policy that extends another: what its own file says stands over what the other says."""
+        """Put the origins of a file over those of the one that it extends."""
         taken = [path for path in _WHOLE if path in self.values]
         kept = {
             path: origin
@@ -47,7 +47,7 @@ class Origins:
 
 
 def of(root: yaml.Node, file: str) -> Origins:
-    """Of a file in which nothing is wrong."""
+    """Return the origins of a file in which nothing is wrong."""
     found: dict[str, Origin] = {}
     rules: list[Mapping[str, Origin]] = []
     for key_node, key, node in pairs_of(root):

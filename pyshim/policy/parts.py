@@ -34,7 +34,7 @@ class PartsReader(Walker):
         return gpus.matching(self.gpus) if self.gpus_known else ()
 
     def most_blocks(self) -> int:
-        """On one multiprocessor of any GPU that the policy is for; 0 where not all of them are known."""
+        """Return the most blocks on one multiprocessor of the policy's GPUs; 0 where not all are known."""
         return max((gpu.blocks for gpu in self.fitting()), default=0)
 
     def count(self, node: yaml.Node, patterns: int) -> None:

@@ -41,7 +41,7 @@ def _planted(candidate: Path, beside: Path | None) -> bool:
 
 
 def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
-    """Every name that find() knows, in alphabetical order."""
+    """Return every name that find() knows, in alphabetical order."""
     found = {
         path.stem
         for directory in _directories(environment, beside)
@@ -56,7 +56,7 @@ def names_hint(environment: Mapping[str, str], beside: Path | None = None) -> st
 
 
 def shipped_directory() -> Path:
-    """Where the shipped policies are: inside the installed package, or beside it in a checkout."""
+    """Return the folder of shipped policies: in the installed package, or beside it in a checkout."""
     package = Path(pyshim.__file__).resolve().parent
     inside = package / "policies"
     return inside if inside.is_dir() else package.parent / "policies"

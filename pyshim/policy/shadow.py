@@ -107,7 +107,7 @@ def _range(match: Match, name: str) -> Range:
 
 
 def covers(wide: Match, narrow: Match) -> bool:
-    """Whether everything that `narrow` matches is matched by `wide`. True only if that is certain."""
+    """Return whether `wide` certainly matches everything that `narrow` matches."""
     return (
         all(_range(wide, name).covers(_range(narrow, name)) for name in RANGES)
         and _any_covers(wide.patterns(), narrow.patterns(), every="*")

@@ -27,12 +27,12 @@ _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf"
 
 
 def as_values(policy: Policy) -> dict[str, Any]:
-    """As a file says it, in texts, numbers, lists and mappings; None: not asked for."""
+    """Return a policy as texts, numbers, lists and mappings; None: not asked for."""
     return {"policy": VERSION, **shown(policy, "")}
 
 
 def origin_of(path: str, origins: Origins) -> Origin | None:
-    """None: a default. A rule's path begins with compute[INDEX]."""
+    """Return where a value is from; None: a default. A rule's path begins with compute[INDEX]."""
     found = re.fullmatch(r"compute\[(\d+)\]\.?(.*)", path, re.S)
     if not found:
         return origins.values.get(path)
@@ -42,7 +42,7 @@ def origin_of(path: str, origins: Origins) -> Origin | None:
 
 
 def paths(value: object, path: str = "") -> Iterable[str]:
-    """Of every value that is neither a list nor a mapping, and of every list of such."""
+    """Yield the paths of single values, and of lists of such."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from paths(inner, child(path, key))
@@ -162,7 +162,7 @@ def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
 
 
 def critical_value(critical: Critical) -> object:
-    """`critical` as a policy says it."""
+    """Return `critical` as a policy says it."""
     return CriticalKind().shown(critical)
 
 

@@ -30,7 +30,7 @@ def fingerprint(policy: Policy) -> str:
 
 
 def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
-    """Those that say `dispatch: unknown`. table: that of the policies."""
+    """Return the policies that say `dispatch: unknown`. table: that of the policies."""
     view = View(table)
     return tuple(
         Undecided(

@@ -173,7 +173,7 @@ def is_wild(pattern: str) -> bool:
 
 
 def pattern_covers(wide: str, narrow: str) -> bool:
-    """Whether every name that `narrow` matches is matched by `wide`. True only if that is certain."""
+    """Return whether `wide` certainly matches every name that `narrow` matches."""
     if wide in (narrow, "*"):
         return True
     if not is_wild(narrow):
@@ -204,7 +204,7 @@ def _comparison_hint(text: str, quantity: Quantity) -> str:
 
 
 def choice(text: str, names: tuple[Word, ...], what: str) -> Word:
-    """One of a few words."""
+    """Parse one of a few words."""
     for name in names:
         if name == text:
             return name

@@ -58,12 +58,12 @@ def verdict(run: Run) -> Verdict:
 
 
 def block_us(run: Run) -> float:
-    """Time of one block of the grid, median over the trials."""
+    """Return the microseconds of one block of the grid, median over the trials."""
     return sorted(trial.alone for trial in run.trials)[len(run.trials) // 2] / run.waves
 
 
 def waits(trial: Trial, run: Run) -> list[float]:
-    """Of its high blocks, in block times."""
+    """Return the waits of high blocks, in block times."""
     return [max(0.0, took - run.high) * run.waves / trial.alone for _, took in trial.highs]
 
 

@@ -77,7 +77,7 @@ class Times:
         return event
 
     def between(self, first: c_void_p, second: c_void_p) -> float:
-        """Microseconds."""
+        """Return the microseconds between two events."""
         found = c_float()
         self.cuda("cuEventElapsedTime", byref(found), first, second)
         return found.value * 1e3

@@ -278,7 +278,7 @@ def _same(before: Pace, after: Pace) -> bool:
 
 
 def pace(page: Page) -> Pace | None:
-    """None where fewer than two communication launches have left their time."""
+    """Return the pace; None where fewer than two communication launches have left their time."""
     return _estimate(page).pace if len(page.cadence) > 1 else None
 
 

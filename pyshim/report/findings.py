@@ -186,7 +186,7 @@ def _twice(step: Step) -> Iterator[str]:
 
 
 def twice(step: Step) -> dict[int, list[Page]]:
-    """Ranks that several processes claim, none of which started another: children inherit the rank."""
+    """Return ranks of several processes, unless one started another: children inherit the rank."""
     by_rank: dict[int, list[Page]] = defaultdict(list)
     for page in step.pages:
         if page.rank is not None and not page.forked:

@@ -62,7 +62,7 @@ def _is_for(process: Page | Stranger, directory: str) -> bool:
 
 
 def is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
-    """everybody: as living()."""
+    """Return whether a process has ended. everybody: as living()."""
     if isinstance(process, Page) and process.ended:
         return True
     if process.host != os.uname().nodename[:63]:
@@ -90,7 +90,7 @@ def living() -> set[int] | None:
 
 
 def carried_on(runs: set[str]) -> set[str] | None:
-    """Which of these runs some process of this machine, and of ours, has in its environment. None as of living()."""
+    """Return the runs that are in the environment of a process of ours. None as of living()."""
     everybody = living()
     if everybody is None:
         return None

@@ -25,7 +25,7 @@ def me() -> frozenset[int]:
 
 
 def of_folder(directory: str) -> frozenset[int]:
-    """Who is believed there: the folder's owner, who may be another user than the reader; the reader; root; nobody."""
+    """Return the owners whose files are read in a folder: its own, the reader, root and nobody."""
     try:
         return me() | {0, NOBODY, os.stat(directory).st_uid}
     except OSError:

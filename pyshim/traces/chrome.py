@@ -88,7 +88,7 @@ class _Text:
         self._ending = "it ends in the middle"
 
     def take(self, character: str) -> bool:
-        """Whether it comes next; behind it, if it does."""
+        """Return whether the sign comes next, and go behind it if it does."""
         if self._next() != character:
             return False
         self._at += 1
@@ -99,7 +99,7 @@ class _Text:
             raise Torn(f"it is no JSON where {character} should be")
 
     def value(self) -> Any:
-        """Any JSON value."""
+        """Return any JSON value."""
         if not self._next():
             raise Torn(self._ending)
         while True:

@@ -62,7 +62,7 @@ class Columns:
         return self.shapes[ran.shape].kind
 
     def span(self) -> tuple[float, float]:
-        """From the first start to the last end; there must be something."""
+        """Return the first start and the last end; the columns must not be empty."""
         return min(self._start), max(self._end)
 
     def in_order(self) -> Iterator[Ran]:

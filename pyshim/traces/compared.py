@@ -171,7 +171,7 @@ class Compared:
 
 
 def compare(before: str, after: str) -> Compared:
-    """Files, or folders of one file for each rank. Raises OverlapError."""
+    """Compare files, or folders of one file for each rank. Raises OverlapError."""
     sides = read_side(before), read_side(after)
     _refuse_mixtures(*sides)
     warnings = []

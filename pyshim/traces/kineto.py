@@ -130,7 +130,7 @@ class KinetoTrace(_ChromeTrace):
             yield Wait(name in _HOST_WAITS, device, own, *when, correlation, event_of)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """By the calls that launched what ran."""
+        """Place times on the GPU by the calls that launched what ran."""
         called: dict[int, float] = {}
         ran: list[tuple[int, float, float]] = []
         for one in self.activity(host=True):

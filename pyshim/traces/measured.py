@@ -55,7 +55,7 @@ class Side:
         return "simulated" in self.kinds
 
     def in_order(self) -> Side:
-        """As if no file had said whose it is."""
+        """Number the ranks as if no file had said its own."""
         order = {rank: index for index, rank in enumerate(dict.fromkeys(rank for rank, _, _ in self.ranks))}
         return replace(self, by_rank=False, ranks={(order[key[0]], *key[1:]): one for key, one in self.ranks.items()})
 

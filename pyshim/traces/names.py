@@ -33,7 +33,7 @@ def plain_name(kernel: str) -> str:
 
 @functools.cache
 def is_communication(kernel: str) -> bool:
-    """As the library itself decides it, by its families of kernels."""
+    """Return whether a kernel communicates, as the library itself decides, by its families of kernels."""
     library = _native.library()
     names = {kernel, driver_name(kernel)}
     return any(library.overlap_is_communication(_bytes(name)) for name in names)

@@ -240,7 +240,7 @@ class _Tables:
         return {row[1] for row in self._database.execute(f'PRAGMA table_info("{table}")')}
 
     def rows(self, table: str, columns: tuple[str, ...], where: str = "1") -> Iterator[tuple[Any, ...]]:
-        """NULL for a column that is not there; nothing where the table is not."""
+        """Yield rows: NULL for a column that is not there, nothing where the table is not."""
         if table not in self.names:
             return
         there = self.columns(table)
@@ -256,7 +256,7 @@ class _Tables:
         return int(found)
 
     def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
-        """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
+        """Yield when each kernel was called for, started and ended; nothing where calls were not recorded."""
         calls, kernels = {"start", "correlationId", "globalTid"}, {"start", "end", "correlationId", "globalPid"}
         needed = {_CALLS: calls, KERNELS: kernels}
         if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
@@ -270,7 +270,7 @@ class _Tables:
         )
 
     def strings(self, table: str, columns: tuple[str, ...]) -> dict[int, str]:
-        """Those that these columns have the numbers of: a long recording may have millions of others."""
+        """Return the strings that these columns refer to: a long recording may have millions of others."""
         there = self.columns(table)
         used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
         rows = self.rows("StringIds", ("id", "value"), f'"id" IN ({used})') if used else ()

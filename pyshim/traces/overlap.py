@@ -73,7 +73,7 @@ class Alone:
 
 
 def measure(columns: Columns, bounds: Sequence[float]) -> list[Times]:
-    """Of each step. bounds: as in Steps, at least two."""
+    """Measure each step. bounds: as in Steps, at least two."""
     steps = [Times(span=end - start) for start, end in zip(bounds, bounds[1:])]
     slowdown = _Slowdown()
     for found in sweep(columns, bounds):

@@ -108,7 +108,7 @@ class Trace(ABC):
 
 
 def bounds_on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
-    """As Trace.on_gpu: of each kernel when the host called for it, its start and its end."""
+    """Place times as Trace.on_gpu, by the call, the start and the end of each kernel."""
     starts, last = [inf] * (len(bounds) - 1), -inf
     for called, start, end in ran:
         step = bisect_right(bounds, called) - 1

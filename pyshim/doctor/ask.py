@@ -1,5 +1,6 @@
-"""Asks the driver of NVIDIA, or AMD's runtime, which GPUs there are. Run as a program of its own, never imported: a
-driver may hang or crash. No context is made.
+"""Ask the driver of NVIDIA, or AMD's runtime, which GPUs there are.
+
+It is a program of its own, never imported: a driver may hang or crash. No context is made.
 
     python -I -S ask.py cuda|hip LIBRARY DESCRIPTOR    # one JSON object to the descriptor
 
@@ -71,7 +72,7 @@ class _Memory(ctypes.Structure):
 
 
 def _free(bus: bytes) -> int | None:
-    """Bytes, by NVML: the driver itself says that only in a context."""
+    """Return free bytes by NVML: the driver itself needs a context for that."""
     try:
         library = ctypes.CDLL(_NVML)
     except OSError:

@@ -30,14 +30,14 @@ def defined(path: str, names: Sequence[str]) -> list[str]:
 
 
 def holds(path: str, words: Sequence[bytes]) -> list[bytes]:
-    """Those of the words that are among its constants; of large files, their first 16 MiB."""
+    """Return the words that are among its constants; of large files, their first 16 MiB."""
     with _mapped(path) as data:
         place = _constants(data)
         return [word for word in words if place and data.find(word, *place) >= 0]
 
 
 def match(path: str, pattern: re.Pattern[bytes]) -> re.Match[bytes] | None:
-    """The first match among its constants."""
+    """Return the first match among the constants of a file."""
     with _mapped(path) as data:
         place = _constants(data)
         return pattern.search(data[place[0] : place[1]]) if place else None

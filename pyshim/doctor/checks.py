@@ -69,7 +69,7 @@ def run(machine: Machine) -> list[Checked]:
 
 
 def _look(check: Check, machine: Machine) -> Iterator[Line]:
-    """What it says. A mistake in one check keeps nobody from the others, and is not silent."""
+    """Yield the lines of a check; an error inside it is one line, and other checks go on."""
     try:
         yield from check.look(machine)
     except OverlapError as error:

@@ -43,9 +43,11 @@ class Outcome(NamedTuple):
 
 
 def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Outcome:
-    """command: `{answer}` in it becomes the number of the descriptor to answer on. Raises OSError where it cannot be
-    started. What it leaves running may keep its pipes: its own end is what counts. It does not outlive this process,
-    however that ends."""
+    """Run a command, for at most so many seconds.
+
+    `{answer}` in the command becomes the number of the descriptor to answer on. The end of the process counts, not that
+    of its pipes, which what it leaves running may keep: `subprocess.run` would wait for those, and keep all that is
+    written. The process does not outlive this one, however that ends. Raises OSError where it cannot be started."""
     answer, complaint = _Pipe(), _Pipe()
     with answer, complaint:
         process = subprocess.Popen(
@@ -71,8 +73,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) 
 
 
 def ask(script: str, words: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[Any, str]:
-    """Runs a program of ours, which knows nothing of the package: the object that it answers, and, where there is none,
-    why not, for the middle of a sentence."""
+    """Run a script of ours, and return the object that it answers; without one, also why, for inside a sentence."""
     command = [sys.executable, "-I", "-S", script, *words, "{answer}"]
     # Ours may be preloaded here, and has nothing to say about this question.
     quiet = {**environment, "OVERLAP_RUN": "off"}
@@ -90,7 +91,7 @@ def ask(script: str, words: Sequence[str], environment: Mapping[str, str], secon
 
 
 def _tied() -> Callable[[], None]:
-    """What a child does before its program starts, so that the kernel kills it when this process is gone."""
+    """Return what a child calls before its program starts, so that the kernel kills it when this process is gone."""
     prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
 
     def tie() -> None:
@@ -102,7 +103,7 @@ def _tied() -> Callable[[], None]:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """With all that it started."""
+    """Kill a process with all that it started."""
     if process.returncode is None:
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -132,7 +133,7 @@ class _Pipe:
 
 
 def _wait(process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], seconds: float) -> int | None:
-    """Its exit status; None where it takes longer than that."""
+    """Return its exit status; None where it takes longer than that."""
     end = time.monotonic() + seconds
     step = 0.001
     with selectors.DefaultSelector() as ready:

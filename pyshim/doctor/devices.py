@@ -64,7 +64,7 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 
 def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
-    """About an error of NVIDIA's driver."""
+    """Return what to do about an error of NVIDIA's driver."""
     if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (visible.CUDA,))):
         return hidden
     if answer.code:
@@ -86,7 +86,7 @@ def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 
 def _hidden(machine: Machine, names: tuple[str, ...]) -> str:
-    """What to do where one of them is why there is no GPU, or the empty string."""
+    """Return what to do where one of these variables hides every GPU, or the empty string."""
     name = next((name for name in names if name in visible.hiding(machine)), "")
     return name and f"unset {name}, which hides every GPU"
 
@@ -116,7 +116,7 @@ def _module(machine: Machine) -> str:
 
 
 def sharing(machine: Machine) -> Iterator[Line]:
-    """MIG, MPS and compute modes: who else may run on a GPU, and on how much of it."""
+    """Check MIG, MPS and compute modes: who else may run on a GPU, and on how much of it."""
     found = [*_mig(machine), *_mps(machine), *_modes(machine)]
     if machine.cuda and machine.cuda.gpus and not found:
         found = [ok("GPUs are whole and open to every process (no MIG, no MPS, default compute mode)")]
@@ -182,7 +182,7 @@ def _modes(machine: Machine) -> Iterator[Line]:
 
 
 def users(machine: Machine) -> Iterator[Line]:
-    """Other processes that have a device of a GPU open."""
+    """Check for other processes that have a device of a GPU open."""
     if not machine.vendors() or machine.simulated:
         return
     found, hidden = processes.with_devices(machine.root)

@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> Answer:
-    """kind: cuda, hip or nccl, as ask.py takes it."""
+    """Ask a driver. kind: cuda, hip or nccl, as ask.py takes it."""
     data, why = child.ask(_ASK, (kind, library), environment, seconds)
     if why:
         return Answer(error=why)
@@ -42,7 +42,7 @@ def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float)
 
 
 def refusal(data: dict[str, Any]) -> Answer | None:
-    """What a driver that does not load, or answers an error, comes to."""
+    """Return the answer for a driver that does not load, or that answers an error; None for any other."""
     if "not_loaded" in data:
         return Answer(error=f"it does not load: {data['not_loaded']}")
     if "error" in data:
@@ -64,7 +64,7 @@ def _gpu(data: dict[str, Any]) -> Gpu:
 
 
 def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
-    """GPUs that differ in nothing but free memory, each with the numbers under which they are found."""
+    """Group GPUs that differ in nothing but free memory, with the numbers under which they are found."""
     found: dict[Gpu, list[int]] = {}
     for index, gpu in enumerate(gpus):
         found.setdefault(gpu._replace(free=None), []).append(index)
@@ -72,7 +72,7 @@ def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
 
 
 def numbers(indices: list[int]) -> str:
-    """GPU 0; GPUs 0-7; GPUs 0, 2."""
+    """Return the GPUs in words: GPU 0; GPUs 0-7; GPUs 0, 2."""
     if len(indices) == 1:
         return f"GPU {indices[0]}"
     if indices == list(range(indices[0], indices[-1] + 1)):

@@ -43,7 +43,7 @@ def library(machine: Machine) -> Iterator[Line]:
 
 
 def _loaded(machine: Machine, path: str) -> Iterator[Line]:
-    """What is wrong with it; nothing where it loads."""
+    """Yield what is wrong with the library; nothing where it loads."""
     environment = {
         **machine.environment,
         "LD_PRELOAD": preload.merge(machine.environment.get("LD_PRELOAD", ""), preload.entry(path)),

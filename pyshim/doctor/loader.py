@@ -28,7 +28,7 @@ class Loaded(NamedTuple):
     how: str = PATH
 
     def folders(self, text: str) -> Iterator[str]:
-        """Of DT_RPATH, DT_RUNPATH: with $ORIGIN and the like put in."""
+        """Yield the folders of DT_RPATH or DT_RUNPATH, with $ORIGIN and the like put in."""
         origin = os.path.dirname(os.path.realpath(self.path))
         for entry in text.split(":"):
             for lib in _LIBS if re.search(r"\$(LIB\b|\{LIB\})", entry) else ("",):
@@ -82,7 +82,7 @@ class Loader:
         return found
 
     def find(self, name: str, parent: Loaded) -> Loaded | None:
-        """The first file of that name which is for this machine's kind of program."""
+        """Return the first file of that name that is for the parent's machine and word size."""
         for path, how in self._candidates(name, parent):
             program = elf.inspect(path)
             if program.kind == elf.ELF and (program.bits, program.machine) == _kind(parent.program):
@@ -90,7 +90,7 @@ class Loader:
         return None
 
     def by_name(self, name: str) -> str | None:
-        """As LD_PRELOAD and dlopen of the program would find it; None: not there."""
+        """Return the path that LD_PRELOAD and dlopen of the program would find; None: not there."""
         here = elf.Program(elf.ELF, 64, os.uname().machine)
         found = self.find(name, Loaded("", "", here, None))
         return found.path if found else None
@@ -109,7 +109,7 @@ class Loader:
         yield from ((os.path.join(folder, name), USUAL) for folder in self._usual)
 
     def cached(self, name: str) -> list[str]:
-        """What the loader's cache says, for programs of every kind."""
+        """Return what the loader's cache has for a name, for programs of every kind."""
         if self._cache is None:
             self._cache = {}
             for path in self._read_cache():

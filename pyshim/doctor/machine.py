@@ -33,7 +33,7 @@ class Machine:
         return os.path.exists(self.path(absolute))
 
     def text(self, absolute: str) -> str:
-        """The beginning of a small file; empty where it cannot be read."""
+        """Return the beginning of a small file; empty where it cannot be read."""
         try:
             # Not blocking: a named pipe must not hold us up.
             descriptor = os.open(self.path(absolute), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -47,14 +47,14 @@ class Machine:
             os.close(descriptor)
 
     def names(self, absolute: str) -> list[str]:
-        """What a folder holds; empty where it cannot be read."""
+        """Return the names in a folder; empty where it cannot be read."""
         try:
             return sorted(os.listdir(self.path(absolute)))
         except OSError:
             return []
 
     def set(self, name: str) -> str | None:
-        """The value of a variable; None where it is not set, or empty."""
+        """Return the value of a variable; None where it is not set, or empty."""
         return self.environment.get(name) or None
 
     def vendors(self) -> frozenset[str]:
@@ -63,13 +63,12 @@ class Machine:
         return driver.vendors(self.environment, self.root)
 
     def is_amd(self) -> bool:
-        """Whether anything here is of AMD: a driver, or a runtime. Beside NVIDIA's driver a runtime alone is nothing:
-        distributions bring one along with other packages."""
+        """Return whether AMD's driver is here, or its runtime without NVIDIA's driver: distributions bring that one."""
         vendors = self.vendors()
         return "amd" in vendors or ("nvidia" not in vendors and bool(self.hip_runtimes()))
 
     def hip_runtimes(self) -> dict[str, list[str]]:
-        """libamdhip64.so.N -> where it is, in the order in which the loader looks; PyTorch's own last."""
+        """Return the path of each libamdhip64.so.N, in the loader's order; PyTorch's own last."""
         found = hip.installed(self.environment, self.root)
         for folder in self.packages:
             for path in hip.in_folder(os.path.join(folder, "torch", "lib"), bundled=True):

@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 
 def found(machine: Machine) -> list[Found]:
-    """In the order in which a program would take them."""
+    """Return libraries in the order in which a program would take them."""
     return [_read(machine, path) for path in dict.fromkeys(os.path.realpath(path) for path in _paths(machine))]
 
 
@@ -71,7 +71,7 @@ def _paths(machine: Machine) -> Iterator[str]:
 
 
 def _program(machine: Machine) -> str | None:
-    """What PROGRAM runs in the end; None where there is none."""
+    """Return the program that PROGRAM runs in the end; None where there is none."""
     if not machine.command:
         return None
     try:
@@ -183,7 +183,7 @@ def _beside(block: Collective, architecture: str, key: str) -> tuple[int, int, s
 
 
 def settings(machine: Machine) -> Iterator[Line]:
-    """Variables of NCCL and RCCL, and files that set them."""
+    """Check variables of NCCL and RCCL, and files that set them."""
     environment = machine.environment
     files = variables.nccl_files(environment, machine.path(variables.ETC))
     said = [f"{name}={environment[name]}" for name in _SIZES if environment.get(name)]

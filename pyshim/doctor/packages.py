@@ -37,7 +37,7 @@ COLLECTIVES = (
 
 
 def script(arguments: Iterable[str]) -> str:
-    """The file among the arguments of a Python that it is to run; empty: none, as with -m, -c or nothing at all."""
+    """Return the file among the arguments of a Python that it is to run; empty with -m, -c or no argument."""
     words = iter(arguments)
     for word in words:
         if word == "--check-hash-based-pycs":
@@ -73,7 +73,7 @@ def is_python(path: str) -> bool:
 
 
 def folders(interpreter: str, environment: Mapping[str, str]) -> list[str]:
-    """Where it looks for packages, in its order; those that are there."""
+    """Return the existing folders where it looks for packages, in its order."""
     return list(dict.fromkeys(path for path in _folders(interpreter, environment) if os.path.isdir(path)))
 
 
@@ -100,7 +100,7 @@ def _below(prefix: str, version: str) -> Iterator[str]:
 
 
 def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
-    """The minor number: 11."""
+    """Return the minor number, as 11."""
     said = settings.get("version_info") or settings.get("version") or ""
     for name in (said and f"python{said}", os.path.basename(os.path.realpath(interpreter))):
         found = re.match(r"python3\.(\d+)", name)
@@ -116,7 +116,7 @@ def _settings(path: str) -> dict[str, str]:
 
 
 def installed(places: list[str]) -> list[Package]:
-    """The first of each name."""
+    """Return the first package of each name."""
     found: dict[str, Package] = {}
     for folder in places:
         for entry in _names(folder):
@@ -129,17 +129,17 @@ def installed(places: list[str]) -> list[Package]:
 
 
 def collectives(places: Iterable[str]) -> list[str]:
-    """Files of NCCL and RCCL in packages."""
+    """Return the files of NCCL and RCCL in packages."""
     return [path for folder in places for name in COLLECTIVES if os.path.isfile(path := os.path.join(folder, name))]
 
 
 def entrances(places: list[str]) -> list[tuple[str, str]]:
-    """(package, file) by which packages reach GPUs."""
+    """Return (package, file) by which packages reach GPUs."""
     return [(name, path) for folder in places for name, file in ENTRANCES if os.path.isfile(path := f"{folder}/{file}")]
 
 
 def built_for(package: Package) -> str:
-    """What PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
+    """Return what PyTorch was built for: CUDA 13.0, HIP 7.2; empty for the CPU, or another package."""
     if package.name != "torch":
         return ""
     version = text(os.path.join(package.folder, "torch", "version.py"))

@@ -47,7 +47,7 @@ def policy(machine: Machine) -> Iterator[Line]:
 
 
 def _around(text: str) -> _Taken:
-    """Raises OverlapError where it is no table of this version."""
+    """Read a table of this version. Raises OverlapError for any other."""
     hint = "OVERLAP_TABLE is set by overlap-run, `overlap env` and the like of one version: unset it, and use this one"
     try:
         data = layout.decode(text)
@@ -72,7 +72,7 @@ def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
 
 
 def _other(gpu: gpus.Gpu, environment: Mapping[str, str]) -> str:
-    """What to do for a GPU that a policy is not for: the shipped default that is, where there is one."""
+    """Return what to do for a GPU that a policy is not for: the shipped default for that GPU, where there is one."""
     every = policies.choose(policies.AUTO, None, environment)
     index = _for(layout.decode(every.table), gpu)
     if index is None:

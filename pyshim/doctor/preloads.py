@@ -83,7 +83,7 @@ def _foreign(name: str, path: str, where: str) -> Iterator[Line]:
 
 
 def _order(entries: list[str]) -> Iterator[Line]:
-    """A sanitizer ends programs where it is not first."""
+    """Warn of a sanitizer that is not first: it ends programs."""
     for index, entry in enumerate(entries):
         if index and preload.is_sanitizer(entry) and not preload.is_sanitizer(entries[index - 1]):
             yield warn(

@@ -24,13 +24,13 @@ class User(NamedTuple):
 
 
 def named(names: Iterable[str]) -> list[str]:
-    """Those of these names that run here."""
+    """Return those of the names that run here."""
     wanted = set(names)
     return sorted({name for _, name in _all() if name in wanted})
 
 
 def parents() -> list[str]:
-    """Names of the process that started this one, of the one that started that, and so on."""
+    """Return the names of the processes that started this one, the nearest first."""
     found = []
     try:
         for parent in psutil.Process().parents():
@@ -44,8 +44,9 @@ def parents() -> list[str]:
 
 
 def with_devices(root: str = "/") -> tuple[list[User], int]:
-    """Processes that have a GPU open, and the number of those that cannot be looked at. Our own and those that started
-    it do not count: an overlap-run around this one, or a shell of a notebook."""
+    """Return the processes that have a GPU open, and the number of those that cannot be looked at.
+
+    This process and those that started it do not count: an overlap-run around this one, or a shell of a notebook."""
     try:
         own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     except psutil.Error:

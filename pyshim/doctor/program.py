@@ -152,7 +152,7 @@ def _chosen(machine: Machine, loaded: Iterable[Loaded]) -> Iterator[Line]:
 
 
 def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Line]:
-    """The ways that are known, each with the libraries that take it."""
+    """Yield the known routes to a GPU, each with the libraries that take it."""
     every = list(loaded)
     found: dict[str, list[str]] = {}
     foreign = []
@@ -204,7 +204,7 @@ def _some(names: list[str]) -> str:
 
 
 def _script(machine: Machine) -> Iterator[Line]:
-    """The file that Python is to run."""
+    """Check the file that Python is to run."""
     name = packages.script(machine.command[1:])
     if name and not os.path.exists(name):
         said = f"{name}, which {os.path.basename(machine.command[0])} is to run, is not there"

@@ -71,7 +71,7 @@ TABLE = (
 
 
 def own(machine: Machine) -> Iterator[Line]:
-    """Variables that are called as ours are, and are none."""
+    """Warn of variables whose names begin like ours, and that do not exist."""
     for name in sorted(machine.environment):
         if name.startswith("OVERLAP_") and name not in OURS and not name.startswith(ADDED):
             near = closest(name, OURS)

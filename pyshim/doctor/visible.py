@@ -24,7 +24,7 @@ def devices(machine: Machine) -> Iterator[Line]:
 
 
 def hiding(machine: Machine) -> list[str]:
-    """Those that hide every GPU. Where HIP's own is set, CUDA's is not the one that does it on AMD."""
+    """Return variables that hide every GPU. Where HIP's own is set, AMD does not read CUDA's."""
     said = machine.environment
     found = [name for name in (CUDA, HIP, ROCR) if name in said and not _devices(said[name])]
     return [name for name in found if name != CUDA or HIP not in said]

@@ -48,7 +48,7 @@ def is_code_object(data: Data) -> bool:
 
 
 def read_code_objects(data: Data, at: int, end: int, wanted: Wanted = every) -> Iterator[Footprint]:
-    """Of a code object, or of any wrapping of it, between two places of a file."""
+    """Yield the kernels of a code object, or of any wrapping of it, between two offsets. Raises Unreadable."""
     if end > len(data):
         raise Unreadable("a broken file: it ends inside its code objects")
     with damage("a broken code object: it ends before what it announces"):
@@ -106,7 +106,7 @@ def _compressed(data: Data, at: int, end: int, wanted: Wanted) -> tuple[int, Ima
 
 
 def _bundled(bundle: _Plain | Forward, wanted: Wanted) -> tuple[int, Images]:
-    """Its size, and its images for GPUs of AMD that are wanted."""
+    """Return the size of a bundle, and its images for GPUs of AMD that are wanted."""
     if bundle.read(len(BUNDLE)) != BUNDLE:
         raise Unreadable("a broken compressed code object: it holds no bundle")
     (count,) = struct.unpack("<Q", bundle.read(8))
@@ -137,13 +137,13 @@ def _images(bundle: _Plain | Forward, entries: list[tuple[int, int, str]], wante
 
 
 def _mode(target: str) -> str:
-    """gfx90a, or gfx90a:xnack+; other modes take no other registers, and what is for any mode is not told apart."""
+    """Return gfx90a, or gfx90a:xnack+; other modes, or none, do not change the registers."""
     architecture, *modes = target[max(0, target.find("gfx")) :].split(":")
     return f"{architecture}:{XNACK}" if XNACK in modes else architecture
 
 
 def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
-    """architecture: where the bundle says it."""
+    """Yield the kernels of one image. architecture: where the bundle says it."""
     if not is_elf_for(MACHINE_AMDGPU, data):
         raise Unreadable("a broken bundle: an image in it is not for AMD GPUs")
     file = parse(data)
@@ -171,7 +171,7 @@ def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
 
 
 def _descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
-    """By symbol (KERNEL.kd): registers of a wave, and how many of them are before the first AGPR."""
+    """Yield, by symbol (KERNEL.kd), the registers of a wave, and those before the first AGPR."""
     sections = list(parse(data).iter_sections())
     for table in sections:
         if table["sh_type"] != "SHT_SYMTAB":
@@ -188,7 +188,7 @@ def _descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
 
 
 def _architecture(file: ELFFile, target: str) -> str:
-    """From the flags of the ELF file where the metadata, as that of hipBLASLt's own assembler, does not say it."""
+    """Return the target's, or that of the ELF flags: hipBLASLt's own assembler writes no target."""
     if "gfx" in target:
         return _mode(target)
     flags = file["e_flags"]
@@ -197,7 +197,7 @@ def _architecture(file: ELFFile, target: str) -> str:
 
 
 def _metadata(file: ELFFile) -> tuple[str, dict[str, dict[str, Any]]]:
-    """The target, empty where no note has one, and what the notes say of each kernel, by its symbol."""
+    """Return the target, empty where no note has one, and the description of each kernel, by its symbol."""
     import msgpack
 
     notes = _notes(file)
@@ -216,7 +216,7 @@ def _metadata(file: ELFFile) -> tuple[str, dict[str, dict[str, Any]]]:
 
 
 def _notes(file: ELFFile) -> list[bytes]:
-    """Each metadata map once. Sections and segments are two ways to the same notes."""
+    """Return each metadata map once: sections and segments lead to the same notes."""
     places = {(part["sh_offset"], part["sh_size"]): part for part in file.iter_sections("SHT_NOTE")}
     places.update({(part["p_offset"], part["p_filesz"]): part for part in file.iter_segments("PT_NOTE")})
     if sum(size for _, size in places) > 2 * file.stream_len:

@@ -36,19 +36,19 @@ class Collective:
 
 @functools.cache
 def tables(library: str) -> tuple[dict[str, Any], ...]:
-    """The committed ones of nccl or rccl, oldest version first."""
+    """Return the committed tables of nccl or rccl, oldest version first."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in LIBRARIES.glob(f"{library}-*.json")]
     return tuple(sorted(found, key=lambda table: [int(part) for part in table["version"].split(".")]))
 
 
 def newest(architecture: str) -> list[Collective]:
-    """Those of the newest version that is known."""
+    """Return those of the newest version that is known."""
     table = tables(library_of(architecture).name.lower())[-1]
     return list(of_table(table, architecture))
 
 
 def of_kernels(found: Iterable[Footprint], architecture: str) -> list[Collective]:
-    """Those of a binary whose kernels were read."""
+    """Return those of a binary whose kernels were read."""
     library = library_of(architecture)
     table = {"library": library.name, "version": "", "rows": rows(found, library)}
     return list(of_table({**table, "not_in_the_binary": library.not_in_the_binary}, architecture))
@@ -59,8 +59,7 @@ def library_of(architecture: str) -> Library:
 
 
 def image_for(architecture: str, images: Iterable[str]) -> str | None:
-    """Which image runs on a GPU: one for its very chip, else the same major number and the largest minor that is not
-    above. On AMD the very same, and the usual mode rather than another."""
+    """Return the image for a GPU: its chip's, else of its major and next lower minor number; on AMD the very same."""
     found = set(images)
     if not architecture.startswith("sm_"):
         return next((image for image in (architecture, f"{architecture}:xnack+") if image in found), None)

@@ -98,7 +98,7 @@ class _Cubin:
         return Footprint(kernel, f"sm_{self.architecture}", registers, static, maximum, required, barriers, cluster)
 
     def _registers(self) -> dict[int, int]:
-        """By the index of the kernel's symbol."""
+        """Return the registers by the index of the kernel's symbol."""
         found = {}
         for note in self._notes(".nv.info"):
             if note.attribute == REGISTERS and len(note.data) >= 8:

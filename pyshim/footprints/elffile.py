@@ -66,7 +66,7 @@ def content(data: Data, section: Section) -> bytes:
 
 
 def symbols(data: Data, table: Section) -> Iterator[Symbol]:
-    """A hundred times as fast as those of pyelftools: code objects of GEMMs have many thousands."""
+    """Return the rows of a symbol table, a hundred times as fast as pyelftools: GEMM libraries have many thousands."""
     return map(Symbol._make, _SYMBOL.iter_unpack(content(data, table)))
 
 

@@ -37,6 +37,7 @@ class Image:
     _unpacked: int
 
     def cubin(self, data: Data) -> bytes:
+        """Return the image, unpacked. Raises Unreadable."""
         packed = bytes(data[self._at : self._at + self._size])
         if len(packed) < self._size:
             raise Unreadable(f"a broken fat binary: it ends inside its image for {self.architecture}")
@@ -50,7 +51,7 @@ def is_fatbin(data: Data) -> bool:
 
 
 def images(data: Data, wanted: Wanted = every) -> Iterator[Image]:
-    """Of a fat binary, or of a shared object that holds some."""
+    """Yield the images of a fat binary, or of a shared object that holds some. Raises Unreadable."""
     if is_fatbin(data):
         places = [("", 0, len(data))]
     else:
@@ -68,7 +69,7 @@ def images(data: Data, wanted: Wanted = every) -> Iterator[Image]:
 
 
 def sections(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
-    """Of an ELF file, those with bytes in it: name, start, end."""
+    """Yield name, start and end of the sections of an ELF file that have bytes in it. Raises Unreadable."""
     if data[:4] != MAGIC_64[:4]:
         raise Unreadable("neither an ELF file nor a fat binary nor a code object")
     if data[4:6] != MAGIC_64[4:]:

@@ -13,8 +13,7 @@ class Unreadable(Exception):
 
 
 class Budget:
-    """Of bytes that may be looked at in a file: parts that lie over each other would make it as many as the square of
-    its size."""
+    """Bytes that may be looked at in a file: overlapping parts would make it the square of its size."""
 
     def __init__(self, data: Sized) -> None:
         self._left = 16 * len(data) + (1 << 20)
@@ -53,7 +52,7 @@ class Footprint:
     scalars: int | None = None  # AMD: SGPRs
 
     def __post_init__(self) -> None:
-        """Raises Unreadable for what no kernel takes: whoever asks about it next counts in 32 bits."""
+        """Raise Unreadable for sizes that no kernel has: later arithmetic is of 32 bits."""
         numbers = [value for name, value in vars(self).items() if name not in ("kernel", "architecture")]
         texts = isinstance(self.kernel, str) and isinstance(self.architecture, str)
         if (

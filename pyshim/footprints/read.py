@@ -1,5 +1,4 @@
-"""A file -> the footprints of its kernels: a cubin, a fat binary, a code object for AMD GPUs, or a shared object that
-holds any of them."""
+"""Read the footprints of kernels in a cubin, fat binary, AMD code object, or shared object with any of them."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from pyshim.footprints.footprint import Footprint, Unreadable, Wanted, every
 
 
 def read(path: Path, wanted: Wanted = every) -> Iterator[Footprint]:
-    """Of all kernels of those architectures that are wanted; images for others are not unpacked where the file allows
-    it. Raises Unreadable."""
+    """Yield the kernels of wanted architectures; only their images are unpacked where possible. Raises Unreadable."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield from read_bytes(data, wanted)

@@ -34,7 +34,7 @@ def family_of(kernel: str, families: Sequence[Family]) -> Family | None:
 
 
 def _order(key: _Key) -> tuple[Any, ...]:
-    """Numbers in names by value: sm_80 before sm_100, 64x64 before 128x64."""
+    """Sort names by the value of numbers in them: sm_80 before sm_100, 64x64 before 128x64."""
     name, architecture, shape, threads = key
     return name, _natural(architecture), _natural(shape or ""), threads or 0
 

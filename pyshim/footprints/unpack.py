@@ -18,23 +18,22 @@ _PIECE = 1 << 20
 
 
 def unpack_lz4(packed: bytes, size: int) -> bytes:
-    """One LZ4 block without a frame."""
+    """Unpack one LZ4 block without a frame."""
     block = _package("lz4.block", "lz4")
     return _checked(lambda: block.decompress(packed, uncompressed_size=size), size, len(packed))
 
 
 def unpack_zstd(packed: bytes, size: int) -> bytes:
-    """One zstd frame; what follows it is filling."""
+    """Unpack one zstd frame; the bytes behind it are filling."""
     zstandard = _package("zstandard", "zstandard")
     return _checked(lambda: zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1), size, len(packed))
 
 
 class Forward:
-    """What a part of a file unpacks to, from its beginning on: RCCL's is 1.2 GB, of which one image is looked at at a
-    time."""
+    """Data unpacked from its beginning on: RCCL's is 1.2 GB, of which one image is looked at at a time."""
 
     def __init__(self, data: Data, start: int, end: int, method: str) -> None:
-        """method: zstd or zlib."""
+        """Open the bytes from start to end; method is zstd or zlib."""
         packed = _Part(data, start, end)
         self._unpack: _Unpack = _Zlib(packed).read if method == "zlib" else _zstd(packed)
         self._left = most(end - start)
@@ -42,7 +41,7 @@ class Forward:
         self.at = 0  # bytes given or skipped so far
 
     def read(self, size: int) -> bytearray:
-        """So many bytes. Raises Unreadable where there are not so many."""
+        """Return so many bytes. Raises Unreadable where there are fewer."""
         if size <= len(self._rest) - self._used:
             found = self._rest[self._used : self._used + size]
             self._used += size
@@ -57,7 +56,7 @@ class Forward:
         return found
 
     def skip(self, to: int) -> None:
-        """To a place that is not before this one."""
+        """Go to an offset that is not before the current one."""
         while len(self._rest) - self._used < to - self.at:
             self.at += len(self._rest) - self._used
             self._rest, self._used = bytearray(self._more()), 0
@@ -98,7 +97,7 @@ class _Zlib:
         self._unpack = zlib.decompressobj()
 
     def read(self, size: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """Return at most so many bytes; none at the end."""
         found = b""
         while not found and not self._unpack.eof:
             packed = self._unpack.unconsumed_tail or self._packed.read(_PIECE)
@@ -114,7 +113,7 @@ def _zstd(packed: _Part) -> _Unpack:
 
 
 def most(packed: int) -> int:
-    """What so many bytes may be unpacked to."""
+    """Return the bytes that so many packed bytes may be unpacked to."""
     return max(_FEW, _TIMES * packed)
 
 

@@ -50,7 +50,7 @@ class Contradiction(OSError):
 
 
 def folder(environment: Mapping[str, str]) -> str | None:
-    """Of all answers; None: the user has no cache folder."""
+    """Return the folder of all answers; None: the user has no cache folder."""
     base, home = environment.get("XDG_CACHE_HOME", ""), environment.get("HOME", "")
     if not base.startswith("/"):  # what the specification says of such a value
         if not home.startswith("/"):
@@ -65,7 +65,7 @@ def path(environment: Mapping[str, str], found: Found) -> str | None:
 
 
 def answers(environment: Mapping[str, str], root: str = "/") -> tuple[Found, ...]:
-    """Under the driver that is here."""
+    """Return the answers under the driver that is here."""
     directory = folder(environment)
     if directory is None or not os.path.isdir(directory):
         return ()
@@ -122,8 +122,10 @@ def _names(directory: str) -> list[str]:
 
 
 def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str]) -> str:
-    """Atomic; the file's path. more: what else to say in it. Raises OSError where it cannot be kept, and where what is
-    kept of that name and driver says another rule: from then on neither is an answer, until forget()."""
+    """Keep an answer atomically, and return the file's path.
+
+    more: what else to say in it. Raises OSError where it cannot be kept, and where what is kept for the same driver
+    says another rule: from then on neither is an answer, until forget()."""
     import json
 
     from pyshim.stats.file import write_whole
@@ -154,7 +156,7 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
 
 
 def forget(environment: Mapping[str, str]) -> int:
-    """Removes every answer, of every driver; how many there were. Raises OSError."""
+    """Remove every answer, of every driver, and return how many there were. Raises OSError."""
     from pyshim.stats.file import SCRATCH
 
     directory, gone = folder(environment), 0
@@ -184,8 +186,7 @@ class Known:
         self._not_asked = [name for name in (models or {}).values() if name not in self._asked]
 
     def of(self, gpus: Iterable[str]) -> Found | None:
-        """What is known of the GPUs that a policy's `gpu` names. None: nothing, or not the same of all, or there may be
-        a GPU here that it means and that was not asked."""
+        """Return what is known of all GPUs of a policy's `gpu`, if it is the same; None: nothing, or not of all."""
         from fnmatch import fnmatchcase
 
         globs = tuple(gpus) or ("*",)
@@ -203,7 +204,7 @@ class Known:
 
 
 def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> tuple[Chosen, list[tuple[str, Found]]]:
-    """Policies with the rules that are known here, and which of them got one."""
+    """Return the policies with the rules that are known here, and which of them got one."""
     known = Known(environment, root) if chosen.undecided else None
     said = [(item, found) for item in chosen.undecided for found in [known and known.of(item.gpus)] if found]
     if not said:
@@ -219,7 +220,7 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
 
 
 def filled_in(policies: Iterable[Policy], environment: Mapping[str, str]) -> list[tuple[Policy, Found | None]]:
-    """The same for policies that are not compiled yet; None: nothing is known, or the policy says it."""
+    """Fill in policies that are not compiled yet; None: nothing is known, or the policy says it."""
     from dataclasses import replace
 
     known, done = Known(environment), []

@@ -35,20 +35,22 @@ def found(environment: Mapping[str, str], root: str = "/") -> bool:
 
 
 def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
-    """Whose GPUs there may be; empty where no driver was found."""
+    """Return whose GPUs there may be; empty where no driver was found."""
     amd = os.path.exists(os.path.join(root, AMD_DEVICE[1:]))
     return frozenset(["nvidia"] * found(environment, root) + ["amd"] * amd)
 
 
 def version(root: str = "/") -> str | None:
-    """Of the kernel module of NVIDIA, which the driver in a process may be newer than, but not the firmware that
-    dispatches blocks: 580.159.04. None where the machine does not say, as in WSL and some containers."""
+    """Return the version of NVIDIA's kernel module, as 580.159.04.
+
+    The driver in a process may be newer, but not the firmware that dispatches blocks. None where the machine does not
+    say, as in WSL and some containers."""
     found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", text(os.path.join(root, PROC[1:])))
     return found[1] if found else None
 
 
 def identity(environment: Mapping[str, str], root: str = "/") -> str | None:
-    """The driver that a program meets here, and, of a simulated one, its dispatch rule. None: not known."""
+    """Return the driver that a program meets here, and its dispatch rule if it is simulated. None: not known."""
     simulated = environment.get("SIMGPU")
     if simulated is None:
         return version(root)
@@ -56,8 +58,7 @@ def identity(environment: Mapping[str, str], root: str = "/") -> str | None:
 
 
 def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | None:
-    """PCI address -> name of each GPU of NVIDIA that the kernel module knows, none of which a simulated one is. None:
-    it does not say, or not of all."""
+    """Return the names of real NVIDIA GPUs by PCI address; None where the kernel module does not say all."""
     if "SIMGPU" in environment:
         return {}
     folder = os.path.join(root, GPUS[1:])
@@ -71,7 +72,7 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
 
 
 def text(path: str) -> str:
-    """The first MiB of a file; "" where it cannot be read."""
+    """Return the first MiB of a file; "" where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(1 << 20)

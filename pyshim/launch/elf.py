@@ -113,7 +113,7 @@ def _segment(table: bytes, at: int, wide: bool) -> tuple[int, int, int, int]:
 
 
 def _dynamic(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bool) -> dict[str, Any]:
-    """What the dynamic section says, by the names of Program's fields."""
+    """Read the dynamic section, by the names of Program's fields."""
     entry = struct.Struct("<qQ" if wide else "<iI")
     names: list[tuple[int, int]] = []
     strings = length = 0

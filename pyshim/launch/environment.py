@@ -36,7 +36,7 @@ class Settings(NamedTuple):
 
 
 def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """`base` with what the settings ask for. Applied twice it is the same as once."""
+    """Return `base` with what the settings ask for. Applied twice it is the same as once."""
     result = dict(base)
     for name, value in settings.all_ranks.items():
         result.setdefault(name, value)
@@ -73,7 +73,7 @@ def _ours(settings: Settings) -> dict[str, str]:
 
 
 def quote(path: str) -> str:
-    """Percent-encoded: every byte that is not in our alphabet, and % itself."""
+    """Percent-encode every byte that is not in our alphabet, and % itself."""
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in os.fsencode(path))
 
 
@@ -102,11 +102,11 @@ def _last(value: str, folder: str) -> str:
 
 
 def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """What policies set for the program."""
+    """Return the variables that policies set for the program."""
     wanted = {**settings.all_ranks, **(settings.defaults if settings.library is not None else {})}
     return {name: value for name, value in sorted(wanted.items()) if name not in base}
 
 
 def added(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
-    """What `result` sets anew or otherwise than `base`."""
+    """Return the variables that `result` adds to `base` or changes."""
     return {name: value for name, value in result.items() if base.get(name) != value}

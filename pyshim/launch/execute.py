@@ -16,7 +16,7 @@ class TooLong(Exception):
 
 
 def execute(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Raises OverlapError with 126 or 127 where the system refuses, TooLong where less environment may help."""
+    """Start the program. Raises OverlapError with 126 or 127, or TooLong where less environment may help."""
     inherited.restore_signals()
     try:
         _execve(path, command, environment)

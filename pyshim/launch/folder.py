@@ -44,7 +44,7 @@ class Run(NamedTuple):
 
 
 def absolute(path: str) -> str:
-    """os.path.abspath(); raises OverlapError with 125 where the working directory, which it starts from, is gone."""
+    """Return the absolute path. Raises OverlapError with 125 where the working directory is gone."""
     try:
         return os.path.abspath(path)
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def absolute(path: str) -> str:
 
 
 def prepare(directory: str) -> str:
-    """Makes the folder, or checks that it is empty or ours. Returns its absolute path; OverlapError with 125."""
+    """Make the folder, or check that it is empty or ours; return its absolute path. Raises OverlapError with 125."""
     path = absolute(directory)
     if not directory or len(os.fsencode(path)) > _LONGEST:
         raise _refuse(
@@ -71,7 +71,7 @@ def prepare(directory: str) -> str:
 
 
 def check(path: str) -> None:
-    """Raises OverlapError with 125 unless pages may be written there."""
+    """Raise OverlapError with 125 unless pages may be written there."""
     if not os.path.isdir(path):
         raise _refuse(f"the report folder {path} is not a folder")
     owner, user = os.stat(path).st_uid, os.geteuid()
@@ -96,8 +96,7 @@ def check(path: str) -> None:
 
 
 def _check_way(path: str) -> None:
-    """Raises OverlapError with 125 for a link that somebody else has put where everybody may: what the kernel's
-    protected_symlinks forbids, too, where it is on (proc(5))."""
+    """Raise OverlapError with 125 for another user's symlink in a world-writable directory (protected_symlinks)."""
     here = os.sep
     for part in filter(None, path.split(os.sep)):
         try:
@@ -114,14 +113,16 @@ def _check_way(path: str) -> None:
 
 
 def open_to_everybody(path: str) -> bool:
-    """May everybody remove and exchange what is in this folder of ours?"""
+    """Return whether every user may remove and exchange what is in this folder of ours."""
     info = os.stat(path)
     return bool(info.st_uid == os.geteuid() and info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX)
 
 
 def write(path: str, run: Run, strict: bool = False) -> None:
-    """Atomic. The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise
-    writes one of its own; strict: it raises OverlapError with 125."""
+    """Write the file of a run atomically.
+
+    The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise writes one of
+    its own. strict: raises OverlapError with 125 instead."""
     import json
 
     who = f"{os.uname().nodename}.{os.getpid()}"
@@ -148,8 +149,7 @@ def write(path: str, run: Run, strict: bool = False) -> None:
 
 
 def _tells(path: str, run: Run, strict: bool) -> bool:
-    """Whether the file says of this rank what is true; one that is damaged is left to the reader. strict: OverlapError
-    where it says something else."""
+    """Return whether the file is right about this rank, or damaged. strict: raises OverlapError where it is wrong."""
     first = _read(path, run.id)
     if first is None or alike(first, run):
         return True
@@ -168,7 +168,7 @@ def _start(run: Run) -> str:
 
 
 def alike(some: Run, other: Run) -> bool:
-    """Whether two ranks were started under the same policies, with the same variables, by the same version."""
+    """Return whether two ranks have the same policies, variables and version."""
 
     def start(run: Run) -> object:
         return run.table, [policy.get("hash") for policy in run.policies], run.environment, run.overlap_run
@@ -177,18 +177,18 @@ def alike(some: Run, other: Run) -> bool:
 
 
 def under(run: Run) -> str:
-    """Policies and version, in words."""
+    """Return policies and version, in words."""
     policies = ", ".join(f"{policy.get('name')} ({policy.get('hash')})" for policy in run.policies)
     return f"{policies or f'the policy table {run.table} that was there'}, overlap-run {run.overlap_run}"
 
 
 def setting(run: Run) -> str:
-    """The variables, in words."""
+    """Return the variables, in words."""
     return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
 
 
 def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
-    """The ranks that were started otherwise than the first one of their run: HOST.PID, and what they said."""
+    """Return HOST.PID and the run of the ranks that were started otherwise than the first one of their run."""
     found = []
     for name in sorted(os.listdir(path) if names is None else names):
         match = OTHER.match(name)
@@ -199,7 +199,7 @@ def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
 
 
 def damaged(names: list[str], its: list[Run], otherwise: list[tuple[str, Run]]) -> list[str]:
-    """Files of runs, among these names, that runs() and others() could not read."""
+    """Return the files of runs, among these names, that runs() and others() could not read."""
     read_ones = {f"run-{run.id}.json" for run in its} | {f"run-{run.id}.{who}.json" for who, run in otherwise}
     return [name for name in names if (RUN.match(name) or OTHER.match(name)) and name not in read_ones]
 
@@ -209,7 +209,7 @@ def now() -> float:
 
 
 def runs(path: str, names: list[str] | None = None) -> list[Run]:
-    """The runs that the folder belongs to, in the order of their start; whatever is not ours is passed over."""
+    """Return the runs that the folder belongs to, in the order of their start; other files are passed over."""
     found = []
     for name in sorted(os.listdir(path) if names is None else names):
         match = RUN.match(name)

@@ -15,7 +15,7 @@ _CACHE_SIZE = 16 << 20
 
 
 def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list[str]]:
-    """libamdhip64.so.N -> where it is, in the order in which the loader looks; ROCm's own folder counts, too."""
+    """Return the path of each libamdhip64.so.N, in the loader's order; ROCm's own folder counts, too."""
     found: dict[str, list[str]] = {}
     folders = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
     for folder in (*folders, os.path.join(root, "opt/rocm/lib")):
@@ -27,7 +27,7 @@ def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list
 
 
 def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
-    """bundled: PyTorch's wheels leave the number out of the file's name."""
+    """Yield the runtimes in a folder. bundled: PyTorch's wheels leave the number out of the file's name."""
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -36,8 +36,7 @@ def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
 
 
 def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:
-    """Whether the HSA runtime below it reaches the kernel's driver by a library of its own (Debian's do, AMD's do not),
-    so that a simulated one can take its place."""
+    """Return whether the HSA runtime needs a library to reach the kernel's driver: Debian's does, AMD's does not."""
     for folder in (os.path.dirname(runtime), *environment.get("LD_LIBRARY_PATH", "").split(":")):
         path = os.path.join(folder, HSA) if folder else ""
         if path and os.path.exists(path):

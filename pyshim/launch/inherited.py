@@ -48,7 +48,7 @@ def restore_signals() -> None:
 
 
 def execve(path: str, command: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """os.execve() with os.environ, as changed in `environment`, and with the entries that os.environ cannot hold."""
+    """Call os.execve() with os.environ, changed by `environment`, and the entries that os.environ cannot hold."""
     entries = _with_changes(_entries or [], {os.fsencode(name): os.fsencode(environment[name]) for name in environment})
     plain = dict(entry.split(b"=", 1) for entry in entries if entry.find(b"=") > 0)
     if len(plain) != len(entries):
@@ -57,7 +57,7 @@ def execve(path: str, command: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def _first(entries: Sequence[bytes]) -> dict[bytes, bytes]:
-    """What getenv() and os.environ find: the first entry of a name."""
+    """Return what getenv() and os.environ find: the first entry of each name."""
     found: dict[bytes, bytes] = {}
     for entry in entries:
         name, equals, value = entry.partition(b"=")

@@ -42,8 +42,7 @@ def look(asked: Asked) -> Way:
 
 
 def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
-    """What must arrive, of an environment that was made for a program: what was added, and what an overlap-run around
-    this one has set."""
+    """Return the variables that must arrive in the program: those added to `base`, and an outer overlap-run's."""
     found = {name: value for name, value in result.items() if base.get(name) != value or name in _OURS}
     if _library(result.get("LD_PRELOAD", "")):
         found["LD_PRELOAD"] = result["LD_PRELOAD"]
@@ -107,7 +106,7 @@ def _directive(script: str) -> str | None:
 
 
 def _text(script: str) -> str:
-    """The head of a script; without a name that on stdin, if it can be read without being used up."""
+    """Return the head of a script; without a name that on stdin, if it can be read without being used up."""
     try:
         data = _head(script) if script else os.pread(0, 1 << 16, os.lseek(0, 0, os.SEEK_CUR))
     except (OSError, ValueError):
@@ -116,7 +115,7 @@ def _text(script: str) -> str:
 
 
 def _head(path: str) -> bytes:
-    """The first MiB of a file; nothing of a pipe, as `<(...)` of a shell: the launcher itself has to read that."""
+    """Return the first MiB of a file; nothing of a pipe, as `<(...)` of a shell: the launcher itself must read it."""
     try:
         if not os.path.isfile(path):
             return b""
@@ -127,7 +126,7 @@ def _head(path: str) -> bytes:
 
 
 def _salloc(asked: Asked) -> Way:
-    """Starts its program here, with this environment, which may be an srun."""
+    """Look at salloc, which starts its program here, with this environment; the program may be an srun."""
     read = words.read(asked.command, words.SALLOC)
     inner = _through(asked, read.rest) if read else Way()
     return inner._replace(elsewhere=True)
@@ -182,8 +181,10 @@ def _lists(read: Sequence[words.Words], asked: Asked) -> bool:
 
 
 def _merged(asked: Asked) -> str | None:
-    """The user's own list with ours. Each with its value: of a bare name whose value ends with =, as base64 does,
-    mpirun 4.1 makes nonsense, or dies. None where a value cannot stand in the list."""
+    """Merge the user's own list with ours, each variable with its value.
+
+    mpirun 4.1 misreads, or dies of, a bare name whose value ends with =, as base64 does. None where a value cannot
+    stand in the list."""
     delimiter = asked.base.get(f"{_LIST}_delimiter") or ";"
     theirs = [entry for entry in asked.base.get(_LIST, "").split(delimiter) if entry]
     kept = [entry for entry in theirs if entry.partition("=")[0] not in asked.ours]
@@ -268,7 +269,7 @@ def _ray(asked: Asked) -> Way:
 
 
 def _container(asked: Asked) -> Way:
-    """The environment or the library's folder is missing inside, unless the user has thought of it."""
+    """Doubt a container: it lacks the environment or the library's folder, unless the user passes them."""
     name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
     docker = name not in ("apptainer", "singularity")
     folder = os.path.dirname(preload.plain(_library(asked.ours.get("LD_PRELOAD", ""))))
@@ -306,7 +307,7 @@ def _prefix(known: str, more: int = 0) -> Callable[[Asked], Way]:
 
 
 def _parts(command: Sequence[str]) -> list[Sequence[str]]:
-    """A command of several programs, with : between them."""
+    """Split a command of several programs, with : between them."""
     parts: list[list[str]] = [[]]
     for word in command:
         if word == ":":

@@ -43,9 +43,11 @@ class Request(NamedTuple):
 
 
 class Plan:
-    """doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that
-    are not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who
-    ask. carried: what makes a launcher pass the settings on."""
+    """How a program is started.
+
+    doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that are
+    not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who ask.
+    carried: what makes a launcher pass the settings on."""
 
     def __init__(self) -> None:
         self.settings = Settings()
@@ -64,19 +66,19 @@ class Plan:
 
 
 def switched_off(base: Mapping[str, str], policy: str | None = None) -> bool:
-    """policy: that of --policy, which overrules OVERLAP_POLICY."""
+    """Return whether nothing is to be done. policy: of --policy, which overrules OVERLAP_POLICY."""
     return base.get("OVERLAP_RUN") == OFF or (policy is None and wanted(None, base) == OFF)
 
 
 def wanted(policy: str | None, base: Mapping[str, str]) -> str | None:
-    """Who chooses: --policy, an overlap-run around this one, OVERLAP_POLICY; None: the one around, or nobody."""
+    """Return the choice of --policy, of an outer overlap-run, or of OVERLAP_POLICY; None: the outer one's, or none."""
     if policy is not None or base.get("OVERLAP_TABLE"):
         return policy
     return base.get(CHOICE) or None
 
 
 def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
-    """Everything but the program and the report folder. Raises OverlapError with 125."""
+    """Decide all but the program and the report folder. Raises OverlapError with 125."""
     plan = Plan()
     if switched_off(base, request.policy):
         return plan
@@ -111,8 +113,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
 
 
 def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]:
-    """The GPU of a --simulate value, and the environment in which its driver is found, as overlap-run sets it. Raises
-    OverlapError with 125."""
+    """Return the GPU of a --simulate value, and the environment for its driver. Raises OverlapError with 125."""
     plan = Plan()
     gpu = _simulate(Request(simulate=value), base, plan)
     assert gpu is not None
@@ -201,8 +202,9 @@ _BY_LAUNCHER = "this launcher gives its ranks no name in common; give all the sa
 def open_report(
     directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
 ) -> None:
-    """Makes the report folder and writes run-ID.json, except where an outer overlap-run has done it and chose for this
-    one, too. strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
+    """Make the report folder and write run-ID.json, except where an outer overlap-run has chosen it for this one, too.
+
+    strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
 
     path = folder.prepare(directory)

@@ -41,15 +41,14 @@ class Chosen(NamedTuple):
 
 
 def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:
-    """The policies of --policy, or the default: that of the simulated GPU, or all of them. Raises OverlapError with 125
-    for one that is missing or invalid."""
+    """Return the policies of --policy, or the default. Raises OverlapError with 125 for a missing or invalid one."""
     if value is None or value == AUTO:
         value = simulated or AUTO
     return _compiled(value, environment)
 
 
 def observing() -> str:
-    """A table without policies: everything is counted and left alone, and nothing is said about it."""
+    """Return a table without policies: every launch is counted and left alone, and no message is printed."""
     from pyshim.policy import layout, table
 
     return layout.encode(table.compile_table(()))

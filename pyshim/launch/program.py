@@ -29,7 +29,7 @@ class Obstacle(NamedTuple):
 
 
 def find(name: str, environment: Mapping[str, str]) -> str:
-    """The file that execvp would run. Raises OverlapError with 126 or 127."""
+    """Return the file that execvp would run. Raises OverlapError with 126 or 127."""
     if "/" in name:
         return _check(name, name)
     refused = None
@@ -74,13 +74,13 @@ def _check(name: str, path: str) -> str:
 
 
 def obstacle(path: str, environment: Mapping[str, str]) -> Obstacle | None:
-    """What is wrong with a program, looked at through the #! of scripts and through `env`."""
+    """Return what is wrong with a program, looked at through the #! of scripts and through `env`."""
     path, program = runs(path, environment)
     return _of_file(path, program, environment)
 
 
 def runs(path: str, environment: Mapping[str, str]) -> tuple[str, elf.Program]:
-    """The file that the kernel runs in the end, behind the #! of scripts and behind `env`, and what it is."""
+    """Return the file that the kernel runs in the end, behind the #! of scripts and behind `env`, and what it is."""
     program = elf.inspect(path)
     for _ in range(_MOST_SCRIPTS):
         if program.kind != elf.SCRIPT:
@@ -92,7 +92,7 @@ def runs(path: str, environment: Mapping[str, str]) -> tuple[str, elf.Program]:
 
 
 def missing(path: str, environment: Mapping[str, str]) -> str:
-    """What a script is for, by its #!, and is not there, so that it ends with 127; or the empty string."""
+    """Return the program of a script's #! that is missing, so that the script ends with 127; or the empty string."""
     for _ in range(_MOST_SCRIPTS):
         program = elf.inspect(path)
         if program.kind != elf.SCRIPT or not program.interpreter:
@@ -116,7 +116,7 @@ def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _named_to_env(argument: str) -> str:
-    """The program that `env` is to start, where that is certain."""
+    """Return the program that `env` is to start, where that is certain."""
     words: Sequence[str] = argument.split()
     if words and words[0] in ("-S", "--split-string"):
         words = words[1:]

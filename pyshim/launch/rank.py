@@ -34,7 +34,7 @@ def world_size(environment: Mapping[str, str]) -> int | None:
 
 
 def job(environment: Mapping[str, str]) -> str | None:
-    """16 hexadecimal digits that are equal in all ranks of a job step; None outside one."""
+    """Return 16 hexadecimal digits that are equal in all ranks of a job step; None outside one."""
     if rank(environment) is None:
         return None
     for group in JOBS:
@@ -59,8 +59,7 @@ def is_id(text: str) -> bool:
 
 
 def inner(outer: str, environment: Mapping[str, str]) -> str | None:
-    """Likewise for what starts inside of the run `outer` and chooses for itself, in every step anew: its ranks must not
-    differ either. None where it is one process."""
+    """Return the id for steps inside of the run `outer`, whose ranks must not differ either. None: one process."""
     step = job(environment)
     if step is None and (world_size(environment) or 1) == 1:
         return None
@@ -71,8 +70,7 @@ def inner(outer: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _of_slurm(environment: Mapping[str, str]) -> str | None:
-    """As the site's TaskProlog and SPANK plugin say it. A job that was requeued keeps its number and those of its
-    steps, so its attempt is put into the step."""
+    """Return the id of a Slurm step, as TaskProlog and SPANK plugin say it; its attempt tells requeued jobs apart."""
     numbers = environment["SLURM_JOB_ID"], environment.get("SLURM_STEP_ID", "")
     if not all(_is_number(text) for text in numbers):
         return None

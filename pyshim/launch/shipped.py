@@ -26,7 +26,7 @@ Kept = tuple[str, tuple[Mapping[str, Optional[str]], ...], tuple[Asked, ...], tu
 
 
 def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kept | None:
-    """None where the value may mean something else, or was not kept, or was kept from other sources."""
+    """Return a kept table; None where the value may mean something else, or its sources differ."""
     if "/" in value or environment.get("OVERLAP_POLICY_PATH") or os.path.exists(value):
         return None
     import json

@@ -26,7 +26,7 @@ class Gpu(NamedTuple):
 
 
 def parse(text: str) -> Gpu:
-    """Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
+    """Parse a --simulate value. Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
     from difflib import get_close_matches
 
     from pyshim.policy.gpus import named

@@ -33,7 +33,7 @@ class Variables(NamedTuple):
 
 
 def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc: str = ETC) -> Variables:
-    """asked: by the policies that could apply."""
+    """Decide which variables are set. asked: by the policies that could apply."""
     policies = tuple(asked)
     own, left = _agreed([(item.policy, item.environment) for item in policies])
     shared, left_of_all_ranks = _agreed([(item.policy, item.all_ranks_environment) for item in policies])
@@ -53,8 +53,7 @@ def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc
 def could_apply(
     asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
 ) -> tuple[Asked, ...]:
-    """Those that may be for a GPU of this machine. vendors: whose drivers were found, None: not known; gpu: name and
-    architecture of the only one there is."""
+    """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU."""
     from fnmatch import fnmatchcase
 
     found = []
@@ -68,7 +67,7 @@ def could_apply(
 
 
 def nccl_files(base: Mapping[str, str], etc: str = ETC) -> dict[str, str]:
-    """By variable, the file that sets it. Not every version of NCCL reads each of these files, so all of them count."""
+    """Return, by variable, the file that sets it: versions of NCCL read different ones, so all of them count."""
     homes = [base.get("HOME", ""), _home()]
     files = [base.get("NCCL_CONF_FILE", ""), *(f"{home}/.nccl.conf" for home in homes if home), etc]
     found: dict[str, str] = {}
@@ -105,7 +104,7 @@ def _home() -> str:
 
 
 def _agreed(policies: list[tuple[str, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
-    """What all of them say, and a sentence for each variable about which they differ."""
+    """Return what all policies say, and a sentence for each variable about which they differ."""
     same: dict[str, str] = {}
     differ: list[str] = []
     for name in dict.fromkeys(name for _, values in policies for name in values):

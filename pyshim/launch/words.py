@@ -69,7 +69,7 @@ class Words(NamedTuple):
 
 
 def read(words: Sequence[str], known: str, single_dash: bool = False) -> Words | None:
-    """What stands between words[0] and the program; None where that cannot be said. single_dash: -name is --name."""
+    """Read options between words[0] and the program; None where they are not certain. single_dash: -name is --name."""
     takes = _takes(known)
     options: list[tuple[str, str]] = []
     index = 1

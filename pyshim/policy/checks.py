@@ -17,7 +17,7 @@ def launch_priority(reader: PartsReader, node: yaml.Node, found: Priority) -> Pr
 
 
 def reserve_cus(reader: PartsReader, node: yaml.Node, found: int) -> int | None:
-    """Fewer than the largest of the policy's GPUs has: at least one compute unit is left to computation."""
+    """Check that the policy's largest GPU keeps a compute unit for computation."""
     if not found:
         return found
     if gpus.vendors(reader.gpus) == {gpus.NVIDIA}:

@@ -74,12 +74,12 @@ _LOOK = "look at this line and the one above it: a quote, a bracket or a colon t
 
 
 def encoding(data: bytes) -> str:
-    """As the file's byte order mark says it."""
+    """Return the encoding that the byte order mark says."""
     return next((name for mark, name in _MARKS if data.startswith(mark)), UTF_8)
 
 
 def decode(data: bytes) -> str | Finding:
-    """The text of a file, without a byte order mark."""
+    """Return the text of a file, without a byte order mark."""
     if len(data) > MAX_BYTES:
         return Finding("too-large", "the file is larger than 1 MiB, and no policy is", hint="is this the right file?")
     name = encoding(data)
@@ -94,7 +94,7 @@ def decode(data: bytes) -> str | Finding:
 
 
 def compose(text: str) -> Outcome:
-    """The root node of the only document in the text."""
+    """Return the root node of the only document in the text."""
     try:
         return _compose(text)
     except yaml.MarkedYAMLError as error:
@@ -208,7 +208,7 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
 
 
 def _word(mark: yaml.Mark, back: bool) -> tuple[int, str]:
-    """The word at a mark, and its column. back: it may begin before the mark."""
+    """Return the word at a mark, and its column. back: it may begin before the mark."""
     text = str(mark.buffer or "").rstrip("\0")
     start = end = mark.pointer
     while back and start > 0 and text[start - 1] not in _BETWEEN:
@@ -230,7 +230,7 @@ def _after_a_space(mark: yaml.Mark) -> tuple[int, str] | None:
 
 
 def _next(loader: yaml.SafeLoader) -> yaml.Event:
-    """The event that comes next; it is not taken."""
+    """Return the next event, and leave it to be taken."""
     event: yaml.Event = loader.peek_event()  # type: ignore[no-untyped-call]
     return event
 

@@ -15,8 +15,7 @@ from pyshim.policy.words import When
 
 @dataclass(frozen=True)
 class Draft:
-    """said: the fields of the policy that the file says; the others have their defaults. rules: those of the policy,
-    and whether each has its own `when`."""
+    """A policy while it is read. said: the fields in the file. rules: each, and whether it has its own `when`."""
 
     policy: Policy
     said: frozenset[str]
@@ -26,8 +25,7 @@ class Draft:
 
 
 def extended(own: Draft, base: Draft) -> Draft:
-    """Own rules come first, own values stand over the base's; what only adds (communication, kernels that are never
-    shaped, variables) adds."""
+    """Put a policy over the one that it extends: its rules come first, its values win, variables and lists add up."""
     fields: dict[str, object] = dict(vars(own.policy))
     said = {*own.policy.environment, *own.policy.all_ranks_environment}
     for key in entries(Policy):
@@ -48,7 +46,7 @@ def extended(own: Draft, base: Draft) -> Draft:
 
 
 def resolved(draft: Draft) -> Policy:
-    """With every default filled in."""
+    """Return the policy with every default filled in."""
     when = draft.when or "overlapping"
     return replace(
         draft.policy,

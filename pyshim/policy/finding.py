@@ -35,22 +35,19 @@ class Finding:
 def render(
     file: str, source: str, findings: Iterable[Finding], columns: int = _WIDEST, paint: Paint = lambda text, style: text
 ) -> str:
-    """The findings of one file as text, an empty line between two.
-
-    columns: of the screen, which no line of the source is to leave, or its caret would stand elsewhere.
-    """
+    """Return the findings of one file as text. columns: of the screen; longer source lines are cut."""
     lines = _LINE_END.split(source)
     return "\n".join(_one(file, lines, finding, columns, paint) for finding in findings)
 
 
 def line_of(source: str, finding: Finding) -> str:
-    """The line of the text that the finding points at, or the empty string."""
+    """Return the line of the text that the finding points at, or the empty string."""
     lines = _LINE_END.split(source)
     return lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
 
 
 def headline(file: str, finding: Finding) -> str:
-    """The one line that says it all."""
+    """Return the one line that says it all."""
     return f"{_place(file, finding)}: {finding.severity}[{finding.code}]: {finding.sentence}"
 
 
@@ -60,24 +57,24 @@ def _place(file: str, finding: Finding) -> str:
 
 
 def quote(text: str) -> str:
-    """Text of the file inside a sentence: short, on one line, printable."""
+    """Quote text of the file inside a sentence: short, on one line, printable."""
     shown = printable(text[: _QUOTED + 1])
     return f"`{shown}`" if len(shown) <= _QUOTED else f"`{shown[:_QUOTED]}...`"
 
 
 def printable(text: str) -> str:
-    """One line that a terminal shows and does not obey."""
+    """Return one line that a terminal shows and does not obey."""
     return text if text.isprintable() else "".join(one if _printable(one) else "?" for one in text)
 
 
 def did_you_mean(text: str, names: Iterable[str]) -> str:
-    """A hint that names the closest of the names, or the empty string."""
+    """Return a hint that names the closest of the names, or the empty string."""
     close = closest(text, names)
     return f"did you mean `{close}`?" if close else ""
 
 
 def closest(text: str, names: Iterable[str], likeness: float = 0.6) -> str:
-    """The one of the names that was probably meant, or the empty string. likeness: from 0 to 1, of difflib."""
+    """Return the name that was probably meant, or the empty string. likeness: from 0 to 1, of difflib."""
     from difflib import get_close_matches  # needed for mistakes only, and every start of a program pays for imports
 
     folded = {name.casefold(): name for name in names}
@@ -106,7 +103,7 @@ def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Pai
 
 
 def _window(line: str, start: int, room: int) -> tuple[str, int]:
-    """The part of a long line around a place, and where the place is in it."""
+    """Return the part of a long line around a column, and the column in that part."""
     cut = max(0, min(start - room // 3, len(line) - room))
     part = line[cut : cut + room]
     if cut + room < len(line):

@@ -28,8 +28,10 @@ def as_json(readings: Iterable[Reading], strict: bool) -> dict[str, object]:
 
 
 def _finding(reading: Reading, finding: Finding) -> dict[str, object]:
-    """Lines and columns from 1, the end after the last character; null where it is about the file as a whole. `file` is
-    another than that of the object around it where the mistake is in a policy that is extended."""
+    """Return a finding for JSON.
+
+    Lines and columns from 1, the end after the last character; null where it is about the file as a whole. `file`
+    differs from that of the object around it where the mistake is in a policy that is extended."""
     return {
         "code": finding.code,
         "severity": finding.severity,

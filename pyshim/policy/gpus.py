@@ -42,7 +42,7 @@ class KnownGpu(NamedTuple):
 
 @functools.cache
 def known() -> tuple[KnownGpu, ...]:
-    """The library's table. Raises OverlapError where the library was not built."""
+    """Return the library's table. Raises OverlapError where the library was not built."""
     library = _native.library()
     return tuple(
         KnownGpu(
@@ -63,8 +63,7 @@ def known() -> tuple[KnownGpu, ...]:
 
 
 def checkable() -> tuple[KnownGpu, ...]:
-    """Those that a policy file can be compared with: none in a checkout that was not built, where the rest of the file
-    can still be checked."""
+    """Return the GPUs that a policy can be compared with: none in a checkout that was not built."""
     try:
         return known()
     except OverlapError:
@@ -72,8 +71,7 @@ def checkable() -> tuple[KnownGpu, ...]:
 
 
 def named(word: str) -> KnownGpu:
-    """The GPU that a user names: by its key (h100), the driver's name for it, or an architecture that no other has
-    (gfx90a); upper and lower case are the same. Raises OverlapError."""
+    """Return the GPU of a key (h100), driver's name or unique architecture, in any case. Raises OverlapError."""
     folded = " ".join(word.split()).casefold()
     makers = tuple(f"{vendor} " for vendor in ARCHITECTURES)
     found = [
@@ -97,7 +95,7 @@ def _bare(name: str, makers: tuple[str, ...]) -> str:
 
 
 def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
-    """Those that a policy's `gpu` names; all of them where it names none."""
+    """Return the GPUs that a policy's `gpu` names; all of them where it names none."""
     asked = tuple(patterns)
     if not asked:
         return checkable()
@@ -105,7 +103,7 @@ def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
 
 
 def vendors(patterns: Iterable[str]) -> frozenset[str]:
-    """Whose GPUs a policy may be for, by its `gpu`: both where a pattern says nothing about it."""
+    """Return whose GPUs a policy may be for, by its `gpu`: all vendors where a pattern does not tell."""
     found: set[str] = set()
     for pattern in tuple(patterns) or ("*",):
         of_known = {gpu.vendor for gpu in matching([pattern])}
@@ -119,7 +117,7 @@ def vendors(patterns: Iterable[str]) -> frozenset[str]:
 
 
 def hint(pattern: str) -> str:
-    """What may have been meant by a name that no GPU has."""
+    """Return what may have been meant by a name that no GPU has."""
     folded = pattern.casefold()
     for gpu in checkable():
         if fnmatchcase(gpu.name.casefold(), folded):

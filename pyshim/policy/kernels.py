@@ -117,8 +117,7 @@ FUSED = (
 
 
 def expanded(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Each pattern once, and for the word of a set its patterns. A pattern is never such a word: a file that has the
-    word means the set."""
+    """Return each pattern once, and for the word of a set its patterns: in a file, that word never is a pattern."""
     found: dict[str, None] = {}
     for name in names:
         found.update(dict.fromkeys(SETS.get(name, (name,))))

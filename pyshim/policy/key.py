@@ -34,23 +34,23 @@ class Kind(Generic[Value]):
     together: ClassVar[Schema] = {}  # of such a mapping: keys that depend on each other
 
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Value | None:
-        """None after what is wrong has been noted."""
+        """Read a node; None after a finding was noted."""
         raise NotImplementedError
 
     def form(self) -> Schema:
-        """What editors accept, but for the keys of a mapping; {}: only that mapping."""
+        """Return the schema of the value for editors, but for the keys of a mapping; {}: only that mapping."""
         return {}
 
     def shown(self, value: Value) -> object:
-        """As a file says it; None: not said."""
+        """Return the value as a file says it; None: not said."""
         return value
 
     def packed(self, value: Value, name: str) -> dict[str, Packed]:
-        """For fields of the library's structure; name: the usual one."""
+        """Return fields of the library's structure; name: the usual one."""
         return {}
 
     def extended(self, own: Value, base: Value) -> Value:
-        """Where a policy and the one that it extends both say something."""
+        """Combine the values of a policy and of the one that it extends."""
         return own
 
 
@@ -90,14 +90,14 @@ def key(
     example: str = "",
     packed_as: str = "",
 ) -> Value:
-    """A field of the model with its key. start: its value where no file says one."""
+    """Declare a field of the model with its key. start: its value where no file says one."""
     entry = Key(path, kind, type, default, sentence, example, packed_as)
     return dataclasses.field(default_factory=lambda: start, metadata={"key": entry})
 
 
 @cache
 def entries(holder: Class) -> tuple[Key, ...]:
-    """The keys that a class of the model declares, in its order."""
+    """Return the keys that a class of the model declares, in its order."""
     found: list[Key] = []
     for name, field in cast("dict[str, dataclasses.Field[object]]", vars(holder)["__dataclass_fields__"]).items():
         if "key" in field.metadata:
@@ -109,12 +109,12 @@ def entries(holder: Class) -> tuple[Key, ...]:
 
 
 def below(path: str, keys: Iterable[Key]) -> tuple[Key, ...]:
-    """The keys of one mapping, in the order in which they are named."""
+    """Return the keys of one mapping, in the order in which they are named."""
     return tuple(key for key in keys if key.parent == path)
 
 
 def all_keys(holder: Class) -> tuple[Key, ...]:
-    """With those of the mappings inside; each path once."""
+    """Return the keys with those of the mappings inside; each path once."""
     found: list[Key] = []
     for key in entries(holder):
         if key.type:
@@ -125,7 +125,7 @@ def all_keys(holder: Class) -> tuple[Key, ...]:
 def mapping(
     reader: PartsReader, node: yaml.Node, what: str, holder: Class, path: str, gone: Mapping[str, str] | None = None
 ) -> tuple[Nodes, dict[str, object]] | None:
-    """The keys of a mapping, and what they say, by field of the model."""
+    """Read the keys of a mapping; their values are by field of the model."""
     nodes = reader.mapping(node, what, keys_of(holder, path, gone))
     return None if nodes is None else (nodes, said(reader, nodes, below(path, entries(holder))))
 
@@ -155,7 +155,7 @@ def made(make: Callable[..., Value], fields: Mapping[str, object]) -> Value:
 
 
 def packed(holder: Hashable) -> dict[str, Packed]:
-    """Several keys may be one field: bits of a number, patterns of a list."""
+    """Return the fields; keys of one field are joined: bits of a number, patterns of a list."""
     found: dict[str, Packed] = {}
     for key in entries(type(holder)):
         if key.field:
@@ -170,7 +170,7 @@ def packed(holder: Hashable) -> dict[str, Packed]:
 
 
 def shown(holder: Hashable, path: str) -> dict[str, Any]:
-    """The mapping at a path as a file says it; None for a key that is not said."""
+    """Return the mapping at a path as a file says it; None for a key that is not said."""
     own = entries(type(holder))
     found: dict[str, Any] = {}
     for key in below(path, own):

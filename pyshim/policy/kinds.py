@@ -29,7 +29,7 @@ _INT32 = 2**31
 
 
 def member(enum: str, name: str) -> int:
-    """The header's number for a word of the model: overlap_when, always -> OVERLAP_WHEN_ALWAYS."""
+    """Return the header's number for a word of the model: overlap_when, always -> OVERLAP_WHEN_ALWAYS."""
     number: int = getattr(_native.header(), f"OVERLAP_{enum}_{name}".upper())
     return number
 
@@ -71,7 +71,7 @@ class Scalar(Kind[Value]):
     """One word or number."""
 
     def parse(self, text: str) -> Value:
-        """Raises Bad."""
+        """Return the value of a text. Raises Bad."""
         raise NotImplementedError
 
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Value | None:
@@ -164,8 +164,7 @@ class Percent(Number):
 
 @dataclass(frozen=True)
 class Size(Number):
-    """A size that one block can have on some GPU. One that no GPU of this policy gives is only warned of: what it
-    extends, or what extends it, may be for others."""
+    """A size that one block can have on some GPU; one beyond the GPUs of this policy is a warning only."""
 
     lowest: int = 0
 

@@ -1,8 +1,8 @@
-"""Patterns that were hardly meant as they are written: a letter off the names that usual libraries give to kernels,
-files that no installation has, and rules for kernels that are never shaped.
+"""Find patterns that were hardly meant as they are written.
 
-People have kernels of their own, so of a pattern that matches nothing known there is a note, and no warning. Of a near
-miss there is one; and a pattern with a bracket, `[n]vjett`, is taken as it is written.
+They are a letter off the names that usual libraries give to kernels, files that no installation has, or rules for
+kernels that are never shaped. Users have kernels of their own, so a pattern that matches nothing known gets a note, and
+only a near miss gets a warning. A pattern with a bracket, `[n]vjett`, is taken as it is written.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ VARIABLES = (
 
 
 def near_miss(pattern: str) -> Bad | None:
-    """What is probably wrong with a pattern of kernels. Words of ours (sets, families) are compared elsewhere."""
+    """Return what is probably wrong with a pattern of kernels; words for sets and families are compared elsewhere."""
     if "[" in pattern or "::" in pattern:
         return None
     for found in re.finditer(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", pattern):
@@ -98,7 +98,7 @@ def near_miss(pattern: str) -> Bad | None:
 
 
 def _meant(word: str, before: str, after: str) -> str:
-    """The word of ours that is one edit away, spelt as this one begins, or the empty string."""
+    """Return the word of ours that is one edit away, spelt as this one begins, or the empty string."""
     folded = word.casefold()
     if folded in WORDS or len(folded) < 4:
         return ""
@@ -116,7 +116,7 @@ def _meant(word: str, before: str, after: str) -> str:
 
 
 def _one_edit(one: str, other: str) -> bool:
-    """A letter added, left out or another, or two that have changed places."""
+    """Compare two words: a letter added, left out or another, or two that have changed places."""
     if abs(len(one) - len(other)) > 1 or one == other:
         return False
     start = next((i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other)))
@@ -127,10 +127,7 @@ def _one_edit(one: str, other: str) -> bool:
 
 
 def unknown(text: str, pattern: str, communication: tuple[str, ...]) -> Bad | None:
-    """That a pattern of kernels matches none that is known.
-
-    text: as it is written; pattern: as it is read. communication: what the policy itself calls so.
-    """
+    """Note that a pattern, `text` in the file, matches no known kernel. communication: what the policy calls so."""
     if "[" in text or any(product in pattern for product in PRODUCTS):
         return None
     name = _name_of(pattern)
@@ -156,7 +153,7 @@ def _kinds() -> tuple[_Kind, ...]:
 
 
 def _name_of(pattern: str) -> str:
-    """The shortest name, or nearly, that a pattern matches."""
+    """Return the shortest name, or nearly, that a pattern matches."""
     one = re.sub(r"\[([^]!][^]]*|![^]]+)\]", lambda found: "_" if found[1][0] == "!" else found[1][0], pattern)
     return one.replace("*", "").replace("?", "x")
 
@@ -174,7 +171,7 @@ def _start_of(pattern: str) -> str:
 
 
 def library_miss(pattern: str) -> Bad | None:
-    """What is probably wrong with a pattern of libraries."""
+    """Return what is probably wrong with a pattern of libraries."""
     if "[" in pattern or any(fnmatchcase(f"{name}.9", pattern) for name in _VERSIONED):
         return None
     stem = re.sub(r"(\.[0-9]+)+$", "", pattern.rstrip("*"))

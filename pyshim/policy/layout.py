@@ -37,7 +37,7 @@ def encode(table: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The inverse of encode. Raises OverlapError where the text is not base64."""
+    """Reverse encode. Raises OverlapError where the text is not base64."""
     from base64 import b64decode
 
     try:
@@ -138,7 +138,7 @@ class View:
         return self._native.text(self._strings + offset)
 
     def matches(self, span: Any, name: bytes) -> bool:
-        """Whether one of a span's patterns matches the name. span: struct overlap_span."""
+        """Return whether one of a span's patterns matches the name. span: struct overlap_span."""
         match = self._native.library().overlap_glob_match
         return any(match(self._strings + self._patterns[span.first + i], name) for i in range(span.count))
 

@@ -23,10 +23,7 @@ DEFAULTS: tuple[str, ...] = ("h100", "h200", "b200", "l40s", "a100", "a40", "mi2
 
 
 def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
-    """The policies of a --policy value: files and names with commas between them, or `auto`.
-
-    Raises OverlapError (125) where one is missing or wrong, or where two are for the same GPU.
-    """
+    """Return the policies of a --policy value. Raises OverlapError (125): missing, wrong, or two for one GPU."""
     wanted = named(value, environment)
     policies = tuple(_policy(name, environment) for name in wanted)
     for first, second in combinations(zip(wanted, policies), 2):
@@ -35,7 +32,7 @@ def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
 
 
 def named(value: str, environment: Mapping[str, str]) -> list[str]:
-    """The files and names in a --policy value, `auto` written out. Raises OverlapError (125) for an empty one."""
+    """Return the files and names in a --policy value, `auto` written out. Raises OverlapError (125) for none."""
     items = [item.strip() for item in value.split(",")]
     if not all(items):
         raise OverlapError(f"the policy {quote(value)} has an empty name", names_hint(environment), LAUNCHER_FAILED)
@@ -50,7 +47,7 @@ def _policy(name: str, environment: Mapping[str, str]) -> Policy:
 
 
 def _error(reading: Reading) -> OverlapError:
-    """The first mistake, as one line; the others are one command away."""
+    """Return the first mistake, as one line; the others are one command away."""
     errors = [finding for finding in reading.findings if finding.severity == "error"]
     rest = f"for all {len(errors)} mistakes: overlap policy check {reading.file}" if len(errors) > 1 else ""
     hint = "; ".join(part for part in (errors[0].hint, rest) if part)
@@ -58,7 +55,7 @@ def _error(reading: Reading) -> OverlapError:
 
 
 def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
-    """The library takes the first policy that fits a GPU, so a second one for the same GPU would be silently unused."""
+    """Refuse a second policy for the same GPU: the library takes the first one that fits."""
     (name, policy), (other_name, other) = first, second
     both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
     if policy.gpus and other.gpus and not both and not _patterns_meet(policy.gpus, other.gpus):

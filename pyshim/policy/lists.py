@@ -79,7 +79,7 @@ class _Kernels(Patterns):
         return one_or_more({"anyOf": [words_form(self.words()), single(_BRACKETS, _QUALIFIED)]})
 
     def both(self, reader: PartsReader, node: yaml.Node, key: Key) -> tuple[tuple[str, str], ...] | None:
-        """Each as it is written and as it is read."""
+        """Return each pattern as it is written and as it is read."""
         return reader.values(node, f"`{key.name}`", lambda text: (text, values.kernel_pattern(text)))
 
 
@@ -130,8 +130,7 @@ class Families(Patterns):
 
 @dataclass(frozen=True)
 class Kernels(_Kernels):
-    """The patterns, then the words of sets. which: only `patterns`, or only `sets`, which are read without a word.
-    remark: what no warning is told of may be told at the end."""
+    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only. remark: note unknown patterns."""
 
     which: str = ""
     remark: bool = False

@@ -67,7 +67,7 @@ class Walker:
             self.findings.append(finding)
 
     def mapping(self, node: yaml.Node, what: str, keys: Keys) -> Nodes | None:
-        """The values by key: known keys only, the first of each."""
+        """Return the values by key: known keys only, the first of each."""
         pairs = self.pairs(node, what, f"its keys are: {', '.join(keys.known)}")
         if pairs is None:
             return None
@@ -100,7 +100,7 @@ class Walker:
         return found
 
     def pairs(self, node: yaml.Node, what: str, hint: str) -> Pairs | None:
-        """The keys of a mapping, each once, whatever words they are; what it merges comes after its own."""
+        """Return the keys of a mapping, each once; merged keys come after its own."""
         if not isinstance(node, yaml.MappingNode):
             self.note(node, "type", f"{what} must be a mapping of keys to values, not {_kind(node)}", hint)
             return None
@@ -133,7 +133,7 @@ class Walker:
         return found
 
     def _merged(self, node: yaml.Node, into: Pairs) -> list[Pair]:
-        """What `<<` brings, as YAML 1.1 has it: of several mappings an earlier one stands over a later one."""
+        """Return what `<<` brings, as YAML 1.1 has it: of several mappings an earlier one stands over a later one."""
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
         found: list[Pair] = []
         for part in parts:
@@ -149,14 +149,14 @@ class Walker:
         return found
 
     def items(self, node: yaml.Node, what: str, hint: str = "") -> list[yaml.Node] | None:
-        """The elements of a list."""
+        """Return the elements of a list."""
         if not isinstance(node, yaml.SequenceNode):
             self.note(node, "type", f"{what} must be a list, not {_kind(node)}", hint)
             return None
         return list(node.value) if self._tag_ok(node) else None
 
     def scalar(self, node: yaml.Node, what: str) -> str | None:
-        """The text of a single value."""
+        """Return the text of a single value."""
         if not isinstance(node, yaml.ScalarNode):
             self.note(node, "type", f"{what} must be a single value, not {_kind(node)}", "write one word or number")
             return None
@@ -180,12 +180,12 @@ class Walker:
         return text
 
     def value(self, node: yaml.Node, what: str, parse: Callable[[str], Value]) -> Value | None:
-        """A single value, through one of the functions of values.py."""
+        """Read a single value, through one of the functions of values.py."""
         text = self.scalar(node, what)
         return None if text is None else self.attempt(node, lambda: parse(text))
 
     def values(self, node: yaml.Node, what: str, parse: Callable[[str], Value]) -> tuple[Value, ...] | None:
-        """A single value or a list of them; None if any is wrong."""
+        """Read a single value or a list of them; None if any is wrong."""
         if isinstance(node, yaml.SequenceNode):
             nodes = self.items(node, what)
             if nodes == []:
@@ -229,7 +229,7 @@ class Walker:
 
 
 def pairs_of(node: yaml.Node) -> list[Pair]:
-    """The keys of a mapping in which nothing is wrong, merges followed."""
+    """Return the keys of a mapping in which nothing is wrong, merges followed."""
     return Walker()._pairs(node).all if isinstance(node, yaml.MappingNode) else []
 
 

@@ -27,14 +27,16 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Origins:
-    """values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
+    """Where the values of a policy come from.
+
+    values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
     variable. rules: for each rule by path inside it (`match.kernel`); the empty path is the rule."""
 
     values: Mapping[str, Origin] = field(default_factory=dict)
     rules: tuple[Mapping[str, Origin], ...] = ()
 
     def over(self, base: Origins) -> Origins:
-        """Of a policy that extends another: what its own file says stands over what the other says."""
+        """Put the origins of a file over those of the one that it extends."""
         taken = [path for path in _WHOLE if path in self.values]
         kept = {
             path: origin
@@ -45,7 +47,7 @@ class Origins:
 
 
 def of(root: yaml.Node, file: str) -> Origins:
-    """Of a file in which nothing is wrong."""
+    """Return the origins of a file in which nothing is wrong."""
     found: dict[str, Origin] = {}
     rules: list[Mapping[str, Origin]] = []
     for key_node, key, node in pairs_of(root):

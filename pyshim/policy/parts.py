@@ -30,11 +30,11 @@ class PartsReader(Walker):
         self.variables: frozenset[str] = frozenset()  # under `environment`
 
     def fitting(self) -> tuple[gpus.KnownGpu, ...]:
-        """The GPUs of the policy; none where not all of them are known."""
+        """Return the GPUs of the policy; none where not all of them are known."""
         return gpus.matching(self.gpus) if self.gpus_known else ()
 
     def most_blocks(self) -> int:
-        """On one multiprocessor of any GPU that the policy is for; 0 where not all of them are known."""
+        """Return the most blocks on one multiprocessor of the policy's GPUs; 0 where not all are known."""
         return max((gpu.blocks for gpu in self.fitting()), default=0)
 
     def count(self, node: yaml.Node, patterns: int) -> None:
@@ -45,11 +45,11 @@ class PartsReader(Walker):
             self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
 
     def note_bad(self, node: yaml.Node, bad: values.Bad | None, severity: Severity = "warning") -> None:
-        """What is told of it, where there is something."""
+        """Note what is wrong with a value, where anything is."""
         if bad:
             self.note(node, bad.code, bad.sentence, bad.hint, severity)
 
 
 def items(node: yaml.Node) -> list[yaml.Node]:
-    """The nodes of a value or of a list of values."""
+    """Return the nodes of a value or of a list of values."""
     return list(node.value) if isinstance(node, yaml.SequenceNode) else [node]

@@ -15,8 +15,9 @@ SUFFIX = ".yaml"
 
 
 def find(name: str, environment: Mapping[str, str], beside: Path | None = None) -> Path:
-    """The file of a policy; a path need not exist. beside: the folder that is looked into first, and that a path starts
-    from; without it, the working directory. Raises OverlapError (125) for an unknown name."""
+    """Return the file of a policy; a path need not exist. Raises OverlapError (125) for an unknown name.
+
+    beside: the folder that is looked into first, and that a path starts from; without it, the working directory."""
     if "/" in name:
         return Path(name) if beside is None else beside / name
     if beside is None and name.endswith(SUFFIX) and os.path.isfile(name):
@@ -33,15 +34,14 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
 
 
 def _planted(candidate: Path, beside: Path | None) -> bool:
-    """Is this the file of another user in the folder of a policy, where everybody may lay one under a name that is
-    meant for a shipped one? A folder of OVERLAP_POLICY_PATH was named by the user."""
+    """Return whether this is another user's file under a shipped policy's name, in a world-writable policy folder."""
     if candidate.parent != beside:
         return False
     return os.stat(candidate).st_uid not in (os.geteuid(), 0, os.stat(beside).st_uid)
 
 
 def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
-    """Every name that find() knows, in alphabetical order."""
+    """Return every name that find() knows, in alphabetical order."""
     found = {
         path.stem
         for directory in _directories(environment, beside)
@@ -56,7 +56,7 @@ def names_hint(environment: Mapping[str, str], beside: Path | None = None) -> st
 
 
 def shipped_directory() -> Path:
-    """Where the shipped policies are: inside the installed package, or beside it in a checkout."""
+    """Return the folder of shipped policies: in the installed package, or beside it in a checkout."""
     package = Path(pyshim.__file__).resolve().parent
     inside = package / "policies"
     return inside if inside.is_dir() else package.parent / "policies"

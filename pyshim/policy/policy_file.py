@@ -35,7 +35,7 @@ class PolicyReader(RuleReader):
                 self.paths.setdefault(key.name, key.path)
 
     def policy(self, root: yaml.Node) -> Draft | None:
-        """With what it extends. None where anything of either is wrong."""
+        """Read the policy with what it extends. None where anything of either is wrong."""
         if not self._version_ok(root):
             return None
         keys = self.mapping(root, "a policy", keys_of(Policy, ""))

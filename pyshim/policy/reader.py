@@ -51,17 +51,13 @@ _INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 
 
 def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
-    """Reads one policy file, and what it extends. Never raises: what is wrong with the file itself is a finding too.
-
-    environment: says where policies are looked for by name.
-    """
+    """Read a policy file, and what it extends; unreadable is a finding, too. environment: where names are found."""
     file = shown or str(path)
     return _reading(file, _draft_file(path, file, environment or {}, ()))
 
 
 def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = None) -> Reading:
-    """Reads the content of a policy file; `file` is shown, and its folder is looked into for what the policy extends.
-    Never raises."""
+    """Read a policy's content, and what it extends beside `file`; mistakes are findings. `file` is shown."""
     return _reading(file, _draft(data, file, Path(file).parent, environment or {}, ()))
 
 
@@ -120,7 +116,7 @@ def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str],
 
 
 def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> Path:
-    """The file that `extends` means. Raises Bad where there is none, or where it leads back."""
+    """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
     try:
         base = places.find(name, environment, folder)
     except OverlapError as error:

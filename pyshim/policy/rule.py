@@ -67,7 +67,7 @@ class Match:
     # fmt: on
 
     def patterns(self) -> tuple[str, ...]:
-        """All that `kernel` stands for."""
+        """Return all patterns that `kernel` stands for."""
         return self.kernels + kernels.expanded(self.sets)
 
 

@@ -30,7 +30,7 @@ class RuleReader(PartsReader):
     communicating: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def rules(self, node: yaml.Node) -> tuple[tuple[Rule, bool], ...] | None:
-        """Each rule, and whether it has its own `when`."""
+        """Read each rule, and whether it has its own `when`."""
         items = self.items(node, "`compute`", "write each rule as `- match: ...`, or [] for none")
         if items is None:
             return None
@@ -87,7 +87,7 @@ class RuleReader(PartsReader):
         return _Read(rule, "when" in said, node)
 
     def note_unknown(self) -> None:
-        """Of a policy without mistakes, whose patterns are those that are meant."""
+        """Note unknown patterns of a policy without mistakes."""
         for node, text, pattern in self.unremarked:
             self.note_bad(node, known.unknown(text, pattern, self.communicating[0]), "note")
 

@@ -15,8 +15,7 @@ _BUDGET = 200_000
 
 
 def shadowed(rules: Sequence[Rule]) -> list[tuple[Rule, tuple[Rule, ...]]]:
-    """(rule, the earlier ones that take all of it), where that is certain: one rule alone; or several, each of which
-    takes some of its patterns or a part of one of its ranges."""
+    """Return rules that earlier ones, alone or together, certainly leave no launch, each with those."""
     found = []
     cost = [0]
     for index, rule in enumerate(rules):
@@ -77,8 +76,7 @@ def _takes(other: Rule, part: _Part) -> bool:
 
 
 def _chain(taking: Sequence[Rule], match: Match) -> list[Rule]:
-    """Those that together take every number of launches that `match` asks for: all in one of its ranges, the others
-    covered by each."""
+    """Return the rules that together take every number of launches that `match` asks for."""
     for name in RANGES:
         rest = [other for other in RANGES if other != name]
         fit = [rule for rule in taking if all(_range(rule.match, other).covers(_range(match, other)) for other in rest)]
@@ -109,7 +107,7 @@ def _range(match: Match, name: str) -> Range:
 
 
 def covers(wide: Match, narrow: Match) -> bool:
-    """Whether everything that `narrow` matches is matched by `wide`. True only if that is certain."""
+    """Return whether `wide` certainly matches everything that `narrow` matches."""
     return (
         all(_range(wide, name).covers(_range(narrow, name)) for name in RANGES)
         and _any_covers(wide.patterns(), narrow.patterns(), every="*")

@@ -27,12 +27,12 @@ _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf"
 
 
 def as_values(policy: Policy) -> dict[str, Any]:
-    """As a file says it, in texts, numbers, lists and mappings; None: not asked for."""
+    """Return a policy as texts, numbers, lists and mappings; None: not asked for."""
     return {"policy": VERSION, **shown(policy, "")}
 
 
 def origin_of(path: str, origins: Origins) -> Origin | None:
-    """None: a default. A rule's path begins with compute[INDEX]."""
+    """Return where a value is from; None: a default. A rule's path begins with compute[INDEX]."""
     found = re.fullmatch(r"compute\[(\d+)\]\.?(.*)", path, re.S)
     if not found:
         return origins.values.get(path)
@@ -42,7 +42,7 @@ def origin_of(path: str, origins: Origins) -> Origin | None:
 
 
 def paths(value: object, path: str = "") -> Iterable[str]:
-    """Of every value that is neither a list nor a mapping, and of every list of such."""
+    """Yield the paths of single values, and of lists of such."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from paths(inner, child(path, key))
@@ -65,8 +65,7 @@ def as_text(policy: Policy, origins: Origins, gpu: gpus.KnownGpu | None = None, 
 
 
 def sets(policy: Policy) -> list[tuple[str, tuple[str, ...]]]:
-    """The words for sets of kernels that the policy uses, and what they stand for; "" for what is spared before the
-    first rule that shapes a set."""
+    """Return the words for sets that the policy uses, and their kernels; "" for what is spared before the first set."""
     used = {word for rule in policy.rules for word in rule.match.sets} | (set(policy.fixed_size) & set(kernels.SETS))
     found = [(word, patterns) for word, patterns in kernels.SETS.items() if word in used]
     if any(rule.match.sets and rule.shape.kind != "leave" for rule in policy.rules):
@@ -146,7 +145,7 @@ class _Page:
 
 
 def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
-    """What a value comes to, where that is not what it says, by path."""
+    """Return the effective value, where it differs from what is written, by path."""
     found: dict[str, str] = {}
     for index, rule in enumerate(policy.rules):
         if rule.when_dispatch == "unknown" or rule.when_dispatch == policy.dispatch:
@@ -163,12 +162,12 @@ def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
 
 
 def critical_value(critical: Critical) -> object:
-    """`critical` as a policy says it."""
+    """Return `critical` as a policy says it."""
     return CriticalKind().shown(critical)
 
 
 def one_line(value: Any) -> str:
-    """A value on one line of YAML."""
+    """Return a value on one line of YAML."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_word(key)}: {one_line(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):

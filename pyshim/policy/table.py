@@ -19,19 +19,18 @@ _FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "fa
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
-    """The table of these policies. Raises OverlapError where they do not fit into one."""
+    """Return the table of these policies. Raises OverlapError where they do not fit into one."""
     return _build(policies, [fingerprint(policy) for policy in policies])
 
 
 def fingerprint(policy: Policy) -> str:
-    """16 hexadecimal digits that identify what the policy compiles to, wherever its rules stand in the file, and the
-    variables that it sets."""
+    """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file."""
     variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
     return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
 
 
 def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
-    """Those that say `dispatch: unknown`. table: that of the policies."""
+    """Return the policies that say `dispatch: unknown`. table: that of the policies."""
     view = View(table)
     return tuple(
         Undecided(
@@ -75,7 +74,7 @@ def _place(rule: Rule) -> int:
 
 
 def guarded(rules: Sequence[Rule]) -> list[Rule]:
-    """The rules, and before the first one that shapes a set of kernels the one that spares what only looks like it."""
+    """Return the rules; a rule that spares look-alikes stands before the first one that shapes a set of kernels."""
     first = next((i for i, rule in enumerate(rules) if rule.match.sets and rule.shape.kind != "leave"), None)
     if first is None:
         return list(rules)

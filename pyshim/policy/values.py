@@ -50,7 +50,7 @@ class Quantity:
 
 
 def number(text: str, lowest: int, highest: int) -> int:
-    """A plain decimal number. YAML's other spellings (0x10, 010, 1_000) mean different things to different readers."""
+    """Parse a plain decimal number: readers disagree about YAML's other spellings (0x10, 010, 1_000)."""
     negative = text.startswith("-")
     if not _NUMBER.fullmatch(text[1:] if negative else text):
         raise Bad("type", f"{quote(text)} is not a whole number", "write decimal digits only")
@@ -84,7 +84,7 @@ def percent(text: str) -> int:
 
 
 def comparison(text: str, quantity: Quantity) -> Range:
-    """A number, or one of >= > <= < == and a number, as an inclusive range of stored values."""
+    """Parse a number, or one of >= > <= < == and a number, as an inclusive range of stored values."""
     found = _COMPARISON.fullmatch(text)
     operator, operand = (found[1], found[2]) if found else ("==", text)
     decimal = _DECIMAL.fullmatch(operand)
@@ -109,7 +109,7 @@ def comparison(text: str, quantity: Quantity) -> Range:
 
 
 def possible(asked: Range, text: str, quantity: Quantity) -> Range:
-    """The range itself, if any value of the quantity lies in it."""
+    """Return the range itself, if any value of the quantity lies in it."""
     minimum, maximum = max(asked.minimum, quantity.lowest), min(asked.maximum, quantity.highest)
     if minimum <= maximum:
         return asked
@@ -120,7 +120,7 @@ def possible(asked: Range, text: str, quantity: Quantity) -> Range:
 
 
 def kernel_pattern(text: str) -> str:
-    """A glob on a kernel's name; a::b becomes what the mangled name holds, *1a1b*."""
+    """Parse a glob on a kernel's name; a::b becomes what the mangled name holds, *1a1b*."""
     glob(text)
     if "::" not in text:
         return text
@@ -173,7 +173,7 @@ def is_wild(pattern: str) -> bool:
 
 
 def pattern_covers(wide: str, narrow: str) -> bool:
-    """Whether every name that `narrow` matches is matched by `wide`. True only if that is certain."""
+    """Return whether `wide` certainly matches every name that `narrow` matches."""
     if wide in (narrow, "*"):
         return True
     if not is_wild(narrow):
@@ -204,7 +204,7 @@ def _comparison_hint(text: str, quantity: Quantity) -> str:
 
 
 def choice(text: str, names: tuple[Word, ...], what: str) -> Word:
-    """One of a few words."""
+    """Parse one of a few words."""
     for name in names:
         if name == text:
             return name

@@ -57,5 +57,5 @@ INHERIT, AUTO = Priority(), Priority("auto")
 
 
 def either(words: tuple[str, ...]) -> str:
-    """a, b or c"""
+    """Return "a, b or c"."""
     return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)

@@ -38,7 +38,7 @@ class Asked(NamedTuple):
 
 
 def ask(device: int, environment: Mapping[str, str], seconds: float) -> Asked:
-    """device: as the driver numbers it in this environment. seconds: after which the process is ended."""
+    """Measure a GPU. device: its number in this environment. seconds: limit, after which the process is ended."""
     quiet = {name: value for name, value in environment.items() if name not in _NOT_FOR_THIS}
     quiet["SIMGPU_COSTS"] = _COSTS
     started = time.monotonic()

@@ -58,12 +58,12 @@ def verdict(run: Run) -> Verdict:
 
 
 def block_us(run: Run) -> float:
-    """Time of one block of the grid, median over the trials."""
+    """Return the microseconds of one block of the grid, median over the trials."""
     return sorted(trial.alone for trial in run.trials)[len(run.trials) // 2] / run.waves
 
 
 def waits(trial: Trial, run: Run) -> list[float]:
-    """Of its high blocks, in block times."""
+    """Return the waits of high blocks, in block times."""
     return [max(0.0, took - run.high) * run.waves / trial.alone for _, took in trial.highs]
 
 
@@ -91,8 +91,7 @@ def _says(trial: Trial, run: Run) -> str:
 
 
 def _ran_out(launch: tuple[float, float], trial: Trial, run: Run) -> bool:
-    """Whether it waited until the grid had no more blocks to start, and for nothing else: what starts long after the
-    grid waited for somebody else's blocks, which says nothing."""
+    """Return whether a block waited until the grid had started all others, but not for another program's blocks."""
     block = trial.alone / run.waves
     since, took = launch
     started = since + max(0.0, took - run.high)
@@ -100,8 +99,9 @@ def _ran_out(launch: tuple[float, float], trial: Trial, run: Run) -> bool:
 
 
 def _held_back(wait: float) -> float:
-    """What a grid loses if no block of it starts for so long, in block times of the whole GPU: blocks take 0.5 to 1.5,
-    evenly, so t later a part of min(t, 0.5) + ... of them has ended; its integral."""
+    """Return what a grid loses if no block of it starts for so long, in block times of the whole GPU.
+
+    Blocks take 0.5 to 1.5, evenly, so t later a part of min(t, 0.5) + ... of them has ended; this is its integral."""
     even = min(wait, 0.5)
     rest = min(max(wait - 0.5, 0.0), 1.0)
     # Beyond 0.5 the rate at which blocks end falls from 1 to 0, in a straight line, until 1.5.

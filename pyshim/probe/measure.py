@@ -77,7 +77,7 @@ class Times:
         return event
 
     def between(self, first: c_void_p, second: c_void_p) -> float:
-        """Microseconds."""
+        """Return the microseconds between two events."""
         found = c_float()
         self.cuda("cuEventElapsedTime", byref(found), first, second)
         return found.value * 1e3
@@ -158,8 +158,7 @@ def _alone(gpu: Gpu, times: Times, name: str, cycles: float, blocks: int, shared
 
 
 def _with(gpu: Gpu, times: Times, cycles: float) -> dict[str, object]:
-    """One grid with the control and the high blocks in it. A pair: when it was launched, behind the start of the grid,
-    and how long it took until it had ended; microseconds."""
+    """Measure a grid with the control and the high blocks in it: each as start behind the grid's, and length, in us."""
     times.used, (low, high) = 0, gpu.streams
     start = times.record(low)
     gpu.launch("low", low, cycles, gpu.grid, gpu.part)

@@ -203,7 +203,7 @@ def compared(before: Collected, after: Collected) -> Compared:
 
 
 def _simulated(before: Collected, after: Collected) -> bool:
-    """Raises OverlapError where one is and the other is not."""
+    """Return whether both are simulated. Raises OverlapError where one is and the other is not."""
     kinds = [
         any(run.simulate for run in side.runs) or any(page.simulated for page in side.pages) for side in (before, after)
     ]
@@ -221,8 +221,10 @@ def _simulated(before: Collected, after: Collected) -> bool:
 
 
 def _together(pairs: Sequence[Pair]) -> Total:
-    """Ranks wait for each other, so that they are not independent: their standard error together is at most the mean of
-    theirs, which it is where all are one. So is the interval here: never too narrow."""
+    """Combine ranks, which wait for each other, so that they are not independent.
+
+    Their standard error together is at most the mean of theirs, which it is where all are one. So is the interval here:
+    never too narrow."""
 
     def middle(values: Sequence[float | None]) -> float | None:
         known = [value for value in values if value is not None]
@@ -268,8 +270,7 @@ def _pair(rank: int | None, before: Page, after: Page, simulated: bool) -> Pair:
 
 
 def _same(before: Pace, after: Pace) -> bool:
-    """As much communication for as much computation, however long the runs were. By name nothing is compared: a policy
-    may well make NCCL choose another algorithm, which is another kernel."""
+    """Return whether both have equal shares of communication; names do not count, as NCCL may change algorithms."""
     one, other = before.communication * after.computation, after.communication * before.computation
     if not before.computation and not after.computation:
         one, other = before.communication, after.communication
@@ -277,7 +278,7 @@ def _same(before: Pace, after: Pace) -> bool:
 
 
 def pace(page: Page) -> Pace | None:
-    """None where fewer than two communication launches have left their time."""
+    """Return the pace; None where fewer than two communication launches have left their time."""
     return _estimate(page).pace if len(page.cadence) > 1 else None
 
 
@@ -312,8 +313,7 @@ def _mean(one: tuple[int, int], other: tuple[int, int]) -> float:
 
 
 def _cut(samples: Samples) -> Samples:
-    """The ends of stretches of as many launches, whole periods, of samples at one distance; none where there are too
-    few. As many stretches as leave the least out, at the beginning."""
+    """Cut even samples into stretches of as many launches, whole periods, from the beginning; none: too few samples."""
     period = _period([nanoseconds for _, nanoseconds in samples])
     piece = period * -(-_EACH // period)
     pieces = (len(samples) - 1) // piece
@@ -325,8 +325,10 @@ def _cut(samples: Samples) -> Samples:
 
 
 def _period(times: Sequence[int]) -> int:
-    """After how many samples a program does the same again: where collectives come in bursts, times that are a whole
-    step apart differ the least from each other. 1: it cannot be told from chance, or there is none."""
+    """Return after how many samples a program does the same again.
+
+    Where collectives come in bursts, times that are a whole step apart differ the least from each other. 1: it cannot
+    be told from chance, or there is none."""
     if len(times) < 2:
         return 1
     pace = (times[-1] - times[0]) / (len(times) - 1)

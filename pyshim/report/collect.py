@@ -31,8 +31,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that are one start: an overlap-run with those inside of it, the ranks of one job, the steps of a Slurm job
-    under a prolog."""
+    """Runs that are one start: nested overlap-runs, the ranks of one job, the steps of a Slurm job under a prolog."""
 
     ids: frozenset[str]  # of its runs; "" stands for the pages without one
     started: float  # seconds since 1970, of the first
@@ -67,7 +66,7 @@ class Collected:
 
 
 def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
-    """Raises OverlapError where there is no such folder."""
+    """Read the pages of the folders. Raises OverlapError where there is no such folder."""
     runs: dict[str, folder.Run] = {}
     others: list[tuple[str, folder.Run]] = []
     skipped: list[Skipped] = []
@@ -118,7 +117,7 @@ def _with_files(page: Page, run: folder.Run | None) -> Page:
 
 
 def _latest(page: Page) -> tuple[bool, int]:
-    """The same one may have been copied several times, while its process ran and at its end."""
+    """Order copies of one page, which are made while its process runs and at its end."""
     return page.ended, page.launches
 
 
@@ -139,6 +138,7 @@ def _pages(directory: str, skipped: list[Skipped]) -> Iterator[Page]:
 
 
 def listed(directory: str) -> list[str]:
+    """Return the sorted names in a report folder. Raises OverlapError where it cannot be read."""
     try:
         return sorted(os.listdir(directory))
     except NotADirectoryError as error:
@@ -150,7 +150,7 @@ def listed(directory: str) -> list[str]:
 
 
 def traces(directories: Sequence[str]) -> Iterator[tuple[str, Trace | Unreadable]]:
-    """The traces of the folders, one after the other: each may be large."""
+    """Yield the traces of the folders, one after the other: each may be large."""
     for directory in directories:
         believed = of_folder(directory)
         for name in listed(directory):

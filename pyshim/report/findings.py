@@ -77,7 +77,7 @@ def _hidden(collected: Collected) -> Iterator[str]:
 
 
 def _libraries(all_opened: Iterable[Opened]) -> str:
-    """libfoo.so (2 x)"""
+    """Return "libfoo.so (2 x)" for each."""
     every = list(all_opened)
     names = some(dict.fromkeys(name for opened in every for name in opened.names))
     return f"{names} ({sum(opened.times for opened in every):,} x)"
@@ -186,7 +186,7 @@ def _twice(step: Step) -> Iterator[str]:
 
 
 def twice(step: Step) -> dict[int, list[Page]]:
-    """Ranks that several processes claim, none of which started another: children inherit the rank."""
+    """Return ranks of several processes, unless one started another: children inherit the rank."""
     by_rank: dict[int, list[Page]] = defaultdict(list)
     for page in step.pages:
         if page.rank is not None and not page.forked:
@@ -263,8 +263,7 @@ def _undone(collected: Collected) -> Iterator[str]:
 
 
 def _refused(collected: Collected) -> Iterator[str]:
-    """Launches, which then have rows of that reason; elsewhere one number counts what may also be a graph, or the
-    priority of a launch."""
+    """Yield refused launches by the rows of that reason: other counts also hold graphs and priorities."""
     launches = sum(page.refused for page in collected.pages if "refused" in page.reasons)
     if launches:
         names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))

@@ -98,7 +98,7 @@ Key = tuple[str, str, "Rule | None", Footprint, str]
 
 
 def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
-    """The rows of a page, each with what tells kernels apart."""
+    """Yield the rows of a page, each with what tells kernels apart."""
     for row in page.rows:
         footprint = Footprint(row.threads, row.registers, row.static_shared_memory, row.dynamic_shared_memory)
         rule = None if row.rule is None else page.rules[row.rule]
@@ -107,7 +107,7 @@ def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
 
 
 def kernels(collected: Collected) -> list[Kernel]:
-    """Of all processes, the most launches first."""
+    """Return the kernels of all processes, the most launches first."""
     return _kernels(found for page in collected.pages for found in keyed(page))
 
 
@@ -157,7 +157,7 @@ def count(rows: Iterable[Row]) -> Counts:
 
 
 def rules(collected: Collected) -> list[RuleUse]:
-    """Every rule of the policies that devices of these processes ran under, in the order of the files; no guards."""
+    """Return every rule of the policies that these processes' devices ran under, in the files' order; no guards."""
     groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
     open_: dict[Rule, list[Row]] = {rule: [] for rule in groups}
     for page in collected.pages:

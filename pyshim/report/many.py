@@ -22,7 +22,7 @@ Kind = tuple[str, str]
 
 
 def columns(critical: int, of: Sequence[str] = COUNTED) -> tuple[str, ...]:
-    """Of these counters, what a table has columns for. critical: launches of that kind in all of them."""
+    """Return those of the counters that a table shows. critical: launches of that kind in all of them."""
     return tuple(name for name in of if critical or name != _RARE)
 
 
@@ -31,7 +31,7 @@ def program(page: Page) -> str:
 
 
 def kinds(collected: Collected) -> dict[Kind, list[Page]]:
-    """By program and policy, the most frequent first."""
+    """Group by program and policy, the most frequent first."""
     found: dict[Kind, list[Page]] = defaultdict(list)
     for page in collected.pages:
         found[program(page), policy_of(page, collected) or "-"].append(page)
@@ -39,7 +39,7 @@ def kinds(collected: Collected) -> dict[Kind, list[Page]]:
 
 
 def rows(collected: Collected) -> list[list[str]]:
-    """What nobody of a kind has counted is left out, but for the launches."""
+    """Return the rows; apart from launches, counts that are 0 everywhere are left out."""
     every = kinds(collected)
     result = [row for kind, pages in list(every.items())[:_KINDS] for row in _rows(kind, pages)]
     rest = [page for pages in list(every.values())[_KINDS:] for page in pages]
@@ -59,7 +59,7 @@ def _rows(kind: Kind, pages: Sequence[Page]) -> list[list[str]]:
 
 
 def far(collected: Collected) -> list[Page]:
-    """Who counted far more or far less than the others of its kind, the farthest first."""
+    """Return the processes that counted far more or less than others of their kind, the farthest first."""
     found: list[tuple[float, Page]] = []
     for pages in kinds(collected).values():
         if len(pages) < LEAST:
@@ -73,7 +73,7 @@ def far(collected: Collected) -> list[Page]:
 
 
 def fence(values: list[int]) -> tuple[float, float, float]:
-    """What is far below, what is far above, and the median."""
+    """Return what is far below, what is far above, and the median."""
     first, median, third = quantiles(values, n=4, method="inclusive")
     width = max(_FAR * (third - first), _SHARE * median)
     return first - width, third + width, median

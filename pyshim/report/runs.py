@@ -1,5 +1,4 @@
-"""Tell apart the runs that one report folder holds. The latest one is reported; older ones are never added to it
-unless they are asked for."""
+"""Tell apart the runs in one report folder: the latest is reported, older ones only if they are asked for."""
 
 from __future__ import annotations
 
@@ -84,8 +83,9 @@ def _group(ids: Sequence[str], starts: Mapping[str, float], runs: Sequence[Run],
 
 
 def chosen(collected: Collected, wanted: str | None = None) -> Collected:
-    """Return what belongs to one start. wanted: ALL, or the id of a run or how it begins; None: of each folder the
-    latest. Raises OverlapError where no run, or more than one, is called so."""
+    """Return what belongs to one start. Raises OverlapError where no run, or more than one, is called so.
+
+    wanted: ALL, or the id of a run or how it begins; None: of each folder the latest."""
     every = groups(collected)
     if wanted == ALL:
         return replace(collected, summed=tuple(group.title for group in every) if len(every) > 1 else ())

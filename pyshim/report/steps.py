@@ -73,8 +73,7 @@ def steps(every_run: Sequence[Run], processes: Iterable[Page | Stranger]) -> lis
 
 
 def _fits(home: Step, step: Step) -> bool:
-    """No rank would be there twice. But every mpirun of a batch script has the script's run for the ranks of its own
-    host, and of the others a step each."""
+    """Return whether no rank would be there twice; an mpirun has the script's run here, and steps on other hosts."""
     if step.runs or home.ranks.isdisjoint(step.ranks):
         return home.ranks.isdisjoint(step.ranks)
     script = {one.rank for one in home.processes if one.run[:8] == step.id[:8] and one.run[10:] == "fffffb"}
@@ -120,12 +119,12 @@ _HOST = re.compile(r"(--(?:node|machine)[-_]rank)[=\0][^\0]*")
 
 
 def _everywhere(command: Sequence[str] | None) -> str:
-    """A command without what says on which host it was started."""
+    """Return a command without what says on which host it was started."""
     return _HOST.sub(r"\1", "\0".join(command or ()))
 
 
 def _keys(step: Step) -> list[object]:
-    """Steps that share one may be parts of one. None of a whole one: a folder may hold thousands."""
+    """Return keys: steps that share one may be parts of one. None of a whole one: a folder may hold thousands."""
     if not step.world or not 0 < len(step.ranks) < step.world:
         return []
     if step.runs:

@@ -82,7 +82,7 @@ def because(why: Sequence[str]) -> str:
 
 
 def share(percents: Sequence[float]) -> str:
-    """3.1 % | 2.9 to 3.3 %"""
+    """Return "3.1 %" or "2.9 to 3.3 %"."""
     least, most = min(percents), max(percents)
     return f"{most:.1f} %" if least == most else f"{least:.1f} to {most:.1f} %"
 
@@ -136,7 +136,7 @@ def _fixed(left: list[Group]) -> str:
 
 
 def _named(left: list[Group]) -> str:
-    """1 stream of rank 0 on node1 (made by libhalo.so; the host waits for it)"""
+    """Return "1 stream of rank 0 on node1 (made by libhalo.so; the host waits for it)"."""
     count = sum(len(group.streams) for group in left)
     pages = list({id(page): page for group in left for page in group.pages}.values())
     libraries = some(sorted({group.library for group in left if group.library}))

@@ -37,7 +37,7 @@ _NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
-    """The policy of its first device; before a device was opened the only one of its run; None where none is for it."""
+    """Return the policy of a page's first device, or the only one of its run before a device was opened; else None."""
     if page.devices:
         return page.devices[0].policy
     names = [item.get("name") for run in collected.runs if run.id == page.run for item in run.policies]

@@ -129,8 +129,10 @@ def reasons(collected: Collected) -> Rows:
 
 
 def reasons_of(counts: Mapping[str, int]) -> list[tuple[str, int, str]]:
-    """Return name, launches and sentence, the commonest first. `shaped` is one of them, whether or not communication
-    fits beside what was shaped: the sentence says how many of both there are."""
+    """Return name, launches and sentence, the commonest first.
+
+    `shaped` is one of them, whether or not communication fits beside what was shaped: the sentence says how many of
+    both there are."""
     merged = {name: (count, sentences().get(name, "")) for name, count in counts.items()}
     capped = merged.pop(_CAPPED, (0, ""))[0]
     if capped:

@@ -1,5 +1,4 @@
-"""Summarize a run in three sentences: what was done, what that gained or why nothing could be gained, and what to do
-next.
+"""Summarize a run in three sentences: what was done, what it gained or why it cannot, and what to do next.
 
 Pages hold counts and no time of the GPU, so no sentence claims a gain: `overlap report --compare` measures one.
 """

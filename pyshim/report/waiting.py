@@ -1,5 +1,7 @@
-"""The pages that wait in /dev/shm, because their report folder is on a network file system: copied there, and removed
-once their process is surely over. Until then it may count on, and at its end it brings the page itself.
+"""Copy the pages that wait in /dev/shm, because their report folder is on a network file system.
+
+A page is removed once its process is surely over. Until then the process may count on, and at its end it brings the
+page itself.
 """
 
 from __future__ import annotations
@@ -20,8 +22,7 @@ _OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has t
 
 
 def fetch(directory: str, runs: set[str], room: str) -> Iterator[tuple[str, str]]:
-    """Copies the pages that wait on this machine for this folder: those of its runs, and those that name it. What
-    cannot be copied is said: where, and why."""
+    """Copy the waiting pages of this folder's runs, or that name it; yield what cannot be copied: where, and why."""
     try:
         names = sorted(os.listdir(room))
     except OSError:
@@ -61,7 +62,7 @@ def _is_for(process: Page | Stranger, directory: str) -> bool:
 
 
 def is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
-    """everybody: as living()."""
+    """Return whether a process has ended. everybody: as living()."""
     if isinstance(process, Page) and process.ended:
         return True
     if process.host != os.uname().nodename[:63]:
@@ -71,8 +72,7 @@ def is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) 
 
 
 def living() -> set[int] | None:
-    """The ids of all processes of this machine, by every namespace: a container has ids of its own. None where not all
-    can be seen, as in a container."""
+    """Return the ids of all processes of this machine, by every namespace; None where not all can be seen."""
     found: set[int] = set()
     try:
         if os.readlink("/proc/self/ns/pid") != _OF_THE_MACHINE:
@@ -90,7 +90,7 @@ def living() -> set[int] | None:
 
 
 def carried_on(runs: set[str]) -> set[str] | None:
-    """Which of these runs some process of this machine, and of ours, has in its environment. None as of living()."""
+    """Return the runs that are in the environment of a process of ours. None as of living()."""
     everybody = living()
     if everybody is None:
         return None

@@ -19,7 +19,7 @@ class Somebody(Protocol):
 
 
 def who(processes: Sequence[Somebody]) -> str:
-    """process node1:7 | rank 3 on node1 | ranks 0-7 on node1 and node2"""
+    """Return "process node1:7", "rank 3 on node1" or "ranks 0-7 on node1 and node2"."""
     numbers = sorted({process.rank for process in processes if process.rank is not None})
     if not numbers or any(process.rank is None for process in processes):
         return which(processes)
@@ -27,7 +27,7 @@ def who(processes: Sequence[Somebody]) -> str:
 
 
 def which(processes: Sequence[Somebody]) -> str:
-    """By process id: process node1:7 (rank 3)"""
+    """Return the process, by its id: "process node1:7 (rank 3)"."""
     named = [
         f"{process.host}:{process.pid}" + ("" if process.rank is None else f" (rank {process.rank})")
         for process in processes
@@ -36,7 +36,7 @@ def which(processes: Sequence[Somebody]) -> str:
 
 
 def ranks(numbers: Sequence[int]) -> str:
-    """rank 3 | ranks 0-7, 9; numbers: in order"""
+    """Return "rank 3" or "ranks 0-7, 9"; numbers: in order."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
@@ -49,7 +49,7 @@ def ranks(numbers: Sequence[int]) -> str:
 
 
 def some(names: Iterable[str]) -> str:
-    """a | a and b | a, b, c and 4 more; nothing of nothing"""
+    """Return "a", "a and b" or "a, b, c and 4 more"; nothing of nothing."""
     names = list(names)
     if len(names) > _SHOWN + 1:
         return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"

@@ -25,7 +25,7 @@ def me() -> frozenset[int]:
 
 
 def of_folder(directory: str) -> frozenset[int]:
-    """Who is believed there: the folder's owner, who may be another user than the reader; the reader; root; nobody."""
+    """Return the owners whose files are read in a folder: its own, the reader, root and nobody."""
     try:
         return me() | {0, NOBODY, os.stat(directory).st_uid}
     except OSError:
@@ -33,7 +33,7 @@ def of_folder(directory: str) -> frozenset[int]:
 
 
 def read(path: str, limit: int, owners: Collection[int] | None = None) -> bytes:
-    """At most so many bytes of a regular file that is no link, and belongs to one of these users."""
+    """Return at most so many bytes of a regular file of one of these users. Raises Unreadable, also for links."""
     try:
         # Not blocking: a named pipe in the folder must not hold us up.
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -120,8 +120,7 @@ def _known() -> _Names:
 
 
 def read_page(path: str, owners: Collection[int] | None = None) -> Page:
-    """owners: as file.read(). Raises Unreadable for what is not a whole page of this version, OtherLayout for one of
-    another version."""
+    """Read a page; owners: as file.read(). Raises Unreadable for a damaged page, OtherLayout for another version's."""
     library = _native.library()
     size = _native.ffi.sizeof("struct overlap_page")
     data = read(path, size, owners)
@@ -212,14 +211,14 @@ def _page(page: Any, library: Any) -> Page:
 
 @functools.cache
 def sentences() -> dict[str, str]:
-    """What a user reads of every reason."""
+    """Return what a user reads of every reason."""
     library = _native.library()
     known = enumerate(names(library.overlap_reason_name))
     return {name: _native.text(library.overlap_reason_sentence(index)) for index, name in known}
 
 
 def names(name: Callable[[int], Any]) -> list[str]:
-    """The names that the library gives to indices, up to the first that has none."""
+    """Return the names that the library gives to indices, up to the first that has none."""
     found: list[str] = []
     while name(len(found)) != _native.ffi.NULL:
         found.append(_native.text(name(len(found))))
@@ -227,7 +226,7 @@ def names(name: Callable[[int], Any]) -> list[str]:
 
 
 def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dict[str, int]:
-    """Indices without a name occur only in a damaged page; their counts are shown all the same."""
+    """Name counts; an index without a name occurs only in a damaged page, and its count is shown all the same."""
     label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]
     return {label[index]: count for index, count in enumerate(counts) if count or index < keep}
 

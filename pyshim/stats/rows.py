@@ -13,8 +13,7 @@ _VALID = 2  # state of a record
 
 
 class Row(NamedTuple):
-    """Launches of one kernel about which the same was decided, and which were made for the same reason. Of all
-    kernels of a rule that found no row of their own: no kernel, no device, 0 threads."""
+    """Launches of a kernel with the same decision and reason; without kernel and device: of kernels without a row."""
 
     kernel: str  # as the driver gives it, the middle of a long name replaced by ~HASH~; "" where it is not known
     plain: str
@@ -106,8 +105,7 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
 
 
 def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
-    """Those of the policies, in the order of the table; and from the index there to that in them. policies: by the
-    place of a device in the page."""
+    """Return the policies' rules in order, and their indices by those in the page. policies: by device of the page."""
     found: list[Rule] = []
     places: dict[int, int] = {}
     for index, (state, *_) in enumerate(_records("<8B2I", page.rules)):
@@ -146,8 +144,10 @@ def _size(size: int) -> str:
 
 
 def cadence(page: Any) -> tuple[tuple[int, int], ...]:
-    """(communication launches so far, nanoseconds of the host's monotonic clock), the oldest first. What a thread was
-    just writing is left out, and so is what threads have taken in another order than it was numbered."""
+    """Return (communication launches so far, nanoseconds of the host's monotonic clock), the oldest first.
+
+    Samples that a thread was just writing are left out, and so are those that threads took in another order than they
+    were numbered."""
     samples = _records("<3Q", page.cadence.samples)
     whole = sorted(
         (launches, nanoseconds)

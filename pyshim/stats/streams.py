@@ -22,7 +22,7 @@ class Stream(NamedTuple):
 
 
 def streams(page: Any) -> tuple[Stream, ...]:
-    """In the order in which the library learned about them."""
+    """Return streams in the order in which the library learned about them."""
     library = _native.library()
     kinds = {getattr(library, f"OVERLAP_CRITICAL_{kind}".upper()): kind for kind in CRITICAL_KINDS}
     statuses = {getattr(library, f"OVERLAP_STREAM_{status}".upper()): status for status in STATUSES}

@@ -41,7 +41,7 @@ class Trace:
 
 
 def read_trace(path: str, owners: Collection[int] | None = None) -> Trace:
-    """owners: as file.read(). Raises Unreadable for a file that is not one of ours."""
+    """Read a trace; owners: as file.read(). Raises Unreadable for a file that is not one of ours."""
     match = FILE.match(path.rpartition("/")[2])
     if not match:
         raise Unreadable("not named HOST.PID.N.trace")

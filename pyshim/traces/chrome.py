@@ -47,7 +47,7 @@ class ChromeFile:
         self.torn: str | None = None
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """Raises OSError."""
+        """Yield the events of the file. Raises OSError."""
         self.fields, self.torn = {}, None
         with open(self.path, "rb") as file:
             text = _Text(file)
@@ -88,7 +88,7 @@ class _Text:
         self._ending = "it ends in the middle"
 
     def take(self, character: str) -> bool:
-        """Whether it comes next; behind it, if it does."""
+        """Return whether the sign comes next, and go behind it if it does."""
         if self._next() != character:
             return False
         self._at += 1
@@ -99,7 +99,7 @@ class _Text:
             raise Torn(f"it is no JSON where {character} should be")
 
     def value(self) -> Any:
-        """Any JSON value."""
+        """Return any JSON value."""
         if not self._next():
             raise Torn(self._ending)
         while True:
@@ -124,7 +124,7 @@ class _Text:
             return value
 
     def _next(self) -> str:
-        """The next character that means something, "" at the end."""
+        """Return the next character that means something, "" at the end."""
         while True:
             match = _SPACE.match(self._text, self._at)
             self._at = match.end() if match else self._at

@@ -62,12 +62,11 @@ class Columns:
         return self.shapes[ran.shape].kind
 
     def span(self) -> tuple[float, float]:
-        """From the first start to the last end; there must be something."""
+        """Return the first start and the last end; the columns must not be empty."""
         return min(self._start), max(self._end)
 
     def in_order(self) -> Iterator[Ran]:
-        """By start. Memory for two runs' worth of objects at a time, whatever the trace's size: runs are sorted in
-        place once, and merged as they are read."""
+        """Yield what ran, by start, in the memory of two runs' objects, whatever the trace's size."""
         self._sort_runs()
         runs = [self._run(begin) for begin in range(0, len(self), _RUN)]
         return iter(heapq.merge(*runs))

@@ -162,14 +162,16 @@ class Compared:
         }
 
     def timeline(self) -> dict[str, Any]:
-        """{"before": ..., "after": ...}, each None or {"name", "step" (its number from 0, None without steps),
-        "length_us", "lanes": [{"stream", "bars": [[start_us, end_us, kind, name], ...]}]}: of one GPU the step of
-        median length. kind: computation, communication or memory; times since the step began."""
+        """Return {"before": ..., "after": ...}: of one GPU the step of median length.
+
+        Each is None or {"name", "step" (its number from 0, None without steps), "length_us", "lanes": [{"stream",
+        "bars": [[start_us, end_us, kind, name], ...]}]}. kind: computation, communication or memory; times since the
+        step began."""
         return {"before": _picture(self.before), "after": _picture(self.after)}
 
 
 def compare(before: str, after: str) -> Compared:
-    """Files, or folders of one file for each rank. Raises OverlapError."""
+    """Compare files, or folders of one file for each rank. Raises OverlapError."""
     sides = read_side(before), read_side(after)
     _refuse_mixtures(*sides)
     warnings = []
@@ -223,7 +225,7 @@ def compare(before: str, after: str) -> Compared:
 
 
 def _refuse_mixtures(before: Side, after: Side) -> None:
-    """Raises OverlapError where one was measured and the other never ran."""
+    """Raise OverlapError where one was measured and the other never ran."""
     simulated = {kind == "simulated" for side in (before, after) for kind in side.kinds}
     if len(simulated) > 1:
         what = [f"{side.path} is {'simulated' if side.simulated else 'measured'}" for side in (before, after)]

@@ -1,5 +1,6 @@
-"""Traces of the PyTorch profiler, as Kineto writes them (libkineto: output_json.cpp, CuptiActivity.cpp), and those of
-our simulated GPU (SIMGPU_TRACE, tools/simgpu/trace.c): both are Chrome traces, of other words.
+"""Read traces of the PyTorch profiler, and of our simulated GPU: both are Chrome traces, with different words.
+
+Kineto writes the former (libkineto: output_json.cpp, CuptiActivity.cpp), SIMGPU_TRACE the latter (simgpu/trace.c).
 
 Kineto's words have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch 1.11; numbers have come as
 strings; shared memory is one number, the sum of the static and the dynamic part. AMD's events have no grid in some
@@ -74,7 +75,7 @@ class _ChromeTrace(Trace):
         return iter(())
 
     def _know(self, fields: Mapping[str, Any]) -> None:
-        """What the file says beside its events."""
+        """Keep the fields of the file beside its events."""
 
     def _when(self, event: Mapping[str, Any]) -> tuple[float, float] | None:
         """Start and end; None for what has neither."""
@@ -129,7 +130,7 @@ class KinetoTrace(_ChromeTrace):
             yield Wait(name in _HOST_WAITS, device, own, *when, correlation, event_of)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """By the calls that launched what ran."""
+        """Place times on the GPU by the calls that launched what ran."""
         called: dict[int, float] = {}
         ran: list[tuple[int, float, float]] = []
         for one in self.activity(host=True):

@@ -39,8 +39,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Side:
-    """Before or after. ranks: by rank where all files say theirs, else by the order of their names; then by process and
-    GPU inside the file. A rank that left several files has the steps of all."""
+    """One side of a comparison: before or after.
+
+    ranks: by rank where all files say theirs, else by the order of their names; then by process and GPU inside the
+    file. A rank that left several files has the steps of all."""
 
     path: str
     kinds: tuple[str, ...]
@@ -53,13 +55,13 @@ class Side:
         return "simulated" in self.kinds
 
     def in_order(self) -> Side:
-        """As if no file had said whose it is."""
+        """Number the ranks as if no file had said its own."""
         order = {rank: index for index, rank in enumerate(dict.fromkeys(rank for rank, _, _ in self.ranks))}
         return replace(self, by_rank=False, ranks={(order[key[0]], *key[1:]): one for key, one in self.ranks.items()})
 
 
 def read_side(path: str) -> Side:
-    """A trace, or a folder of traces of the ranks. Raises OverlapError where nothing ran on a GPU in any of them."""
+    """Read a trace, or a folder of the ranks' traces. Raises OverlapError where nothing ran on a GPU in any of them."""
     traces: list[tuple[Trace, dict[tuple[int, int], Measured]]] = []
     warnings: list[str] = []
     drawn = inf
@@ -156,8 +158,10 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
 
 
 def _steps(trace: Trace, steps: Steps | None, process: int | None, columns: Columns) -> Steps | None:
-    """In the GPU's time where that can be known, and only if something ran in them; in every one, where they are the
-    host's: one that nothing ran in was before or after what the trace has of the GPU."""
+    """Return steps in the GPU's time where that can be known, and only if something ran in them.
+
+    Where they are the host's, something must have run in every one: one in which nothing ran was before or after what
+    the trace has of the GPU."""
     if steps and not steps.on_gpu:
         bounds = trace.on_gpu(steps.bounds, process)
         steps = Steps(steps.source, True, tuple(bounds)) if bounds else _busy(steps, columns)
@@ -174,7 +178,7 @@ def _busy(steps: Steps, columns: Columns) -> Steps | None:
 
 
 def _touched(bounds: Sequence[float], ran: Ran) -> range:
-    """The steps that it ran in."""
+    """Return the steps in which the work ran."""
     first, last = bisect_right(bounds, ran.start_us) - 1, bisect_left(bounds, ran.end_us)
     return range(max(0, first), min(last, len(bounds) - 1))
 

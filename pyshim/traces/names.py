@@ -10,8 +10,10 @@ ANONYMOUS = "_GLOBAL__N_1"  # what the Itanium ABI calls a namespace without a n
 
 
 def driver_name(kernel: str) -> str:
-    """`void a::b<int>(float*)` -> `_ZN1a1bEv`: the scopes as the driver's name has them, the template's and the
-    function's arguments left out. A name without scope or arguments, or mangled already, stays as it is."""
+    """Return the name that the driver has for a kernel: `void a::b<int>(float*)` -> `_ZN1a1bEv`.
+
+    The template's and the function's arguments are left out. A name without scope or arguments, or mangled already,
+    stays as it is."""
     if kernel.startswith("_Z"):
         return kernel
     parts = _scopes(kernel.replace("(anonymous namespace)", ANONYMOUS).replace("<unnamed>", ANONYMOUS))
@@ -21,7 +23,7 @@ def driver_name(kernel: str) -> str:
 
 
 def plain_name(kernel: str) -> str:
-    """The last identifier, by which reports call a kernel."""
+    """Return the last identifier, by which reports call a kernel."""
     name = driver_name(kernel)
     ffi, library = _native.ffi, _native.library()
     plain = ffi.new("char[512]")
@@ -31,7 +33,7 @@ def plain_name(kernel: str) -> str:
 
 @functools.cache
 def is_communication(kernel: str) -> bool:
-    """As the library itself decides it, by its families of kernels."""
+    """Return whether a kernel communicates, as the library itself decides, by its families of kernels."""
     library = _native.library()
     names = {kernel, driver_name(kernel)}
     return any(library.overlap_is_communication(_bytes(name)) for name in names)
@@ -43,7 +45,7 @@ def _bytes(name: str) -> bytes:
 
 
 def _scopes(name: str) -> list[str]:
-    """The identifiers before the function's arguments: void a::b<c::d>(e) -> a, b."""
+    """Return the identifiers before the function's arguments: void a::b<c::d>(e) -> a, b."""
     kept: list[str] = []
     depth = 0
     for character in name:

@@ -1,8 +1,8 @@
-"""Exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`): "SQLite Export Schema Reference" in
-NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the version and with what was recorded;
-times are nanoseconds since the recording began, of host and GPU alike. Opened read-only.
+"""Read exports of nsys in sqlite's form (`nsys export --type sqlite`, `nsys stats`).
 
-A wait for an event is for its last record before the call. Types of synchronisation are numbers of
+"SQLite Export Schema Reference" in NVIDIA's documentation of Nsight Systems. Tables and columns come and go with the
+version and with what was recorded; times are nanoseconds since the recording began, of host and GPU alike. Opened
+read-only. A wait for an event is for its last record before the call. Types of synchronisation are numbers of
 ENUM_CUPTI_SYNC_TYPE; without that table CUPTI's own.
 """
 
@@ -85,8 +85,7 @@ class NsysTrace(Trace):
                 yield from self._waits(tables)
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """By the calls of the host that launched the kernels (the document's "Correlate CUDA kernel launches with CUDA
-        API kernel launches")."""
+        """Place times on the GPU by the calls of the host that launched kernels, which correlationId names."""
         with self._tables() as tables:
             ran = ((called / 1e3, start / 1e3, end / 1e3) for called, start, end in tables.launched(process))
             return bounds_on_gpu(bounds, ran)
@@ -194,8 +193,7 @@ class _Events:
 
 
 class _Patience:
-    """A progress handler of sqlite: a view may have rows without end, and each costs a hundred instructions of its
-    virtual machine or so."""
+    """Stop sqlite, as its progress handler, in a view without end: each row costs it about a hundred instructions."""
 
     EVERY = 10_000  # instructions
     _FEW, _PER_BYTE = 20_000_000, 200
@@ -210,8 +208,10 @@ class _Patience:
 
 
 def _is_torn(path: str) -> bool:
-    """Whether pages are missing: sqlite reads those that are there (www.sqlite.org/fileformat2.html, 1.3: "The Database
-    Header": the page size at byte 16, where 1 means 65536, and the size in pages at byte 28, 0 where unknown)."""
+    """Return whether pages are missing: sqlite reads those that are there.
+
+    www.sqlite.org/fileformat2.html, 1.3, "The Database Header": the page size at byte 16, where 1 means 65536, and the
+    size in pages at byte 28, 0 where unknown."""
     try:
         with open(path, "rb") as file:
             header = file.read(100)
@@ -240,7 +240,7 @@ class _Tables:
         return {row[1] for row in self._database.execute(f'PRAGMA table_info("{table}")')}
 
     def rows(self, table: str, columns: tuple[str, ...], where: str = "1") -> Iterator[tuple[Any, ...]]:
-        """NULL for a column that is not there; nothing where the table is not."""
+        """Yield rows: NULL for a column that is not there, nothing where the table is not."""
         if table not in self.names:
             return
         there = self.columns(table)
@@ -256,7 +256,7 @@ class _Tables:
         return int(found)
 
     def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
-        """Of each kernel when the host called for it, its start and its end; nothing where calls were not recorded."""
+        """Yield when each kernel was called for, started and ended; nothing where calls were not recorded."""
         calls, kernels = {"start", "correlationId", "globalTid"}, {"start", "end", "correlationId", "globalPid"}
         needed = {_CALLS: calls, KERNELS: kernels}
         if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
@@ -270,7 +270,7 @@ class _Tables:
         )
 
     def strings(self, table: str, columns: tuple[str, ...]) -> dict[int, str]:
-        """Those that these columns have the numbers of: a long recording may have millions of others."""
+        """Return the strings that these columns refer to: a long recording may have millions of others."""
         there = self.columns(table)
         used = " UNION ".join(f'SELECT "{column}" FROM "{table}"' for column in columns if column in there)
         rows = self.rows("StringIds", ("id", "value"), f'"id" IN ({used})') if used else ()
@@ -283,8 +283,7 @@ def _typed(column: str) -> str:
 
 
 def _process(thread: int | None) -> int | None:
-    """The globalPid to a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document, "Serialized
-    process and thread identifiers")."""
+    """Return the globalPid of a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document)."""
     return None if thread is None else thread & ~0xFFFFFF
 
 

@@ -21,7 +21,7 @@ _CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')
 
 
 def open_trace(path: str) -> Trace:
-    """Raises OverlapError where the file cannot be read, or is no trace that we know."""
+    """Open a trace. Raises OverlapError where the file cannot be read, or is of no known kind."""
     head = _head(path)
     if head.startswith(MAGIC):
         return NsysTrace(path)

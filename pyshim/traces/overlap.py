@@ -73,7 +73,7 @@ class Alone:
 
 
 def measure(columns: Columns, bounds: Sequence[float]) -> list[Times]:
-    """Of each step. bounds: as in Steps, at least two."""
+    """Measure each step. bounds: as in Steps, at least two."""
     steps = [Times(span=end - start) for start, end in zip(bounds, bounds[1:])]
     slowdown = _Slowdown()
     for found in sweep(columns, bounds):
@@ -91,8 +91,7 @@ def measure(columns: Columns, bounds: Sequence[float]) -> list[Times]:
 
 
 def sweep(columns: Columns, bounds: Sequence[float]) -> Iterator[Segment | Alone]:
-    """All of the time between the first and the last bound, and the kernels of computation that begin and end in it. In
-    one pass, by start; what runs at the moment is all that is kept."""
+    """Yield the time between first and last bound, and the computation inside it, in one pass with little memory."""
     return _Sweep(columns, bounds).run()
 
 
@@ -139,8 +138,7 @@ class _Sweep:
 
 
 class _Slowdown:
-    """Lengths and counts of a shape in a step: alone, and beside communication. Both are of one step, so that intervals
-    over steps have the chance in both."""
+    """Lengths and counts of a shape in one step, alone and beside communication: intervals over steps need both."""
 
     def __init__(self) -> None:
         self.steps: defaultdict[int, dict[int, list[float]]] = defaultdict(dict)
@@ -163,7 +161,7 @@ class _Slowdown:
 
 
 def overlapping(columns: Columns, begin: float, end: float) -> Iterator[Ran]:
-    """What ran, at least in part, between these times."""
+    """Yield what ran, at least in part, between these times."""
     for ran in columns.in_order():
         if ran.start_us >= end:
             return

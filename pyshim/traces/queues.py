@@ -99,7 +99,7 @@ class Queues:
 
 
 def walk(works: Sequence[Work], calls: Iterable[Call], waits: Sequence[Wait]) -> Queues:
-    """Of one process."""
+    """Return the queues of one process."""
     return _Walk(works, {call.correlation: call for call in calls}, waits).run()
 
 

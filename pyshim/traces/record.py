@@ -91,15 +91,13 @@ class Trace(ABC):
 
     @abstractmethod
     def activity(self, host: bool) -> Iterator[Activity]:
-        """Read the file from its beginning; calls and waits only with `host`. Raises OverlapError where it is none of
-        the kind after all."""
+        """Read the file from its beginning; calls and waits only with `host`. Raises OverlapError for another kind."""
 
     def records(self) -> Iterator[Record]:
         return cast("Iterator[Record]", self.activity(host=False))
 
     def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """When the GPU came to what the host did from each of these times to the next: a first start each, and the last
-        end behind them. None where the trace cannot say."""
+        """Return the GPU's first start after each of the host's times, and the last end; None if not recorded."""
         return None
 
     def launches(self) -> Iterator[TracedLaunch]:
@@ -110,7 +108,7 @@ class Trace(ABC):
 
 
 def bounds_on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
-    """As Trace.on_gpu: of each kernel when the host called for it, its start and its end."""
+    """Place times as Trace.on_gpu, by the call, the start and the end of each kernel."""
     starts, last = [inf] * (len(bounds) - 1), -inf
     for called, start, end in ran:
         step = bisect_right(bounds, called) - 1

@@ -94,7 +94,7 @@ COPY = "copy or memset"
 
 
 def find(path: str, resident: Resident) -> Found:
-    """Raises OverlapError."""
+    """Find what waited in a trace. Raises OverlapError."""
     trace = open_trace(path)
     works: defaultdict[int | None, list[Work]] = defaultdict(list)
     calls: defaultdict[int | None, list[Call]] = defaultdict(list)
@@ -192,8 +192,7 @@ class _Gpu:
                 yield _Wait(one, start, behind, self._is_one_wave(behind))
 
     def _candidates(self) -> Iterable[tuple[Queued, TracedLaunch | None, bool]]:
-        """All work with a launch call, the kernel of another stream that ran when it began, and whether nothing of
-        another stream ran since it was ready."""
+        """Yield work with a launch call, another stream's kernel at its start, and whether only it ran since ready."""
         running: list[Work] = []
         latest = ("", -inf), ("", -inf)  # ends of two streams
         for one in self.queued:
@@ -212,8 +211,7 @@ class _Gpu:
                 latest = latest[0], (work.stream, work.end_us)
 
     def _in_front(self, work: Work, others: Sequence[Work]) -> TracedLaunch | None:
-        """The first that computes, one with blocks that wait rather than one without. A copy that begins while another
-        runs may have waited for its engine."""
+        """Return the first that computes, with waiting blocks if any; copies may have waited for their engine."""
         if isinstance(work, MemoryOperation) and any(isinstance(other, MemoryOperation) for other in others):
             return None
         computing = [other for other in others if isinstance(other, TracedLaunch) and not other.communication]
@@ -243,8 +241,7 @@ class _Process:
             self._spread(delay)
 
     def _shares(self, kernels: Sequence[TracedLaunch]) -> dict[tuple[int, tuple[int, str]], float]:
-        """Of each step and stream, how much of its GPU's computation is on it: blocks times threads, time where these
-        are not known of all. By step, because streams may swap their roles."""
+        """Return a stream's share of its GPU's computation by step, as roles may swap: blocks x threads, or time."""
         sized = all(kernel.blocks and kernel.threads for kernel in kernels)
         sums: defaultdict[tuple[int, tuple[int, str]], float] = defaultdict(float)
         whole: defaultdict[tuple[int, int], float] = defaultdict(float)
@@ -329,8 +326,7 @@ class _Process:
 
 
 def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> dict[tuple[Cause, bool], float]:
-    """How long ready work takes to begin where nothing else runs: work of its kind; else any kernel or copy; where the
-    trace has none, the least that any of its kind took."""
+    """Return how long ready work takes to begin on an idle GPU: that of its kind, else of any, else the least."""
     alone: defaultdict[tuple[Cause | None, bool], list[float]] = defaultdict(list)
     least: defaultdict[tuple[Cause, bool], float] = defaultdict(lambda: _LONGEST_LAUNCH_US)
     for one, _, idle in candidates:
@@ -347,7 +343,7 @@ def _kind(queued: Queued) -> tuple[Cause, bool]:
 
 
 def _union(intervals: Iterable[tuple[float, float]]) -> float:
-    """The time in any of them."""
+    """Return the time in any of the intervals."""
     length, until = 0.0, -inf
     for start, end in sorted(intervals):
         length += max(0.0, end - max(start, until))

@@ -45,6 +45,7 @@ def noted(notes: bytes) -> bytes:
         pytest.param(b"nonsense", "neither an ELF file nor a fat binary nor a code object", id="not ELF"),
         pytest.param(b"", "cannot be read: cannot mmap an empty file", id="nothing"),
         pytest.param(elf([(".text", 1, b"x", 0, 0)]), "no GPU code in it", id="no fat binary"),
+        pytest.param(elf([(".nv_fatbin", 8, FATBIN, 0, 0)]), "no GPU code in it", id="only the symbols of a library"),
         pytest.param(b"\x7fELF\x01\x01" + b"\0" * 60, "not one of 64 bits", id="32 bits"),
         pytest.param(elf([(".text", 1, b"x", 0, 0)])[:-70], "ends before its table of sections", id="a cut ELF file"),
         pytest.param(CUBIN[:7000], "a broken cubin: it ends before", id="a cut cubin"),

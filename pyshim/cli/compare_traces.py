@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import FINDINGS
 
 if TYPE_CHECKING:
-    from pyshim.traces.compared import Change, Compared, Quantity, Rank
+    from pyshim.traces.compared import Change, Compared, Rank
 
 _RANKS = 16  # of more, those whose steps have changed most
 _WARNINGS = 10
@@ -57,7 +57,11 @@ def _show(compared: Compared) -> None:
     for line in _heading(compared):
         ui.show(ui.printable(line))
     unit, scale = _unit(compared.total)
-    rows = [_row(quantity, compared.total[quantity.name], scale) for quantity in QUANTITIES]
+    rows = []
+    for quantity in QUANTITIES:
+        change = compared.total[quantity.name]
+        values = (_number(value, quantity.unit, scale) for value in (change.before, change.after))
+        rows.append((quantity.title, *values, *_difference(change, quantity.unit, scale)))
     ui.show()
     ui.table((f"{unit} a step" if all(compared.sources) else unit, "before", "after", "change", "95 % interval"), rows)
     if len(compared.ranks) > 1:
@@ -98,16 +102,15 @@ def _heading(compared: Compared) -> Iterator[str]:
 def _show_ranks(compared: Compared, unit: str, scale: float) -> None:
     from pyshim.cli import ui
 
+    def changed(rank: Rank) -> float:
+        step = rank.changes["step_time"]
+        return abs((step.after or 0.0) - (step.before or 0.0))
+
     ranks = list(compared.ranks)
     if len(ranks) > _RANKS:
-        ranks = sorted(ranks, key=_changed, reverse=True)[:_RANKS]
+        ranks = sorted(ranks, key=changed, reverse=True)[:_RANKS]
         ui.show(f"The {_RANKS} of {len(compared.ranks)} ranks whose steps have changed most (--json has all):")
     ui.table((unit, *_OF_RANKS.values()), [row for rank in ranks for row in _rank(rank, scale)])
-
-
-def _changed(rank: Rank) -> float:
-    step = rank.changes["step_time"]
-    return abs((step.after or 0.0) - (step.before or 0.0))
 
 
 def _rank(rank: Rank, scale: float) -> Iterator[tuple[str, ...]]:
@@ -120,14 +123,6 @@ def _rank(rank: Rank, scale: float) -> Iterator[tuple[str, ...]]:
     yield "  after", *(_number(change.after, unit, scale) for change, unit in shown)
     if rank.changes["step_time"].comparable:
         yield "  change", *(_difference(change, unit, scale)[0] for change, unit in shown)
-
-
-def _row(quantity: Quantity, change: Change, scale: float) -> tuple[str, ...]:
-    return (
-        quantity.title,
-        *(_number(value, quantity.unit, scale) for value in (change.before, change.after)),
-        *_difference(change, quantity.unit, scale),
-    )
 
 
 def _unit(total: Mapping[str, Change]) -> tuple[str, float]:

@@ -13,11 +13,11 @@ from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyshim.explain.answer import Explainer
-    from pyshim.explain.parts import Part
-    from pyshim.explain.request import Mistake
+    from pyshim.explain.request import Request
+    from pyshim.explain.screen import Part
 
 DESCRIPTION = """\
 Predict what a policy does with a computation kernel that runs beside
@@ -92,7 +92,7 @@ _OF_LAUNCHES = ("threads", "registers", "static_smem", "dynamic_smem", "barriers
 
 
 class _Everything(argparse.Action):
-    """--help-all: help, and what the rare options mean."""
+    """Print the help with the rare options: --help-all."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         parser.epilog = str(self.const)
@@ -144,7 +144,8 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.explain.answer import Explainer
-    from pyshim.explain.request import NAMES, Mistake
+    from pyshim.explain.kernels import shipped
+    from pyshim.explain.request import NAMES, Mistake, read
 
     asked = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
     explainer = Explainer(os.environ)
@@ -154,19 +155,20 @@ def _run(options: argparse.Namespace) -> int:
             raise OverlapError("--stdin needs --json and no other option", hint, USAGE)
         return _answer_lines(explainer)
     _check(options)
-    options.files = _found(options.files)
+    options.files = [shipped(file) for file in options.files or ()]
     try:
         if options.report or (options.files and _are_traces(options.files)):
             return _launched(options, asked, explainer)
         if options.files:
             return _from_files(options, asked, explainer)
-        return _one(options, asked, explainer)
+        return _one(options, read(asked), explainer)
     except Mistake as mistake:
-        raise _usage(mistake) from None
+        sentence = mistake.spoken(lambda name: "--" + name.replace("_", "-"))
+        raise OverlapError(sentence, mistake.hint or "overlap explain --help", USAGE) from None
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises OverlapError for options that do not go together, and for a picture that could not be put."""
+    """Raise OverlapError for options that exclude each other, and for a picture that could not be written."""
     from pyshim.html import save
 
     if options.report and options.files:
@@ -183,16 +185,9 @@ def _check(options: argparse.Namespace) -> None:
         raise OverlapError("--comm-from and --comm-kernel need --from", "overlap explain --help-all", USAGE)
 
 
-def _found(files: list[str] | None) -> list[str] | None:
-    """Names of recorded traces as files."""
-    from pyshim.explain.launched import shipped
-
-    return [shipped(file) for file in files] if files else files
-
-
 def _are_traces(files: list[str]) -> bool:
-    """Told by what is in them. Raises OverlapError where some are traces and some are not."""
-    from pyshim.explain.launched import is_trace
+    """Whether all files are traces, by their contents. Raise OverlapError if only some are."""
+    from pyshim.explain.kernels import is_trace
 
     found = [is_trace(Path(file)) for file in files]
     if any(found) and not all(found):
@@ -202,23 +197,18 @@ def _are_traces(files: list[str]) -> bool:
 
 
 def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
-    """Every kernel of a run, or of traces."""
+    """Answer about every kernel of a run, or of traces."""
+    from dataclasses import replace
+
     from pyshim.cli import explain_show, ui
-    from pyshim.explain import inversions
-    from pyshim.explain.launched import of_run, of_traces
-    from pyshim.explain.parts import plural
-    from pyshim.explain.used import judge
-    from pyshim.explain.used_text import about_one, as_json, screen
+    from pyshim.explain.launches import judge, of_run, of_traces, waits_of
+    from pyshim.explain.launches_screen import about_one, as_json, screen
+    from pyshim.explain.screen import plural
 
     option = "--report" if options.report else "a trace"
-    wrong = next((name for name in _OF_LAUNCHES if name in asked), None)
-    if wrong:
-        hint = "it says that of every launch"
-        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
-    for name in ("comm_from", "comm_kernel"):
-        if getattr(options, name):
-            hint = "its own communication kernels count"
-            raise OverlapError(f"--{name.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
+    _refuse((name for name in _OF_LAUNCHES if name in asked), option, "it says that of every launch")
+    given = (name for name in ("comm_from", "comm_kernel") if getattr(options, name))
+    _refuse(given, option, "its own communication kernels count")
     pattern = asked.pop("kernel", None)
     try:
         with ui.progress(f"reading {options.report or ', '.join(options.files)}"):
@@ -229,7 +219,7 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     use = judge(launched, asked, None if pattern is None else str(pattern), explainer)
     if options.files:
         with ui.progress("looking for what waits for what"):
-            use.waiting = inversions.of_traces(options.files, use.gpu.key, explainer)
+            use = replace(use, waiting=waits_of(options.files, use.gpu))
     only = use.only() if pattern is not None else None
     if only and (options.sweep or not options.json):
         beside = "" if use.communication.told else use.communication.name
@@ -245,67 +235,61 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     return 0
 
 
-def _usage(mistake: Mistake) -> OverlapError:
-    sentence = mistake.spoken(lambda name: "--" + name.replace("_", "-"))
-    return OverlapError(sentence, mistake.hint or "overlap explain --help", USAGE)
-
-
 def _one(
     options: argparse.Namespace,
-    asked: dict[str, object],
+    request: Request,
     explainer: Explainer,
     beside: str = "",
     more: str = "",
     around: Callable[[Iterator[Part]], Iterator[Part]] = lambda parts: parts,
 ) -> int:
-    """One kernel, of which everything is told; communication is the usual one where nothing is said of it. around: what
-    its screen stands in."""
+    """Answer about one kernel, in full. beside: its communication, if that is known already; more: what else there is
+    to say about communication; around: what its screen stands in."""
     from pyshim.cli import explain_show, ui
-    from pyshim.explain import sweep as sweeps
-    from pyshim.explain.beside import usual
-    from pyshim.explain.request import read
-    from pyshim.explain.sweep_svg import svg
-    from pyshim.explain.text import screen
+    from pyshim.explain.answer import gpu_called
+    from pyshim.explain.kernels import with_usual
+    from pyshim.explain.screen import screen, svg, sweep_screen
     from pyshim.html import save
 
-    values = read(asked)
-    beside = beside or usual(values, explainer)
-    if "policy" in values and "gpu" in values:
-        explainer.check_for(values["policy"], explainer.key_of(values["gpu"]))
-    answer = explainer.look(values)
+    if not beside:
+        request, beside = with_usual(request, explainer)
+    if request.policy is not None and request.gpu is not None:
+        explainer.check_for(request.policy, gpu_called(request.gpu))
+    answer = explainer.look(request)
     if options.json and not (options.sweep or options.files or beside):
-        ui.answer(json.dumps(answer, indent=2))  # as --stdin answers
+        ui.answer(json.dumps(answer.as_json(), indent=2))  # as --stdin answers
         return 0
-    found = explainer.whole(values, answer)
-    sweep = sweeps.sweep(explainer, found) if options.sweep else None
+    found = explainer.explain(answer)
+    sweep = found.sweep() if options.sweep else None
     if options.json:
-        told = {"beside": beside or None, **({"sweep": sweeps.as_json(sweep)} if sweep else {})}
-        ui.answer(json.dumps({**found, **told}, indent=2))
+        told = {"beside": beside or None, **({"sweep": sweep.as_json()} if sweep else {})}
+        ui.answer(json.dumps({**found.as_json(), **told}, indent=2))
     elif sweep is None:
-        explain_show.show(around(screen(explainer, values, found, beside, more)))
+        explain_show.show(around(screen(found, beside, more)))
     elif options.svg != save.STDOUT:
-        explain_show.show(sweeps.screen(sweep, found, ui.width(), explain_show.is_ascii()))
+        explain_show.show(sweep_screen(sweep, found, ui.width(), explain_show.is_ascii()))
     if options.svg and sweep and sweep.steps:
-        name = values.get("kernel") or f"{values['threads']} threads of {values['registers']} registers"
-        explain_show.write(options.svg, options.force, svg(sweep, f"{name} on {values['gpu']}"))
+        block = request.computation
+        name = request.kernel or f"{block.threads} threads of {block.registers} registers"
+        explain_show.write(options.svg, options.force, svg(sweep, f"{name} on {answer.request.gpu}"))
     return 0
 
 
 def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
-    """Kernels of libraries."""
+    """Answer about every kernel of libraries."""
     from pyshim.cli import explain_show, ui
-    from pyshim.explain.survey import Question, survey
-    from pyshim.explain.survey_text import as_json, screen
+    from pyshim.explain.answer import gpu_called
+    from pyshim.explain.survey import Question, as_json, screen, survey
     from pyshim.policy.gpus import known
 
     _check_survey(options, asked)
     name, pattern = asked.pop("gpu", None), asked.pop("kernel", None)
     policy = asked.get("policy")
-    gpus = [gpu for gpu in known() if name is None or gpu.key == explainer.key_of(str(name))]
+    gpus = [gpu for gpu in known() if name is None or gpu == gpu_called(str(name))]
     if policy is not None:
         if name is not None:
-            explainer.check_for(str(policy), gpus[0].key)
-        gpus = [gpu for gpu in gpus if explainer.is_for(str(policy), gpu.key)] or gpus
+            explainer.check_for(str(policy), gpus[0])
+        gpus = [gpu for gpu in gpus if explainer.model_for(str(policy), gpu)] or gpus
     pattern = None if pattern is None else str(pattern)
     with ui.progress(f"reading {', '.join(options.files)}"):
         found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
@@ -313,7 +297,7 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
     if only:
         request, also = only
         beside = found.groups[0].beside
-        return _one(options, {**asked, **request}, explainer, "" if beside.told else beside.name, also)
+        return _one(options, request, explainer, "" if beside.told else beside.name, also)
     if options.sweep:
         hint = "--gpu G and --kernel NAME that leave one; without --sweep they are listed"
         raise OverlapError(f"--sweep is about one kernel, and this is {found.told()}", hint, USAGE)
@@ -325,30 +309,35 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
 
 
 def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None:
-    """Options that do not go together with --from."""
+    """Raise OverlapError for options that exclude --from or each other."""
     from pyshim.explain.request import COMMUNICATION
 
-    wrong = next((name for name in ("registers", "static_smem", "barriers", "sgprs") if name in asked), None)
-    if wrong:
-        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with --from", "the binary says it", USAGE)
+    of_binary = ("registers", "static_smem", "barriers", "sgprs")
+    _refuse((name for name in of_binary if name in asked), "--from", "the binary says it")
     if options.comm_kernel and not options.comm_from:
         raise OverlapError("--comm-kernel goes with --comm-from FILE", None, USAGE)
     told = [name for name in asked if name.startswith("comm_")]
     binary_silent = ("comm_threads", "comm_dynamic_smem") if options.comm_kernel else ()
-    wrong = next((name for name in told if name not in binary_silent), None)
-    if options.comm_from and wrong:
+    if options.comm_from:
         hint = "with --comm-kernel go --comm-threads and --comm-dynamic-smem, which a binary may not say"
-        raise OverlapError(f"--{wrong.replace('_', '-')} cannot be combined with --comm-from", hint, USAGE)
+        _refuse((name for name in told if name not in binary_silent), "--comm-from", hint)
     missing = [name for name in COMMUNICATION if name not in asked]
     if told and missing and not options.comm_from:
         raise OverlapError(f"missing required option: --{missing[0].replace('_', '-')}", None, USAGE)
 
 
+def _refuse(names: Iterable[str], option: str, hint: str) -> None:
+    """Raise OverlapError about the first of these options, which exclude another one."""
+    for name in names:
+        raise OverlapError(f"--{name.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
+
+
 def _answer_lines(explainer: Explainer) -> int:
     from pyshim.cli import ui
-    from pyshim.explain.lines import Lines
+    from pyshim.explain.kernels import answer_line
+    from pyshim.explain.request import Lines
 
-    lines = Lines(explainer)
+    lines = Lines(lambda request: answer_line(request, explainer))
     stdin: Any = sys.stdin.buffer if sys.stdin else None
     while True:
         try:

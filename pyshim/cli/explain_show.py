@@ -6,13 +6,14 @@ import sys
 from collections.abc import Iterable
 
 from pyshim.cli import ui
-from pyshim.explain.parts import Line, Part, Table
+from pyshim.explain.screen import Line, Part, Table
 from pyshim.html import save
 
 _LABEL = 12  # columns
 
 
 def show(parts: Iterable[Part]) -> None:
+    """Print the parts of a screen, fitted to its width."""
     for part in parts:
         if isinstance(part, Table):
             ui.table(part.heads, part.rows, part.left, part.above)
@@ -31,7 +32,7 @@ def is_ascii() -> bool:
 
 
 def write(path: str, force: bool, text: str) -> None:
-    """Raises OverlapError."""
+    """Write a picture to a file, or to stdout for `-`. Raise OverlapError."""
     if path == save.STDOUT:
         ui.answer(text.rstrip("\n"))
         return

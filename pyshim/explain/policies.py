@@ -1,57 +1,126 @@
-"""Policies as the library reads them: which of their rules is for a launch is the library's answer, not ours."""
+"""Policies as the library reads them: from a --policy value to the rule that decides a launch, as a user reads it.
+
+Which rule is for a launch is the library's answer, not ours.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyshim import _native
-from pyshim.explain import shape
+from pyshim.explain import planner
+from pyshim.explain.planner import Footprint, Rule, member
+from pyshim.explain.request import Request, Shape, parse, written
 from pyshim.launch import dispatch
 from pyshim.policy import gpus, library, places
-from pyshim.policy.layout import View
-from pyshim.policy.model import UNLIMITED, Match, Policy, Range, Rule
+from pyshim.policy import model as policy_model
+from pyshim.policy.gpus import KnownGpu
+from pyshim.policy.layout import Sections, View, assemble
+from pyshim.policy.model import UNLIMITED, Match, Policy, Range
 from pyshim.policy.table import compile_table, guarded
 
-_MOST = 6  # patterns of a rule that are told
+_MOST = 6  # patterns of a rule that are shown
+
+
+@dataclass(frozen=True)
+class PolicyRule:
+    """A rule in the words of the policy language. None: it stands in no policy."""
+
+    asked: Rule
+    policy: str | None
+    line: int | None
+    shape: str
+    when: str = "always"
+    when_dispatch: str = "unknown"
+    place: str | None = None  # FILE:LINE
+    match: str = "every kernel"
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it does anything."""
+        return self.shape != "leave"
+
+    @functools.cached_property
+    def json(self) -> dict[str, object]:
+        """What every answer says of the rule."""
+        kept = {"keep_at_least": self.asked.keep, "when": self.when}
+        return {"policy": self.policy, "line": self.line, "shape": self.shape, **kept}
+
+    def whole_json(self) -> dict[str, object]:
+        """Return the same, and where the rule stands."""
+        return {**self.json, "when_dispatch": self.when_dispatch, "place": self.place, "match": self.match}
+
+
+@functools.lru_cache(maxsize=256)
+def own_rule(shape: Shape | None, keep: int | None) -> PolicyRule:
+    """Return the rule of a request without a policy, make_room by default. keep: keep_at_least, percent."""
+    kind, value, text, default = shape or parse("make_room")
+    return PolicyRule(Rule(kind, value, default if keep is None else keep), None, None, text)
+
+
+def rule_text(request: Request) -> str:
+    """Return the rule of a request for a headline."""
+    if request.policy is not None:
+        return f"the first of {request.policy} that matches"
+    rule = own_rule(request.shape, request.keep_at_least)
+    return f"{rule.shape}, keep_at_least {rule.asked.keep}%"
 
 
 class Compiled:
-    """The table of a --policy value, as overlap-run would make it here: with what `overlap probe` found out. Raises
-    OverlapError where a policy is missing or wrong."""
+    """The table of a --policy value, as overlap-run would make it here: with what `overlap probe` found out.
+
+    Raises OverlapError if a policy is missing or wrong.
+    """
 
     def __init__(self, value: str, environment: Mapping[str, str]) -> None:
         self.models = tuple(policy for policy, _ in dispatch.filled_in(library.load(value, environment), environment))
         self.data = compile_table(self.models)
         self._written = [rule for model in self.models for rule in guarded(model.rules)]
         self._view = View(self.data)
+        self._rules: dict[int, PolicyRule] = {}
 
-    def policy(self, index: int) -> Any:
-        return self._view.policies[index]
+    def index_for(self, gpu: KnownGpu) -> int | None:
+        """Return the index of the policy that is for a GPU; None if no policy is."""
+        found: int = _native.library().overlap_policy_for(self.data, gpu.name.encode(), gpu.architecture.encode())
+        return None if found == planner.NONE else found
 
-    def rule(self, index: int) -> Any:
-        return self._view.rules[index]
+    def model_for(self, gpu: KnownGpu) -> Policy | None:
+        """Return the policy that is for a GPU."""
+        index = self.index_for(gpu)
+        return None if index is None else self.models[index]
 
-    def said(self, policy: Any, index: int) -> dict[str, object]:
-        """A rule of one of our policies, as answers have it."""
-        found = self._view.rules[index]
-        return {
-            "policy": self._view.text(policy.name),
-            "line": _native.line_of(found.line)[0],
-            "shape": shape.written(found.shape, found.value),
-            "keep_at_least": found.keep_at_least,
-            "when": "always" if found.when == _native.header().OVERLAP_WHEN_ALWAYS else "overlapping",
-        }
+    def footprint_for(self, gpu: KnownGpu) -> Footprint | None:
+        """Return the block of communication that the GPU's policy gives; None if it gives none."""
+        index = self.index_for(gpu)
+        own = None if index is None else self._view.policies[index]
+        return Footprint.of(own.footprint) if own and own.footprint_given else None
 
-    def written(self, index: int) -> dict[str, object]:
-        """More of the rule, as its file says it."""
-        rule = self._written[index]
-        match = "kernels that compute and communicate at once" if rule.guard else match_words(rule.match)
-        return {"when_dispatch": rule.when_dispatch, "place": place(rule), "match": match}
+    def only_gpu(self) -> str | None:
+        """Return the key of the GPU that the policies are for; None if they are for several known GPUs, or for none."""
+        found = {gpu.key for model in self.models for gpu in gpus.matching(model.gpus)}
+        return found.pop() if len(found) == 1 else None
+
+    def rule(self, policy: int, index: int) -> PolicyRule:
+        """Return a rule of one of the policies. index: in the table."""
+        if index not in self._rules:
+            rule, text = self._view.rules[index], self._written[index]
+            self._rules[index] = PolicyRule(
+                Rule(rule.shape, rule.value, rule.keep_at_least),
+                self._view.text(self._view.policies[policy].name),
+                _native.line_of(rule.line)[0],
+                written(rule.shape, rule.value),
+                "always" if rule.when == member("WHEN", "always") else "overlapping",
+                text.when_dispatch,
+                place(text),
+                "kernels that compute and communicate at once" if text.guard else match_words(text.match),
+            )
+        return self._rules[index]
 
     def behind(self, policy: int, rule: int) -> bytearray | None:
-        """The table without the rules of a policy up to this one; None where it is the last."""
+        """Return the table without the rules of a policy up to this one; None if it is the last."""
         own = self._view.policies[policy]
         left = own.first_rule + own.rule_count - (rule + 1)
         if left == 0:
@@ -61,25 +130,24 @@ class Compiled:
         changed.first_rule, changed.rule_count = rule + 1, left
         return data
 
-    def is_communication(self, policy: Any, kernel: bytes, caller: bytes) -> bool:
-        """Whether the policy itself calls this launch communication. policy: one of ours."""
-        plain = _native.ffi.new("char[512]")
-        _native.library().overlap_plain_name(kernel, plain, len(plain))
-        return (
-            self._view.matches(policy.kernels, kernel)
-            or self._view.matches(policy.kernels, _native.ffi.string(plain))
-            or bool(caller and self._view.matches(policy.libraries, caller))
-        )
+    def is_communication(self, policy: int, kernel: str, caller: str) -> bool:
+        """Whether the policy itself declares a launch to be communication."""
+        own, matches = self._view.policies[policy], self._view.matches
+        names = (planner.encoded(kernel), planner.encoded(planner.plain(kernel)))
+        by_library = bool(caller) and matches(own.libraries, planner.encoded(caller))
+        return by_library or any(matches(own.kernels, name) for name in names)
 
 
-def only_gpu(models: tuple[Policy, ...]) -> str | None:
-    """The GPU, by its key, that policies are for; None where they are for several that are known, or for none."""
-    found = {gpu.key for model in models for gpu in gpus.matching(model.gpus)}
-    return found.pop() if len(found) == 1 else None
+@functools.lru_cache(maxsize=256)
+def table_of(rule: Rule) -> bytes:
+    """Return the table of one policy with one rule, for every launch at any time."""
+    everything = dict.fromkeys(("blocks", "threads", "registers", "waves_percent", "resident_blocks"), (0, UNLIMITED))
+    shaped = {"shape": rule.shape, "value": rule.value, "keep_at_least": rule.keep, "when": member("WHEN", "always")}
+    return assemble([{"rule_count": 1}], [{**everything, **shaped}], Sections())
 
 
-def place(rule: Rule) -> str | None:
-    """FILE:LINE; a policy of ours is told by its file's name alone. None: the rule stands in no file."""
+def place(rule: policy_model.Rule) -> str | None:
+    """Return FILE:LINE of a rule, the file's name alone for a shipped policy; None if the rule stands in no file."""
     if not rule.file:
         return None
     path = Path(rule.file)
@@ -88,7 +156,7 @@ def place(rule: Rule) -> str | None:
 
 
 def match_words(match: Match) -> str:
-    """What a rule matches, as its file would say it."""
+    """Return what a rule matches, as its file would say it."""
     words = [_listed("kernel", (*match.sets, *match.kernels)), _listed("library", match.libraries)]
     for name in ("blocks", "threads", "registers", "resident_blocks"):
         words.append(_compared(name, getattr(match, name), 1))

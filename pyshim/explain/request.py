@@ -1,76 +1,129 @@
-"""What is asked: options of the command line or the keys of a JSON object, which have the same names and meaning."""
+"""Requests: options of the command line, keys of a JSON object, or lines of JSON, under the same names."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+import functools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from pyshim.explain import shape
+from pyshim.errors import OverlapError
+from pyshim.explain.planner import Footprint, member
 from pyshim.policy.finding import did_you_mean, quote
-from pyshim.policy.values import Bad, size
+from pyshim.policy.values import Bad, number, percent, size
+from pyshim.policy.words import KEEP, SHAPES
 
 NEEDED = ("gpu", "threads", "registers")
 COMMUNICATION = ("comm_threads", "comm_registers")
-_LARGEST = 2**32 - 1  # of a footprint's numbers; whatever is larger cannot be launched, as little as this can
-_LARGEST_GRID = 2**64 - 1
+LONGEST = 1 << 20  # bytes of a line
+SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
 
 # Names as in a JSON object; the options of the command line have `-` for `_`.
-_COUNTS = ("threads", "registers", "barriers", "sgprs")
-_SIZES = ("static_smem", "dynamic_smem")
-COUNTS = (*_COUNTS, *(f"comm_{name}" for name in _COUNTS))
-SIZES = (*_SIZES, *(f"comm_{name}" for name in _SIZES))
+FOOTPRINT = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs")  # in the order of Footprint
+COMM_FOOTPRINT = tuple(f"comm_{name}" for name in FOOTPRINT)
+SIZES = ("static_smem", "dynamic_smem", "comm_static_smem", "comm_dynamic_smem")
+COUNTS = tuple(name for name in (*FOOTPRINT, *COMM_FOOTPRINT) if name not in SIZES)
 WORDS = ("gpu", "policy", "kernel", "library")
 NAMES = (*COUNTS, *SIZES, *WORDS, "blocks", "shape", "keep_at_least")
 
-_NUMBERS = frozenset((*COUNTS, *SIZES))
+_LARGEST = 2**32 - 1  # of a footprint's numbers: any larger number makes the launch just as impossible
+_LARGEST_GRID = 2**64 - 1
+_ZEROS = dict.fromkeys((*COUNTS, *SIZES), 0)
+_COMPUTATION, _COMMUNICATION = itemgetter(*FOOTPRINT), itemgetter(*COMM_FOOTPRINT)
 _KNOWN = frozenset(NAMES)
-_DEFAULTS: dict[str, Any] = {name: 0 for name in (*COUNTS, *SIZES) if name not in (*NEEDED, *COMMUNICATION)}
+_SHAPE_NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
+_PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class Mistake(Exception):
-    """What is wrong with a request. name: of the option, or the empty string where it is about none."""
+    """A request that cannot be answered. name: the option at fault, or the empty string."""
 
     def __init__(self, name: str, sentence: str, hint: str = "", missing: tuple[str, ...] = ()) -> None:
         super().__init__(sentence)
         self.name, self.sentence, self.hint, self.missing = name, sentence, hint, missing
 
     def spoken(self, spell: Callable[[str], str]) -> str:
-        """The sentence. spell: how an option is written."""
+        """Return the sentence. spell: from a name to how the user writes that option."""
         if self.missing:
             return f"{self.sentence}: {', '.join(spell(name) for name in self.missing)}"
         return f"{spell(self.name)}: {self.sentence}" if self.name else self.sentence
 
 
-def read(request: Mapping[str, object]) -> dict[str, Any]:
-    """The request's values by name, defaults filled in; what is None counts as not said. Raises Mistake.
+class Shape(NamedTuple):
+    """What a rule does, in the words of the policy language."""
 
-    Numbers are what they say, cut to 32 bits (`blocks`: 64); `asked` is the dynamic size as it was said.
+    kind: int  # OVERLAP_SHAPE_...
+    value: int
+    text: str  # as it is written
+    keep: int = 0  # the default keep_at_least, percent of the kernel's own blocks
+
+
+class Request(NamedTuple):
+    """One kernel launch, one block of communication and a rule or a policy. None: not said."""
+
+    said: frozenset[str]  # the names that were given, or filled in
+    computation: Footprint  # sizes in bytes of a block, registers of a thread, all cut to 32 bits
+    communication: Footprint
+    asked: int  # the dynamic size before it was cut
+    gpu: str | None = None
+    policy: str | None = None
+    kernel: str | None = None
+    library: str | None = None
+    blocks: int | None = None  # of the grid; cut to 64 bits
+    shape: Shape | None = None
+    keep_at_least: int | None = None  # percent
+
+    def need(self, names: tuple[str, ...]) -> None:
+        """Raise Mistake if one of the options was not given."""
+        if not self.said.issuperset(names):
+            missing = tuple(name for name in names if name not in self.said)
+            raise Mistake("", f"missing required option{'s' * (len(missing) > 1)}", "", missing)
+
+    def of(self, gpu: str, kernel: str | None, library: str | None, block: Footprint) -> Request:
+        """Return the request about a kernel on a GPU, by its key. block: what one of its blocks takes."""
+        asked = self.asked if block.dynamic == self.computation.dynamic else block.dynamic
+        said = self.said | {*NEEDED}
+        return self._replace(said=said, gpu=gpu, kernel=kernel, library=library, computation=block, asked=asked)
+
+    def beside(self, block: Footprint) -> Request:
+        """Return the request beside another block of communication."""
+        return self._replace(said=self.said | {*COMMUNICATION}, communication=block)
+
+    @property
+    def communicates(self) -> bool:
+        """Whether all that a block of communication needs was given."""
+        return self.said.issuperset(COMMUNICATION)
+
+
+def read(request: Mapping[str, object]) -> Request:
+    """Return the request that a JSON object or the options make; None counts as not given. Raise Mistake.
+
+    Numbers are decimal digits or integers from 0 on; sizes may have a unit (96KiB).
     """
-    values = _DEFAULTS.copy()
+    numbers: dict[str, Any] = _ZEROS.copy()
+    others: dict[str, Any] = {}
     for name, value in request.items():
         # The common case first: 100,000 requests take seconds.
-        if type(value) is int and 0 <= value <= _LARGEST and name in _NUMBERS:
-            values[name] = value
+        if type(value) is int and 0 <= value <= _LARGEST and name in _ZEROS:
+            numbers[name] = value
         elif name not in _KNOWN:
-            raise Mistake(
-                "", f"there is no {quote(name)}", did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
-            )
+            hint = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
+            raise Mistake("", f"there is no {quote(name)}", hint)
         elif value is not None:
             try:
-                values[name] = _value(name, value)
+                (numbers if name in _ZEROS else others)[name] = _value(name, value)
             except Bad as bad:
                 raise Mistake(name, bad.sentence, bad.hint) from None
-    values["asked"] = values["dynamic_smem"]
-    if values["asked"] > _LARGEST:
-        values["dynamic_smem"] = _LARGEST
-    return values
-
-
-def need(values: Mapping[str, object], names: tuple[str, ...]) -> None:
-    """Raises Mistake where nothing was said about some of the names."""
-    missing = tuple(name for name in names if name not in values)
-    if missing:
-        raise Mistake("", f"missing required option{'s' * (len(missing) > 1)}", "", missing)
+    said, asked = frozenset(request), numbers["dynamic_smem"]
+    if None in request.values():
+        said = frozenset(name for name in said if request[name] is not None)
+    numbers["dynamic_smem"] = min(asked, _LARGEST)
+    blocks = Footprint._make(_COMPUTATION(numbers)), Footprint._make(_COMMUNICATION(numbers))
+    return Request(said, *blocks, asked, **others)
 
 
 def _value(name: str, value: object) -> object:
@@ -81,16 +134,16 @@ def _value(name: str, value: object) -> object:
             raise Bad("type", f"{quote(value)} holds a character that no name has")
         return value
     if name == "shape":
-        return shape.parse(value)
+        return parse(value)
     if name == "keep_at_least":
         return _percent(value)
     largest = _LARGEST_GRID if name == "blocks" else _LARGEST
-    number = _whole(value, name in SIZES)
-    return number if name == "dynamic_smem" else min(number, largest)
+    found = _whole(value, name in SIZES)
+    return found if name == "dynamic_smem" else min(found, largest)
 
 
 def _whole(value: object, is_size: bool) -> int:
-    """A number from 0 on. Digits alone may be any number of them; sizes may have a unit."""
+    """Return a number from 0 on. Digits alone may be any number of them; sizes may have a unit."""
     if isinstance(value, int) and not isinstance(value, bool):
         if value < 0:
             raise Bad("out-of-range", f"{quote(str(value))} is below 0")
@@ -106,7 +159,97 @@ def _whole(value: object, is_size: bool) -> int:
 
 def _percent(value: object) -> int:
     text = value.strip() if isinstance(value, str) else value
-    number = _whole(text[:-1] if isinstance(text, str) and text.endswith("%") else text, False)
-    if number > 100:
+    found = _whole(text[:-1] if isinstance(text, str) and text.endswith("%") else text, False)
+    if found > 100:
         raise Bad("percent", f"{quote(str(value))} is not between 0% and 100%")
-    return number
+    return found
+
+
+def parse(value: object) -> Shape:
+    """Return the shape of a word, of `blocks_per_sm=50%`, or of a policy file's {blocks_per_sm: 50%}. Raise Bad."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((name, operand),) = value.items()
+        return _parse(f"{name}={operand}")
+    if not isinstance(value, str):
+        raise Bad("shape", f"{quote(str(value))} is not a shape", f"write {SPELLINGS}")
+    return _parse(value)
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(text: str) -> Shape:
+    if text in SHAPES:
+        return Shape(member("SHAPE", text), 0, text, 0 if text == "leave" else KEEP)
+    pair = _PAIR.fullmatch(text.strip())
+    if pair is None or pair[1] not in _SHAPE_NUMBERS:
+        hint = did_you_mean(pair[1] if pair else text, (*SHAPES, *_SHAPE_NUMBERS)) or f"write {SPELLINGS}"
+        raise Bad("shape", f"{quote(text)} is not a shape", hint)
+    name, operand = pair.groups()
+    if name == "dynamic_shared_memory":
+        kind, value = "bytes", min(size(operand), _LARGEST)
+    elif operand.endswith("%"):
+        kind, value = "percent", percent(operand)
+    else:
+        kind, value = "blocks", number(operand, 1, _LARGEST)
+    return Shape(member("SHAPE", kind), value, f"{name}={operand}")
+
+
+def written(kind: int, value: int) -> str:
+    """Return the words for a shape of a compiled rule."""
+    word = next(word for word in (*SHAPES, "blocks", "percent", "bytes") if member("SHAPE", word) == kind)
+    numbers = {"blocks": f"blocks_per_sm={value}", "percent": f"blocks_per_sm={value}%"}
+    return {**numbers, "bytes": f"dynamic_shared_memory={value}"}.get(word, word)
+
+
+class Lines:
+    """Takes bytes as they come, cut anywhere, and returns the answers to all lines that are complete.
+
+    answer: from a JSON object to the answer; it raises Mistake or OverlapError.
+    """
+
+    def __init__(self, answer: Callable[[dict[str, object]], dict[str, object]]) -> None:
+        self._answer = answer
+        self._rest = b""
+        self._skipping = False  # inside a line that is too long, and answered
+
+    def feed(self, data: bytes) -> list[str]:
+        """Return the answers, without line feeds."""
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        found = list(self._answers(lines))
+        if len(self._rest) > LONGEST:
+            if not self._skipping:
+                found.append(_error(f"a line is longer than {LONGEST:,} bytes"))
+            self._rest, self._skipping = b"", True
+        return found
+
+    def end(self) -> list[str]:
+        """Return the answer to a last line without a line feed."""
+        return list(self._answers([self._rest])) if self._rest else []
+
+    def _answers(self, lines: list[bytes]) -> Iterator[str]:
+        for line in lines:
+            if self._skipping:
+                self._skipping = False
+            else:
+                yield self.answer(line)
+
+    def answer(self, line: bytes) -> str:
+        """Return the answer to one line, or {"error": ...} if it is no request."""
+        try:
+            request: object = json.loads(line.decode())
+        except (ValueError, RecursionError) as error:
+            return _error(f"this is no JSON: {error}" if line.strip() else "the line is empty")
+        if not isinstance(request, dict):
+            return _error("a request is an object: {...}")
+        try:
+            return _encode(self._answer(request))
+        except Mistake as mistake:
+            return _error(mistake.spoken(str), mistake.hint)
+        except OverlapError as error:
+            return _error(error.sentence, error.hint)
+        except ValueError as error:  # names that no file can have
+            return _error(f"the request cannot be answered: {error}")
+
+
+def _error(sentence: str, hint: str | None = None) -> str:
+    return _encode({"error": sentence, "help": hint} if hint else {"error": sentence})

@@ -13,9 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyshim.explain import lines as module
+from pyshim.explain import request as module
 from pyshim.explain.answer import Explainer
-from pyshim.explain.lines import Lines
+from pyshim.explain.kernels import answer_line
+from pyshim.explain.request import Lines
+
+
+def lines_of(explainer: Explainer) -> Lines:
+    return Lines(lambda request: answer_line(request, explainer))
+
 
 RequestOf = Callable[..., dict[str, Any]]
 COMMAND = [sys.executable, "-m", "pyshim", "explain", "--stdin", "--json"]
@@ -104,10 +110,10 @@ def test_a_malformed_line_is_answered_and_the_next_one_too(
 def test_lines_may_come_in_pieces(explainer: Explainer, cuts: list[int], end: bool) -> None:
     request = b'{"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288, "comm_registers": 96}'
     text = b"\n".join([request, b"x", b"", request, b'{"gpu": 1}', request]) + (b"\n" if end else b"")
-    whole = Lines(explainer)
+    whole = lines_of(explainer)
     expected = whole.feed(text) + whole.end()
     assert len(expected) == 6
-    lines, found, at = Lines(explainer), [], 0
+    lines, found, at = lines_of(explainer), [], 0
     for cut in [*sorted(cut for cut in cuts if cut < len(text)), len(text)]:
         found += lines.feed(text[at:cut])
         at = cut
@@ -116,7 +122,7 @@ def test_lines_may_come_in_pieces(explainer: Explainer, cuts: list[int], end: bo
 
 def test_a_line_that_never_ends_is_refused_once(explainer: Explainer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST", 1000)
-    lines = Lines(explainer)
+    lines = lines_of(explainer)
     found = [answer for _ in range(10) for answer in lines.feed(b"x" * 600)]
     assert [json.loads(answer)["error"] for answer in found] == ["a line is longer than 1,000 bytes"]
     after = lines.feed(b"x\n{}\n")

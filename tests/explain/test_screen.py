@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain import beside
+from pyshim.explain import kernels
 from pyshim.explain.answer import Explainer
 from pyshim.explain.request import Mistake, read
 from pyshim.policy.gpus import known
@@ -37,8 +37,7 @@ Whole = Callable[..., dict[str, Any]]
 @pytest.fixture
 def whole(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> Whole:
     def ask(**changes: Any) -> dict[str, Any]:
-        values = read(request_of(**changes))
-        return explainer.whole(values, explainer.look(values))
+        return explainer.explain(explainer.look(read(request_of(**changes)))).as_json()
 
     return ask
 
@@ -122,20 +121,19 @@ def test_the_gpu_may_be_the_policys_own(explainer: Explainer, request_of: Callab
 def test_communication_that_nobody_told_is_the_newest_as_the_policy_sets_it(
     explainer: Explainer, gpu: str, policy: str | None, threads: int, registers: int, name: str
 ) -> None:
-    values = read({"gpu": gpu, "threads": 128, "registers": 64, "policy": policy, "kernel": "gemm"})
-    said = beside.usual(values, explainer)
-    assert name in said
-    explainer.look(values)
-    assert explainer.footprint("communication")[:2] == (threads, registers)
-    (of_survey, *_) = beside.newest(next(one for one in known() if one.key == gpu), values, explainer)
-    assert of_survey.numbers[:2] == (threads, registers)
+    asked = read({"gpu": gpu, "threads": 128, "registers": 64, "policy": policy, "kernel": "gemm"})
+    request, usual = kernels.with_usual(asked, explainer)
+    assert name in usual
+    assert explainer.look(request).case.communication[:2] == (threads, registers)
+    (of_survey, *_) = kernels.newest_blocks(next(one for one in known() if one.key == gpu), asked, explainer)
+    assert of_survey.takes[:2] == (threads, registers)
 
 
 def test_communication_that_is_told_in_part_is_a_mistake(explainer: Explainer) -> None:
-    values = read({"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288})
-    assert beside.usual(values, explainer) == ""
+    asked = read({"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288})
+    assert kernels.with_usual(asked, explainer) == (asked, "")
     with pytest.raises(Mistake) as caught:
-        explainer.look(values)
+        explainer.look(asked)
     assert caught.value.missing == ("comm_registers",)
 
 
@@ -152,18 +150,16 @@ def test_every_change_does_what_it_says(
     for _ in range(1500):
         asked = random_request(source)
         asked.pop("blocks", None)
-        values = read(asked)
-        found = explainer.whole(values, explainer.look(values))
-        for change in found["changes"]:
+        for change in explainer.explain(explainer.look(read(asked))).changes:
             then = dict(asked)
-            setting = change["setting"]
+            setting = change.setting
             if setting.startswith("shape: make_room, and "):
                 setting, then["shape"] = setting.partition(", and ")[2], "make_room"
             number = int((re.findall(r"[\d,]+", setting) or ["0"])[0].replace(",", ""))
             if setting in knobs:
                 kind, (name, value) = "NCCL", knobs[setting]
                 then[name] = min(value, asked[name])
-                assert change["all_ranks"]
+                assert change.all_ranks
             elif setting.startswith("keep_at_least"):
                 kind, then["keep_at_least"] = "keep", number
             elif setting.startswith("shape"):
@@ -176,14 +172,14 @@ def test_every_change_does_what_it_says(
                 )
                 then[name] = number
             new = explainer.answer(then)
-            said = re.fullmatch(r"(\w+) with ([\d,]+) bytes; (\d+) of (\d+) blocks stay", change["does"])
+            said = re.fullmatch(r"(\w+) with ([\d,]+) bytes; (\d+) of (\d+) blocks stay", change.does)
             if said:
                 numbers = (new["dynamic_shared_memory"], new["blocks"], new["native_blocks"])
                 assert numbers == tuple(int(part.replace(",", "")) for part in said.groups()[1:]), (asked, change)
                 assert (new["control"], new["reason"]) == ("cap" if said[1] == "room" else said[1], "shaped")
-            elif "as launched" in change["does"]:
+            elif "as launched" in change.does:
                 assert new["control"] == "room_already", (asked, change)
-            elif "one block has ended" in change["does"]:
+            elif "one block has ended" in change.does:
                 assert new["control"] == "entry_already", (asked, change)
             else:
                 assert new["control"] == "priority", (asked, change)

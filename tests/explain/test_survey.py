@@ -11,9 +11,11 @@ import pytest
 from footprint_files import bundle, code_object, compressed, cubin, fatbin
 
 from pyshim.errors import OverlapError
-from pyshim.explain import binaries, survey_text
+from pyshim.explain import kernels
+from pyshim.explain import survey as surveys
 from pyshim.explain.answer import Explainer
-from pyshim.explain.parts import Table
+from pyshim.explain.policies import rule_text
+from pyshim.explain.screen import Table
 from pyshim.explain.survey import Question, Survey, survey
 from pyshim.footprints import collectives
 from pyshim.policy.gpus import known
@@ -66,13 +68,13 @@ def test_the_answers_are_those_of_single_requests(ask: Ask, blas: Path, explaine
         ("mi250x", ext): {"room_already": 1, "shaped": 1, "below_keep": 1, "no_room_registers": 1},
         ("mi250x", plain): {"priority": 1, "no_room_shared_memory": 2, "no_room_registers": 1},
     }
-    assert [group.beside.numbers for group in found.groups] == [
+    assert [group.beside.takes for group in found.groups] == [
         (256, 360, 19808, 0, 0, 106),
         (256, 360, 19808, 32832, 0, 106),
     ]
     for group in found.groups:
         for answer in group.answers:
-            footprint, beside = answer.kernel.footprint, group.beside.numbers
+            footprint, beside = answer.kernel.footprint, group.beside.takes
             single = explainer.answer(
                 {
                     "gpu": "mi250x",
@@ -104,22 +106,22 @@ def test_sets_and_what_is_left_out(ask: Ask, blas: Path, rccl: Path) -> None:
 def test_communication_of_a_file(ask: Ask, blas: Path, rccl: Path) -> None:
     """The unroll factor that RCCL takes by itself differs by GPU."""
     found = ask(blas, rccl, comm_file=str(rccl))
-    assert [(group.gpu.key, group.beside.name, group.beside.numbers[1]) for group in found.groups] == [
+    assert [(group.gpu.key, group.beside.name, group.beside.takes[1]) for group in found.groups] == [
         ("mi250x", "librccl.so unroll 4 by hipExtLaunchKernel", 360),
         ("mi250x", "librccl.so unroll 4 by hipLaunchKernel", 360),
         ("mi300x", "librccl.so unroll 2 by hipExtLaunchKernel", 320),
         ("mi300x", "librccl.so unroll 2 by hipLaunchKernel", 320),
     ]
     (other,) = ask(blas, comm_file=str(rccl), comm_pattern="*Generic_[12]*").groups
-    assert other.beside.numbers == (256, 280, 19808, 0, 0, 106)
+    assert other.beside.takes == (256, 280, 19808, 0, 0, 106)
     values = {"comm_threads": 512, "comm_dynamic_smem": 100}
     (told,) = ask(blas, comm_file=str(rccl), comm_pattern="*Generic_[12]*", values=values).groups
-    assert told.beside.numbers == (512, 280, 19808, 100, 0, 106)
+    assert told.beside.takes == (512, 280, 19808, 100, 0, 106)
 
 
 def test_communication_as_told(ask: Ask, blas: Path) -> None:
     (group,) = ask(blas, values={"comm_threads": 64, "comm_registers": 8}).groups
-    assert (group.beside.name, group.beside.numbers) == ("as told", (64, 8, 0, 0, 0, 0))
+    assert (group.beside.name, group.beside.takes) == ("as told", (64, 8, 0, 0, 0, 0))
 
 
 def test_communication_as_the_policy_says(ask: Ask, blas: Path, tmp_path: Path) -> None:
@@ -127,7 +129,7 @@ def test_communication_as_the_policy_says(ask: Ask, blas: Path, tmp_path: Path) 
     footprint = "{threads: 128, registers: 40, static_shared_memory: 5, dynamic_shared_memory: 6}"
     policy.write_text(f"policy: 1\nname: mine\ngpu: gfx90a\ncommunication: {{footprint: {footprint}}}\n")
     (group,) = ask(blas, values={"policy": str(policy)}).groups
-    assert (group.beside.name, group.beside.numbers) == (f"as {policy} says", (128, 40, 5, 6, 0, 0))
+    assert (group.beside.name, group.beside.takes) == (f"as {policy} says", (128, 40, 5, 6, 0, 0))
     other = tmp_path / "other.yaml"
     other.write_text(policy.read_text().replace("gfx90a", "gfx942"))
     assert len(ask(blas, values={"policy": str(other)}).groups) == 2, "it is for another GPU"
@@ -142,7 +144,7 @@ def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:
     (few,) = ask(blas, pattern="*few", values={"keep_at_least": 0}).groups[0].answers
     assert (few.decision.control, few.decision.reason) == ("make_room", "shaped")
     found = ask(blas, pattern="*few", values={"policy": "mi250x"})
-    assert found.rule == "the first of mi250x that matches"
+    assert rule_text(found.request) == "the first of mi250x that matches"
     assert found.groups[0].answers[0].decision.reason == "dispatch_unknown", "its rule waits for a probe"
 
 
@@ -152,8 +154,8 @@ def test_one_kernel_on_one_gpu_is_a_request_of_its_own(ask: Ask, blas: Path, exp
     only = found.only()
     assert only is not None
     request, others = only
-    assert (request["gpu"], request["kernel"], request["registers"]) == ("mi250x", "Cijk_window", 128)
-    assert explainer.answer(request)["reason"] == found.groups[0].answers[0].decision.reason == "shaped"
+    assert (request.gpu, request.kernel, request.computation.registers) == ("mi250x", "Cijk_window", 128)
+    assert explainer.look(request).decision.reason == found.groups[0].answers[0].decision.reason == "shaped"
     assert others == "beside RCCL 7.2.4 unroll 4 by hipLaunchKernel: no_room_shared_memory"
     assert ask(blas, pattern="gemm", gpu="mi250x").only() is None
     assert ask(blas, pattern="gemm").told() == "3 kernels on 1 GPU"
@@ -176,7 +178,7 @@ def test_one_kernel_on_one_gpu_is_a_request_of_its_own(ask: Ask, blas: Path, exp
     ],
 )  # fmt: skip
 def test_names_for_people(name: str, shown: str) -> None:
-    assert binaries.readable(name) == (shown or name)
+    assert kernels.readable(name) == (shown or name)
 
 
 def test_rows_are_told_once_and_counted(ask: Ask, tmp_path: Path) -> None:
@@ -186,11 +188,11 @@ def test_rows_are_told_once_and_counted(ask: Ask, tmp_path: Path) -> None:
     others = [(f"k{index}", 8 + 8 * index, 8 + 8 * index, {}) for index in range(30)]
     path.write_bytes(bundle({f"{AMD}gfx90a": code_object([*alike, *others], apart=True)}))
     values = {"comm_threads": 64, "comm_registers": 8}
-    parts = list(survey_text.screen(ask(path, gpu="mi250x", values=values)))
+    parts = list(surveys.screen(ask(path, gpu="mi250x", values=values)))
     tables = [part for part in parts if isinstance(part, Table) and "kernel" in part.heads]
     assert len(tables) == 1 and len(tables[0].rows) == 12
     assert any(getattr(part, "text", "").startswith("... and 19 more such rows") for part in parts)
-    parts = list(survey_text.screen(ask(path, gpu="mi250x", pattern="k*", values=values)))
+    parts = list(surveys.screen(ask(path, gpu="mi250x", pattern="k*", values=values)))
     (table,) = (part for part in parts if isinstance(part, Table) and "kernel" in part.heads)
     assert len(table.rows) == 24
 
@@ -275,7 +277,7 @@ def test_a_missing_package_is_one_error_with_the_command(
 
 
 def test_json_holds_every_kernel(ask: Ask, blas: Path) -> None:
-    found = survey_text.as_json(ask(blas))
+    found = surveys.as_json(ask(blas))
     assert list(found["communication"]) == ["A", "B"]
     assert found["communication"]["B"]["dynamic_shared_memory"] == 32832
     first = found["groups"][0]
@@ -287,11 +289,11 @@ def test_json_holds_every_kernel(ask: Ask, blas: Path) -> None:
 
 def test_tables_add_up(ask: Ask, blas: Path) -> None:
     found = ask(blas)
-    heads, rows = survey_text.counts(found)
+    heads, rows = surveys.counts(found)
     assert heads[:3] == ("GPU", "beside", "kernels")
     for row in rows:
         assert int(row[2]) == sum(map(int, row[3:])) == 4
-    for row in survey_text.sets(found):
+    for row in surveys.sets(found):
         assert int(row[3]) == sum(map(int, row[4:]))
 
 

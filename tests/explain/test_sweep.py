@@ -9,21 +9,20 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pyshim.explain import sweep as sweeps
-from pyshim.explain.answer import Explainer
-from pyshim.explain.parts import Line
+from pyshim.explain.answer import Explainer, Explanation
+from pyshim.explain.planner import largest_dynamic
 from pyshim.explain.request import read
-from pyshim.explain.sweep_svg import svg
+from pyshim.explain.screen import Line, picture, svg, sweep_screen
+from pyshim.explain.variants import Sweep
 
-Sweep = Callable[..., tuple[sweeps.Sweep, dict[str, Any]]]
+Ask = Callable[..., tuple[Sweep, Explanation]]
 
 
 @pytest.fixture
-def sweep(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> Sweep:
-    def ask(**changes: Any) -> tuple[sweeps.Sweep, dict[str, Any]]:
-        values = read(request_of(**changes))
-        found = explainer.whole(values, explainer.look(values))
-        return sweeps.sweep(explainer, found), found
+def sweep(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> Ask:
+    def ask(**changes: Any) -> tuple[Sweep, Explanation]:
+        found = explainer.explain(explainer.look(read(request_of(**changes))))
+        return found.sweep(), found
 
     return ask
 
@@ -37,10 +36,9 @@ def test_the_steps_are_the_librarys_at_every_size(
         asked = random_request(source)
         for name in ("blocks", "shape"):
             asked.pop(name, None)
-        values = read(asked)
-        found = explainer.whole(values, explainer.look(values))
-        steps = sweeps.sweep(explainer, found).steps
-        if not found["native_blocks"]:
+        found = explainer.explain(explainer.look(read(asked)))
+        steps = found.sweep().steps
+        if not found.answer.plan.native_blocks:
             assert steps == []
             continue
         assert steps[0].minimum == asked["dynamic_smem"]
@@ -54,31 +52,32 @@ def test_the_steps_are_the_librarys_at_every_size(
                 assert (resized["native_blocks"], resized["beside_after_drain"]) == (step.blocks, step.beside)
                 if size > asked["dynamic_smem"]:
                     assert (single["blocks"], single["reason"]) == (step.blocks, step.reason)
-        assert steps[-1].maximum == explainer.largest()
+        assert steps[-1].maximum == largest_dynamic(found.answer.case.gpu, found.computation.block)
     assert several > 20
 
 
-def test_windows_are_where_all_blocks_meet_communication(sweep: Sweep) -> None:
+def test_windows_are_where_all_blocks_meet_communication(sweep: Ask) -> None:
     found, answer = sweep()
     at_once = [(step.blocks, step.minimum, step.maximum) for step in found.steps if step.beside >= step.blocks]
-    assert at_once == [(window["blocks"], window["minimum"], window["maximum"]) for window in answer["windows"]]
+    assert at_once == [window[:3] for window in answer.answer.plan.windows]
     assert [found.mark(step) for step in found.steps] == ["asked", "make_room", ""]
+    assert [step["warps"] for step in found.as_json()] == [8, 4, 4]
 
 
-def test_what_cannot_be_launched_has_no_steps(sweep: Sweep) -> None:
+def test_what_cannot_be_launched_has_no_steps(sweep: Ask) -> None:
     for changes in ({"threads": 2000}, {"static_smem": 232448, "dynamic_smem": 1}):
         found, answer = sweep(**changes)
         assert found.steps == []
-        assert [part.text for part in sweeps.screen(found, answer, 80, False)] == [
-            f"cannot_launch: {answer['help']}"  # type: ignore[str-bytes-safe]
+        assert [part.text for part in sweep_screen(found, answer, 80, False)] == [
+            f"cannot_launch: {answer.answer.help}"
         ]
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_bars_count_blocks(sweep: Sweep, columns: int) -> None:
+def test_bars_count_blocks(sweep: Ask, columns: int) -> None:
     for changes in ({}, {"registers": 32, "dynamic_smem": 0}, {"threads": 32, "registers": 16, "dynamic_smem": 0}):
         found, _ = sweep(**changes)
-        bars = [part.text for part in sweeps.picture(found, columns, True) if isinstance(part, Line)]
+        bars = [part.text for part in picture(found, columns, True) if isinstance(part, Line)]
         unit = bars[0].count("#") + bars[0].count(".")
         for step, bar in zip(found.steps, bars):
             assert len(bar) <= columns
@@ -87,7 +86,7 @@ def test_bars_count_blocks(sweep: Sweep, columns: int) -> None:
             assert bar.count("#") == pytest.approx(max(0, min(step.beside, step.blocks)) * unit / most, abs=1)
 
 
-def test_the_file_is_xml_and_its_bars_are_the_steps(sweep: Sweep) -> None:
+def test_the_file_is_xml_and_its_bars_are_the_steps(sweep: Ask) -> None:
     found, _ = sweep(registers=32, dynamic_smem=0, keep_at_least=0)
     root = ElementTree.fromstring(svg(found, "<script>&"))
     bars = [rect for rect in root if rect.tag.endswith("rect") and len(rect)]

@@ -1,0 +1,298 @@
+"""The library's arithmetic as typed functions: footprints and rules in, plans out. Nothing here is computed in Python.
+
+The only module of explain that knows the planner's structs (shim/overlap_abi.h).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from pyshim import _native
+from pyshim.policy.gpus import KnownGpu
+
+CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+RESIZES = ("make_room", "quick_entry", "cap")  # controls that change the dynamic size
+LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
+NONE = 2**32 - 1  # an index: no such policy or rule
+MANY = 2**48  # blocks of a grid of unknown size: many waves on any GPU
+
+
+class Footprint(NamedTuple):
+    """What one block takes: registers of a thread, bytes of shared memory."""
+
+    threads: int = 0
+    registers: int = 0
+    static: int = 0
+    dynamic: int = 0
+    barriers: int = 0
+    scalars: int = 0
+
+    @classmethod
+    def of(cls, f: Any) -> Footprint:
+        """Return a struct overlap_footprint's."""
+        return cls(f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers)
+
+
+class Rule(NamedTuple):
+    """What is asked of the planner."""
+
+    shape: int  # OVERLAP_SHAPE_...
+    value: int = 0
+    keep: int = 0  # percent of the kernel's own blocks
+
+
+class Case(NamedTuple):
+    """One question to the planner: a launch beside one block of communication, under a rule."""
+
+    gpu: KnownGpu
+    block: Footprint
+    communication: Footprint
+    rule: Rule
+    grid: int  # blocks
+    structs: tuple[Any, Any, Any]  # GPU, launch and communication as the library takes them: made once, for many plans
+
+    def resident(self, dynamic: int) -> int:
+        """Return the blocks of the kernel that one multiprocessor holds with another dynamic size."""
+        return occupancy(self.gpu, self.block._replace(dynamic=dynamic))[0]
+
+    def of_block(self, block: Footprint) -> Case:
+        """Return the case of another kernel."""
+        return case_of(self.gpu, block, self.communication, self.rule, self.grid)
+
+
+def case_of(
+    gpu: KnownGpu, block: Footprint, communication: Footprint, rule: Rule, grid: int = MANY, communicates: bool = False
+) -> Case:
+    """Return the case of a kernel of blocks like this one. communicates: the kernel is communication itself."""
+    flags = member("LAUNCH", "communication") if communicates else 0
+    launch = _native.ffi.new("struct overlap_launch *", (grid, flags, largest_dynamic(gpu, block), block))
+    return Case(gpu, block, communication, rule, grid, (struct(gpu), launch, _communication(communication)))
+
+
+class Window(NamedTuple):
+    """Dynamic sizes in bytes, both ends included, with which so many blocks stay resident."""
+
+    blocks: int
+    minimum: int
+    maximum: int
+    inflates: bool
+
+
+class Plan:
+    """What the planner finds for one launch beside one block of communication: a struct overlap_plan.
+
+    Most plans are only asked for their control, so fields are read when they are needed.
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: Any) -> None:
+        self._found = found
+
+    @property
+    def control(self) -> str:
+        """What the planner would do."""
+        return CONTROLS[self._found.control]
+
+    @property
+    def reason(self) -> str:
+        """Why, by its name in reason.def."""
+        return str(reasons()[self._found.reason])
+
+    @property
+    def dynamic(self) -> int:
+        """Bytes to launch with."""
+        return int(self._found.dynamic_shared)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks resident then."""
+        return int(self._found.blocks)
+
+    @property
+    def native_blocks(self) -> int:
+        """Blocks resident as launched; 0: it cannot be launched."""
+        return int(self._found.native_blocks)
+
+    @property
+    def native_limit(self) -> str | None:
+        """What stops one block more as launched."""
+        return LIMITS[self._found.native_limit]
+
+    @property
+    def beside_after_drain(self) -> int:
+        """Blocks as launched beside one of communication; -1: it fits nowhere."""
+        return int(self._found.beside_after_drain)
+
+    @property
+    def binding(self) -> str | None:
+        """What leaves no room beside one block."""
+        return LIMITS[self._found.binding]
+
+    @property
+    def windows(self) -> list[Window]:
+        """Sizes with which communication fits beside so many blocks at once."""
+        return _windows(self._found.windows, self._found.window_count)
+
+    @property
+    def entries(self) -> list[Window]:
+        """Sizes with which communication fits as soon as one of so many blocks has ended."""
+        return _windows(self._found.entries, self._found.entry_count)
+
+
+class Decision(NamedTuple):
+    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then; native: as launched."""
+
+    control: str
+    reason: str
+    dynamic: int = 0
+    blocks: int = 0
+    native: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """Return it as lists of kernels have it."""
+        sizes = {"dynamic_shared_memory": self.dynamic, "blocks": self.blocks, "native_blocks": self.native}
+        return {"control": self.control, "reason": self.reason, **sizes}
+
+
+def struct(gpu: KnownGpu) -> Any:
+    """Return the GPU's struct overlap_gpu, which has limits that KnownGpu lacks."""
+    return _structs()[gpu.key]
+
+
+@functools.cache
+def _structs() -> dict[str, Any]:
+    return {_native.text(gpu.key): gpu for gpu in _native.gpus()}
+
+
+@functools.cache
+def member(enum: str, name: str) -> int:
+    """Return OVERLAP_ENUM_NAME of the header."""
+    value: int = getattr(_native.header(), f"OVERLAP_{enum}_{name.upper()}")
+    return value
+
+
+@functools.cache
+def reasons() -> tuple[str, ...]:
+    """Return the names of reason.def, in its order."""
+    found: list[str] = []
+    while (name := _library().overlap_reason_name(len(found))) != _native.ffi.NULL:
+        found.append(_native.text(name))
+    return tuple(found)
+
+
+def sentence(reason: str) -> str:
+    """Return what a user reads in a report under this reason."""
+    return _native.text(_library().overlap_reason_sentence(reasons().index(reason)))
+
+
+def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
+    """Return the blocks that one multiprocessor holds, and what stops one more."""
+    found = _library().overlap_occupancy_of(struct(gpu), _footprint(block))
+    return found.blocks, LIMITS[found.limit]
+
+
+def blocks_beside(gpu: KnownGpu, block: Footprint, communication: Footprint) -> int:
+    """Return the most blocks that stay resident beside one block of communication; -1 if it fits nowhere."""
+    beside: int = _library().overlap_blocks_beside(struct(gpu), _footprint(block), _footprint(communication))
+    return beside
+
+
+def shaped(shape: str, value: int = 0, keep: int = 0) -> Rule:
+    """Return a rule by the NAME of its OVERLAP_SHAPE_NAME."""
+    return Rule(member("SHAPE", shape), value, keep)
+
+
+def plan(case: Case, rule: Rule | None = None) -> Plan:
+    """Return what the case's rule, or another one, achieves for the launch beside one block of communication."""
+    return _plan(*case.structs, rule or case.rule)
+
+
+def decide(
+    table: bytes | bytearray, policy: int, case: Case, names: tuple[str, str]
+) -> tuple[str, str, int, int | None]:
+    """Return the library's decision about a launch: control, reason, dynamic bytes, and the table's rule.
+
+    table: compiled policies; policy: index of one of them; names: of the kernel and of the library that launches it.
+    """
+    found, ffi = _native.ffi.new("struct overlap_decision *"), _native.ffi
+    gpu, launch, beside = case.structs
+    kernel, caller = (encoded(name) for name in names)
+    _library().overlap_decide(ffi.from_buffer(table), policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
+    rule = None if found.rule == NONE else found.rule
+    return CONTROLS[found.control], reasons()[found.reason], found.dynamic_shared, rule
+
+
+def encoded(name: str) -> bytes:
+    """Return a name as the library takes it."""
+    return name.encode("utf-8", "replace")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def plain(name: str) -> str:
+    """Return the plain form of a mangled name: _Z4gemmPf is gemm."""
+    text = _native.ffi.new("char[512]")
+    _library().overlap_plain_name(encoded(name), text, len(text))
+    return _native.text(text)
+
+
+def is_communication(kernel: str) -> bool:
+    """Whether a kernel belongs to a known family of communication kernels."""
+    return bool(_library().overlap_is_communication(encoded(kernel)))
+
+
+def knobs(gpu: KnownGpu, communication: Footprint) -> Iterator[tuple[str, Footprint]]:
+    """Yield the settings of NCCL or RCCL that make a block of communication smaller, and that block."""
+    return ((name, Footprint.of(smaller)) for name, smaller in _knobs(gpu.key, communication))
+
+
+def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
+    """Yield the same settings, and what the rule achieves then."""
+    gpu, launch, _ = case.structs
+    for name, smaller in _knobs(case.gpu.key, case.communication):
+        yield name, _plan(gpu, launch, smaller, case.rule)
+
+
+@functools.lru_cache(maxsize=256)
+def _knobs(gpu: str, communication: Footprint) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    before = _footprint(communication)
+    for index in itertools.count():
+        after = _native.ffi.new("struct overlap_footprint *")
+        name = _library().overlap_knob(index, _structs()[gpu], before, after)
+        if name == _native.ffi.NULL:
+            return found
+        if (after.threads, after.registers) != communication[:2]:
+            found.append((_native.text(name), after))
+    return found
+
+
+def _plan(gpu: Any, launch: Any, communication: Any, rule: Rule) -> Plan:
+    found = _native.ffi.new("struct overlap_plan *")
+    _library().overlap_plan_of(gpu, launch, communication, *rule, found)
+    return Plan(found)
+
+
+def largest_dynamic(gpu: KnownGpu, block: Footprint) -> int:
+    """Return the dynamic bytes that a launch may ask for after opting in."""
+    return max(0, gpu.shared_memory_per_block - block.static)
+
+
+@functools.cache
+def _library() -> Any:
+    return _native.library()
+
+
+def _footprint(block: Footprint) -> Any:
+    return _native.ffi.new("struct overlap_footprint *", block)
+
+
+_communication = functools.lru_cache(maxsize=256)(_footprint)  # many requests have the same one
+
+
+def _windows(windows: Any, count: int) -> list[Window]:
+    found = _native.ffi.unpack(windows, count) if count else ()
+    return [Window(w.blocks, w.minimum, w.maximum, w.inflates == 1) for w in found]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,19 @@ def test_damage_is_an_error_or_goes_unseen(data: bytes) -> None:
         except Unreadable:
             errors += 1
     assert errors > 100
+
+
+@pytest.mark.parametrize("machine", [62, 190, 224], ids=["host", "cubin", "code object"])
+def test_hash_tables_that_overlap_do_not_keep_the_reader_busy(machine: int) -> None:
+    size, count = 1 << 18, 500
+    table = struct.pack("<IIII", size // 4 - 8, 1, 1, 0) + b"\1" * size
+    sections = [(".dynsym", 2, b"\0" * 24, 2, 0), (".dynstr", 3, b"\0", 0, 0), (".gnu.hash", 0x6FFFFFF6, table, 1, 0)]
+    data = bytearray(elf([*sections, *[(".gnu.hash", 0x6FFFFFF6, b"", 1, 0)] * count], machine))
+    (headers,) = struct.unpack_from("<Q", data, 40)
+    for index in range(4, 4 + count):
+        place = headers + 64 * index + 24
+        data[place : place + 16] = data[headers + 216 : headers + 232]
+    before = time.process_time()
+    with pytest.raises(Unreadable, match="a broken"):
+        list(read_bytes(bytes(data)))
+    assert time.process_time() - before < 8

@@ -167,23 +167,6 @@ def test_parts_that_lie_over_each_other():
     assert "lie over each other" in takes(8, elf(sections, 190, 90, abi=7))
 
 
-@pytest.mark.parametrize("machine", [62, 190, 224], ids=["host", "cubin", "code object"])
-def test_hash_tables_that_lie_over_each_other(machine):
-    size, count = 1 << 18, 500
-    table = struct.pack("<IIII", size // 4 - 8, 1, 1, 0) + b"\1" * size
-    sections = [
-        (".dynsym", SYMBOLS, b"\0" * 24, 2, 0),
-        (".dynstr", 3, b"\0", 0, 0),
-        (".gnu.hash", 0x6FFFFFF6, table, 1, 0),
-    ]
-    data = bytearray(elf([*sections, *[(".gnu.hash", 0x6FFFFFF6, b"", 1, 0)] * count], machine))
-    (headers,) = struct.unpack_from("<Q", data, 40)
-    for index in range(4, 4 + count):
-        place = headers + 64 * index + 24
-        data[place : place + 16] = data[headers + 216 : headers + 232]
-    assert "a broken" in takes(8, bytes(data))
-
-
 def test_good_binaries_are_read_as_ever():
     assert [kernel.static_shared_memory for kernel in read_bytes(cubin(2048))] == [1024]
 

@@ -204,6 +204,8 @@ def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, erro
         pytest.param([], "missing required options: --gpu, --threads, --registers\n", id="nothing"),
         pytest.param(options(comm_threads=None), "missing required option: --comm-threads", id="one missing"),
         pytest.param(options(gpu="h10"), "--gpu: no GPU is called `h10`", id="unknown GPU"),
+        pytest.param(["--json", *options(gpu="h10")], "--gpu: no GPU is called `h10`", id="unknown GPU, as JSON"),
+        pytest.param(["--json"], "missing required options: --gpu, --threads, --registers\n", id="nothing, as JSON"),
         pytest.param(options(threads=-5), "--threads: `-5` is below 0", id="negative"),
         pytest.param([*options(threads=None), "--threads", "-5"], "--threads: `-5` is below 0", id="negative, apart"),
         pytest.param(options(dynamic_smem="96kb"), "--dynamic-smem: `96kb` is not a size", id="size"),
@@ -219,10 +221,8 @@ def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, erro
         pytest.param(["--threads"], "argument --threads: expected one argument", id="no value"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("json_too", [False, True])
-def test_a_usage_error_is_one_sentence(overlap, library, arguments, error, json_too):
-    before = ["--json"] if json_too and "--stdin" not in arguments else []
-    done = overlap("explain", *before, *arguments)
+def test_a_usage_error_is_one_sentence(overlap, library, arguments, error):
+    done = overlap("explain", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     first, *hints = done.stderr.splitlines()
     assert f"{first}\n".startswith(f"overlap: error: {error}")

@@ -15,15 +15,6 @@ SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ
 
 
 @pytest.fixture
-def driver(tmp_path: Path) -> dict[str, str]:
-    """A machine that looks as if it had a driver: the launcher looks for the file and never opens it."""
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    (folder / "libcuda.so.1").write_bytes(b"")
-    return {"LD_LIBRARY_PATH": str(folder)}
-
-
-@pytest.fixture
 def asking(tmp_path: Path) -> str:
     """A policy that asks for variables."""
     path = tmp_path / "asking.yaml"
@@ -112,7 +103,7 @@ def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver
     assert first == "NCCL_ALGO=Ring, NCCL_DEBUG=INFO, NCCL_NTHREADS=256, TORCH_NCCL_HIGH_PRIORITY=1"
 
 
-def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_path, monkeypatch, library):
+def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_path, monkeypatch, capfd, library):
     calls = []
 
     def execute(path, words, environment):
@@ -124,7 +115,9 @@ def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_p
     monkeypatch.setattr(command, "execute", execute)
     with pytest.raises(SystemExit):
         command._main(["--policy", asking, "--all-ranks", "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+    assert "too long with ours" in capfd.readouterr().err
     first, second = calls
+    assert second["HOME"] == str(tmp_path), "what the program had"
     assert first["TORCH_NCCL_HIGH_PRIORITY"] == "1"
     assert {name for name in second if name.startswith(("NCCL_", "TORCH_", "LD_", "OVERLAP_"))} == {
         "NCCL_ALGO",

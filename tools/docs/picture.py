@@ -1,7 +1,7 @@
 """Draw docs/pictures/stencil.svg: the stencil of `overlap demo` on a simulated H100, before and after.
 
-    python tools/docs/picture.py --write    # needs the built library (make setup)
-    python tools/docs/picture.py --check    # exit status 1 if the file differs
+    python -m tools.docs.picture --write    # needs the built library (make setup)
+    python -m tools.docs.picture --check    # exit status 1 if the file differs
 
 The simulation computes, so the same sources give the same bytes.
 """
@@ -15,12 +15,11 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from pyshim.demo import arms
+from pyshim.demo.scenes import STENCIL
+from pyshim.demo.timeline import Step
 
-from pyshim.demo import arms  # noqa: E402
-from pyshim.demo.scenes import STENCIL  # noqa: E402
-from pyshim.demo.timeline import Step  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PICTURE = ROOT / "docs" / "pictures" / "stencil.svg"
 GPU, NAME, RULE = "h100", "NVIDIA H100 80GB HBM3", "hold"
@@ -98,7 +97,7 @@ def main() -> int:
         PICTURE.write_text(drawn, encoding="utf-8")
         return 0
     if PICTURE.read_text(encoding="utf-8") != drawn:
-        print(f"{PICTURE.relative_to(ROOT)}: differs: python tools/docs/picture.py --write", file=sys.stderr)
+        print(f"{PICTURE.relative_to(ROOT)}: differs: python -m tools.docs.picture --write", file=sys.stderr)
         return 1
     return 0
 

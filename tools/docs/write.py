@@ -1,8 +1,8 @@
 """The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, words on the
 screen; and the fields of JSON answers.
 
-    python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
-    python tools/docs/write.py --write
+    python -m tools.docs.write --check    # exit status 1 and a line for each part that is not of today
+    python -m tools.docs.write --write
 
 A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; the fields are docs/data/json-fields.csv.
 Needs the built library (make setup).
@@ -19,18 +19,14 @@ import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from pyshim.cli.words import WORDS
+from pyshim.policy.key import REQUIRED
+from pyshim.policy.model import KEYS
+from tools.docs import exits, formats, variables
+from tools.docs.advice import ADVICE
+from tools.docs.commands import commands
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "docs")]
-
-import exits  # noqa: E402
-import formats  # noqa: E402
-import variables  # noqa: E402
-from advice import ADVICE  # noqa: E402
-from commands import commands  # noqa: E402
-
-from pyshim.cli.words import WORDS  # noqa: E402
-from pyshim.policy.key import REQUIRED  # noqa: E402
-from pyshim.policy.model import KEYS  # noqa: E402
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -151,7 +147,7 @@ def main() -> int:
             path.write_text(after, encoding="utf-8")
         elif after != before:
             old += 1
-            print(f"{path}: not of today: python tools/docs/write.py --write", file=sys.stderr)
+            print(f"{path}: not of today: python -m tools.docs.write --write", file=sys.stderr)
     return 1 if old else 0
 
 

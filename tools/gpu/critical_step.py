@@ -10,17 +10,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as functional
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
-from turns import say, serve
+
+from tools.gpu.overlap.turns import say, serve
 
 GPU = torch.cuda.is_available()
 LAYERS, TOKENS, HIDDEN, FEED, HEADS, KEYS, HEAD = (

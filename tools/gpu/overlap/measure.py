@@ -8,9 +8,22 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import machine
-from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIANTS, Cell, Turn, copier, described, turns
-from servers import Servers, overlap
+from tools.gpu import machine
+from tools.gpu.overlap.cells import (
+    BARE,
+    COPY,
+    KINDS,
+    MULTIPROCESSORS,
+    PRIMARY,
+    STAND_INS,
+    VARIANTS,
+    Cell,
+    Turn,
+    copier,
+    described,
+    turns,
+)
+from tools.gpu.overlap.servers import Servers, overlap
 
 CURVES = ("tensor128", "elementwise", "tiled")
 STEP, SIMULATED_STEP = 2048, 8192  # bytes between two points of a curve

@@ -1,7 +1,7 @@
 """The comment tables of all shipped policies at once: what tools/footprints/tables.py makes for the GPU of each.
 
-    python tools/policy_tables.py --check    # exit status 1 and a line for each policy whose table is not of today
-    python tools/policy_tables.py --write
+    python -m tools.generate.policy_tables --check  # exit status 1 and a line for each policy whose table is old
+    python -m tools.generate.policy_tables --write
 
 Needs the built library (make setup), whose planner is asked.
 """
@@ -12,13 +12,11 @@ import argparse
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "footprints")]
+from pyshim.policy import gpus
+from pyshim.policy.reader import read_file
+from tools.footprints import tables
 
-import tables  # noqa: E402
-
-from pyshim.policy import gpus  # noqa: E402
-from pyshim.policy.reader import read_file  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def gpu_of(path: Path) -> str | None:
@@ -46,7 +44,7 @@ def main() -> int:
             path.write_text(after, encoding="utf-8")
         elif after != before:
             old += 1
-            print(f"{path}: its table is not of today: python tools/policy_tables.py --write", file=sys.stderr)
+            print(f"{path}: its table is not of today: python -m tools.generate.policy_tables --write", file=sys.stderr)
     return 1 if old else 0
 
 

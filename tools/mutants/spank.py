@@ -1,8 +1,8 @@
-"""The planted bugs of the SPANK plugin. Read by tools/mutants.py."""
+"""The planted bugs of the SPANK plugin."""
 
 from __future__ import annotations
 
-from mutants_table import Mutant, one
+from tools.mutants.table import Mutant, one
 
 FOLDER, CLUSTER = "tools/slurm/spank", ("tests/slurm/test_spank.py",)
 READERS = ("tests/slurm/test_readers.py",)

@@ -1,7 +1,7 @@
 """policies/policy.schema.json, made from the policy reader, and the line in shipped policies by which editors find it.
 
-python tools/policy_schema.py --check    # exit status 1 and a line for each file that is not of today
-python tools/policy_schema.py --write
+python -m tools.generate.policy_schema --check    # exit status 1 and a line for each file that is not of today
+python -m tools.generate.policy_schema --write
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from pyshim.policy import json_schema
 
-from pyshim.policy import json_schema  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 NAME = "policy.schema.json"
 LINE = f"# yaml-language-server: $schema=./{NAME}\n"
@@ -46,7 +45,7 @@ def main() -> int:
             path.write_text(text, encoding="utf-8")
         else:
             old += 1
-            print(f"{path}: not of today: python tools/policy_schema.py --write", file=sys.stderr)
+            print(f"{path}: not of today: python -m tools.generate.policy_schema --write", file=sys.stderr)
     return 1 if old else 0
 
 

@@ -1,10 +1,10 @@
-"""The planted bugs: what is changed, and the tests that must notice. Read by tools/mutants.py."""
+"""The planted bugs: what is changed, and the tests that must notice."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mutants_core import ROWS
+from tools.mutants.core import ROWS
 
 
 @dataclass(frozen=True)

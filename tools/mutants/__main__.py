@@ -1,6 +1,6 @@
 """Tests of the tests: bugs planted one at a time, each of which some test must notice. Exits 1 if one survives.
 
-    python tools/mutants.py [NAME ...] [--jobs N] [--list] [--no-baseline]
+    python -m tools.mutants [NAME ...] [--jobs N] [--list] [--no-baseline]
 
 Every mutant is made in a temporary copy of the tree: text replaced, library built, the tests named beside it run with
 the interpreter that runs this. First the same tests must pass unchanged. `stale`: the text to replace is not there.
@@ -21,18 +21,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.mutants.cuda import CUDA_MUTANTS
+from tools.mutants.hip import HIP_MUTANTS
+from tools.mutants.loader import LOADER_MUTANTS
+from tools.mutants.rows import ROW_MUTANTS
+from tools.mutants.slurm import SLURM_MUTANTS
+from tools.mutants.spank import SPANK_MUTANTS
+from tools.mutants.table import MUTANTS as TABLE
+from tools.mutants.table import Mutant
+from tools.mutants.windows import WINDOW_MUTANTS
 
-from mutants_cuda import CUDA_MUTANTS  # noqa: E402
-from mutants_hip import HIP_MUTANTS  # noqa: E402
-from mutants_loader import LOADER_MUTANTS  # noqa: E402
-from mutants_rows import ROW_MUTANTS  # noqa: E402
-from mutants_slurm import SLURM_MUTANTS  # noqa: E402
-from mutants_spank import SPANK_MUTANTS  # noqa: E402
-from mutants_table import MUTANTS as TABLE  # noqa: E402
-from mutants_table import Mutant  # noqa: E402
-from mutants_windows import WINDOW_MUTANTS  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 MUTANTS = (
     TABLE + CUDA_MUTANTS + HIP_MUTANTS + LOADER_MUTANTS + ROW_MUTANTS + WINDOW_MUTANTS + SLURM_MUTANTS + SPANK_MUTANTS

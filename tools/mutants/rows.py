@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants_table import Mutant, one
+from tools.mutants.table import Mutant, one
 
 ROWS, STATS = "shim/core/rows.c", "shim/core/stats.c"
 COMMON = "shim/vendor/common"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants_table import Mutant, one
+from tools.mutants.table import Mutant, one
 
 BIND, OBJECT, NEXT, PROCESS = (f"shim/sys/{name}.c" for name in ("bind", "object", "next", "process"))
 RESOLVE, HANDLE, STATE, SIZE = (f"shim/vendor/common/{name}.c" for name in ("resolve", "handle", "state", "size"))

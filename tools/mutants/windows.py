@@ -1,8 +1,8 @@
-"""Bugs planted in overlap windows: what orders streams, and what becomes of launches. Read by tools/mutants.py."""
+"""Bugs planted in overlap windows: what orders streams, and what becomes of launches."""
 
 from __future__ import annotations
 
-from mutants_table import Mutant
+from tools.mutants.table import Mutant
 
 _CORE, _CUDA, _COMMON = "shim/core", "shim/vendor/cuda", "shim/vendor/common"
 _SLEEP = "tests/interpose/test_sleep.py"

@@ -1,8 +1,8 @@
-"""Bugs planted in what runs on clusters: the task-prolog and the folder of a site. Read by tools/mutants.py."""
+"""Bugs planted in what runs on clusters: the task-prolog and the folder of a site."""
 
 from __future__ import annotations
 
-from mutants_table import Mutant
+from tools.mutants.table import Mutant
 
 _PROLOG, _INSTALL = "tools/slurm/task-prolog", "tools/site/install"
 _SCRIPT, _JOBS, _SITE, _READERS, _RUNS = (

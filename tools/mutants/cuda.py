@@ -1,8 +1,8 @@
-"""Bugs planted in shim/vendor/cuda, one or more for every rule of what must never happen. Read by tools/mutants.py."""
+"""Bugs planted in shim/vendor/cuda, one or more for every rule of what must never happen."""
 
 from __future__ import annotations
 
-from mutants_table import Mutant
+from tools.mutants.table import Mutant
 
 _CUDA, _TESTS = "shim/vendor/cuda", "tests/interpose"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mutants_table import Mutant
+from tools.mutants.table import Mutant
 
 _HIP, _COMMON, _TESTS = "shim/vendor/hip", "shim/vendor/common", "tests/interpose/hip"
 _ENTRIES = f"{_TESTS}/test_hip_entry_points.py"

@@ -98,7 +98,8 @@ def test_every_table_has_its_command() -> None:
     for after in text.split("<!-- end of table ")[1:]:
         name = after.partition(" ")[0]
         rest = after.partition("<!-- table ")[0]
-        assert name == "steps" or re.search(r"`[^`]*(?:tools/gpu/run|tools\.answers|tools\.gpu\.critical)[^`]*`", rest), (
+        command = r"`[^`]*(?:tools/gpu/run|tools\.answers|tools\.gpu\.critical)[^`]*`"
+        assert name == "steps" or re.search(command, rest), (
             name
         )
 

@@ -16,7 +16,7 @@ import io
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pyshim.cli.words import WORDS
@@ -44,7 +44,7 @@ def rows_of(file: str, macro: str) -> list[tuple[str, ...]]:
     return [tuple(re.sub(r'^"|"$', "", part) for part in comma.split(row)) for row in found]
 
 
-def table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> Iterator[str]:
+def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     for row in rows:

@@ -278,7 +278,7 @@ def mistakes(row: str, ours: Seen, bare: Seen, effect: Effect | None) -> list[st
 
 def table(found: Mapping[str, Mapping[str, Seen]]) -> str:
     names = asked_as()
-    made = [("entry point", "symbol", "dlsym", "cuGetProcAddress", "what is changed")]
+    made: list[tuple[str, ...]] = [("entry point", "symbol", "dlsym", "cuGetProcAddress", "what is changed")]
     for row in rows():
         effect = effect_of(row)
         cells = ["-" if found[way][row].address == NOBODYS else "yes" for way in WAYS]

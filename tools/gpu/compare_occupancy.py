@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from pyshim import _native  # type: ignore[import-untyped, unused-ignore]
+from pyshim import _native
 from tools.gpu import needs
 
 KNOWN = "carveout 25"  # the driver's answer is lower, so the planner counts on none: unplanned()

@@ -27,7 +27,7 @@ LAYERS, TOKENS, HIDDEN, FEED, HEADS, KEYS, HEAD = (
 WORLD = int(os.environ["WORLD_SIZE"])
 
 
-class Column(torch.autograd.Function):
+class Column(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # torch has no types here
     """Columns of a product: the all-reduce of the input's gradient runs beside the product for the weight's."""
 
     @staticmethod
@@ -45,7 +45,7 @@ class Column(torch.autograd.Function):
         return of_input, of_weight
 
 
-class Row(torch.autograd.Function):
+class Row(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # torch has no types here
     """Rows of a product, added up over the ranks."""
 
     @staticmethod
@@ -61,7 +61,7 @@ class Row(torch.autograd.Function):
         return gradient @ weight, gradient.flatten(0, -2).t() @ x.flatten(0, -2)
 
 
-class Layer(nn.Module):
+class Layer(nn.Module):  # type: ignore[misc, unused-ignore]  # torch has no types here
     def __init__(self, parts: int) -> None:
         super().__init__()
         self.heads, self.keys, self.parts = HEADS // parts, KEYS // parts, parts

@@ -20,9 +20,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import cupy  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import cupy
+import torch
+import torch.distributed as dist
 
 from tools.gpu.overlap.turns import serve
 

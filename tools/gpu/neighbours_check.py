@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyshim.explain.answer import Explainer  # type: ignore[import-untyped, unused-ignore]
+from pyshim.explain.answer import Explainer
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neighbours.json"
 GPU = "h200"

@@ -25,11 +25,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tests.windows.compare import Counts, compare, is_communication, model_of
+from tests.windows.compare import Counts, compare, model_of
 from tests.windows.conservative import explain
 from tests.windows.interpreter import NOT_MADE, Answer, Outcome
 from tests.windows.model import Model
-from tests.windows.operations import Program, line_of, program_of
+from tests.windows.operations import Program, is_communication, line_of, program_of
 from tests.windows.things import EAGER, bits
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -76,7 +76,7 @@ def clang() -> list[str] | None:
 def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]:
     """folder: for objects, which nobody needs; zig's driver does not write them to /dev/null."""
     if "mypy" in wanted:  # what takes longest begins
-        yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim"]
+        yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim", "tools"]
         yield "mypy tests", [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy.ini"]
         conftests = map(str, sorted(Path("tests").rglob("conftest.py")))
         yield (

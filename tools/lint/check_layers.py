@@ -129,7 +129,7 @@ def by_symbol(objects: Mapping[str, Symbols]) -> Iterator[str]:
             graphlib.TopologicalSorter(inside).prepare()
         except graphlib.CycleError as error:
             way = error.args[1][::-1]  # as it comes, each is needed by the one behind it
-            steps = [f"{file} needs {needs[file][other]} of {other}" for file, other in zip(way, way[1:], strict=False)]
+            steps = [f"{file} needs {needs[file][other]} of {other}" for file, other in zip(way, way[1:])]
             yield f"{way[0]}: a cycle: {', '.join(steps)}"
 
 

@@ -227,7 +227,8 @@ def calls(name: str, options: argparse.Namespace) -> list[str]:
 
 
 def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch: Path) -> list[Count]:
-    waiting, running = list(names), []
+    waiting = list(names)
+    running: list[tuple[Job, Count]] = []
     counts = []
     while waiting or running:
         while waiting and len(running) < options.jobs:

@@ -139,7 +139,7 @@ def environment(kind: str, root: Path, found: Path) -> dict[str, str]:
 def findings(found: Path) -> list[str]:
     """One of each."""
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(found.iterdir())]
-    by_summary = {}
+    by_summary: dict[str, str] = {}
     for text in texts:
         summary = re.search(r"^SUMMARY: .*", text, re.M)
         by_summary.setdefault(summary.group() if summary else text[:200], text)

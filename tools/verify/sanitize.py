@@ -32,6 +32,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.simgpu.hip.code_object import Kernel, code_object
 from tools.verify import instrumented
 from tools.verify.instrumented import FLAGS, Failed, compiler
 from tools.verify.instrumented import KINDS as SANITIZE
@@ -100,14 +101,11 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
 
 def build_hip(kind: str, folder: Path) -> Path:
     """The simulated runtime, the code object and the program that uses them."""
-    from tools.gpu import build as artifacts
-    from tools.simgpu.hip.code_object import Kernel, code_object
-
     kernels = [Kernel(name, vgprs=128, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
     (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
     runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
     flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]
-    given = artifacts.hip_arguments(HIP_VERSION, folder)
+    given = instrumented.build_of(ROOT).hip_arguments(HIP_VERSION, folder)
     run([*compiler(), *given, *flags, *SANITIZE[kind], "-o", runtime], cwd=ROOT)
     program = folder / "stress_hip"
     made = [*compiler(), *FLAGS, *SANITIZE[kind], f'-DRUNTIME="{runtime.name}"', ROOT / "tests/fuzz/stress_hip.c"]

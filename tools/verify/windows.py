@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -61,7 +62,8 @@ def work(job: tuple[int, int, Target, int]) -> tuple[Counts, list[tuple[Program,
         interpreter = made(Path(folder), target)
         missing = interpreter.missing()
         batch = BATCH_LEARNT if target.critical else BATCH
-        options = {"longest": longest, "without": missing, "vendor": target.vendor, "repeated": target.critical}
+        options: dict[str, Any] = {"longest": longest, "without": missing, "vendor": target.vendor}
+        options["repeated"] = target.critical
         for begin in range(first, last, batch):
             seeds = range(begin, min(begin + batch, last))
             programs = [random_program(seed, **options) for seed in seeds]

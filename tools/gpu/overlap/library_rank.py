@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+import torch.distributed as dist
 
 from tools.gpu.overlap.computations import Computation
 from tools.gpu.overlap.turns import serve

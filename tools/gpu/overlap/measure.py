@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
@@ -179,7 +180,7 @@ class Suite:
         for prefix, row in (("--", self.kernels[kind]), ("--comm-", self.kernels[COPY])):
             words += [f"{prefix}threads", str(row["threads"]), f"{prefix}registers", str(row["registers"])]
             words += [f"{prefix}static-smem", str(row["static"]), f"{prefix}dynamic-smem", str(row["dynamic"])]
-        answer = overlap(*words)
+        answer = overlap(*words, environment=os.environ)
         found = {key: answer[key] for key in ("control", "reason")}
         return {**found, "dynamic": answer["dynamic_shared_memory"]}
 

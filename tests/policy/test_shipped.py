@@ -95,7 +95,7 @@ def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path:
     copy = tmp_path / "h100.yaml"
     copy.write_text(text.replace("115,713", "115,712"), encoding="utf-8")
     done = tool("--check", str(copy))
-    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: its table is not of today")
+    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: not of today")
     assert tool("--write", str(copy)).returncode == 0
     assert copy.read_text(encoding="utf-8") == text
 

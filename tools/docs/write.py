@@ -10,7 +10,6 @@ Needs the built library (make setup).
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import re
@@ -25,6 +24,7 @@ from pyshim.policy.model import KEYS
 from tools.docs import exits, formats, variables
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands
+from tools.generate import files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -134,21 +134,9 @@ def pages() -> list[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    old = 0
+    options = files.parser(__doc__).parse_args()
     made = {path: of_today(path.read_text(encoding="utf-8")) for path in pages()} | {FIELDS: json_fields()}
-    for path, after in made.items():
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        if asked.write and after != before:
-            path.write_text(after, encoding="utf-8")
-        elif after != before:
-            old += 1
-            print(f"{path}: not of today: python -m tools.docs.write --write", file=sys.stderr)
-    return 1 if old else 0
+    return files.finish(made, "tools.docs.write", options.write)
 
 
 if __name__ == "__main__":

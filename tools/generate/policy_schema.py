@@ -6,11 +6,11 @@ python -m tools.generate.policy_schema --write
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from pyshim.policy import json_schema
+from tools.generate import files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -31,22 +31,10 @@ def wanted(folder: Path) -> dict[Path, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
+    parser = files.parser(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "policies")
     options = parser.parse_args()
-    old = 0
-    for path, text in wanted(options.folder).items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        if options.write:
-            path.write_text(text, encoding="utf-8")
-        else:
-            old += 1
-            print(f"{path}: not of today: python -m tools.generate.policy_schema --write", file=sys.stderr)
-    return 1 if old else 0
+    return files.finish(wanted(options.folder), "tools.generate.policy_schema", options.write)
 
 
 if __name__ == "__main__":

@@ -8,13 +8,13 @@ Needs the built library (make setup), whose planner is asked.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
 from pyshim.policy import gpus
 from pyshim.policy.reader import read_file
 from tools.footprints import tables
+from tools.generate import files
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,23 +29,12 @@ def gpu_of(path: Path) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
+    parser = files.parser(__doc__)
     parser.add_argument("policies", nargs="*", type=Path, default=sorted((ROOT / "policies").glob("*.yaml")))
     options = parser.parse_args()
-    old = 0
-    for path in options.policies:
-        key = gpu_of(path)
-        before = path.read_text(encoding="utf-8")
-        after = tables.replaced(before, key) if key else before
-        if options.write and after != before:
-            path.write_text(after, encoding="utf-8")
-        elif after != before:
-            old += 1
-            print(f"{path}: its table is not of today: python -m tools.generate.policy_tables --write", file=sys.stderr)
-    return 1 if old else 0
+    keys = {path: key for path in options.policies if (key := gpu_of(path))}
+    made = {path: tables.replaced(path.read_text(encoding="utf-8"), key) for path, key in keys.items()}
+    return files.finish(made, "tools.generate.policy_tables", options.write)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: help setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
+.PHONY: help setup demo test test-all lint fuzz sanitize coverage mutants bench wheels docs site spank clean loadable
 .DELETE_ON_ERROR:
 
 # The first target, so that a bare `make` installs nothing.
@@ -32,7 +32,7 @@ $(VENV)/.made:
 
 # Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
-$(VENV)/.installed: pyproject.toml tools/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
+$(VENV)/.installed: pyproject.toml tools/release/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
 	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
 	@$(PIP) 'pip>=21.3'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
@@ -47,7 +47,7 @@ pyshim/_lib/.built: shim/build.py shim/stub32.py pyshim/enums.py $(BUILT_FROM) |
 	@$(BIN)/python shim/build.py
 	@echo '$(BUILT_FROM)' >$@
 
-# An installed wheel has these two from tools/hatch_build.py.
+# An installed wheel has these two from tools/release/hatch_build.py.
 $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 	@cp -f pyshim/_lib/launcher $(BIN)/overlap
 	@cp -f pyshim/_lib/launcher $@
@@ -80,29 +80,33 @@ test-all: test ## these, and those with other C libraries and containers
 	$(PYTEST) --part rest $(ARGS) $(NONE)
 
 lint: setup ## formatters, type checkers, checks of the structure
-	$(BIN)/python tools/lint.py
+	$(BIN)/python -m tools.lint
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
 sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
-	$(BIN)/python tools/sanitize.py address thread analyzer valgrind suite-address
+	$(BIN)/python -m tools.verify.sanitize address thread analyzer valgrind suite-address
 
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
 coverage: loadable setup ## which lines of shim/ the tests run through
-	$(BIN)/python tools/sanitize.py coverage
+	$(BIN)/python -m tools.verify.sanitize coverage
+
+# Plants bugs one at a time in a copy of the tree; a test must notice each. ARGS: names, --list, --jobs N.
+mutants: setup ## bugs planted one at a time: a test must notice each: hours; ARGS
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
 # without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
 READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
-	$(BIN)/python tools/fuzz.py --readers $(READERS) $(ARGS)
+	$(BIN)/python -m tools.verify.fuzz --readers $(READERS) $(ARGS)
 
 # What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
-	$(BIN)/python tools/bench/run.py $(ARGS)
+	$(BIN)/python -m tools.bench.run $(ARGS)
 
 # What is released, into dist: tools/release/README.md. ARGS: --check, --test.
 wheels: setup ## what is released, into dist; ARGS: --check, --test
-	$(BIN)/python tools/release/wheels.py $(ARGS)
+	$(BIN)/python -m tools.release.wheels $(ARGS)
 
 # The site of docs/, in build/docs. Needs Python 3.11 or newer.
 docs: setup ## the site of docs/, in build/docs

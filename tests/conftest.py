@@ -21,12 +21,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
+from tests import rest
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(ROOT / "tests"))
 
-import rest  # noqa: E402
-
+# Before any test imports these: their asserts say values.
+pytest.register_assert_rewrite("interposing", "iterating", "hip_interposing", "hip_world")
 # A loaded machine is no failure.
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -34,7 +34,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
-# Where the library is built with a sanitizer (tools/instrumented.py): the runtime, to be preloaded before all else.
+# The runtime of a library built with a sanitizer (tools/verify/instrumented.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
@@ -135,7 +135,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Several processes begin with the files that take long, so that none of them is alone at the end. Hazards are
-    written into what --junitxml keeps, from which tools/hazards.py makes its table."""
+    written into what --junitxml keeps, from which tools/verify/hazards.py makes its table."""
     _choose(config, items)
     for item in items:
         for mark in item.iter_markers("hazard"):

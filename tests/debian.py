@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import rest
+from tests import rest
 
 SOURCES = Path("/etc/apt")
 RELEASE = Path("/etc/os-release")

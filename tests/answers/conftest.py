@@ -14,11 +14,6 @@ from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
-sys.path[:0] = [
-    str(Path(__file__).parent),
-    str(TOOLS),
-    *(str(TOOLS / name) for name in ("bench", "footprints", "gpu/overlap", "simgpu")),
-]
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 # What the pages are made of and by.
@@ -41,12 +36,12 @@ def built() -> None:
 
 @pytest.fixture(scope="session")
 def answers(clean_environment: Mapping[str, str]) -> Answers:
-    """`tools/answers` of a folder, from anywhere."""
+    """`python -m tools.answers` of a folder."""
 
     def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(root / "tools" / "answers"), *arguments],
-            cwd="/",
+            [sys.executable, "-m", "tools.answers", *arguments],
+            cwd=root,
             env=dict(clean_environment),
             capture_output=True,
             text=True,
@@ -59,6 +54,8 @@ def answers(clean_environment: Mapping[str, str]) -> Answers:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "__init__.py", tmp_path / "tools")
     for part in PARTS:
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path

@@ -6,8 +6,9 @@ import random
 
 import numpy as np
 import pytest
-from answers import intervals
 from scipy import stats
+
+from tools.answers import intervals
 
 
 def drawn(rows: int, count: int = 30, seed: int = 7, mean: float = 1.0) -> list[list[float]]:

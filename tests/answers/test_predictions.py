@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 import suite_files
-from answers import gpu, predictions
-from answers.predictions import FAILED, HELD, OPEN
+
+from tools.answers import gpu, predictions
+from tools.answers.predictions import FAILED, HELD, OPEN
 
 BY_NAME = {name.partition(":")[0]: function for name, function in predictions.PREDICTIONS.items()}
 

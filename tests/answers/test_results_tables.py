@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import gpu, overlap, predictions, programs, results, simulated, table
-from answers.table import Table
+
+from tools.answers import gpu, overlap, predictions, programs, results, simulated, table
+from tools.answers.table import Table
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +40,7 @@ def test_a_number_that_was_edited_is_found_and_written_back(
     (copy / path).write_text(before.replace(old, new), encoding="utf-8")
     done = answers(copy, "--check", name)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"{path}: {name} differs from its data: .venv/bin/python tools/answers --write {name}\n"
+    assert done.stderr == f"{path}: {name} differs from its data: .venv/bin/python -m tools.answers --write {name}\n"
     assert answers(copy, "--write", name).returncode == 0
     assert (copy / path).read_text(encoding="utf-8") == before
 
@@ -60,7 +61,7 @@ def test_rows_that_a_run_does_not_repeat_are_seen(answers: Answers, copy: Path) 
     done = answers(copy, "--check", "simulated")
     assert done.returncode == 1
     assert "tools/bench/results/suite.csv: h100 on h100, hold, one-long-kernel/gemm: " in done.stderr
-    assert "tools/answers --measure" in done.stderr
+    assert "tools.answers --measure" in done.stderr
 
 
 def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path) -> None:
@@ -97,7 +98,8 @@ def test_every_table_has_its_command() -> None:
     for after in text.split("<!-- end of table ")[1:]:
         name = after.partition(" ")[0]
         rest = after.partition("<!-- table ")[0]
-        assert name == "steps" or re.search(r"`[^`]*(?:tools/gpu/run|tools/answers|tools/gpu/critical)[^`]*`", rest), (
+        command = r"`[^`]*(?:tools/gpu/run|tools\.answers|tools\.gpu\.critical)[^`]*`"
+        assert name == "steps" or re.search(command, rest), (
             name
         )
 

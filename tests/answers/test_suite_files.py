@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import suite_files
-from answers import overlap, suite
-from answers.comparing import against
 
 from pyshim.errors import OverlapError
+from tools.answers import overlap, suite
+from tools.answers.comparing import against
 
 LOSS = {"within": (1.0, -1), "beyond": (1.03, 1), "in the noise": (1.01, 0)}
 

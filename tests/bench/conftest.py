@@ -13,7 +13,6 @@ from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tools" / "bench"
-sys.path[:0] = [str(BENCH), str(ROOT / "tools" / "simgpu")]
 
 Suite = Callable[..., "subprocess.CompletedProcess[str]"]
 

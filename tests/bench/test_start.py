@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import platform
 import re
 import shutil
@@ -34,11 +34,7 @@ NEEDS_VALGRIND = pytest.mark.skipif(not shutil.which("valgrind"), reason="needs 
 
 @pytest.fixture(scope="module")
 def start() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("bench_start", SOURCE)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("tools.bench.start")
 
 
 @pytest.fixture(scope="module")

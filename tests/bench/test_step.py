@@ -60,11 +60,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def run() -> ModuleType:
     """Return tools/bench/run.py, with the modules beside it."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        return importlib.import_module("run")
-    finally:
-        sys.path.remove(str(BENCH))
+    return importlib.import_module("tools.bench.run")
 
 
 @pytest.fixture(scope="module")

@@ -179,7 +179,7 @@ def test_unknown_names_are_refused_with_a_next_step(suite: Suite, option: str, w
 
 
 def test_ten_shapes_of_three_programs_or_more() -> None:
-    from suites.programs import PROGRAMS, SHAPES
+    from tools.bench.suites.programs import PROGRAMS, SHAPES
 
     assert len(SHAPES) >= 10
     assert all(len(shape.steps) >= 3 for shape in SHAPES)
@@ -195,8 +195,8 @@ def test_invented_programs_are_the_same_for_the_same_seed(suite: Suite) -> None:
 
 
 def test_a_default_policy_that_harms_is_named(rows: list[dict[str, Any]]) -> None:
-    from suites.rows import Row, harmed
-    from suites.text import verdict
+    from tools.bench.suites.rows import Row, harmed
+    from tools.bench.suites.text import verdict
 
     made = [Row(**row) for row in rows]
     assert harmed(made) == []
@@ -207,9 +207,8 @@ def test_a_default_policy_that_harms_is_named(rows: list[dict[str, Any]]) -> Non
 
 @pytest.fixture(scope="session")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from suites.arms import Bench
-
     from pyshim.policy.gpus import known
+    from tools.bench.suites.arms import Bench
 
     made = Bench(tmp_path_factory.mktemp("bench"), os.environ)
     made.prepare(next(gpu for gpu in known() if gpu.key == "h100"))
@@ -217,10 +216,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 def test_bare_arms_are_run_once_because_no_rule_acts_in_them(bench: Any) -> None:
-    from suites.arms import BARE
-    from suites.programs import PROGRAMS
-
     from pyshim.policy.gpus import known
+    from tools.bench.suites.arms import BARE
+    from tools.bench.suites.programs import PROGRAMS
 
     gpu = next(gpu for gpu in known() if gpu.key == "h100")
     program = next(program for program in PROGRAMS if program.name == "data-parallel/attention")

@@ -77,7 +77,9 @@ def test_help_says_what_a_user_must_know(suite: Suite) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("tools/bench/suite", *QUICK), ("tools/check_windows.py", "--programs", "1")], ids=["suite", "windows"]
+    "command",
+    [("tools/bench/suite", *QUICK), ("-m", "tools.verify.windows", "--programs", "1")],
+    ids=["suite", "windows"],
 )
 @pytest.mark.parametrize("packages", [True, False])
 def test_without_make_setup_it_says_so(
@@ -88,7 +90,7 @@ def test_without_make_setup_it_says_so(
     for name in ("tools", "pyshim", "policies", "shim", "tests/windows", "tests/programs"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=unbuilt)
     names = {**clean_environment, "COLUMNS": "80"}
-    python = [sys.executable] if packages else [sys.executable, "-I", "-S"]
+    python = [sys.executable] if packages else [sys.executable, "-E", "-S"]
     done = subprocess.run([*python, *command], cwd=tmp_path, env=names, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert "make setup" in done.stderr

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
 import shutil
 import subprocess
@@ -15,24 +15,20 @@ import pytest
 
 from pyshim.cli import COMMANDS
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "manual" / "make.py"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
 def share(tmp_path_factory: pytest.TempPathFactory, library: object) -> Path:
     folder = tmp_path_factory.mktemp("prefix")
-    subprocess.run([sys.executable, str(TOOL), str(folder)], check=True, capture_output=True, timeout=120)
+    command = [sys.executable, "-m", "tools.manual.make", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=120)
     return folder / "share"
 
 
 @pytest.fixture(scope="module")
 def parsers(library: object) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("manual_parsers", TOOL.with_name("parsers.py"))
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["manual_parsers"] = module
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("tools.manual.parsers")
 
 
 @pytest.fixture

@@ -7,19 +7,14 @@ import json
 import os
 import shutil
 import sqlite3
-import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-
-from pyshim import _native
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
-
 from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 from made_waits import Program, boundary, collective, interior
 
+from pyshim import _native
 from tests.cli.narrow import says_the_same
 
 GOLDEN = Path(__file__).parent / "golden"

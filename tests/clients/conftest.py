@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import pytest
+from interposing import bare, build, library, preloaded, simulated, table_of
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "programs"), str(HERE), str(HERE.parent.parent / "tools")]
-pytest.register_assert_rewrite("interposing")
-
-from interposing import bare, build, library, preloaded, simulated, table_of  # noqa: E402
 
 __all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]

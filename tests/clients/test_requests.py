@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import driver_table
 import pytest
 from interposing import ONE, Build
 from nvidia_packages import file_of, runtime_folder, runtime_library
 
 from pyshim.launch import plan
+from tools.generate import driver_table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

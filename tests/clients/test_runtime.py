@@ -26,7 +26,8 @@ from nvcc_programs import (
     stub,
 )
 from nvidia_packages import runtime_folder, runtime_library
-from repository import check_exports
+
+from tools.lint import check_exports
 
 __all__ = ["nvcc"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

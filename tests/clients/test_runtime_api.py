@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 from nvidia_packages import runtime_headers, runtime_library
-from repository import RUNTIME, check_exports, names
 
 from pyshim.launch import plan
+from tools.lint import check_exports
+from tools.simgpu.runtime import names
 
+RUNTIME = Path(__file__).resolve().parents[2] / "tools" / "simgpu" / "runtime"
 VERSIONS = (12, 13)
 # Under other names there, behind macros, or in headers that the package does not have.
 UNDECLARED = re.compile(r"__cuda|cudaProfiler|cudaGetDeviceProperties|cuda\w+_v[23]$")

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 from interposing import Build, Runner
 from nvcc_programs import END, EXPECTED, FATBIN, LAUNCHES, NODES, Nvcc, nvcc, stub
-from repository import ROOT, RUNTIME
 
 __all__ = ["nvcc"]
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+RUNTIME = ROOT / "tools" / "simgpu" / "runtime"
 PACKED = HERE / "data" / "packed.fatbin"  # of tests/simgpu/data/kernels.cu, by nvcc 13.0 -compress-mode=size
 HEADER, ENTRY = "<IHHQ", "<HHIQIIHHIIIQQQ"
 LZ4, ZSTD = 0x2000, 0x8000

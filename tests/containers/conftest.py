@@ -10,18 +10,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import debian
+import images
 import pytest
+import site_folder
+from containers import Engine
+from interposing import Build, build
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / name) for name in ("programs", "slurm"))]
-pytest.register_assert_rewrite("interposing")
-
-import debian  # noqa: E402
-import images  # noqa: E402
-import site_folder  # noqa: E402
-from containers import Engine  # noqa: E402
-from interposing import Build, build  # noqa: E402
 
 __all__ = ["build"]
 

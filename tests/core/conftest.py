@@ -16,8 +16,7 @@ import pytest
 from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "simgpu" / "hip")]
-# A planted bug (tools/mutants.py) shall be caught by a test, not by a warning about what it left unused.
+# A planted bug (tools/mutants) shall be caught by a test, not by a warning about what it left unused.
 WARNINGS = ("-w",) if os.environ.get("OVERLAP_MUTANT") else ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 
 Compile = Callable[..., Path]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 import zstandard
-from code_object import Kernel, bundle, code_object, compressed
 
 from pyshim.footprints.codeobject import COMPRESSED, _descriptors, read_code_objects
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object, compressed
 
 READER = ("core/codeobject.c",)
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")

@@ -12,8 +12,9 @@ import subprocess
 from pathlib import Path
 from typing import Any, Callable
 
-import driver_table
 import pytest
+
+from tools.generate import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 ABI = ROOT / "shim/vendor/cuda/cuda_abi.h"

@@ -11,10 +11,9 @@ from pathlib import Path
 
 from elsewhere import simple
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "docs"))
+from tools.docs.commands import Command, commands
 
-from commands import Command, commands  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 _COMMON = {"-h", "--help", "--version"}
 
@@ -38,7 +37,7 @@ def mistakes(text: str) -> list[str]:
                 found += _overlap(words[at + 1 :])
             elif name == "make" and at == 0:
                 found += [f"make has no target {target}" for target in _targets(words[1:]) - _phony()]
-            elif word.startswith("tools/") and at <= 1:
+            elif (word.startswith("tools/") and at <= 1) or (word.startswith("tools.") and words[at - 1] == "-m"):
                 found += _tool(word, words[at + 1 :])
     return found
 
@@ -87,7 +86,8 @@ def _phony() -> set[str]:
 
 
 def _tool(path: str, words: list[str]) -> list[str]:
-    if not (ROOT / path).exists():
+    file = ROOT / path.replace(".", "/") if path.startswith("tools.") else ROOT / path
+    if not any(found.exists() for found in (file, file.with_suffix(".py"))):
         return [f"there is no {path}"]
     named = {word.partition("=")[0] for word in words if word.startswith("--")} - _COMMON
     if not named or path.endswith(".c"):
@@ -97,7 +97,6 @@ def _tool(path: str, words: list[str]) -> list[str]:
 
 @cache
 def _help(path: str) -> str:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / path), "--help"], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
+    command = [sys.executable, *(["-m", path] if path.startswith("tools.") else [path]), "--help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=dict(os.environ))
     return done.stdout + done.stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from typing import Any
 import pytest
 from test_blocks import World
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "docs"))
+from tools.docs.formats import FORMATS
 
-from formats import FORMATS  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 _POLICY = """\
 policy: 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -10,34 +9,22 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pyshim import _native
 from pyshim.stats.page import names
+from tools.docs import write
+from tools.docs.advice import ADVICE
+from tools.docs.commands import commands
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "tools" / "docs" / "write.py"
-sys.path.insert(0, str(SCRIPT.parent))
-
-from advice import ADVICE  # noqa: E402
-from commands import commands  # noqa: E402
-
-
-@pytest.fixture(scope="module")
-def write() -> Any:
-    spec = importlib.util.spec_from_file_location("docs_write", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def test_the_parts_are_of_today() -> None:
-    done = subprocess.run([sys.executable, str(SCRIPT), "--check"], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.docs.write", "--check"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_part_that_is_not_is_found(write: Any) -> None:
+def test_a_part_that_is_not_is_found() -> None:
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     assert write.of_today(page) == page
     assert write.of_today(page.replace("| cooperative launch |", "| cooperative |")) == page

@@ -3,39 +3,28 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tools.verify import hazards
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def hazards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    spec = importlib.util.spec_from_file_location("hazards", ROOT / "tools" / "hazards.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "hazards", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture
-def tree(hazards: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A repository of its own, with one test file."""
     (tmp_path / "tests").mkdir()
     monkeypatch.setattr(hazards, "ROOT", tmp_path)
     return tmp_path / "tests" / "test_one.py"
 
 
-def test_the_table_is_of_today(hazards: Any) -> None:
+def test_the_table_is_of_today() -> None:
     assert list(hazards.findings()) == []
 
 
-def test_every_mark_is_a_row(hazards: Any, tree: Path) -> None:
+def test_every_mark_is_a_row(tree: Path) -> None:
     tree.write_text(
         '@pytest.mark.hazard("loader", "it hangs", source="https://x")\ndef test_a(): ...\n'
         '@pytest.mark.hazard("files", "it is gone")\ndef test_b(): ...\n'
@@ -46,13 +35,13 @@ def test_every_mark_is_a_row(hazards: Any, tree: Path) -> None:
 
 
 @pytest.mark.parametrize("words", ['"loaders", "it hangs"', '"loader", f"it {1}"', '"loader"'])
-def test_a_mark_that_the_table_cannot_hold_is_said_with_its_place(words: str, hazards: Any, tree: Path) -> None:
+def test_a_mark_that_the_table_cannot_hold_is_said_with_its_place(words: str, tree: Path) -> None:
     tree.write_text(f"\n@pytest.mark.hazard({words})\ndef test_a(): ...\n")
     with pytest.raises(SystemExit, match=r"hazards: tests/test_one\.py:2: "):
         hazards.declared()
 
 
-def test_what_is_not_measured_and_what_is_gone_are_findings(hazards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_measured_and_what_is_gone_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     real = hazards.declared()
     gone, new = sorted(real)[0], hazards.Hazard("loader", "something new", "")
     others = {hazard: files for hazard, files in real.items() if hazard != gone}
@@ -62,7 +51,7 @@ def test_what_is_not_measured_and_what_is_gone_are_findings(hazards: Any, monkey
     assert f"no test shows {gone.what!r} any more" in told
 
 
-def test_results_are_counted_by_environment(hazards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_counted_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     hazard = hazards.Hazard("loader", "it hangs", "")
     results = [
         {"environment": "here", "outcome": "passed", "why": "", "tests": 3},
@@ -79,13 +68,13 @@ def test_results_are_counted_by_environment(hazards: Any, monkeypatch: pytest.Mo
     assert {row["tests"] for row in rows} == {"tests/test_one.py"}
 
 
-def test_a_hazard_without_a_test_has_no_row(hazards: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hazard_without_a_test_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
     results = [{"environment": "here", "outcome": "passed", "why": "", "tests": 3}]
     gone = {"group": "files", "what": "it is gone", "source": "", "results": results}
     monkeypatch.setattr(hazards, "declared", dict)
     assert hazards.table({"hazards": [gone]}).splitlines() == [",".join(hazards.HEADS)]
 
 
-def test_groups_are_explained(hazards: Any) -> None:
+def test_groups_are_explained() -> None:
     page = (ROOT / "docs" / "explanation" / "limits.md").read_text(encoding="utf-8")
     assert [group for group in hazards.GROUPS if f"| `{group}` |" not in page] == []

@@ -40,8 +40,8 @@ def test_what_a_page_says_is_what_was_printed(said: tuple[str, ...], printed: li
         'eval "$(overlap env --ranks-all)"',
         "mkdir x && overlap explain --gpus h100",
         "make demmo",
-        ".venv/bin/python tools/policy_tables.py --wirte",
-        "python tools/gone.py",
+        ".venv/bin/python -m tools.generate.policy_tables --wirte",
+        "python -m tools.gone",
     ],
 )
 def test_a_wrong_word_is_a_mistake(command: str) -> None:

@@ -83,10 +83,8 @@ def test_the_noise_floor_is_above_the_table(cells: list[Any]) -> None:
 
 
 def test_the_picture_is_of_today(clean_environment: dict[str, str]) -> None:
-    script = ROOT / "tools" / "docs" / "picture.py"
-    done = subprocess.run(
-        [sys.executable, str(script), "--check"], env=clean_environment, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "tools.docs.picture", "--check"]
+    done = subprocess.run(command, cwd=ROOT, env=clean_environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3

@@ -7,20 +7,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from tools.docs import site
+
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def site() -> Any:
-    spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "docs" / "site.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.skipif(importlib.util.find_spec("material") is None, reason="mkdocs-material needs Python 3.11")
@@ -45,10 +37,10 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         ("```yaml mine.yaml mistakes\na\n```", "```yaml\na\n```"),
     ],
 )
-def test_what_leaves_docs_becomes_a_path(site: Any, markdown: str, expected: str) -> None:
+def test_what_leaves_docs_becomes_a_path(markdown: str, expected: str) -> None:
     assert site.inside(markdown, "how-to/policy.md") == expected
 
 
-def test_a_link_to_no_file_is_refused(site: Any) -> None:
+def test_a_link_to_no_file_is_refused() -> None:
     with pytest.raises(FileNotFoundError, match="gone"):
         site.inside("[gone](../../tools/gone.md)", "how-to/policy.md")

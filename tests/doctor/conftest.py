@@ -6,22 +6,19 @@ import fcntl
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
 import psutil
 import pytest
+from doctoring import Compile, Lines, Look
 
 from pyshim.doctor import checks, processes
 from pyshim.doctor.machine import Machine
 from pyshim.launch import elf
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from doctoring import Compile, Lines, Look  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pyshim.explain.answer import Explainer
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "footprints"))  # files of GPU code, made by hand
 
 # 128x128 tiles of a GEMM, two of which an H100 holds, beside NCCL 2.21.
 GEMM = {
@@ -57,12 +53,7 @@ def gpu_keys() -> list[str]:
 @pytest.fixture(scope="session")
 def bench() -> Any:
     """tools/bench/explain.py, which makes random requests."""
-    path = Path(__file__).resolve().parents[2] / "tools" / "bench" / "explain.py"
-    spec = importlib.util.spec_from_file_location("bench_explain", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("tools.bench.explain")
 
 
 @pytest.fixture(scope="session")

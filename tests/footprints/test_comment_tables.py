@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tables
 
 from pyshim.footprints import collectives
+from tools.footprints import tables
 
 GPUS = ("a40", "a100", "l40s", "h100", "h200", "b200", "mi250x", "mi300x")
 
@@ -18,7 +18,7 @@ GPUS = ("a40", "a100", "l40s", "h100", "h200", "b200", "mi250x", "mi300x")
 def test_every_gpu_has_one(library: Any, gpu: str) -> None:
     made = tables.table(gpu)
     lines = made.splitlines()
-    assert lines[0] == f"# --- table for {gpu}: .venv/bin/python tools/policy_tables.py --write ---"
+    assert lines[0] == f"# --- table for {gpu}: .venv/bin/python -m tools.generate.policy_tables --write ---"
     assert lines[-1] == "# --- end of table ---"
     assert all(line.startswith("# ") and len(line) <= 120 for line in lines)
     heads = [line for line in lines if "threads of" in line]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-import importlib.util
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
+from tools.footprints import families
+
 ROOT = Path(__file__).resolve().parents[2]
-TOOL = ROOT / "tools" / "footprints" / "families.py"
 
 
 def wheel(path: Path, member: str, library: Path) -> str:
@@ -21,7 +21,8 @@ def wheel(path: Path, member: str, library: Path) -> str:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, str(TOOL), *arguments], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.footprints.families", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_kernels_are_counted_by_family_and_size(tmp_path: Path, library: Any) -> None:
@@ -40,14 +41,10 @@ def test_kernels_are_counted_by_family_and_size(tmp_path: Path, library: Any) ->
 
 
 def test_what_shares_and_what_would_keep_too_few_are_told_apart() -> None:
-    spec = importlib.util.spec_from_file_location("families_tool", TOOL)
-    assert spec and spec.loader
-    tool = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(tool)
     reasons = ["shaped", "room_already", "entry_already", "below_keep", "priority", "no_threads", "communication"]
     answers = [{"kernel": "sm90_xmma_gemm_bf16x", "reason": reason} for reason in reasons]
     answers.append({"kernel": "_Z4gemvPf", "reason": "below_keep"})
-    assert tool.counted(answers) == {
+    assert families.counted(answers) == {
         "sm90_xmma GEMM, half precision": (5, 1, 3, 1),
         "gemv": (1, 0, 0, 1),
     }

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from renew import Source, table, written
 
 from pyshim.footprints.families import LIBRARIES, NCCL
 from pyshim.footprints.footprint import Footprint
 from pyshim.footprints.read import read
 from pyshim.footprints.summary import rows
+from tools.footprints.renew import Source, table, written
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "pyshim" / "footprints" / "libraries"

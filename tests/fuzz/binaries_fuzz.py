@@ -7,12 +7,11 @@ import os
 import tempfile
 import zlib
 
-from saying import ask
-from seeds import code_objects, cubins
-
 from pyshim.footprints.footprint import Unreadable
 from pyshim.footprints.read import read_bytes
 from pyshim.launch import elf
+from tests.fuzz.saying import ask
+from tests.fuzz.seeds import code_objects, cubins
 
 SLOWEST, LONGEST = 10.0, 1 << 16
 WORDS = (
@@ -57,8 +56,17 @@ _FILE = os.path.join(_FOLDER, "library.so")
 
 
 def seeds() -> dict[str, bytes]:
-    from footprint_files import GEMM, RCCL, bundle, code_object, compressed, cubin, fatbin, with_segments
-    from footprint_files import elf as shared
+    from tests.footprints.footprint_files import (
+        GEMM,
+        RCCL,
+        bundle,
+        code_object,
+        compressed,
+        cubin,
+        fatbin,
+        with_segments,
+    )
+    from tests.footprints.footprint_files import elf as shared
 
     plain = code_object([RCCL, GEMM], target="gfx90a")
     wrapped = bundle({"host-x86_64": b"x", "hipv4-amdgcn-amd-amdhsa--gfx90a": plain})

@@ -1,8 +1,8 @@
 """Random programs of a driver's calls, with and without the library: results, read-backs and its log are equal.
 
-    python tests/fuzz/differ.py [--vendor cuda] [--calls N] [--seconds N] [--seed N] [--policy NAME...]
-    python tests/fuzz/differ.py --repeat FILE                a finding once more
-    python tests/fuzz/differ.py --seed N --only 3,17,204     these calls of a program, with all that they answer
+    python -m tests.fuzz.differ [--vendor cuda] [--calls N] [--seconds N] [--seed N] [--policy NAME...]
+    python -m tests.fuzz.differ --repeat FILE                a finding once more
+    python -m tests.fuzz.differ --seed N --only 3,17,204     these calls of a program, with all that they answer
 
 A program is made by differ.c from its seed. Each runs without the library, then under every policy. A difference is
 shrunk to few calls that still differ. What a policy may change: `allowed()`; what else may differ, and why: LIMITS and
@@ -29,13 +29,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tools" / "simgpu" / "hip")]
-
-import differ_rows  # noqa: E402
-from code_object import Kernel, bundle, code_object  # noqa: E402
-from differ_limits import (  # noqa: E402  # noqa: E402
+from pyshim.launch import plan
+from pyshim.launch.environment import environment
+from tests.fuzz import differ_rows
+from tests.fuzz.differ_limits import (
     COPIED,
     CRITICAL,
     EARLY,
@@ -50,9 +47,10 @@ from differ_limits import (  # noqa: E402  # noqa: E402
     limit_of,
     succeeded,
 )
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 
-from pyshim.launch import plan  # noqa: E402
-from pyshim.launch.environment import environment  # noqa: E402
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 
 CALLS = 2000  # of one program
 FOUND = 77
@@ -337,7 +335,7 @@ def say(text: str) -> None:
 
 
 class State:
-    """struct fuzz_state of fuzz.h, for tools/fuzz.py."""
+    """struct fuzz_state of fuzz.h, for tools/verify/fuzz.py."""
 
     HEAD = struct.Struct("<QQQ")
 
@@ -361,7 +359,7 @@ class State:
 
 def command_of(again: Mapping[str, Any]) -> str:
     words = f"--vendor {again['vendor']} --policy {again['policy']} --seed {again['seed']}"
-    return f"python tests/fuzz/differ.py {words} --only {','.join(map(str, again['only']))}"
+    return f"python -m tests.fuzz.differ {words} --only {','.join(map(str, again['only']))}"
 
 
 def tell(fuzzer: Fuzzer, policy: str, seed: int, calls: int, only: list[int]) -> Difference | None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import differ_rows
+from tests.fuzz import differ_rows
 
 UNCHANGED = ("off", "observe")  # policies that change nothing
 RAISED = -5  # what communication is raised to

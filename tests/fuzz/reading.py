@@ -1,4 +1,4 @@
-"""Runs one of the fuzzers in Python, *_fuzz.py: python tests/fuzz/reading.py NAME --seconds N | --repeat FILE
+"""Runs one of the fuzzers in Python, *_fuzz.py: python -m tests.fuzz.reading NAME --seconds N | --repeat FILE
 
 A fuzzer is a module with
     seeds() -> {name: bytes}     what to begin with
@@ -34,7 +34,6 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "tests")]
 
 FOUND = 77
 MEMORY = 4 << 30  # bytes of address space
@@ -204,11 +203,11 @@ def by_atheris(trial: Trial, seconds: int, seeds: list[bytes]) -> None:
 
 def load(name: str, atheris: bool) -> ModuleType:
     if not atheris:
-        return importlib.import_module(f"{name}_fuzz")
+        return importlib.import_module(f"tests.fuzz.{name}_fuzz")
     from atheris import instrument_imports  # type: ignore[import-not-found, unused-ignore]
 
     with instrument_imports(include=list(READ)):
-        return importlib.import_module(f"{name}_fuzz")
+        return importlib.import_module(f"tests.fuzz.{name}_fuzz")
 
 
 def main() -> int:

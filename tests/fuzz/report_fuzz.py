@@ -18,12 +18,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saying import ask, check_html
-
 from pyshim import _native
 from pyshim.cli import ui
 from pyshim.launch import folder
 from pyshim.report import collect
+from tests.fuzz.saying import ask, check_html
 
 SLOWEST, LONGEST = 30.0, 1 << 14
 RUN = "0123456789abcdef"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,8 +23,7 @@ def tables() -> dict[str, bytes]:
 
 def code_objects() -> dict[str, bytes]:
     """With registers that hand-written kernels have; alone, bundled and, where there is a packer, packed."""
-    sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
-    from code_object import Kernel, bundle, code_object, compressed
+    from tools.simgpu.hip.code_object import Kernel, bundle, code_object, compressed
 
     kernels = [Kernel("gemm", vgprs=128, agprs=128, arguments=[8, 4]), Kernel("_Z4copyPfS_", vgprs=24)]
     one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
@@ -41,8 +39,7 @@ def code_objects() -> dict[str, bytes]:
 
 def cubins() -> dict[str, bytes]:
     """Those of nvcc that the demo ships, a fat binary of nvcc, the probe's PTX, and a small one by hand."""
-    sys.path.append(str(ROOT / "tools" / "simgpu"))
-    from simgpu_cubin import Kernel, cubin
+    from tools.simgpu.simgpu_cubin import Kernel, cubin
 
     real = [*(ROOT / "tools" / "demo").glob("*.cubin"), ROOT / "tests" / "clients" / "data" / "packed.fatbin"]
     found = {path.name: path.read_bytes() for path in [*real, ROOT / "pyshim" / "probe" / "kernels.ptx"]}
@@ -51,7 +48,7 @@ def cubins() -> dict[str, bytes]:
 
 
 def fat(cubin: bytes, ptx: bytes) -> bytes:
-    from footprint_files import fatbin
+    from tests.footprints.footprint_files import fatbin
 
     return fatbin([(2, 90, 0, cubin, 0), (1, 80, 0, ptx + b"\0", 0)])
 
@@ -87,4 +84,3 @@ SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "hip": code_objects,
     "spank": site_files,
 }
-sys.path.append(str(ROOT / "tests" / "footprints"))

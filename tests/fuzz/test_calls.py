@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import differ
-import differ_rows
 import pytest
+
+from tests.fuzz import differ, differ_rows
 
 HERE = Path(__file__).resolve().parent
 # One answer is wrong, and one call less reaches the driver.
@@ -21,7 +21,7 @@ int cuLaunchCooperativeKernel_ptsz(void) { return 1; }
 
 
 def test_thousands_of_calls_are_the_same() -> None:
-    command = [sys.executable, str(HERE / "differ.py"), "--calls", "20000", "--seed", "1000"]
+    command = [sys.executable, "-m", "tests.fuzz.differ", "--calls", "20000", "--seed", "1000"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
 
@@ -36,7 +36,7 @@ def tampered(tmp_path: Path) -> Path:
 
 def test_a_planted_difference_is_found_shrunk_and_repeated(tampered: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
-    words = [sys.executable, str(HERE / "differ.py"), "--library", str(tampered)]
+    words = [sys.executable, "-m", "tests.fuzz.differ", "--library", str(tampered)]
     search = [*words, "--calls", "20000", "--policy", "observe"]
     done = subprocess.run(
         search,
@@ -55,7 +55,7 @@ def test_a_planted_difference_is_found_shrunk_and_repeated(tampered: Path, tmp_p
     kept.write_text(json.dumps(finding), encoding="ascii")
     again = [*words, "--repeat", str(kept)]
     assert subprocess.run(again, capture_output=True, timeout=300, check=False).returncode == differ.FOUND
-    repaired = [sys.executable, str(HERE / "differ.py"), "--repeat", str(kept)]
+    repaired = [sys.executable, "-m", "tests.fuzz.differ", "--repeat", str(kept)]
     assert subprocess.run(repaired, capture_output=True, timeout=300, check=False).returncode == 0
 
 

@@ -21,12 +21,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import fuzz
 import pytest
-import report_fuzz
-from footprint_files import GEMM, SYMBOLS, bundle, code_object, cubin, elf, fatbin
-from made import K, kineto_events, nsys, step
-from saying import ask
 
 from pyshim import _native
 from pyshim.errors import OverlapError
@@ -35,6 +30,11 @@ from pyshim.footprints.footprint import Unreadable
 from pyshim.footprints.read import read_bytes
 from pyshim.policy import reader
 from pyshim.traces import open_trace
+from tests.footprints.footprint_files import GEMM, SYMBOLS, bundle, code_object, cubin, elf, fatbin
+from tests.fuzz import report_fuzz
+from tests.fuzz.saying import ask
+from tests.traces.made import K, kineto_events, nsys, step
+from tools.verify import fuzz
 
 KERNELS = step(1000, [100, 120, 80], [(40, 300)])
 ESCAPES = b"\x1b]0;owned\x07\x1b[2J\x9b31m\nfake: line\xe2\x80\xae[red]"

@@ -1,4 +1,4 @@
-"""tools/fuzz.py: a bug is found, its input kept and repeated, in C and in Python; and a reader that never ends."""
+"""tools.verify.fuzz: a bug is found, its input kept and repeated, in C and in Python; and a reader that never ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import fuzz
 import pytest
-import seeds
+
+from tests.fuzz import seeds
+from tools.verify import fuzz
 
 ROOT = Path(__file__).resolve().parents[2]
 BUGS = {
@@ -104,7 +105,7 @@ def test_without_a_bug_there_is_no_finding(planted, monkeypatch, tmp_path, pytho
 @pytest.mark.parametrize("name", fuzz.MODULES)
 def test_every_seed_is_without_a_finding(name, tmp_path):
     """And a few changes of each; the minutes are `make fuzz`."""
-    given = [sys.executable, str(fuzz.FUZZ / "reading.py"), name, "--seconds", "1", "--seed", "7", "--own"]
+    given = [sys.executable, "-m", "tests.fuzz.reading", name, "--seconds", "1", "--seed", "7", "--own"]
     state = tmp_path / "state"
     done = subprocess.run(
         given,

@@ -6,17 +6,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import sys
 import tempfile
 import zlib
 from pathlib import Path
 
-from saying import ask, check_html
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
-
-from made import GEMM, K, kineto, kineto_events, nsys, step
-from made_waits import Program, boundary, collective, copy, interior
+from tests.fuzz.saying import ask, check_html
+from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
+from tests.traces.made_waits import Program, boundary, collective, copy, interior
 
 SLOWEST, LONGEST = 20.0, 1 << 17
 WORDS = (

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from saying import unprintable
-
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy import document, reader, show
 from pyshim.policy.finding import render
 from pyshim.policy.formats import as_github, as_json
 from pyshim.policy.table import compile_table, fingerprint
+from tests.fuzz.saying import unprintable
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOWEST, LONGEST = 10.0, document.MAX_BYTES + 2

@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import product
 import pytest
-from correctness.compare import AGAIN, BARE, Bench, Outcome, compare, results
-from correctness.programs import AGGRESSIVE, POLICIES, Program, table
+
+from tools.gpu import product
+from tools.gpu.correctness.compare import AGAIN, BARE, Bench, Outcome, compare, results
+from tools.gpu.correctness.programs import AGGRESSIVE, POLICIES, Program, table
 
 PROGRAM = Program("made up", "", policies=("h200",))
 GOOD = Outcome(0, {"a": 1, "b": 2}, counts={"launches": 5, "shaped": 1, "raised": 0, "refused": 0}, seen=5)

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import compare_occupancy
-import needs
-import product
 import pytest
-from correctness.__main__ import OCCUPANCY, prepare
-from correctness.compare import AGAIN, BARE, Bench, compare
-from correctness.programs import AGGRESSIVE, Program, table
+
+from tools.gpu import compare_occupancy, needs, product
+from tools.gpu.correctness.__main__ import OCCUPANCY, prepare
+from tools.gpu.correctness.compare import AGAIN, BARE, Bench, compare
+from tools.gpu.correctness.programs import AGGRESSIVE, Program, table
 
 pytestmark = pytest.mark.gpu
 PROGRAMS = {one.name: one for one in table()}

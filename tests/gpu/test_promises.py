@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
-import compare_occupancy
 import pytest
+
+from tools.gpu import compare_occupancy
 
 ROOT = Path(__file__).resolve().parents[2]
 # Kernels as occupancy.cu lists them; MISTAKE: what the answer is changed to.
 DRIVER = """#!{python}
 import sys
-sys.path[:0] = [{root!r}, {gpu!r}]
-import compare_occupancy as ours
+from tools.gpu import compare_occupancy as ours
 gpu, lib = ours.known("h200"), ours._native.library()
 KERNELS = [(16, 0, 1024), (40, 1000, 1024), (96, 17000, 640), (255, 0, 256)]
 def resident(kernel, threads, dynamic):
@@ -42,12 +43,13 @@ else:
 
 def ask(folder: Path, mistake: str = "blocks") -> subprocess.CompletedProcess[str]:
     program = folder / "occupancy"
-    text = DRIVER.format(python=sys.executable, root=str(ROOT), gpu=str(ROOT / "tools/gpu"), mistake=mistake)
+    text = DRIVER.format(python=sys.executable, mistake=mistake)
     program.write_text(text, encoding="utf-8")
     program.chmod(0o755)
-    script = ROOT / "tools/gpu/compare_occupancy.py"
-    words = [sys.executable, str(script), str(program), "--gpu", "h200", "--samples", "200", "--plans", "400"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    words = [sys.executable, "-m", "tools.gpu.compare_occupancy", str(program), "--gpu", "h200"]
+    words += ["--samples", "200", "--plans", "400"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_promises_are_kept_and_a_small_carveout_is_known_to_differ(tmp_path: Path) -> None:

@@ -11,15 +11,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import build
-import files
-import machine
-import needs
 import pytest
-import runner
-import steps
-from sets import SETS
-from steps import Set, Step
+
+from tools.gpu import build, files, machine, needs, runner, steps
+from tools.gpu.sets import SETS
+from tools.gpu.steps import Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"

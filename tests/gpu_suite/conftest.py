@@ -15,7 +15,6 @@ from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "tools" / "gpu" / "overlap"
-sys.path[:0] = [str(SUITE), str(ROOT / "tools" / "gpu")]
 
 Standins = Callable[..., "subprocess.CompletedProcess[str]"]
 Program = Callable[..., "tuple[list[Any], list[dict[str, Any]], list[dict[str, Any]]]"]
@@ -31,9 +30,9 @@ def standins(clean_environment: Mapping[str, str], tmp_path_factory: pytest.Temp
 
     def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(SUITE / "standins.py"), *arguments],
+            [sys.executable, "-m", "tools.gpu.overlap.standins", *arguments],
             cwd=folder,
-            env={**clean_environment, **(env or {})},
+            env={**clean_environment, "PYTHONPATH": str(ROOT), **(env or {})},
             capture_output=True,
             text=True,
             timeout=120,
@@ -46,7 +45,7 @@ def standins(clean_environment: Mapping[str, str], tmp_path_factory: pytest.Temp
 @pytest.fixture(scope="session")
 def program(clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Program:
     """Requests of program.c: answers, launches as they were asked for, kernels as they ran."""
-    from servers import CUBINS, compiled
+    from tools.gpu.overlap.servers import CUBINS, compiled
 
     built = compiled(tmp_path_factory.mktemp("program"))
 

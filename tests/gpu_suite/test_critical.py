@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import critical
-import machine
 import pytest
+
+from tools.gpu import critical, machine
 
 PROGRAM = """#!{python}
 import json, sys

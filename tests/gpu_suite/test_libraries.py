@@ -12,18 +12,17 @@ from typing import Any
 
 import pytest
 
+from tools.gpu.nccl_start_matrix import settings
+
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
-sys.path[:0] = [str(GPU), str(GPU / "overlap")]
-from nccl_start_matrix import settings  # noqa: E402
 
 # Each sample is the number of the round in which it was asked for; a computation takes 10 ms, a collective 2 and a
 # millisecond a MiB. What the environment says goes wrong, does.
 RANK = """
 import os, sys
 from pathlib import Path
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-from turns import serve
+from tools.gpu.overlap.turns import serve
 rounds = {}
 def log(*words):
     with open(Path(__file__).with_name("log"), "a") as file:
@@ -69,15 +68,16 @@ esac
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
     """A copy of the suite with that rank."""
-    copied = tmp_path / "gpu" / "overlap"
+    copied = tmp_path / "tools" / "gpu" / "overlap"
     shutil.copytree(GPU / "overlap", copied, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(GPU / "machine.py", copied.parent)
+    shutil.copy(GPU.parent / "__init__.py", copied.parents[1])
     (copied / "library_rank.py").write_text(RANK)
     (tmp_path / "bin").mkdir()
     for name, text in {"overlap-run": RUN, "overlap": OVERLAP}.items():
         (tmp_path / "bin" / name).write_text(text)
         (tmp_path / "bin" / name).chmod(0o755)
-    return copied / "libraries.py"
+    return copied
 
 
 def run(suite: Path, *words: str, path: str = "") -> subprocess.CompletedProcess[str]:
@@ -86,12 +86,12 @@ def run(suite: Path, *words: str, path: str = "") -> subprocess.CompletedProcess
         "XDG_CACHE_HOME": "/the/users",
         "PATH": path or f"{suite.parents[2]}/bin:{os.environ['PATH']}",
     }
-    command = [sys.executable, str(suite), "--out", str(suite.parent / "out.json"), *words]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-m", "tools.gpu.overlap.libraries", "--out", str(suite / "out.json"), *words]
+    return subprocess.run(command, cwd=suite.parents[2], env=environment, capture_output=True, text=True, timeout=60)
 
 
 def written(suite: Path) -> Any:
-    return json.loads((suite.parent / "out.json").read_text())
+    return json.loads((suite / "out.json").read_text())
 
 
 def test_samples_pair_by_index_and_what_fails_is_named(suite: Path) -> None:
@@ -160,7 +160,7 @@ def test_two_gpus_are_another_set_of_two_ranks(suite: Path) -> None:
 def test_bad_arguments_are_one_clear_error(suite: Path, words: list[str], said: str) -> None:
     done = run(suite, *words)
     assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
-    assert not (suite.parent / "out.json").exists()
+    assert not (suite / "out.json").exists()
 
 
 def test_policies_of_the_suite_and_of_the_matrix_have_no_mistake(tmp_path: Path) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 
 import pytest
 
+from tools.gpu import nccl_start_matrix as matrix
+from tools.gpu.overlap import arms
+from tools.gpu.overlap import library_plan as plan
+from tools.gpu.overlap.computations import ON_FEWER_SMS, WHAT
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "gpu"), str(ROOT / "tools" / "gpu" / "overlap")]
-import arms  # noqa: E402
-import library_plan as plan  # noqa: E402
-import nccl_start_matrix as matrix  # noqa: E402
-from computations import ON_FEWER_SMS, WHAT  # noqa: E402
 
 
 @pytest.mark.parametrize("gpus", [1, 2])

@@ -8,8 +8,9 @@ from statistics import median
 from typing import Any
 
 import pytest
-from arms import ARMS, blocks_of, known, meaning
-from cells import KINDS, POLICIES, STAND_INS, Cell, cells
+
+from tools.gpu.overlap.arms import ARMS, blocks_of, known, meaning
+from tools.gpu.overlap.cells import KINDS, POLICIES, STAND_INS, Cell, cells
 
 from .conftest import SUITE, Standins
 
@@ -95,7 +96,7 @@ def test_a_persistent_kernel_takes_twice_as_long_beside_communication(under_hold
 
 
 def test_every_arm_of_every_cell_is_known() -> None:
-    from cells import turns
+    from tools.gpu.overlap.cells import turns
 
     sizes = {3: 5000, 2: 7000, 1: 9000}
     seen = {arm for cell in cells() for arm in turns(cell, sizes, 1 << 20, 1000.0, True)}
@@ -180,9 +181,8 @@ def test_costs_of_what_is_no_run_are_one_error(standins: Standins, tmp_path: Pat
 def test_policies_are_those_that_are_shipped_whatever_was_probed(
     tmp_path: Path, clean_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from servers import Servers
-
     from pyshim.launch import dispatch
+    from tools.gpu.overlap.servers import Servers
 
     for name, value in {**clean_environment, "SIMGPU": "h200:hold", "XDG_CACHE_HOME": str(tmp_path)}.items():
         monkeypatch.setenv(name, value)

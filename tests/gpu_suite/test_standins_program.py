@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_cubin import EXPECTED
-from cells import KINDS
 
 from pyshim.footprints.read import read
+from tools.gpu.overlap.build_cubin import EXPECTED
+from tools.gpu.overlap.cells import KINDS
 
-from .conftest import SUITE, Program
+from .conftest import ROOT, SUITE, Program
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 BYTES = "bytes=1048576 warm=0"
@@ -29,7 +29,7 @@ def test_the_cubin_is_that_of_the_source(tmp_path: Path) -> None:
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
     made = tmp_path / "made.cubin"
-    subprocess.run([sys.executable, str(SUITE / "build_cubin.py"), "--output", str(made)], check=True)
+    subprocess.run([sys.executable, "-m", "tools.gpu.overlap.build_cubin", "--output", str(made)], cwd=ROOT, check=True)
     assert made.read_bytes() == (SUITE / "overlap_sm90.cubin").read_bytes()
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "gpu" / "overlap")]
-from turns import Ranks  # noqa: E402
+from tools.gpu.overlap.turns import Ranks
 
-RANK = f"""
+RANK = """
 import os, sys
-sys.path.insert(0, {str(ROOT / "tools" / "gpu" / "overlap")!r})
-from turns import say, serve
+from tools.gpu.overlap.turns import say, serve
 print("what somebody else prints")
 def turn(request):
     print("more of it")

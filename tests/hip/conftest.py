@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
+import hip_world
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-pytest.register_assert_rewrite("hip_world")
-
-import hip_world  # noqa: E402
 
 
 @pytest.fixture(scope="session")

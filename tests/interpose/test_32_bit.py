@@ -15,13 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
-import pytest
-from interposing import Build, Runner, same
-
-sys.path.append(str(Path(__file__).resolve().parent.parent))
-
 import debian
 import musl as another_libc
+import pytest
+from interposing import Build, Runner, same
 
 from pyshim import preload
 from pyshim.launch import plan

@@ -10,12 +10,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import check_exports
 import pytest
 from interposing import BLOCKS, Build, Runner, same
 
 from pyshim import preload
 from pyshim.launch import plan
+from tools.lint import check_exports
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

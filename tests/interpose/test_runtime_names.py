@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from interposing import BLOCKS, ONE, Build, Done, Runner, rule, same, smallest_size
 
 from pyshim.launch import plan
+from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(plan.SIMULATED_DRIVER).parent
@@ -76,20 +75,11 @@ def traced(preloaded: Runner, overlap: Callable[..., Any], tmp_path: Path) -> Tr
     return run
 
 
-def check_exports() -> Any:
-    spec = importlib.util.spec_from_file_location("check_exports", ROOT / "tools" / "check_exports.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 # ---- Every name is there, and is what programs are bound to
 
 
 def test_every_name_is_exported_without_a_version() -> None:
-    elf = check_exports().Reader(Path(plan.LIBRARY).read_bytes()).read()
+    elf = check_exports.Reader(Path(plan.LIBRARY).read_bytes()).read()
     found = {(symbol.name, symbol.version) for symbol in elf.symbols if symbol.defined and "cuda" in symbol.name}
     assert found == {(row, "") for row in ROWS}
     assert len(ROWS) == len(set(ROWS)) == len(re.findall(r"^RUNTIME\(", DEFINED, re.M)) > 10
@@ -373,7 +363,7 @@ def test_a_library_that_is_switched_off_passes_everything_through(
 def test_the_simulated_runtimes_are_bound_by_version(simulated: Mapping[str, str], build: Build) -> None:
     """Else nothing above would say that versioned references are bound to names without one."""
     for version in VERSIONS:
-        elf = check_exports().Reader(host(build, version).read_bytes()).read()
+        elf = check_exports.Reader(host(build, version).read_bytes()).read()
         asked = {symbol.name: symbol.version for symbol in elf.symbols if not symbol.defined}
         assert {asked[row] for row in ROWS} == {f"libcudart.so.{version}"}
     assert subprocess.run([host(build)], env=dict(simulated), check=False).returncode == 0

@@ -152,7 +152,7 @@ def test_without_memory_for_its_tables_the_library_does_nothing_and_says_so(
 
 
 def test_streams_and_events_that_all_threads_use_at_once(hazard: Hazard) -> None:
-    """tools/sanitize.py has the same under its sanitizers."""
+    """tools/verify/sanitize.py has the same under its sanitizers."""
     done = hazard("races", 4000)
     assert answers(done)[-4:] == WORKS
     assert done.reasons["shaped"] > 100

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cluster as slurm_cluster
+import debian
 import pytest
+import pytorch
+from interposing import build, library
+from seen import OVERLAP_RUN, SHOW, Ranks
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "slurm"), str(HERE.parent / "programs")]
-pytest.register_assert_rewrite("interposing")
-
-import cluster as slurm_cluster  # noqa: E402
-import debian  # noqa: E402
-import pytorch  # noqa: E402
-from interposing import build, library  # noqa: E402
-from seen import OVERLAP_RUN, SHOW, Ranks  # noqa: E402
 
 __all__ = ["build", "library"]
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from environments import Pair, Shop, World
+from interposing import Done, bare, build, library, preloaded, simulated, table_of
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent / "programs"), str(HERE.parent.parent / "tools")]
-pytest.register_assert_rewrite("interposing")
-
-from environments import Pair, Shop, World  # noqa: E402
-from interposing import Done, bare, build, library, preloaded, simulated, table_of  # noqa: E402
 
 __all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import environments
 import pytest
 from environments import Pair, World, counts
 from interposing import Build, Done, Runner
 
 from pyshim.launch import plan
+from tools.verify import sanitize
 
-SANITIZE = Path(__file__).resolve().parents[2] / "tools" / "sanitize.py"
 STRESS = "../fuzz/stress.c"
 WORDS = ["1", "250"]  # threads, rounds
 REFUSE = {"SIMGPU_REFUSE": "refused*:50000"}
@@ -22,11 +18,7 @@ REFUSE = {"SIMGPU_REFUSE": "refused*:50000"}
 @pytest.fixture(scope="module")
 def table() -> str:
     """The policy under which sanitizers run it."""
-    spec = importlib.util.spec_from_file_location("sanitize", SANITIZE)
-    assert spec and spec.loader
-    module: ModuleType = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return str(module.table())
+    return sanitize.table()
 
 
 @pytest.mark.hazard(

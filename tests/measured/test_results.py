@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tools.gpu import neighbours_check, pack
+
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
-sys.path.insert(0, str(GPU))
-
-import neighbours_check  # noqa: E402
-import pack  # noqa: E402
 
 HEAD = {"begun": "2026-11-21T06:10:53+00:00", "commit": "abc", "driver": "1"}
 LINES: list[dict[str, Any]] = [
@@ -54,13 +52,14 @@ def test_the_file_has_a_head_and_all_rows(tmp_path: Path) -> None:
     description = {"question": "raised", "gpu": "NVIDIA H200", "multiprocessors": 132}
     lines = tmp_path / "lines.jsonl"
     lines.write_text("".join(json.dumps(line) + "\n" for line in [HEAD, description, *LINES]), encoding="utf-8")
-    command = [sys.executable, str(GPU / "pack.py"), "What waits?", "./raised cost 2", str(lines)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    command = [sys.executable, "-m", "tools.gpu.pack", "What waits?", "./raised cost 2", str(lines)]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     assert json.loads(done.stdout) == {**HEAD, "what": "What waits?", "command": "./raised cost 2", "samples": ROWS}
 
 
 def test_too_few_arguments_are_a_usage_error() -> None:
-    done = subprocess.run([sys.executable, str(GPU / "pack.py")], stderr=subprocess.PIPE, text=True, timeout=300)
+    command = [sys.executable, "-m", "tools.gpu.pack"]
+    done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 2
     assert "pack.py WHAT COMMAND" in done.stderr
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+import debian
+import module_systems
 import pytest
+import site_folder
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-
-import debian  # noqa: E402
-import module_systems  # noqa: E402
-import site_folder  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -77,8 +77,8 @@ def validator() -> Any:
 
 
 def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools" / "policy_schema.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.generate.policy_schema", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_committed_schema_is_what_the_reader_makes(overlap: Any) -> None:

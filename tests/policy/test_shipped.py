@@ -78,14 +78,14 @@ def test_a_default_policy_changes_no_launch_before_a_probe_has_spoken(library: A
 @pytest.mark.parametrize("name", [name for name in places.names({}) if name != "observe"])
 def test_each_file_carries_the_sizes_of_its_gpu(name: str) -> None:
     text = places.find(name, {}).read_text(encoding="utf-8")
-    begin = f"\n# --- table for {name.split('-')[0]}: .venv/bin/python tools/policy_tables.py --write ---\n"
+    begin = f"\n# --- table for {name.split('-')[0]}: .venv/bin/python -m tools.generate.policy_tables --write ---\n"
     assert text.count(begin) == 1
     assert text.index(begin) < text.index("\n# --- end of table ---\n") < text.index("\npolicy: 1\n")
 
 
 def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "tools" / "policy_tables.py"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.generate.policy_tables", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path:
     copy = tmp_path / "h100.yaml"
     copy.write_text(text.replace("115,713", "115,712"), encoding="utf-8")
     done = tool("--check", str(copy))
-    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: its table is not of today")
+    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: not of today")
     assert tool("--write", str(copy)).returncode == 0
     assert copy.read_text(encoding="utf-8") == text
 

@@ -266,7 +266,7 @@ def report_of(pages: Path) -> dict[str, Any]:
 
 
 def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
-    """Where the library is built with a sanitizer (tools/instrumented.py): its runtime before all that is preloaded."""
+    """Preload the runtime of a library built with a sanitizer (tools/verify/instrumented.py) before all else."""
     first = os.environ.get("OVERLAP_TEST_PRELOAD")
     return {**env, "LD_PRELOAD": preload.merge(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
 

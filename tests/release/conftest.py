@@ -6,7 +6,6 @@ import importlib.util
 import os
 import shlex
 import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -19,21 +18,12 @@ ROOT = Path(__file__).resolve().parents[2]
 Change = Callable[..., Path]
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / "release" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
 def tools() -> ModuleType:
     for name in ("hatchling", "auditwheel", "readme_renderer", "ziglang"):
         if not importlib.util.find_spec(name):
             pytest.skip(f"no {name}: make setup")
-    return load("wheels")
+    return importlib.import_module("tools.release.wheels")
 
 
 @pytest.fixture(scope="session")

@@ -177,8 +177,8 @@ def test_auditwheel_notices_what_it_would_copy_into_the_wheel(
 
 def test_as_a_script(wheel: Path, changed: Change, tools: ModuleType) -> None:
     def run(path: Path) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, str(ROOT / "tools/release/gates.py"), str(path)]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
+        command = [sys.executable, "-m", "tools.release.gates", str(path)]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
     done = run(wheel)
     assert done.returncode == 0 and done.stderr.count("\n") == 1, done.stderr

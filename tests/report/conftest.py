@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import browser as chromium
+import debian
 import pytest
 
 from pyshim import _native
 from pyshim.stats.page import names
+from tools.bench import job
 
 TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(TESTS / "report"), str(TESTS.parent / "tools" / "bench")]
-
-import browser as chromium  # noqa: E402
-import debian  # noqa: E402
-import job  # noqa: E402
 
 RUN = "0123456789abcdef"
 Write = Callable[..., Path]

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 
+import made
 import pages
 import pytest
-
-sys.path.append(str(Path(__file__).resolve().parents[1] / "traces"))
-
-import made
 
 from pyshim import html
 from pyshim.html import paces

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import job
 import pytest
+
+from tools.bench import job
 
 SECONDS = 300.0
 LINE = re.compile(

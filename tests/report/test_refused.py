@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-
 from interposing import BLOCKS, ONE, build, preloaded, table_of
 
 from pyshim.report.collect import collect

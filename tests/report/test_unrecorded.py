@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "programs"))
-
 from interposing import BLOCKS, build, preloaded, table_of
 
 from pyshim.report.collect import Collected, collect

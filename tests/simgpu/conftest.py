@@ -62,14 +62,14 @@ class Run:
 PRELUDE = """
 import ctypes as C, json, os, sys
 from simgpu_client import Driver, DriverError, KernelParams, NodeParams, P, nodes
-from simgpu_cubin import Kernel, cubin, fatbin
+from tools.simgpu.simgpu_cubin import Kernel, cubin, fatbin
 def answer(value): print("ANSWER " + json.dumps(value))
 """
 
 HIP_PRELUDE = """
 import ctypes as C, json, os, sys
 from hip_client import *
-from code_object import Kernel, bundle, code_object
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 def answer(value): print("ANSWER " + json.dumps(value), flush=True)
 hip = Hip()
 version = int(os.environ["SIMGPU_LIBRARY"][-1])
@@ -121,7 +121,7 @@ def _run(
         "SIMGPU_TIMELINE": str(timeline),
         "SIMGPU_LAUNCHES": str(launches),
         "SIMGPU_LIBRARY": str(library),
-        "PYTHONPATH": os.pathsep.join(map(str, (HERE, ROOT / "tools/simgpu", ROOT / "tools/simgpu/hip"))),
+        "PYTHONPATH": os.pathsep.join(map(str, (HERE, ROOT))),
         **environment,
     }
     if costs is not None:

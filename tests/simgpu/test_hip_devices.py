@@ -137,7 +137,7 @@ answer([launch(), hip.code("hipDeviceReset"), launch(), hip.code("hipStreamSynch
     ],
 )
 def test_code_objects_and_bundles(on_hip: Any, image: str, code: int) -> None:
-    packed = "import zstandard; from code_object import compressed\n"
+    packed = "import zstandard; from tools.simgpu.hip.code_object import compressed\n"
     packed += "packed = lambda data: compressed(zstandard.compress(data), len(data))\n"
     run = on_hip(f"{packed}image = {image}\nanswer(hip.code('hipModuleLoadData', C.byref(P()), image))")
     assert run.answer == code

@@ -14,12 +14,11 @@ from typing import Any
 
 import pytest
 
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HIP = ROOT / "tools/simgpu/hip"
-sys.path.insert(0, str(HIP))
-
-from code_object import Kernel, bundle, code_object  # noqa: E402
 
 CC = shlex.split(os.environ.get("CC", "cc"))
 RELEASES = {5: "5.7", 6: "6.4", 7: "7.2"}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "tools/simgpu/api.def").read_text()
@@ -30,12 +30,7 @@ answer([name for name in names if not hasattr(d.lib, name)])
 
 def test_every_stub_answers_not_supported(simulate: Any, libcuda: Path) -> None:
     """A stub is a weak symbol."""
-    spec = importlib.util.spec_from_file_location("check_exports", ROOT / "tools" / "check_exports.py")
-    assert spec and spec.loader
-    tool = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = tool
-    spec.loader.exec_module(tool)
-    symbols = tool.Reader(libcuda.read_bytes()).read().symbols
+    symbols = check_exports.Reader(libcuda.read_bytes()).read().symbols
     stubs = [symbol.name for symbol in symbols if symbol.defined and symbol.weak and symbol.name.startswith("cu")]
     assert len(stubs) > 200
     run = simulate(f"d = Driver(); answer(sorted({{d.try_(n) for n in {stubs!r}}}))")

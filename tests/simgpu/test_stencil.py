@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,6 @@ import pytest
 from pyshim.policy.gpus import known
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "bench"), str(ROOT / "tools" / "simgpu")]
 
 RULES = ("hold", "drain", "backfill")
 STEPS = 6
@@ -51,7 +49,7 @@ Run = Callable[..., Lines]
 @pytest.fixture(scope="session")
 def run(libcuda: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """run(pattern, arm, rule) -> the lines of the program on a simulated H200."""
-    from suites.arms import DEMO, Bench
+    from tools.bench.suites.arms import DEMO, Bench
 
     gpu = next(gpu for gpu in known() if gpu.key == "h200")
     bench = Bench(tmp_path_factory.mktemp("stencil"), os.environ)
@@ -90,7 +88,7 @@ def change(times: Times, pattern: str, rule: str) -> float:
 
 
 def test_every_pattern_of_the_suite_is_judged_here() -> None:
-    from suites.programs import PROGRAMS
+    from tools.bench.suites.programs import PROGRAMS
 
     assert sorted(PATTERNS) == sorted(program.name for program in PROGRAMS if program.stencil)
 
@@ -145,7 +143,7 @@ def test_the_same_launches_and_the_same_times_twice(run: Run, tmp_path: Path, pa
 
 
 def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
-    from suites.arms import Bench
+    from tools.bench.suites.arms import Bench
 
     bench = Bench(tmp_path, os.environ)
     for words in ([], ["x", "plain", "3", "stencil/style-9"], ["x", "plain", "0", "stencil/one"]):

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import cluster as slurm
+import debian
 import pytest
+import site_folder
+import spank
+import spank_double
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent), *(str(HERE.parent / name) for name in ("modulefiles", "programs"))]
-pytest.register_assert_rewrite("interposing")
-
-import cluster as slurm  # noqa: E402
-import debian  # noqa: E402
-import site_folder  # noqa: E402
-import spank  # noqa: E402
-import spank_double  # noqa: E402
 
 OWN = """\
 policy: 1

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
+from interposing import BLOCKS, ONE, Build, Runner, bare, build, library, preloaded, simulated, table_of
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
-sys.path.insert(0, str(PROGRAMS))
-
-from interposing import BLOCKS, ONE, Build, Runner, bare, build, library, preloaded, simulated, table_of  # noqa: E402
 
 __all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
 WORDS = "ptx=k" + f" launch=k,{BLOCKS},256,0" * 3

@@ -9,26 +9,16 @@ import struct
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import zig
 
 from pyshim import _native
+from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-check_exports = load("check_exports")
 
 
 def findings(path: Path) -> list[str]:
@@ -122,6 +112,6 @@ def test_what_is_no_library_is_a_finding(tmp_path: Path) -> None:
 
 def test_as_a_script() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "tools/check_exports.py"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "tools.lint.check_exports"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")

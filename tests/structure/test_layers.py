@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import subprocess
@@ -12,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from tools.lint import check_layers as layers
+
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPT = ROOT / "tools" / "check_layers.py"
 LONGEST, LONGEST_IN_SHIM = 450, 400
 GENERATED = {"tools/simgpu/hip/names.def", "tools/simgpu/api.def"}
 CONTRACT = "shim/overlap_abi.h"  # one file, which cffi reads
 
 
 def check(root: Path) -> list[str]:
-    command = [sys.executable, str(SCRIPT), "--no-symbols", str(root)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "tools.lint.check_layers", "--no-symbols", str(root)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == (1 if done.stderr else 0), done.stderr
     return done.stderr.splitlines()
 
@@ -53,20 +53,11 @@ def test_a_breach_is_noticed(file: str, line: str, says: str, tmp_path: Path) ->
 
 
 @pytest.fixture(scope="module")
-def layers() -> Any:
-    spec = importlib.util.spec_from_file_location("check_layers", SCRIPT)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def objects(layers: Any) -> Any:
+def objects() -> Any:
     return layers.symbols(ROOT, layers.linked(ROOT))
 
 
-def test_no_object_needs_another_against_the_law(layers: Any, objects: Any) -> None:
+def test_no_object_needs_another_against_the_law(objects: Any) -> None:
     assert list(layers.by_symbol(objects)) == []
     assert len(objects) > 90
 
@@ -105,7 +96,7 @@ def test_no_object_needs_another_against_the_law(layers: Any, objects: Any) -> N
     ],
 )
 def test_a_call_against_the_law_is_noticed(
-    file: str, name: str, says: str, layers: Any, objects: Any, tmp_path: Path
+    file: str, name: str, says: str, objects: Any, tmp_path: Path
 ) -> None:
     shutil.copytree(ROOT / "shim", tmp_path / "shim", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / file).open("a", encoding="utf-8") as source:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from made import NCCL, K, kineto, kineto_events, nsys
+from tests.traces.made import NCCL, K, kineto, kineto_events, nsys
 
 LONG = "interior(double const*, double*, int)"
 SHORT = "boundary(double const*, double*, int)"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import holistic
@@ -17,11 +16,9 @@ from pyshim import _native
 from pyshim.traces import open_trace
 from pyshim.traces.compared import compare
 from pyshim.traces.timeline import MOST
+from tools.bench import traces as bench
 
 BENCH = Path(__file__).resolve().parents[2] / "tools" / "bench"
-sys.path.insert(0, str(BENCH))
-
-import traces as bench  # noqa: E402
 
 QUANTITIES = ["step_time", "computation", "communication", "hidden", "exposed", "overlap_share", "idle", "slowdown"]
 

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
-
 from made_waits import Program
-from test_waiting import by_nccl, resident, steps
 
 from pyshim.traces.waiting import find
+from tests.traces.test_waiting import by_nccl, resident, steps
 
 
 @pytest.mark.hazard(

@@ -9,10 +9,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from compare import model_of
-from model import Model
-from operations import Program
-from things import EAGER
+from tests.windows.compare import model_of
+from tests.windows.model import Model
+from tests.windows.operations import Program
+from tests.windows.things import EAGER
 
 Row = dict[str, Any]
 

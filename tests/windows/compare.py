@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from conservative import explain
-from interpreter import Answer, Interpreter, Outcome
-from operations import Program, describe, is_communication, line_of
-from things import bits
-from waiting import Waiting
+from tests.windows.conservative import explain
+from tests.windows.interpreter import Answer, Interpreter, Outcome
+from tests.windows.operations import Program, describe, is_communication, line_of
+from tests.windows.things import bits
+from tests.windows.waiting import Waiting
 
 
 @dataclass

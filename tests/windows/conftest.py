@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from interpreter import Interpreter
-from targets import TARGETS, Target, compile_to, environment_of
+from tests.windows.interpreter import Interpreter
+from tests.windows.targets import TARGETS, Target, compile_to, environment_of
 
 
 @pytest.fixture(scope="session", params=TARGETS)

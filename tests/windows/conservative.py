@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from model import Model
-from things import EAGER, Launch
+from tests.windows.model import Model
+from tests.windows.things import EAGER, Launch
 
 CASES = {
     "1": "unknown waits",

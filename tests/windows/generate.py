@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-from legal import Legal, legal, name_of
-from operations import NO_STREAM, Op, Program
+
+from tests.windows.legal import Legal, legal, name_of
+from tests.windows.operations import NO_STREAM, Op, Program
 
 Choose = Callable[[int], int]  # n -> 0 .. n - 1, smaller is simpler
 

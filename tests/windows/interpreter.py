@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from operations import LAUNCHES, Program, is_computation, line_of, program_of
-
 from pyshim import _native
+from tests.windows.operations import LAUNCHES, Program, is_computation, line_of, program_of
 
 NOT_MADE = -1  # a call that the interpreter had no handle for
 # What a driver may be without, and how to ask: kinds of generate.py, a program whose last operation answers it.

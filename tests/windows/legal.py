@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from model import Model
-from operations import EXTERNAL, NO_STREAM, NotAProgram, Op, Program, key_of
-from operations import WORDS as MEANING
-from things import Capture, Stream, bits
+from tests.windows.model import Model
+from tests.windows.operations import EXTERNAL, NO_STREAM, NotAProgram, Op, Program, key_of
+from tests.windows.operations import WORDS as MEANING
+from tests.windows.things import Capture, Stream, bits
 
 DEVICES = 2
 EVENTS, GRAPHS, VALUES = 11, 10, 16  # that a program has, in tests/programs/windows.c

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from operations import EXTERNAL, Key, Op, device_of_default, key_of
-from things import EAGER, Capture, Event, Graph, Launch, Node, Part, Stream, bits
+from tests.windows.operations import EXTERNAL, Key, Op, device_of_default, key_of
+from tests.windows.things import EAGER, Capture, Event, Graph, Launch, Node, Part, Stream, bits
 
 
 class Model:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pyshim.launch import plan
+from pyshim.launch.environment import environment
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "tools" / "simgpu" / "hip"))
-
-from code_object import Kernel, bundle, code_object  # noqa: E402
-
-from pyshim.launch import plan  # noqa: E402
-from pyshim.launch.environment import environment  # noqa: E402
 
 SOURCE = ROOT / "tests" / "programs" / "windows.c"
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Werror")

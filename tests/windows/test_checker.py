@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from compare import Counts, check, compare, story
-from generate import examples, programs, random_program, smallest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from interpreter import Interpreter, Outcome
-from operations import Program, program_of
-from targets import TARGETS, Target
+
+from tests.windows.compare import Counts, check, compare, story
+from tests.windows.generate import examples, programs, random_program, smallest
+from tests.windows.interpreter import Interpreter, Outcome
+from tests.windows.operations import Program, program_of
+from tests.windows.targets import TARGETS, Target
 
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 ns5,1,1,0 e--,0,0,0 e--,1,0,0 e--,2,1,0 "
 CAPTURE = "bs0,0,0,0 rs0,0,0,0 ws1,0,0,0 cs0,0,0,0 "

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from clock import calls_of, disagreements
-from compare import story
-from generate import random_program
-from interpreter import Interpreter, Outcome
-from operations import program_of
-from targets import Target, compile_to, environment_of
+from tests.windows.clock import calls_of, disagreements
+from tests.windows.compare import story
+from tests.windows.generate import random_program
+from tests.windows.interpreter import Interpreter, Outcome
+from tests.windows.operations import program_of
+from tests.windows.targets import Target, compile_to, environment_of
 
 PROGRAMS, EACH = 400, 200
 

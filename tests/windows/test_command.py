@@ -1,4 +1,4 @@
-"""tools/check_windows.py as a command."""
+"""tools/verify/windows.py as a command."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from conservative import CASES
-from legal import ended
-from operations import NotAProgram, line_of, program_of
-from test_checker import CASES as LINES
-from test_checker import ROWS, STREAMS
 
 from pyshim import _native
+from tests.windows.conservative import CASES
+from tests.windows.legal import ended
+from tests.windows.operations import NotAProgram, line_of, program_of
+from tests.windows.test_checker import CASES as LINES
+from tests.windows.test_checker import ROWS, STREAMS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def command(clean_environment: Mapping[str, str]):
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, str(ROOT / "tools" / "check_windows.py"), *arguments],
+            [sys.executable, "-m", "tools.verify.windows", *arguments],
+            cwd=ROOT,
             env={**clean_environment, "COLUMNS": "80"},
             capture_output=True,
             text=True,
@@ -151,9 +152,8 @@ def test_a_priority_of_the_programs_own_is_kept(command) -> None:
 
 
 def test_several_is_explained() -> None:
-    sys.path.insert(0, str(ROOT / "tools"))
-    import check_windows
-    from compare import Counts
+    from tests.windows.compare import Counts
+    from tools.verify import windows as check_windows
 
     counts = Counts(programs=1, launches=3)
     counts.conservative.update({"several": 1, "10": 1, "2": 1})

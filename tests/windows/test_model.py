@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from compare import model_of
-from generate import random_program
-from legal import legal
-from model import Model
-from operations import line_of, program_of
-from things import bits
+
+from tests.windows.compare import model_of
+from tests.windows.generate import random_program
+from tests.windows.legal import legal
+from tests.windows.model import Model
+from tests.windows.operations import line_of, program_of
+from tests.windows.things import bits
 
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 e--,0,0,0 e--,1,0,0 "
 

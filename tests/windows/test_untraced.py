@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generate import examples, random_program
-from operations import line_of
-from targets import Target, compile_to, environment_of
 
 from pyshim.report import collect, summary
+from tests.windows.generate import examples, random_program
+from tests.windows.operations import line_of
+from tests.windows.targets import Target, compile_to, environment_of
 
 EACH = 50
 # What a query answers depends on how far the GPU is.

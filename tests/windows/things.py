@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from operations import Key
+from tests.windows.operations import Key
 
 EAGER = 0
 SHARE = 250  # thousandths of the computation: the most of a minor stream

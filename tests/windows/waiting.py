@@ -7,9 +7,9 @@ counts: what is critical by this may be so, and what is not must not be.
 
 from __future__ import annotations
 
-from model import Model
-from operations import EXTERNAL, Key, Op, key_of
-from things import Event, Stream
+from tests.windows.model import Model
+from tests.windows.operations import EXTERNAL, Key, Op, key_of
+from tests.windows.things import Event, Stream
 
 THREADS = 256
 BLOCKS, BIG = 128, 8  # tests/programs/windows_gpu.h

@@ -1,8 +1,8 @@
 """The tables of docs/results.md and the files of docs/data, compared with their data or made anew.
 
-    .venv/bin/python tools/answers --check [NAME ...]    # exit status 1 and a line for each table that differs
-    .venv/bin/python tools/answers --write [NAME ...]
-    .venv/bin/python tools/answers --measure             # simulates the suite again: minutes on two idle cores
+    .venv/bin/python -m tools.answers --check [NAME ...]    # exit status 1 and a line for each table that differs
+    .venv/bin/python -m tools.answers --write [NAME ...]
+    .venv/bin/python -m tools.answers --measure             # simulates the suite again: minutes on two idle cores
 
 NAME: a table between markers in docs/results.md, or a file of docs/data without `.csv`. Needs the built library and
 simulated GPU (make setup). --check of `simulated` also runs a few rows of the suite again.
@@ -14,13 +14,11 @@ import argparse
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[0] = str(ROOT)
-sys.path[1:1] = [str(ROOT / "tools" / name) for name in (".", "bench", "footprints", "gpu/overlap", "simgpu")]
+from pyshim.errors import OverlapError
+from tools.answers import gpu, overlap, predictions, programs, rows, sensitivity, simulated, sizes
+from tools.answers.table import put
 
-from answers import gpu, overlap, predictions, programs, rows, sensitivity, simulated, sizes  # noqa: E402
-from answers.table import put  # noqa: E402
-from pyshim.errors import OverlapError  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PAGE = Path("docs/results.md")
 DATA = Path("docs/data")
@@ -94,9 +92,8 @@ def _tables(names: list[str], write: bool) -> int:
             target.write_text(text, encoding="utf-8")
         elif before != text:
             differing += 1
-            print(
-                f"{path}: {name} differs from its data: .venv/bin/python tools/answers --write {name}", file=sys.stderr
-            )
+            again = f".venv/bin/python -m tools.answers --write {name}"
+            print(f"{path}: {name} differs from its data: {again}", file=sys.stderr)
         page = text if name in SMALL and write else page
     if SIMULATED in names and not write:
         for line in rows.rotten(ROOT):

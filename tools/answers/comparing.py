@@ -7,12 +7,11 @@ import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from arms import blocks_of
-
-from answers import intervals
-from answers.intervals import FEWEST, bootstrap
-from answers.suite import PRIORITY, Cell
-from answers.table import percent
+from tools.answers import intervals
+from tools.answers.intervals import FEWEST, bootstrap
+from tools.answers.suite import PRIORITY, Cell
+from tools.answers.table import percent
+from tools.gpu.overlap.arms import blocks_of
 
 BOUND_PERCENT = 1.0  # of facts/scheduling.md 7.1: what the default may cost at most
 RAISE = "policy:raise"  # priority alone, behind overlap-run

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tables
-
-from answers import results, sweep
-from answers.table import Table, Value, rounded
+from tools.answers import results, sweep
+from tools.answers.table import Table, Value, rounded
+from tools.footprints import tables
 
 GPU, LARGEST = "h200", 100
 WAIT = "wait_first_after_launch_us"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from scipy.stats import spearmanr
 
-from answers import suite
-from answers.comparing import BOUND_PERCENT, Against, against, interval, rows_of
-from answers.intervals import FEWEST, bootstrap
-from answers.suite import ALONE, DEFAULT, PLAIN, PRIORITY, SIMULATED, Cell, Run
-from answers.table import MISSING, Table, Value, percent, rounded
+from tools.answers import suite
+from tools.answers.comparing import BOUND_PERCENT, Against, against, interval, rows_of
+from tools.answers.intervals import FEWEST, bootstrap
+from tools.answers.suite import ALONE, DEFAULT, PLAIN, PRIORITY, SIMULATED, Cell, Run
+from tools.answers.table import MISSING, Table, Value, percent, rounded
 
 SETS = {
     "overlap-two-gpus": "two GPUs, NCCL",

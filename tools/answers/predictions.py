@@ -16,10 +16,10 @@ from itertools import product
 from math import inf
 from pathlib import Path
 
-from answers import comparing, gpu, intervals, suite
-from answers.comparing import family, rows_of
-from answers.suite import PLAIN, PRIORITY, Cell
-from answers.table import Table, Value
+from tools.answers import comparing, gpu, intervals, suite
+from tools.answers.comparing import family, rows_of
+from tools.answers.suite import PLAIN, PRIORITY, Cell
+from tools.answers.table import Table, Value
 
 HELD, FAILED, OPEN = "held", "failed", "open"
 SET = "overlap-standins"

@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from answers import results
-from answers.table import Table, Value, percent, rounded, span
+from tools.answers import results
+from tools.answers.table import Table, Value, percent, rounded, span
 
 # Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
 EXCHANGES = {

@@ -19,7 +19,7 @@ from pyshim.enums import KNOWN_DISPATCHES
 
 RULES = ",".join(KNOWN_DISPATCHES)
 DATA = Path("tools/bench/results/suite.csv")
-ANEW = ".venv/bin/python tools/answers --measure, then --write"
+ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
 AGAIN = (
     *("--gpu", "a40,h100"),

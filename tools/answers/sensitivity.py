@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import tables
-
-from answers import sizes, sweep
-from answers.sweep import Pair, Range
-from answers.table import Table, Value, rounded
 from pyshim.enums import KNOWN_DISPATCHES
+from tools.answers import sizes, sweep
+from tools.answers.sweep import Pair, Range
+from tools.answers.table import Table, Value, rounded
+from tools.footprints import tables
 
 PAIRS = {
     "h100-gemm": Pair("h100", "gemm", "one-long-kernel/gemm", "all_reduce_200", small=True),

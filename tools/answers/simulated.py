@@ -6,11 +6,10 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from suites.rows import LIMIT_PERCENT
-
-from answers import rows
-from answers.rows import Row
-from answers.table import Table, Value, percent, rounded, span
+from tools.answers import rows
+from tools.answers.rows import Row
+from tools.answers.table import Table, Value, percent, rounded, span
+from tools.bench.suites.rows import LIMIT_PERCENT
 
 PAPER, WINDOWS = "-paper", "-paper-windows"  # endings of policies
 DEFAULTS = ("a40", "l40s", "a100", "h100", "h200", "b200")

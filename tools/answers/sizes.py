@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tables
-
-from answers.table import Table, Value
 from pyshim.footprints import collectives
 from pyshim.policy.gpus import NVIDIA, KnownGpu, known
+from tools.answers.table import Table, Value
+from tools.footprints import tables
 
 EVERY = (0,)  # versions of NCCL, the old ones too
 # What GPU-small-comm policies make of a block: a ring of NCCL with NCCL_NTHREADS=256, RCCL with RCCL_UNROLL_FACTOR=0.

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tables
-from suites import kernels
-from suites.arms import Bench
-from suites.programs import PROGRAMS, Program
-
 from pyshim import _native
 from pyshim.demo.arms import change
 from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.policy.gpus import KnownGpu, known
+from tools.bench.suites import kernels
+from tools.bench.suites.arms import Bench
+from tools.bench.suites.programs import PROGRAMS, Program
+from tools.footprints import tables
 
 ALONE_WAVES = 7
 

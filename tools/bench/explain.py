@@ -1,6 +1,6 @@
 """How long `overlap explain --stdin --json` takes for many random requests: the command as a process of its own.
 
-python tools/bench/explain.py [--requests N] [--rounds N]
+python -m tools.bench.explain [--requests N] [--rounds N]
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Every rank is a real process with the library in it, on a simulated H100; only the host names are made up. The first
 reading is not counted: it is the disk's. Prints a line, or one object with --json.
 
-    python tools/bench/job.py [--processes N] [--per-host N] [--keep DIR] [--json]
+    python -m tools.bench.job [--processes N] [--per-host N] [--keep DIR] [--json]
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pyshim.launch import plan
+from pyshim.launch.environment import environment
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT))
-
-from pyshim.launch import plan  # noqa: E402
-from pyshim.launch.environment import environment  # noqa: E402
 
 POLICY = "h100-paper"
 LAUNCHES = 4

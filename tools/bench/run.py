@@ -4,7 +4,7 @@ Every figure is the median over rounds in which the same binary runs in turn wit
 one process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by
 callgrind (skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
 
-    python tools/bench/run.py [--rounds N] [--threads 1,2,4,8,16] [--start] [--json]
+    python -m tools.bench.run [--rounds N] [--threads 1,2,4,8,16] [--start] [--json]
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import explain
-import start
-from cases import CASES, POLICY, Case
-
 from pyshim import _native
 from pyshim.policy.layout import encode
 from pyshim.policy.library import load
 from pyshim.policy.table import compile_table
+from tools.bench import explain, start
+from tools.bench.cases import CASES, POLICY, Case
 
 HERE = Path(__file__).resolve().parent
 

@@ -1,6 +1,6 @@
 """How long reading a trace takes, and how much memory: of a made-up one in Kineto's form, of any size.
 
-    python tools/bench/traces.py [--megabytes N] [--kernels-only] [--seed N] [--keep FILE]
+    python -m tools.bench.traces [--megabytes N] [--kernels-only] [--seed N] [--keep FILE]
 
 Reads it by `overlap report --compare`, in a process of its own, and prints time and peak memory. In a trace of a real
 program most events are of the host; --kernels-only is the worst case, because what is kept is kept of kernels.

@@ -1,6 +1,6 @@
 """Write the kernels of stencil.c for simulated GPUs of AMD: footprints and no code.
 
-python tools/demo/code_objects.py FILE
+python -m tools.demo.code_objects FILE
 """
 
 from __future__ import annotations
@@ -8,9 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "simgpu" / "hip"))
-
-from code_object import Kernel, bundle, code_object
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 
 KERNELS = (
     Kernel("stencil_interior", vgprs=32, arguments=[8, 8, 4, 4, 4]),

@@ -1,26 +1,25 @@
 """Draw docs/pictures/stencil.svg: the stencil of `overlap demo` on a simulated H100, before and after.
 
-    python tools/docs/picture.py --write    # needs the built library (make setup)
-    python tools/docs/picture.py --check    # exit status 1 if the file differs
+    python -m tools.docs.picture --write    # needs the built library (make setup)
+    python -m tools.docs.picture --check    # exit status 1 if the file differs
 
 The simulation computes, so the same sources give the same bytes.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from pyshim.demo import arms
+from pyshim.demo.scenes import STENCIL
+from pyshim.demo.timeline import Step
+from tools.generate import files
 
-from pyshim.demo import arms  # noqa: E402
-from pyshim.demo.scenes import STENCIL  # noqa: E402
-from pyshim.demo.timeline import Step  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 PICTURE = ROOT / "docs" / "pictures" / "stencil.svg"
 GPU, NAME, RULE = "h100", "NVIDIA H100 80GB HBM3", "hold"
@@ -88,19 +87,8 @@ def picture() -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    group = parser.add_mutually_exclusive_group(required=True)
-    group.add_argument("--write", action="store_true", help="write the picture")
-    group.add_argument("--check", action="store_true", help="exit with 1 if the picture differs")
-    args = parser.parse_args()
-    drawn = picture()
-    if args.write:
-        PICTURE.write_text(drawn, encoding="utf-8")
-        return 0
-    if PICTURE.read_text(encoding="utf-8") != drawn:
-        print(f"{PICTURE.relative_to(ROOT)}: differs: python tools/docs/picture.py --write", file=sys.stderr)
-        return 1
-    return 0
+    options = files.parser(__doc__).parse_args()
+    return files.finish({PICTURE: picture()}, "tools.docs.picture", options.write)
 
 
 if __name__ == "__main__":

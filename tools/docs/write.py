@@ -1,8 +1,8 @@
 """The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, words on the
 screen; and the fields of JSON answers.
 
-    python tools/docs/write.py --check    # exit status 1 and a line for each part that is not of today
-    python tools/docs/write.py --write
+    python -m tools.docs.write --check    # exit status 1 and a line for each part that is not of today
+    python -m tools.docs.write --write
 
 A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; the fields are docs/data/json-fields.csv.
 Needs the built library (make setup).
@@ -10,27 +10,23 @@ Needs the built library (make setup).
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from pyshim.cli.words import WORDS
+from pyshim.policy.key import REQUIRED
+from pyshim.policy.model import KEYS
+from tools.docs import exits, formats, variables
+from tools.docs.advice import ADVICE
+from tools.docs.commands import commands
+from tools.generate import files
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "docs")]
-
-import exits  # noqa: E402
-import formats  # noqa: E402
-import variables  # noqa: E402
-from advice import ADVICE  # noqa: E402
-from commands import commands  # noqa: E402
-
-from pyshim.cli.words import WORDS  # noqa: E402
-from pyshim.policy.key import REQUIRED  # noqa: E402
-from pyshim.policy.model import KEYS  # noqa: E402
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -48,7 +44,7 @@ def rows_of(file: str, macro: str) -> list[tuple[str, ...]]:
     return [tuple(re.sub(r'^"|"$', "", part) for part in comma.split(row)) for row in found]
 
 
-def table(heads: tuple[str, ...], rows: Iterator[tuple[str, ...]] | list[tuple[str, ...]]) -> Iterator[str]:
+def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
     yield f"| {' | '.join(heads)} |"
     yield f"|{'---|' * len(heads)}"
     for row in rows:
@@ -138,21 +134,9 @@ def pages() -> list[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    old = 0
+    options = files.parser(__doc__).parse_args()
     made = {path: of_today(path.read_text(encoding="utf-8")) for path in pages()} | {FIELDS: json_fields()}
-    for path, after in made.items():
-        before = path.read_text(encoding="utf-8") if path.exists() else ""
-        if asked.write and after != before:
-            path.write_text(after, encoding="utf-8")
-        elif after != before:
-            old += 1
-            print(f"{path}: not of today: python tools/docs/write.py --write", file=sys.stderr)
-    return 1 if old else 0
+    return files.finish(made, "tools.docs.write", options.write)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Which kernels of cuBLASLt can share a multiprocessor with NCCL, by family and GPU: docs/data/cublaslt-nccl.csv.
 
-    python tools/footprints/families.py nvidia_cublas-*.whl nvidia_nccl_cu13-*.whl > docs/data/cublaslt-nccl.csv
+    python -m tools.footprints.families nvidia_cublas-*.whl nvidia_nccl_cu13-*.whl > docs/data/cublaslt-nccl.csv
 
 Runs `overlap explain --from LIBRARY --json` on the libraries that are in the wheels, once for each size of NCCL's
 blocks. Needs `make setup` and `pip install lz4 zstandard`; wheels by `pip download --no-deps nvidia-cublas
@@ -28,10 +28,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))  # as a script, this has only its own folder to import from
+from pyshim.footprints.families import CUBLASLT, NCCL
 
-from pyshim.footprints.families import CUBLASLT, NCCL  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 # Of cuBLASLt, the first whose pattern is found in a kernel's name.
 FAMILIES = (

@@ -1,6 +1,6 @@
 """Make one committed table anew.
 
-    python tools/footprints/renew.py LIBRARY FILE [FILE ...] [--package NAME --version VERSION] [--output FILE]
+    python -m tools.footprints.renew LIBRARY FILE [FILE ...] [--package NAME --version VERSION] [--output FILE]
 
 LIBRARY is nccl, cublaslt, torch, rccl, rocblas or hipblaslt. FILE is a wheel (which says package and version
 itself), or files of an unpacked package. Needs `pip install lz4 zstandard`. Writes LIBRARY-VERSION.json into
@@ -19,8 +19,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # as a script, this has only its own folder to import from
 
 from pyshim.footprints import collectives
 from pyshim.footprints.families import LIBRARIES, Library

@@ -1,8 +1,8 @@
 """The comment table of a policy: what the planner says of typical computation beside NCCL or RCCL on one GPU.
 
-    python tools/footprints/tables.py GPU                    # h100, mi250x ...; prints it
-    python tools/footprints/tables.py GPU --write POLICY     # puts it into a policy file, between its two markers
-    python tools/footprints/tables.py GPU --check POLICY     # exit status 1 where the file has another one
+    python -m tools.footprints.tables GPU                    # h100, mi250x ...; prints it
+    python -m tools.footprints.tables GPU --write POLICY     # puts it into a policy file, between its two markers
+    python -m tools.footprints.tables GPU --check POLICY     # exit status 1 where the file has another one
 
 Footprints are those of the tables beside this file; the arithmetic is the planner of the library itself, so what it
 says here is what it does in a program. Nothing in it was measured on a GPU.
@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyshim import _native
+from pyshim.footprints import collectives
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent.parent))  # as a script, this has only its own folder to import from
 
-from pyshim import _native  # noqa: E402
-from pyshim.footprints import collectives  # noqa: E402
-
-BEGIN = "# --- table for {gpu}: .venv/bin/python tools/policy_tables.py --write ---"  # after make setup
+BEGIN = "# --- table for {gpu}: .venv/bin/python -m tools.generate.policy_tables --write ---"  # after make setup
 END = "# --- end of table ---"
 WIDTH = 118
 OLDEST = (2, 21)  # of NCCL: older ones are not what programs of today run

@@ -1,6 +1,6 @@
 """Compares what a driver says of occupancy with the library's own arithmetic, and with what the planner promises.
 
-    python tools/gpu/compare_occupancy.py OCCUPANCY [--gpu NAME] [--samples N] [--plans N]
+    python -m tools.gpu.compare_occupancy OCCUPANCY [--gpu NAME] [--samples N] [--plans N]
 
 OCCUPANCY: the program that occupancy.cu makes. --gpu: as the driver or our table calls it (default: the first here).
 One JSON object. A promise: launched with the dynamic size that the planner gives, so many blocks are resident, and at
@@ -18,13 +18,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-import needs
-
-from pyshim import _native  # type: ignore[import-untyped, unused-ignore]
+from pyshim import _native
+from tools.gpu import needs
 
 KNOWN = "carveout 25"  # the driver's answer is lower, so the planner counts on none: unplanned()
 SHOWN = 40

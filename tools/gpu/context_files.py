@@ -88,4 +88,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(look(sys.argv[2]) if sys.argv[1] == "look" else main())
+    if sys.argv[1] == "look":
+        look(sys.argv[2])
+    else:
+        sys.exit(main())

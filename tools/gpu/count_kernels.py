@@ -18,8 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-from torch.profiler import ProfilerActivity, profile  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+from torch.profiler import ProfilerActivity, profile
 
 FACTS = ("grid", "block", "registers per thread", "shared memory", "blocks per SM", "warps per SM")
 

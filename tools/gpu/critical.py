@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from tools.gpu import machine
+from tools.gpu.files import write
+from tools.gpu.overlap.turns import END, Ranks
+
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE / "overlap")]
-import machine  # noqa: E402
-from files import write  # noqa: E402
-from turns import END, Ranks  # noqa: E402
 
 ITERATIONS = {192: 150, 256: 120, 384: 60, 512: 30}  # of a batch, by n: 10 to 25 ms; even, as streams may change roles
 STENCILS = ("halo-stream", "computing-stream", "third-stream", "host-stream", "host-event", "host-polling", "host-copy")
@@ -118,7 +118,7 @@ def measured(stage: Stage, start: int, program: str, nccl: str, end: float) -> t
             for arm in stage.arms:
                 command = [program, nccl, kind, str(n), str(int(arm == "raised"))]
                 if not n:
-                    command = [sys.executable, str(HERE / "critical_step.py"), kind]
+                    command = [sys.executable, "-m", "tools.gpu.critical_step", kind]
                 arms.append(Measured(kind, n, arm, start, command, 29700 + len(arms)))
     patience = time.monotonic() + START
     for one in arms:

@@ -10,17 +10,15 @@ from __future__ import annotations
 import os
 import sys
 import time
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as functional
 from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
-from turns import say, serve
+
+from tools.gpu.overlap.turns import say, serve
 
 GPU = torch.cuda.is_available()
 LAYERS, TOKENS, HIDDEN, FEED, HEADS, KEYS, HEAD = (
@@ -29,7 +27,7 @@ LAYERS, TOKENS, HIDDEN, FEED, HEADS, KEYS, HEAD = (
 WORLD = int(os.environ["WORLD_SIZE"])
 
 
-class Column(torch.autograd.Function):
+class Column(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # torch has no types here
     """Columns of a product: the all-reduce of the input's gradient runs beside the product for the weight's."""
 
     @staticmethod
@@ -47,7 +45,7 @@ class Column(torch.autograd.Function):
         return of_input, of_weight
 
 
-class Row(torch.autograd.Function):
+class Row(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # torch has no types here
     """Rows of a product, added up over the ranks."""
 
     @staticmethod
@@ -63,7 +61,7 @@ class Row(torch.autograd.Function):
         return gradient @ weight, gradient.flatten(0, -2).t() @ x.flatten(0, -2)
 
 
-class Layer(nn.Module):
+class Layer(nn.Module):  # type: ignore[misc, unused-ignore]  # torch has no types here
     def __init__(self, parts: int) -> None:
         super().__init__()
         self.heads, self.keys, self.parts = HEADS // parts, KEYS // parts, parts

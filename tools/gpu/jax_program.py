@@ -6,8 +6,8 @@ import hashlib
 import sys
 from typing import Any
 
-import jax  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import jax.numpy as jnp  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import jax
+import jax.numpy as jnp
 
 
 def loss(weights: list[Any], x: Any) -> Any:

@@ -18,15 +18,13 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import cupy  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import cupy
+import torch
+import torch.distributed as dist
 
-sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
-from turns import serve
+from tools.gpu.overlap.turns import serve
 
 SOURCE = r"""
 extern "C" __global__ void hold_place(unsigned long long duration) {
@@ -124,7 +122,7 @@ class Program:
 
     def add_products(self) -> None:
         """Of some milliseconds each: what a program really has before a collective."""
-        from triton_product import product
+        from tools.gpu.overlap.triton_product import product
 
         torch.backends.cuda.matmul.allow_tf32 = False
         kind = {"device": "cuda", "dtype": torch.bfloat16}

@@ -22,10 +22,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
-from machine import describe
-from turns import Ranks
+from tools.gpu.machine import describe
+from tools.gpu.overlap.turns import Ranks
 
 HERE = Path(__file__).resolve().parent
 WAYS = ("launched", "graph")
@@ -88,7 +86,7 @@ def order(names: list[str], rounds: int) -> list[list[str]]:
 def start(folder: Path, left_out: list[str]) -> dict[str, Ranks]:
     made: dict[str, Ranks] = {}
     for number, (name, setting) in enumerate(settings().items()):
-        command = [sys.executable, str(HERE / "nccl_start.py"), "serve"]
+        command = [sys.executable, "-m", "tools.gpu.nccl_start", "serve"]
         if setting.policy:
             if not shutil.which("overlap-run"):
                 left_out.append(f"{name}: overlap-run is not in PATH")

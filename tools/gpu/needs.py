@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 
-import product
+from tools.gpu import product
 
 PROGRAMS = ("nvcc", "cc", "ncu", "compute-sanitizer")
 VARIABLES = {"$NEWER_NCCL": "the variable NEWER_NCCL, which names a libnccl.so.2 of NCCL 2.30.3 or newer"}

@@ -1,6 +1,6 @@
 """Do communication and computation share a multiprocessor where the planner says that there is room? One JSON object.
 
-    python tools/gpu/neighbours_check.py [FILE]      (of results of neighbours.cu; the one in results/ if none is named)
+    python -m tools.gpu.neighbours_check [FILE]      (of results of neighbours.cu; the one in results/ if none is named)
 
 By preferred carve-out (of computation, of communication; -1: the driver's choice), cells: where both say so; where
 both say no; where the planner alone does, `too_much`; where only the machine does, `too_little`. These are listed.
@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from pyshim.explain.answer import Explainer  # type: ignore[import-untyped, unused-ignore]
+from pyshim.explain.answer import Explainer
 
 RESULTS = Path(__file__).resolve().parent / "results" / "neighbours.json"
 GPU = "h200"

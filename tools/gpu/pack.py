@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import machine
+from tools.gpu import machine
 
 Row = dict[str, Any]
 REPETITION, REPETITIONS = "repetition", "repetitions"

@@ -1,6 +1,6 @@
 """`overlap probe` on a real GPU: is it right, how long does it take, and what does it say beside other processes?
 
-    python tools/gpu/probe.py [RUNS [RESULT.json]]      # `overlap` on PATH; default: 10 runs, to stdout
+    python -m tools.gpu.probe [RUNS [RESULT.json]]      # `overlap` on PATH; default: 10 runs, to stdout
 
 Each run is a command of its own, timed by the host's clock; what it keeps is thrown away. Beside it, by turns: nothing;
 one process, then two, that launch grids without a break (time slices). The times of one more run of each are kept
@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import machine
+from tools.gpu import machine
 
 PROBE = Path(__file__).resolve().parents[2] / "pyshim" / "probe"
 RUNS = 10
@@ -28,15 +28,15 @@ START = 2.0  # seconds until processes beside it are at work
 
 def busy() -> None:
     """Grids of a quarter of the probe's, one after another, until stdin ends."""
-    sys.path.insert(0, str(PROBE))
-    import measure
+    from pyshim.probe import measure
 
     cuda = measure.Driver(LIBRARY)
     cuda("cuInit", 0)
     gpu = measure.Gpu(cuda, 0, (PROBE / "kernels.ptx").read_bytes())
     gpu.prepare()
     os.set_blocking(0, False)
-    while sys.stdin.buffer.raw.read(1) is None:  # type: ignore[attr-defined]
+    given = open(0, "rb", buffering=0)  # noqa: SIM115  (stdin, unbuffered)
+    while given.read(1) is None:
         for _ in range(8):
             gpu.launch("low", gpu.streams[0], 150_000, gpu.grid // 4, gpu.part)
         gpu.wait()
@@ -64,7 +64,7 @@ def measured() -> Any:
 
 def beside(processes: int, runs: int) -> dict[str, Any]:
     others = [
-        subprocess.Popen([sys.executable, __file__, "--busy"], stdin=subprocess.PIPE, env=dict(os.environ))
+        subprocess.Popen([sys.executable, "-m", "tools.gpu.probe", "--busy"], stdin=subprocess.PIPE)
         for _ in range(processes)
     ]
     try:

@@ -22,9 +22,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
-from torch.profiler import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+import torch.distributed as dist
+from torch.profiler import (
     ProfilerActivity,
     profile,
     schedule,
@@ -74,7 +74,7 @@ def milliseconds(step: Callable[[], None], count: int) -> float:
         step()
         mark.record()
     torch.cuda.synchronize()
-    return median(before.elapsed_time(after) for before, after in zip(marks, marks[1:]))
+    return float(median(before.elapsed_time(after) for before, after in zip(marks, marks[1:])))
 
 
 def main() -> int:

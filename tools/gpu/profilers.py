@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from build import build
+from tools.gpu.build import build
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = [sys.executable, str(HERE / "self_sendrecv.py"), "0"]

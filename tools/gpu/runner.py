@@ -19,15 +19,12 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-import machine
-import needs
-import product
-import steps
-from build import HERE, NotBuilt, build
-from files import write
-from processes import LATE, ended
-from sets import BY_NAME, SETS, absent
-from steps import Set, Step
+from tools.gpu import machine, needs, product, steps
+from tools.gpu.build import HERE, NotBuilt, build
+from tools.gpu.files import write
+from tools.gpu.processes import LATE, ended
+from tools.gpu.sets import BY_NAME, SETS, absent
+from tools.gpu.steps import Set, Step
 
 VERSION = 1
 FINDINGS, USAGE = 1, 2

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import sets_two
-from steps import CUBIN, Set, Step, asked, steps
+from tools.gpu import sets_two
+from tools.gpu.steps import CUBIN, Set, Step, asked, steps
 
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
 BEHIND = "overlap-run --policy h200 -- "
@@ -27,7 +27,7 @@ SETS = (
         "what does `overlap probe` say of this GPU? is it right, how long does it take, also beside other processes?",
         ("probe.py",),
         90,
-        steps("overlap probe --json", "{python} {gpu}/probe.py {rounds}"),
+        steps("overlap probe --json", "{python} -m tools.gpu.probe {rounds}"),
         OURS,
         rounds=10,
     ),
@@ -46,7 +46,7 @@ SETS = (
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
         ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
         90,
-        (Step("correctness", "{python} {gpu}/correctness --build {bin} --out {out}"),),
+        (Step("correctness", "{python} -m tools.gpu.correctness --build {bin} --out {out}"),),
         NVCC + OURS,
         ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", "node_questions", CUBIN),
     ),
@@ -55,7 +55,7 @@ SETS = (
         "stand-ins of communication beside computation: which arm gains what?",
         ("overlap/standins.py",),
         320,
-        (Step("standins", "{python} {gpu}/overlap/standins.py run " + SUITE),),
+        (Step("standins", "{python} -m tools.gpu.overlap.standins run " + SUITE),),
         ("cc",) + OURS,
         rounds=30,
     ),
@@ -64,7 +64,7 @@ SETS = (
         "the same with NCCL and PyTorch, one rank that sends to itself",
         ("overlap/libraries.py",),
         260,
-        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 1 " + SUITE),),
+        (Step("libraries", "{python} -m tools.gpu.overlap.libraries --gpus 1 " + SUITE),),
         TORCH + OURS,
         rounds=20,
     ),
@@ -95,7 +95,7 @@ SETS = (
         30,
         (
             Step("neighbours", "sh -c '{bin}/neighbours {rounds} | tee {work}/lines'"),
-            Step("pack", "sh -c '\"{python}\" {gpu}/pack.py neighbours ./neighbours {work}/lines >{work}/packed'"),
+            Step("pack", "sh -c '\"{python}\" -m tools.gpu.pack neighbours ./neighbours {work}/lines >{work}/packed'"),
             Step("the planner", "{python} {gpu}/neighbours_check.py {work}/packed"),
         ),
         NVCC + OURS,
@@ -148,10 +148,10 @@ SETS = (
         ("nccl_start.py",),
         60,
         steps(
-            "{python} {gpu}/nccl_start.py {rounds}",
-            "TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
-            "NCCL_CGA_CLUSTER_SIZE=1 TORCH_NCCL_HIGH_PRIORITY=1 {python} {gpu}/nccl_start.py {rounds}",
-            BEHIND + "{python} {gpu}/nccl_start.py {rounds}",
+            "{python} -m tools.gpu.nccl_start {rounds}",
+            "TORCH_NCCL_HIGH_PRIORITY=1 {python} -m tools.gpu.nccl_start {rounds}",
+            "NCCL_CGA_CLUSTER_SIZE=1 TORCH_NCCL_HIGH_PRIORITY=1 {python} -m tools.gpu.nccl_start {rounds}",
+            BEHIND + "{python} -m tools.gpu.nccl_start {rounds}",
         ),
         TORCH + ("cupy",) + OURS,
         rounds=20,
@@ -161,7 +161,7 @@ SETS = (
         "the same under each control and each pair of two, behind real products, too",
         ("nccl_start_matrix.py",),
         110,
-        (Step("matrix", "{python} {gpu}/nccl_start_matrix.py " + SUITE),),
+        (Step("matrix", "{python} -m tools.gpu.nccl_start_matrix " + SUITE),),
         (*TORCH, "cupy", *OURS),
         rounds=15,
     ),
@@ -254,7 +254,7 @@ SETS = (
         "is our occupancy the driver's, and does the planner keep its promises?",
         ("occupancy.cu", "compare_occupancy.py"),
         5,
-        steps("{python} {gpu}/compare_occupancy.py {bin}/occupancy --samples {rounds}"),
+        steps("{python} -m tools.gpu.compare_occupancy {bin}/occupancy --samples {rounds}"),
         NVCC + OURS,
         ("occupancy",),
         rounds=1500,
@@ -265,7 +265,7 @@ SETS = (
         ("windows.cu", "windows_check.py"),
         90,
         (
-            Step("make", "sh -c '\"{python}\" {gpu}/windows_check.py make --programs {rounds} >{work}/programs'"),
+            Step("make", "sh -c '\"{python}\" -m tools.gpu.windows_check make --programs {rounds} >{work}/programs'"),
             Step(
                 "run",
                 "sh -c 'overlap-run --policy {gpu}/correctness/policies/one-block-window.yaml --report {work}/report "
@@ -274,7 +274,7 @@ SETS = (
             Step("launches", "sh -c 'overlap report {work}/report --launches --json >{work}/launches'"),
             Step(
                 "compare",
-                "{python} {gpu}/windows_check.py compare {work}/programs {work}/ran {work}/launches",
+                "{python} -m tools.gpu.windows_check compare {work}/programs {work}/ran {work}/launches",
             ),
         ),
         NVCC + OURS + ("hypothesis",),
@@ -335,8 +335,8 @@ SETS = (
         ("profilers.py", "injection.c"),
         180,
         (
-            Step("run", "{python} {gpu}/profilers.py run {work}/arms"),
-            Step("read", "{python} {gpu}/profilers.py read {work}/arms {work}/rows.json", "rows.json"),
+            Step("run", "{python} -m tools.gpu.profilers run {work}/arms"),
+            Step("read", "{python} -m tools.gpu.profilers read {work}/arms {work}/rows.json", "rows.json"),
         ),
         TORCH + OURS + NVCC + ("ncu", "compute-sanitizer"),
     ),
@@ -356,7 +356,7 @@ SETS = (
         "NCCL and PyTorch beside each other on two GPUs: which arm gains what?",
         ("overlap/libraries.py",),
         300,
-        (Step("libraries", "{python} {gpu}/overlap/libraries.py --gpus 2 " + SUITE),),
+        (Step("libraries", "{python} -m tools.gpu.overlap.libraries --gpus 2 " + SUITE),),
         TORCH + OURS,
         gpus=2,
         rounds=20,
@@ -369,7 +369,7 @@ SETS = (
         (
             Step(
                 "critical",
-                "{python} {gpu}/critical.py run --program {bin}/critical --nccl {nccl} --rounds {rounds} "
+                "{python} -m tools.gpu.critical run --program {bin}/critical --nccl {nccl} --rounds {rounds} "
                 "--limit {limit} --out {out}",
             ),
         ),

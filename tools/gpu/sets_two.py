@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steps import Set, Step, steps
+from tools.gpu.steps import Set, Step, steps
 
 BEHIND = "overlap-run --policy h200 -- "
 NVCC = ("nvcc",)
@@ -18,7 +18,7 @@ SETS = (
         (
             Step(
                 "two GPUs",
-                "{python} {gpu}/two_gpus.py {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
+                "{python} -m tools.gpu.two_gpus {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
                 "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
                 "two.json",
             ),

@@ -25,8 +25,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-from torch.profiler import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+from torch.profiler import (
     ProfilerActivity,
     profile,
     record_function,

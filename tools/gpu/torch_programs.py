@@ -19,11 +19,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import triton  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import triton.language as tl  # type: ignore[import-not-found, import-untyped, unused-ignore]
-from torch import nn  # type: ignore[import-not-found, import-untyped, unused-ignore]
-from torch.nn import functional  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+import triton
+import triton.language as tl
+from torch import nn
+from torch.nn import functional
 
 PROGRAMS: dict[str, Callable[[], Iterable[Any]]] = {}
 
@@ -186,7 +186,7 @@ def cudnn_recurrent() -> Iterable[Any]:
 
 @program
 def cudnn_attention() -> Iterable[Any]:
-    from torch.nn.attention import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    from torch.nn.attention import (
         SDPBackend,
         sdpa_kernel,
     )
@@ -292,7 +292,7 @@ def digest(outputs: Iterable[Any]) -> str:
 
 def collective() -> Callable[[], Any]:
     """Starts NCCL's SendRecv from this rank to itself."""
-    import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+    import torch.distributed as dist
 
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29517")}
     os.environ.update(address)

@@ -25,10 +25,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent / "overlap"))
-from turns import Ranks, say, serve
-from two_gpus_cases import (
+from tools.gpu.overlap.turns import Ranks, say, serve
+from tools.gpu.two_gpus_cases import (
     ALONE,
     CASES,
     STEPS,
@@ -120,7 +118,7 @@ class Arm(Ranks):
             key, _, value = words.pop(0).partition("=")
             variables[key] = value
         self.kinds = [kind for kind in variables.get("TWO_GPUS_KINDS", "").split(",") if kind]
-        super().__init__(name, [*words, sys.executable, os.path.abspath(__file__), "--rank"], variables, 2, port)
+        super().__init__(name, [*words, sys.executable, "-m", "tools.gpu.two_gpus", "--rank"], variables, 2, port)
 
 
 def median(values: list[float]) -> float:

@@ -32,8 +32,8 @@ for name, value in {
 }.items():
     os.environ.setdefault(name, value)
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402  (settings first)
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]  # noqa: E402
+import torch  # noqa: E402  (settings first)
+import torch.distributed as dist  # noqa: E402
 
 RANKS, ELEMENTS, COLLECTIVES, WARM = 2, 64 << 20, 2, 2
 PARTS = ("communication", "computation", "together")

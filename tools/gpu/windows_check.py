@@ -25,15 +25,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "windows")]
+from tests.windows.compare import Counts, compare, model_of
+from tests.windows.conservative import explain
+from tests.windows.interpreter import NOT_MADE, Answer, Outcome
+from tests.windows.model import Model
+from tests.windows.operations import Program, is_communication, line_of, program_of
+from tests.windows.things import EAGER, bits
 
-from compare import Counts, compare, is_communication, model_of  # noqa: E402
-from conservative import explain  # noqa: E402
-from interpreter import NOT_MADE, Answer, Outcome  # noqa: E402
-from model import Model  # noqa: E402
-from operations import Program, line_of, program_of  # noqa: E402
-from things import EAGER, bits  # noqa: E402
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 STREAMS = "ns0,1,0,0 ns1,1,0,0 ns2,1,0,0 ns3,0,0,0 ns4,0,0,0 e--,0,0,0 e--,1,0,0 e--,2,0,0 "
 # Streams 0 to 2 are non-blocking, 3 and 4 blocking, l the legacy one. In order: for each launch of computation, whether
@@ -88,8 +87,8 @@ def programs_of(path: Path) -> list[Program]:
 
 
 def make(asked: argparse.Namespace) -> int:
-    from generate import random_program
-    from test_model import KNOWN
+    from tests.windows.generate import random_program
+    from tests.windows.test_model import KNOWN
 
     lines = [STREAMS + line for line, _ in NAMED.values()]
     lines += [STREAMS + line for line, _ in KNOWN.values()]

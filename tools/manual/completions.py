@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from parsers import Command, Option
+from tools.manual.parsers import Command, Option
 
 _HEAD = "# Made by tools/manual from the parsers of the commands."
 _PROGRAM = "[PROGRAM [ARG ...]]"

@@ -1,6 +1,6 @@
 """What belongs into share/ beside the commands: manual pages, and completions for bash, zsh and fish.
 
-    python tools/manual/make.py FOLDER    # share/man/man1/overlap-run.1 and others, below FOLDER
+    python -m tools.manual.make FOLDER    # share/man/man1/overlap-run.1 and others, below FOLDER
 
 The build of the wheel and `make site` take them from here. Needs cffi and PyYAML, and no library: a wheel is made where
 there is none yet.
@@ -12,14 +12,11 @@ import re
 import sys
 from pathlib import Path
 
+from pyshim.policy import library
+from tools.manual import completions, man
+from tools.manual.parsers import every
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tools" / "manual")]
-
-import completions  # noqa: E402
-import man  # noqa: E402
-from parsers import every  # noqa: E402
-
-from pyshim.policy import library  # noqa: E402
 
 
 def files() -> dict[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from parsers import Command
-
 from pyshim import __version__
+from tools.manual.parsers import Command
 
 _ABOUT = {
     "overlap-run": "run a program so that its communication overlaps its computation",

@@ -1,6 +1,6 @@
 """What must be true of a wheel before anybody gets it. Exits 1 and says every finding.
 
-    python tools/release/gates.py WHEEL ...
+    python -m tools.release.gates WHEEL ...
 
 Reads the archive as bytes and runs nothing of it, so a wheel for another processor is looked at like any other. The
 rules for object files are the table RULES: one row by the pattern of a name, and no object file without a row.
@@ -28,10 +28,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools")]
+from tools.lint import check_exports
 
-import check_exports  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def _shim_build() -> ModuleType:
@@ -59,7 +58,7 @@ SHARE = {  # tools/manual
     )
 }
 HOST = ""  # stands for the wheel's own processor
-TABLES = "tables"  # exports are those of the vendors' tables, as tools/check_exports.py knows them
+TABLES = "tables"  # exports are those of the vendors' tables, as tools/lint/check_exports.py knows them
 
 
 class Rule(NamedTuple):

@@ -1,6 +1,6 @@
 """A wheel, installed as a user would and tried: on every Python from 3.9 to 3.13 that this machine has.
 
-    python tools/release/installed.py WHEEL [--python PYTHON ...]
+    python -m tools.release.installed WHEEL [--python PYTHON ...]
 
 For each Python twice, each in a virtual environment of its own: with the newest dependencies, and with the oldest that
 METADATA allows (or, where those have no binary for that Python, the next that have). There is no compiler on PATH, and

@@ -1,6 +1,6 @@
 """`make wheels`: the source archive and one wheel per processor, the same bytes wherever they are made.
 
-    python tools/release/wheels.py [--output DIR] [--machine M] [--check] [--test] [--dirty]
+    python -m tools.release.wheels [--output DIR] [--machine M] [--check] [--test] [--dirty]
 
 Both are made from an unpacked source archive, so anybody who has that archive can make them again. --check makes
 everything once more under other circumstances and compares; --test installs the wheel of this processor on every
@@ -20,12 +20,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Callable
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tools" / "release")]
+from tools.release import gates, installed
+from tools.release.gates import shim_build
 
-import gates  # noqa: E402
-import installed  # noqa: E402
-from gates import shim_build  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 MACHINES = ("x86_64", "aarch64")
 # What would change a build that is for everybody. Times are hatchling's own fixed one.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from hip_interposing import Hip, World, runner
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent.parent)]
-pytest.register_assert_rewrite("hip_interposing")
-
-from hip_interposing import Hip, World, runner  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ import itertools
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,9 @@ from interposing import Build, Done, report_of, with_runtime
 
 from pyshim.launch import plan
 from pyshim.launch.environment import environment
+from tools.simgpu.hip import code_object
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
-sys.path.insert(0, str(ROOT / "tools/simgpu/hip"))
-
-import code_object  # noqa: E402
 
 VERSIONS = ("5", "6", "7")
 WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "driver_entry": "ENTRY"}

@@ -19,7 +19,7 @@ from pyshim.launch import plan
 from pyshim.launch.environment import environment
 
 ROOT = Path(__file__).resolve().parents[3]
-MODULES = (ROOT / "tests/simgpu", ROOT / "tools/simgpu", ROOT / "tools/simgpu/hip")
+MODULES = (ROOT / "tests/simgpu", ROOT)
 
 POLICY = """policy: 1
 name: test
@@ -33,7 +33,7 @@ compute: [{{match: {{kernel: "k*"}}, shape: {shape}}}]
 PRELUDE = """
 import ctypes as C, json, os
 from hip_client import *
-from code_object import Kernel, bundle, code_object
+from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 NCCL = "ncclDevKernel_Generic_1"
 kernels = [Kernel("k", vgprs=32, static_shared=8192, arguments=[8]), Kernel("other", arguments=[8]),
            Kernel("k2", vgprs=32, static_shared=8192, arguments=[8]), Kernel(NCCL, vgprs=64, arguments=[8])]

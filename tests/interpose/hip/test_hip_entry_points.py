@@ -5,16 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from entry_tool import load
+
+from tools.generate import hip_entry_points as tool
 
 
 @pytest.fixture(scope="module")
-def tool() -> Any:
-    return load("hip_entry_points")
-
-
-@pytest.fixture(scope="module")
-def measured(tool: Any) -> Any:
+def measured() -> Any:
     return tool.measure()
 
 
@@ -23,17 +19,17 @@ def test_what_is_changed_is_changed_and_nothing_else(measured: Any) -> None:
     assert wrong == []
 
 
-def test_every_row_says_what_it_does(tool: Any) -> None:
+def test_every_row_says_what_it_does() -> None:
     assert [row for row in tool.rows() if tool.effect_of(row) is None] == []
     assert len(tool.rows()) == len(set(tool.rows())) > 150
 
 
-def test_the_committed_table_is_what_was_found(tool: Any, measured: Any) -> None:
+def test_the_committed_table_is_what_was_found(measured: Any) -> None:
     found, _ = measured
-    assert tool.TABLE.read_text(encoding="ascii") == found, "python tools/hip_entry_points.py writes it"
+    assert tool.TABLE.read_text(encoding="ascii") == found, "python -m tools.generate.hip_entry_points writes it"
 
 
-def test_what_is_not_as_it_must_be_is_noticed(tool: Any) -> None:
+def test_what_is_not_as_it_must_be_is_noticed() -> None:
     line = 'kernel "k" blocks 400 threads 256 result 0 dynamic_shared {} cooperative false'
     asked, shaped = line.format(0), line.format(32769)
     run, effect = tool.Run("7.2", "dlsym"), tool.Effect("dynamic size", {tool.SIZE: 1})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import check_exports
 import pytest
 from hip_interposing import BLOCKS, ONE, VERSIONS, Hip, World, runtime, smallest
 from interposing import same
+
+from tools.lint import check_exports
 
 LAUNCH = f"launch=k,{BLOCKS},256"
 

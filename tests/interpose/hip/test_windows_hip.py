@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,10 +14,7 @@ from hip_interposing import Hip, World, rule
 from interposing import Done
 
 from pyshim.report import collect, findings
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "windows"))
-
-from targets import Target, compile_to
+from tests.windows.targets import Target, compile_to
 
 POLICY = rule("{blocks_per_sm: 1}", kernel="k", when="overlapping")
 ALWAYS = rule("{blocks_per_sm: 1}", kernel="k", when="always")

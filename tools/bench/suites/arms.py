@@ -19,8 +19,8 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
-from suites import kernels, variants
-from suites.programs import Program, words
+from tools.bench.suites import kernels, variants
+from tools.bench.suites.programs import Program, words
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]

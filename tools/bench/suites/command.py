@@ -22,12 +22,12 @@ from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import NVIDIA, known
-from suites import text, variants
-from suites.arms import Bench, built
-from suites.invented import invented
-from suites.picture import picture
-from suites.programs import PROGRAMS, Program
-from suites.rows import Case, harmed, measure
+from tools.bench.suites import text, variants
+from tools.bench.suites.arms import Bench, built
+from tools.bench.suites.invented import invented
+from tools.bench.suites.picture import picture
+from tools.bench.suites.programs import PROGRAMS, Program
+from tools.bench.suites.rows import Case, harmed, measure
 
 RULES = ("hold", "backfill")  # what a default policy must be safe under
 SEED = 1

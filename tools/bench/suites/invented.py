@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from suites.programs import Program
+from tools.bench.suites.programs import Program
 
 # Waves at most: light kernels have many blocks, and blocks are what a simulation costs.
 _COMPUTATION = {

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from simgpu_cubin import Kernel as CubinKernel
-from simgpu_cubin import cubin
-
 from pyshim import _native
 from pyshim.policy.gpus import KnownGpu
+from tools.simgpu.simgpu_cubin import Kernel as CubinKernel
+from tools.simgpu.simgpu_cubin import cubin
 
 
 @dataclass(frozen=True)

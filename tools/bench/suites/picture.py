@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from suites.rows import LIMIT_PERCENT, Row
+from tools.bench.suites.rows import LIMIT_PERCENT, Row
 
 BAR, GAP, HEAD, MARGIN = 11, 3, 34, 16
 LABEL, HALF = 190, 150  # columns: names of programs; from zero to the end of the longest bar

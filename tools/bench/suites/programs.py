@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyshim.policy.gpus import KnownGpu
-from suites import kernels
+from tools.bench.suites import kernels
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 
 from pyshim.demo.arms import change
 from pyshim.policy.gpus import KnownGpu
-from suites.arms import BARE, Bench, Outcome
-from suites.programs import Program
+from tools.bench.suites.arms import BARE, Bench, Outcome
+from tools.bench.suites.programs import Program
 
 LIMIT_PERCENT = 1.0  # what a default policy may lose
 

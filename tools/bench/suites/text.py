@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from suites import variants
-from suites.rows import LIMIT_PERCENT, Row, harmed
+from tools.bench.suites import variants
+from tools.bench.suites.rows import LIMIT_PERCENT, Row, harmed
 
 
 def table(rows: Sequence[Row]) -> str:

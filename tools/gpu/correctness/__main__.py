@@ -1,4 +1,4 @@
-"""Bare against shimmed: python tools/gpu/correctness --out FILE [--only TEXT ...] [--jobs N] [--build DIR]
+"""Bare against shimmed: python -m tools.gpu.correctness --out FILE [--only TEXT ...] [--jobs N] [--build DIR]
 
 A row for each program and policy: {program, policy, same, exit_bare, exit_shimmed, launches, shaped, raised, refused,
 graph_nodes, seen_by_profiler, compared, itself, known, faults}. `itself`: results that differ between two bare runs;
@@ -16,18 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tools.gpu import compare_occupancy, machine, needs, product
+from tools.gpu.build import build
+from tools.gpu.correctness.compare import Bench
+from tools.gpu.correctness.programs import POLICIES, Program, table
+from tools.gpu.files import write
+
 GPU = Path(__file__).resolve().parents[1]
-sys.path[:] = [str(GPU), *(part for part in sys.path if part != str(GPU / "correctness"))]
-
-import compare_occupancy  # noqa: E402
-import machine  # noqa: E402
-import needs  # noqa: E402
-import product  # noqa: E402
-from build import build  # noqa: E402
-from files import write  # noqa: E402
-
-from correctness.compare import Bench  # noqa: E402
-from correctness.programs import POLICIES, Program, table  # noqa: E402
 
 OCCUPANCY = "occupancy"
 INJECTED = "libinjection.so"

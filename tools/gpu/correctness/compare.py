@@ -15,9 +15,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from processes import ended
-
-from correctness.programs import AGGRESSIVE, POLICIES, Program
+from tools.gpu.correctness.programs import AGGRESSIVE, POLICIES, Program
+from tools.gpu.processes import ended
 
 GPU = Path(__file__).resolve().parents[1]
 BARE, AGAIN = "bare", "bare again"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import cupy  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import cupy
 
 SOURCE = r"""
 extern "C" __global__ void turn(const unsigned *from, unsigned *to) {

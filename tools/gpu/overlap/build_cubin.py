@@ -1,6 +1,6 @@
 """Build overlap_sm90.cubin from kernels.cu, and compare the footprints. It is committed: run this after a change.
 
-    python tools/gpu/overlap/build_cubin.py [--nvcc NVCC] [--ptxas PTXAS]
+    python -m tools.gpu.overlap.build_cubin [--nvcc NVCC] [--ptxas PTXAS]
 
 Exit status 1: a kernel has another footprint than the suite says. It runs on what tools/demo/build_cubins.py says.
 """
@@ -11,9 +11,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from tools.demo.build_cubins import build, footprints
+
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "demo"))
-from build_cubins import build, footprints  # noqa: E402
 
 # Registers and static shared memory. Registers are given out by the eight: 167 takes what 168 would, 128 half of what
 # a multiprocessor has for two blocks of 256 threads.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from arms import shape
+from tools.gpu.overlap.arms import shape
 
 Words = Mapping[str, int]  # of a `sample` of program.c
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from arms import blocks_of
-from servers import Failed
+from tools.gpu.overlap.arms import blocks_of
+from tools.gpu.overlap.servers import Failed
 
 NOT_COMPARED = ("plain", "computation", "communication")
 UNLIKE = ("memcpy", "copy-engine")  # the simulated GPU copies in its own way

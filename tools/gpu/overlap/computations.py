@@ -76,7 +76,7 @@ class Computation:
         return lambda: self.torch.mm(a, b, out=c)
 
     def triton(self) -> Callable[[], None]:
-        from triton_product import product
+        from tools.gpu.overlap.triton_product import product
 
         a, b = self.normal(4096, 4096), self.normal(4096, 4096)
         c = self.torch.empty(4096, 4096, **self.made)

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from cells import BARE, KINDS, STAND_INS, VARIANTS
-from servers import Failed, Servers
+from tools.gpu.overlap.cells import BARE, KINDS, STAND_INS, VARIANTS
+from tools.gpu.overlap.servers import Failed, Servers
 
 SPREAD = 0.05  # of blocks of one kernel: an assumption, times alone do not tell
 HEAD = """# What the kernels of the suite cost on the simulated H200, derived by `standins.py costs` (costs.py says how)

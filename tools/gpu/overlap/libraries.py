@@ -25,13 +25,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-import library_plan as plan
-from arms import blocks_of
-from computations import WHAT
-from machine import describe
-from turns import Ranks
+from tools.gpu.machine import describe
+from tools.gpu.overlap import library_plan as plan
+from tools.gpu.overlap.arms import blocks_of
+from tools.gpu.overlap.computations import WHAT
+from tools.gpu.overlap.turns import Ranks
 
 HERE = Path(__file__).resolve().parent
 WARM, SEED = 3, 1
@@ -71,7 +69,7 @@ class Suite:
         """All at once; what does not come up is left out."""
         self.ranks: dict[str, Ranks] = {}
         for number, process in enumerate(self.processes):
-            command = [sys.executable, str(HERE / "library_rank.py")]
+            command = [sys.executable, "-m", "tools.gpu.overlap.library_rank"]
             if process.policy:
                 report = str(self.report_of(process))
                 command = ["overlap-run", "--quiet", "--policy", process.policy, "--report", report, *command]

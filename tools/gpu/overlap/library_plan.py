@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arms import shape
-from computations import ON_FEWER_SMS
+from tools.gpu.overlap.arms import shape
+from tools.gpu.overlap.computations import ON_FEWER_SMS
 
 POLICIES = Path(__file__).resolve().parent / "policies"
 PRIMARY = ("cublas-4096", "cublas-8192", "llm-up", "simt", "triton", "attention", "norm-swiglu", "elementwise")

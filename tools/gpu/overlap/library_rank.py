@@ -21,17 +21,14 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import torch  # type: ignore[import-not-found, import-untyped, unused-ignore]
-import torch.distributed as dist  # type: ignore[import-not-found, import-untyped, unused-ignore]
+import torch
+import torch.distributed as dist
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-from computations import Computation
-from turns import serve
-from two_gpus_cases import digest_of, events_of, kernels_of
+from tools.gpu.overlap.computations import Computation
+from tools.gpu.overlap.turns import serve
+from tools.gpu.two_gpus_cases import digest_of, events_of, kernels_of
 
 ORDER_US, CYCLES_A_US = 10.0, 1980.0
 TIMES = {"one": 1, "loop": 8, "pairs": 8, "step": 4, "graph": 4}  # collectives of a cell

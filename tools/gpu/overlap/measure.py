@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import machine
-from cells import BARE, COPY, KINDS, MULTIPROCESSORS, PRIMARY, STAND_INS, VARIANTS, Cell, Turn, copier, described, turns
-from servers import Servers, overlap
+from tools.gpu import machine
+from tools.gpu.overlap.cells import (
+    BARE,
+    COPY,
+    KINDS,
+    MULTIPROCESSORS,
+    PRIMARY,
+    STAND_INS,
+    VARIANTS,
+    Cell,
+    Turn,
+    copier,
+    described,
+    turns,
+)
+from tools.gpu.overlap.servers import Servers, overlap
 
 CURVES = ("tensor128", "elementwise", "tiled")
 STEP, SIMULATED_STEP = 2048, 8192  # bytes between two points of a curve
@@ -166,7 +180,7 @@ class Suite:
         for prefix, row in (("--", self.kernels[kind]), ("--comm-", self.kernels[COPY])):
             words += [f"{prefix}threads", str(row["threads"]), f"{prefix}registers", str(row["registers"])]
             words += [f"{prefix}static-smem", str(row["static"]), f"{prefix}dynamic-smem", str(row["dynamic"])]
-        answer = overlap(*words)
+        answer = overlap(*words, environment=os.environ)
         found = {key: answer[key] for key in ("control", "reason")}
         return {**found, "dynamic": answer["dynamic_shared_memory"]}
 

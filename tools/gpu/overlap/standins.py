@@ -21,18 +21,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
-if (HERE.parents[2] / "pyshim").is_dir():
-    sys.path.append(str(HERE.parents[2]))
+from tools.gpu import machine
+from tools.gpu.overlap import changes, costs
+from tools.gpu.overlap.arms import known
+from tools.gpu.overlap.cells import BARE, COPY, KINDS, Cell, cells
+from tools.gpu.overlap.measure import CURVES, Suite
+from tools.gpu.overlap.servers import Failed, Servers
 
-import changes  # noqa: E402
-import costs  # noqa: E402
-import machine  # noqa: E402
-from arms import known  # noqa: E402
-from cells import BARE, COPY, KINDS, Cell, cells  # noqa: E402
-from measure import CURVES, Suite  # noqa: E402
-from servers import Failed, Servers  # noqa: E402
+HERE = Path(__file__).resolve().parent
 
 RULES = ("hold", "drain", "backfill")
 PARTS = ("primary", "secondary", "curves", "alone", "collectives", "quantisation")

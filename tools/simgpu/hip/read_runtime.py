@@ -52,7 +52,8 @@ def table(header: str, struct: str) -> list[tuple[int, list[str]]]:
 
 def releases(steps: list[tuple[int, list[str]]], nodes: dict[str, tuple[int, ...]]) -> list[str]:
     """The release of each step: never before that of the step before it."""
-    first, found = (6, 1), []
+    first: tuple[int, ...] = (6, 1)
+    found: list[str] = []
     for _, members in steps:
         newest = max((nodes[name] for name in members if name in nodes), default=(0,))
         says = len(found) == 0 or newest >= first

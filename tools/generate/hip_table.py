@@ -1,6 +1,6 @@
 """Write shim/vendor/hip/dispatch_table.def: the positions of our entry points in HIP's dispatch table.
 
-    python tools/hip_table.py [--check]
+    python -m tools.generate.hip_table [--check]
 
 The order is that of tools/simgpu/hip/dispatch-table.txt, the rows are those of driver.def. --check: 1 where the
 file differs.
@@ -11,15 +11,15 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import driver_table
+from tools.generate import driver_table
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 ORDER = ROOT / "tools/simgpu/hip/dispatch-table.txt"
 HIP = ROOT / "shim/vendor/hip"
 HEAD = """\
 /* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
  * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
- * ROCm's clr asserts. Generated from tools/simgpu/hip/dispatch-table.txt by tools/hip_table.py.
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/dispatch-table.txt by tools/generate/hip_table.py.
  */
 """
 
@@ -47,7 +47,7 @@ def main() -> int:
     if sys.argv[1:] != ["--check"]:
         file.write_text(text, encoding="utf-8")
     elif file.read_text(encoding="utf-8") != text:
-        print("hip_table: dispatch_table.def is not what tools/hip_table.py writes", file=sys.stderr)
+        print("hip_table: dispatch_table.def is not what tools/generate/hip_table.py writes", file=sys.stderr)
         return 1
     return 0
 

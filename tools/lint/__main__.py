@@ -1,6 +1,6 @@
 """`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
 
-python tools/lint.py [gcc|clang|clang-tidy|layers|ruff|import-linter|mypy|clang-format ...]
+python -m tools.lint [gcc|clang|clang-tidy|layers|ruff|import-linter|mypy|clang-format ...]
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O2", "-fPIC", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-c")
 # The library is asked more than the rest: it runs in programs of others. Which checks: .clang-tidy.
 TIDIED = Path("shim")
@@ -76,7 +76,7 @@ def clang() -> list[str] | None:
 def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]:
     """folder: for objects, which nobody needs; zig's driver does not write them to /dev/null."""
     if "mypy" in wanted:  # what takes longest begins
-        yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim"]
+        yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim", "tools"]
         yield "mypy tests", [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy.ini"]
         conftests = map(str, sorted(Path("tests").rglob("conftest.py")))
         yield (
@@ -86,7 +86,7 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
     if "clang-format" in wanted:
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
     if "layers" in wanted:
-        yield "layers", [sys.executable, "tools/check_layers.py"]
+        yield "layers", [sys.executable, "-m", "tools.lint.check_layers"]
     if "ruff" in wanted:
         yield "ruff", [tool("ruff"), "check", "--quiet", "."]
     if "import-linter" in wanted and not Path(tool("lint-imports")).exists():

@@ -1,6 +1,6 @@
 """The dependency law of C: who may include and call whom. Exits 1 and says every line that breaks it.
 
-python tools/check_layers.py [--no-symbols] [ROOT]
+python -m tools.lint.check_layers [--no-symbols] [ROOT]
 
 C       vendor -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
         vendor/cuda, vendor/hip -> vendor/common too, which knows of them their tables (.def) only
@@ -129,7 +129,7 @@ def by_symbol(objects: Mapping[str, Symbols]) -> Iterator[str]:
             graphlib.TopologicalSorter(inside).prepare()
         except graphlib.CycleError as error:
             way = error.args[1][::-1]  # as it comes, each is needed by the one behind it
-            steps = [f"{file} needs {needs[file][other]} of {other}" for file, other in zip(way, way[1:], strict=False)]
+            steps = [f"{file} needs {needs[file][other]} of {other}" for file, other in zip(way, way[1:])]
             yield f"{way[0]}: a cycle: {', '.join(steps)}"
 
 
@@ -141,7 +141,7 @@ def linked(root: Path) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="check who includes and calls whom")
-    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent, metavar="ROOT")
+    parser.add_argument("root", nargs="?", type=Path, default=Path(__file__).parents[2], metavar="ROOT")
     parser.add_argument("--no-symbols", action="store_true", help="read the sources only; compile nothing")
     options = parser.parse_args()
     root = options.root.resolve()

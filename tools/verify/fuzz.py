@@ -1,13 +1,14 @@
 """Every reader of what somebody else may have made, fed with bytes from anywhere; and random calls of a driver, with
 and without the library. Exits 1 on any finding.
 
-    python tools/fuzz.py [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]     default: all, 60 seconds each
-    python tools/fuzz.py --readers N         the readers N seconds each, the calls as long as they take (.ci/run: 15)
-    python tools/fuzz.py calls [--calls N] [--seed N] [--seconds N]       default: a million, however long it takes;
+    python -m tools.verify.fuzz [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]
+                                     default: all, 60 seconds each
+    python -m tools.verify.fuzz --readers N      the readers N seconds each, all calls (.ci/run: 15)
+    python -m tools.verify.fuzz calls [--calls N] [--seed N] [--seconds N]    default: a million;
                              calls5, calls6, calls7: those of HIP, a fifth each
-    python tools/fuzz.py --repeat FILE       an input that was a finding, once more
-    python tools/fuzz.py --build DIR         the programs and their seeds, for a machine without a compiler:
-    python tools/fuzz.py --prebuilt DIR ...  with these
+    python -m tools.verify.fuzz --repeat FILE    an input that was a finding, once more
+    python -m tools.verify.fuzz --build DIR      the programs and their seeds, for a machine without a compiler:
+    python -m tools.verify.fuzz --prebuilt DIR ...  with these
 
 Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
 where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
@@ -39,9 +40,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FUZZ = ROOT / "tests" / "fuzz"
-sys.path[:0] = [str(ROOT), str(FUZZ), str(ROOT / "tests")]
 
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer", f"-I{ROOT / 'shim'}")
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
@@ -150,7 +150,7 @@ def run(command: Iterable[object]) -> None:
 
 def libfuzzer() -> str | None:
     """A clang that has libFuzzer; None where there is none, nor a way to it."""
-    import debian
+    from tests import debian
 
     try:
         version = CLANG.get(debian.codename())
@@ -163,7 +163,7 @@ def libfuzzer() -> str | None:
 
 def build(folder: Path, names: Iterable[str]) -> None:
     """The programs, their seeds, and in `engine` what drives them."""
-    import seeds
+    from tests.fuzz import seeds
 
     clang, engine = libfuzzer(), "libFuzzer"
     for name in names:
@@ -202,7 +202,7 @@ def engine_of(folder: Path) -> str:
 
 
 def module(name: str, *more: str) -> list[str]:
-    return [sys.executable, str(FUZZ / "reading.py"), name, *more]
+    return [sys.executable, "-m", "tests.fuzz.reading", name, *more]
 
 
 def everything() -> list[str]:
@@ -220,14 +220,15 @@ def calls(name: str, options: argparse.Namespace) -> list[str]:
         "--seconds",
         str(options.seconds or 0),
     ]
-    return [sys.executable, str(FUZZ / "differ.py"), "--vendor", driver, *limits]
+    return [sys.executable, "-m", "tests.fuzz.differ", "--vendor", driver, *limits]
 
 
 # ---- side by side ----
 
 
 def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch: Path) -> list[Count]:
-    waiting, running = list(names), []
+    waiting = list(names)
+    running: list[tuple[Job, Count]] = []
     counts = []
     while waiting or running:
         while waiting and len(running) < options.jobs:
@@ -275,7 +276,7 @@ def judge(job: Job, count: Count, keep: Path) -> None:
 
 def line(count: Count) -> str:
     words = [f"{count.tried:,} inputs", f"{count.accepted:,} accepted", f"{count.cpu_seconds:,} CPU seconds"]
-    again = f": again: python tools/fuzz.py --repeat {shlex.quote(count.finding)}" if count.finding else ""
+    again = f": again: python -m tools.verify.fuzz --repeat {shlex.quote(count.finding)}" if count.finding else ""
     return f"{count.name}: {count.engine}: {', '.join([*words, *filter(None, [count.covered])])}{again}"
 
 
@@ -287,7 +288,7 @@ def repeat(file: Path, programs: Path) -> int:
     elif name in MODULES:
         command = module(name, "--repeat", str(file))
     elif name in CALLS:
-        command = [sys.executable, str(FUZZ / "differ.py"), "--repeat", str(file)]
+        command = [sys.executable, "-m", "tests.fuzz.differ", "--repeat", str(file)]
     else:
         raise Failed(f"{file} is not named after one of: {', '.join(everything())}")
     try:

@@ -19,27 +19,26 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "windows")]
+ROOT = Path(__file__).resolve().parents[2]
 
 try:
-    from compare import Counts, check, compare, story
-    from conservative import CASES
-    from generate import random_program, smallest
-    from interpreter import Interpreter
-    from legal import ended
-    from operations import NotAProgram, Program, program_of
-    from targets import VENDORS, Target, compile_to, environment_of
-
     from pyshim import _native
+    from tests.windows.compare import Counts, check, compare, story
+    from tests.windows.conservative import CASES
+    from tests.windows.generate import random_program, smallest
+    from tests.windows.interpreter import Interpreter
+    from tests.windows.legal import ended
+    from tests.windows.operations import NotAProgram, Program, program_of
+    from tests.windows.targets import VENDORS, Target, compile_to, environment_of
 except ModuleNotFoundError as error:
     print(f"check_windows.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
     sys.exit(2)
 
 SHORTEST = 5  # operations of a random program, besides those that make streams and events
 END = """example: two streams, communication on the first, computation on the second
-  python tools/check_windows.py --line 'ns0,1,0,0 ns1,1,0,0 cs0,0,0,0 ks1,0,0,0'
+  python -m tools.verify.windows --line 'ns0,1,0,0 ns1,1,0,0 cs0,0,0,0 ks1,0,0,0'
 The words of a program are explained in tests/windows/operations.py. It needs
 make setup, whose Python is .venv/bin/python, and a C compiler.
 
@@ -63,7 +62,8 @@ def work(job: tuple[int, int, Target, int]) -> tuple[Counts, list[tuple[Program,
         interpreter = made(Path(folder), target)
         missing = interpreter.missing()
         batch = BATCH_LEARNT if target.critical else BATCH
-        options = {"longest": longest, "without": missing, "vendor": target.vendor, "repeated": target.critical}
+        options: dict[str, Any] = {"longest": longest, "without": missing, "vendor": target.vendor}
+        options["repeated"] = target.critical
         for begin in range(first, last, batch):
             seeds = range(begin, min(begin + batch, last))
             programs = [random_program(seed, **options) for seed in seeds]

@@ -1,19 +1,18 @@
 """policies/policy.schema.json, made from the policy reader, and the line in shipped policies by which editors find it.
 
-python tools/policy_schema.py --check    # exit status 1 and a line for each file that is not of today
-python tools/policy_schema.py --write
+python -m tools.generate.policy_schema --check    # exit status 1 and a line for each file that is not of today
+python -m tools.generate.policy_schema --write
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+from pyshim.policy import json_schema
+from tools.generate import files
 
-from pyshim.policy import json_schema  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 NAME = "policy.schema.json"
 LINE = f"# yaml-language-server: $schema=./{NAME}\n"
@@ -32,22 +31,10 @@ def wanted(folder: Path) -> dict[Path, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--check", action="store_true")
-    what.add_argument("--write", action="store_true")
+    parser = files.parser(__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "policies")
     options = parser.parse_args()
-    old = 0
-    for path, text in wanted(options.folder).items():
-        if path.exists() and path.read_text(encoding="utf-8") == text:
-            continue
-        if options.write:
-            path.write_text(text, encoding="utf-8")
-        else:
-            old += 1
-            print(f"{path}: not of today: python tools/policy_schema.py --write", file=sys.stderr)
-    return 1 if old else 0
+    return files.finish(wanted(options.folder), "tools.generate.policy_schema", options.write)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 DRIVER_DEF = ROOT / "shim" / "vendor" / "cuda" / "driver.def"
 # Macro -> the endings of the entry points that one line of it is.
 ENDINGS = {

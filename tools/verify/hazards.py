@@ -1,9 +1,9 @@
 """docs/data/hazards.csv: what can happen to the processes of a job, and the result of the tests that make it happen.
 
-    python tools/hazards.py --measure    # run every test of a hazard (minutes), keep the results, write the table
-    python tools/hazards.py --from FILE  # the same, from tests that ran: .venv/bin/pytest --junitxml=FILE
-    python tools/hazards.py --write      # write the table from the kept results
-    python tools/hazards.py --check      # exit with 1, and a line for each hazard or table that is out of date
+    python -m tools.verify.hazards --measure    # run every test of a hazard (minutes), keep results, write the table
+    python -m tools.verify.hazards --from FILE  # the same, from tests that ran: .venv/bin/pytest --junitxml=FILE
+    python -m tools.verify.hazards --write      # write the table from the kept results
+    python -m tools.verify.hazards --check      # exit with 1, and a line for each hazard or table that is out of date
 
 A hazard is a mark on the test that shows it:
     @pytest.mark.hazard(GROUP, "what would happen to a user", source="https://who reported it")
@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "tools" / "hazards.json"
+ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "tools" / "verify" / "hazards.json"
 TABLE = ROOT / "docs" / "data" / "hazards.csv"
 HERE = "here"
 
@@ -163,11 +163,11 @@ def findings() -> Iterator[str]:
     known = {Hazard(row["group"], row["what"], row["source"]) for row in kept["hazards"]}
     now = declared()
     for hazard in sorted(set(now) - known, key=order):
-        yield f"{sorted(now[hazard])[0]}: {hazard.what!r} was never measured: tools/hazards.py --measure"
+        yield f"{sorted(now[hazard])[0]}: {hazard.what!r} was never measured: tools/verify/hazards.py --measure"
     for hazard in sorted(known - set(now), key=order):
-        yield f"tools/hazards.json: no test shows {hazard.what!r} any more: tools/hazards.py --measure"
+        yield f"tools/verify/hazards.json: no test shows {hazard.what!r} any more: tools/verify/hazards.py --measure"
     if TABLE.read_text(encoding="utf-8") != table(kept):
-        yield "docs/data/hazards.csv: differs from tools/hazards.json: tools/hazards.py --write"
+        yield "docs/data/hazards.csv: differs from tools/verify/hazards.json: tools/verify/hazards.py --write"
 
 
 def main() -> int:

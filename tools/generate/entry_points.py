@@ -1,6 +1,6 @@
 """The table of the driver's entry points, as a run on the simulated GPU finds it: docs/data/entry-points-cuda.csv.
 
-    python tools/entry_points.py [--check]
+    python -m tools.generate.entry_points [--check]
 
 Every row of driver.def is called in a real process by each of the three ways in, with the library and without.
 What the program sees must be the same; what the driver gets must differ as EFFECTS says. `-`: there is no such way.
@@ -23,13 +23,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from pyshim.launch import plan
+from pyshim.launch.environment import environment
+from tools.generate import driver_table
 
-import driver_table  # noqa: E402
-
-from pyshim.launch import plan  # noqa: E402
-from pyshim.launch.environment import environment  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 TABLE = ROOT / "docs/data/entry-points-cuda.csv"
 PROGRAMS = ROOT / "tests/programs"
@@ -280,7 +278,7 @@ def mistakes(row: str, ours: Seen, bare: Seen, effect: Effect | None) -> list[st
 
 def table(found: Mapping[str, Mapping[str, Seen]]) -> str:
     names = asked_as()
-    made = [("entry point", "symbol", "dlsym", "cuGetProcAddress", "what is changed")]
+    made: list[tuple[str, ...]] = [("entry point", "symbol", "dlsym", "cuGetProcAddress", "what is changed")]
     for row in rows():
         effect = effect_of(row)
         cells = ["-" if found[way][row].address == NOBODYS else "yes" for way in WAYS]

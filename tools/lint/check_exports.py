@@ -1,6 +1,6 @@
 """What the preloaded library shows to other objects, and what it asks of them. Exits 1 and says every finding.
 
-    python tools/check_exports.py [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
+    python -m tools.lint.check_exports [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
 Reads the ELF file itself: no binutils needed, and any machine's library can be looked at (tools/release looks at all
 that a wheel carries). Exported are the rows of the vendors' tables of entry points, the functions that overlap_abi.h
@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.generate import driver_table
 
-import driver_table  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
 MACHINES = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm", 190: "cuda"}

@@ -1,6 +1,6 @@
 """The table of HIP's entry points, as runs on simulated GPUs find it: docs/data/entry-points-hip.csv.
 
-    python tools/hip_entry_points.py [--check]
+    python -m tools.generate.hip_entry_points [--check]
 
 Every row of HIP's driver.def is called in a real process, by every way in that a version of the runtime has, with the
 library and without. What the program sees must be the same; what the runtime gets must differ as EFFECTS says and in
@@ -21,15 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools"), str(ROOT / "tools/simgpu/hip")]
+from pyshim.launch import plan
+from tools.generate import driver_table, entry_points
+from tools.generate.entry_points import FLAGS, NOBODYS, OURS, Effect, Seen
+from tools.simgpu.hip import code_object
 
-import code_object  # noqa: E402
-import driver_table  # noqa: E402
-import entry_points  # noqa: E402
-from entry_points import FLAGS, NOBODYS, OURS, Effect, Seen  # noqa: E402
-
-from pyshim.launch import plan  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 HIP = ROOT / "shim/vendor/hip"
 TABLE = entry_points.TABLE.with_name("entry-points-hip.csv")

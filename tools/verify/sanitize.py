@@ -1,12 +1,12 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
-    python tools/sanitize.py [address] [thread] [analyzer] [--keep DIR]     default: address thread
-    python tools/sanitize.py suite-address|suite-thread|coverage|valgrind [--tests TEST...]
+    python -m tools.verify.sanitize [address] [thread] [analyzer] [--keep DIR]     default: address thread
+    python -m tools.verify.sanitize suite-address|suite-thread|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
     analyzer  gcc -fanalyzer over the library's sources
-    suite-address  the tests that start real processes, with all that they preload built so: tools/instrumented.py
+    suite-address  the tests that start real processes, with all that they preload built so: instrumented.py
     suite-thread  likewise, with the hot path in C
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
@@ -32,12 +32,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
+from tools.simgpu.hip.code_object import Kernel, code_object
+from tools.verify import instrumented
+from tools.verify.instrumented import FLAGS, Failed, compiler
+from tools.verify.instrumented import KINDS as SANITIZE
 
-import instrumented  # noqa: E402
-from instrumented import FLAGS, Failed, compiler  # noqa: E402
-from instrumented import KINDS as SANITIZE  # noqa: E402
+ROOT = Path(__file__).resolve().parents[2]
 
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
@@ -101,15 +101,11 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
 
 def build_hip(kind: str, folder: Path) -> Path:
     """The simulated runtime, the code object and the program that uses them."""
-    sys.path[:0] = [str(ROOT / "shim"), str(ROOT / "tools" / "simgpu" / "hip")]
-    import build as artifacts
-    from code_object import Kernel, code_object
-
     kernels = [Kernel(name, vgprs=128, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
     (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
     runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
     flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]
-    given = artifacts.hip_arguments(HIP_VERSION, folder)
+    given = instrumented.build_of(ROOT).hip_arguments(HIP_VERSION, folder)
     run([*compiler(), *given, *flags, *SANITIZE[kind], "-o", runtime], cwd=ROOT)
     program = folder / "stress_hip"
     made = [*compiler(), *FLAGS, *SANITIZE[kind], f'-DRUNTIME="{runtime.name}"', ROOT / "tests/fuzz/stress_hip.c"]

@@ -1,4 +1,4 @@
-"""The tests against a library that the compiler has instrumented: `tools/sanitize.py suite-address` and the like.
+"""The tests against a library that the compiler has instrumented: `tools.verify.sanitize suite-address` and the like.
 
 The tree is copied, what tests preload is built there with the flags of one kind, and pytest runs there: whatever names
 the library, in which process ever, gets this one. A sanitizer's runtime must come before everything else that is
@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer")
 KINDS = {
     "address": ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"),
@@ -139,7 +139,7 @@ def environment(kind: str, root: Path, found: Path) -> dict[str, str]:
 def findings(found: Path) -> list[str]:
     """One of each."""
     texts = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(found.iterdir())]
-    by_summary = {}
+    by_summary: dict[str, str] = {}
     for text in texts:
         summary = re.search(r"^SUMMARY: .*", text, re.M)
         by_summary.setdefault(summary.group() if summary else text[:200], text)

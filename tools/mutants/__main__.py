@@ -1,6 +1,6 @@
 """Tests of the tests: bugs planted one at a time, each of which some test must notice. Exits 1 if one survives.
 
-    python tools/mutants.py [NAME ...] [--jobs N] [--list] [--no-baseline]
+    python -m tools.mutants [NAME ...] [--jobs N] [--list] [--no-baseline]
 
 Every mutant is made in a temporary copy of the tree: text replaced, library built, the tests named beside it run with
 the interpreter that runs this. First the same tests must pass unchanged. `stale`: the text to replace is not there.
@@ -21,27 +21,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tools"))
+from tools.mutants import clusters, common, core, cuda, hip, process
 
-from mutants_cuda import CUDA_MUTANTS  # noqa: E402
-from mutants_hip import HIP_MUTANTS  # noqa: E402
-from mutants_loader import LOADER_MUTANTS  # noqa: E402
-from mutants_rows import ROW_MUTANTS  # noqa: E402
-from mutants_slurm import SLURM_MUTANTS  # noqa: E402
-from mutants_spank import SPANK_MUTANTS  # noqa: E402
-from mutants_table import MUTANTS as TABLE  # noqa: E402
-from mutants_table import Mutant  # noqa: E402
-from mutants_windows import WINDOW_MUTANTS  # noqa: E402
-
-MUTANTS = (
-    TABLE + CUDA_MUTANTS + HIP_MUTANTS + LOADER_MUTANTS + ROW_MUTANTS + WINDOW_MUTANTS + SLURM_MUTANTS + SPANK_MUTANTS
-)
-
+ROOT = Path(__file__).resolve().parents[2]
 KEPT = ("shim", "pyshim", "policies", "tools", "tests", "pyproject.toml")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", ".hypothesis", "*.o", ".built")
 BAD = ("survived", "stale", "tests fail without it")
 TIMEOUT = 240
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    changes: tuple[tuple[str, str, str], ...]  # file, old text, new text
+    tests: tuple[str, ...]  # arguments of pytest
 
 
 @dataclass
@@ -50,6 +43,18 @@ class Outcome:
     what: str  # caught, does not build, survived, stale
     seconds: float
     detail: str = ""
+
+
+def mutants() -> list[Mutant]:
+    """Return the rows of all tables; rows of one name are one bug, in several places."""
+    found: dict[str, Mutant] = {}
+    for table in (core, cuda, hip, common, process, clusters):
+        for file, rows in table.ROWS.items():
+            for name, old, new, *tests in rows:
+                before = found.get(name, Mutant(name, (), ()))
+                changes = (*before.changes, (file, old, new))
+                found[name] = Mutant(name, changes, tuple(dict.fromkeys((*before.tests, *tests))))
+    return list(found.values())
 
 
 def copy_tree(folder: Path) -> Path:
@@ -149,14 +154,15 @@ def main() -> int:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests unchanged first")
     options = parser.parse_args()
+    every = mutants()
     if options.list:
-        for mutant in MUTANTS:
+        for mutant in every:
             print(f"{mutant.name:32} {mutant.changes[0][0]:34} {' '.join(mutant.tests)}")
         return 0
-    unknown = set(options.names) - {mutant.name for mutant in MUTANTS}
+    unknown = set(options.names) - {mutant.name for mutant in every}
     if unknown:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
-    wanted = [mutant for mutant in MUTANTS if not options.names or mutant.name in options.names]
+    wanted = [mutant for mutant in every if not options.names or mutant.name in options.names]
     outcomes = [] if options.no_baseline else baseline(wanted, options.jobs)
     with ThreadPoolExecutor(options.jobs) as pool:
         for done in itertools.chain(list(outcomes), pool.map(try_one, wanted)):

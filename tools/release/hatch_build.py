@@ -37,11 +37,11 @@ def commands(launcher: Path, folder: Path) -> dict[str, str]:
 
 def manual(root: Path, folder: Path) -> dict[str, str]:
     """Manual pages and completions, and where they belong below the prefix of an installation."""
-    command = [sys.executable, str(root / "tools" / "manual" / "make.py"), str(folder)]
+    command = [sys.executable, "-m", "tools.manual.make", str(folder)]
     # What pip isolates a build with is in PYTHONPATH, too.
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    made = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
-    return {path: str(Path(path).relative_to(folder)) for path in made}
+    done = subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    return {path: str(Path(path).relative_to(folder)) for path in done.stdout.splitlines()}
 
 
 class CustomBuildHook(BuildHookInterface[Any]):

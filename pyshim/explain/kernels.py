@@ -106,8 +106,8 @@ def is_trace(path: Path) -> bool:
 
 
 def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Kernel], set[str]]:
-    """Every kernel of an architecture that one of the GPUs runs, once; and the architectures of all images that were
-    seen. Raise OverlapError."""
+    """Return every kernel of an architecture that one of the GPUs runs, once, and the architectures of all images.
+    Raise OverlapError."""
     seen: set[str] = set()
 
     def wanted(architecture: str) -> bool:
@@ -132,7 +132,7 @@ def is_run(image: str, gpus: Iterable[KnownGpu]) -> bool:
 
 
 def run_by(gpu: KnownGpu, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
-    """Those that this GPU would load: of each name the image that suits it best."""
+    """Yield the kernels that this GPU would load: of each name the image that suits it best."""
     images: dict[str, set[str]] = {}
     mine = [kernel for kernel in kernels if image_for(gpu.architecture, (kernel.footprint.architecture,))]
     for kernel in mine:
@@ -142,7 +142,7 @@ def run_by(gpu: KnownGpu, kernels: Iterable[Kernel]) -> Iterator[Kernel]:
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether a name is what a user asks for: a set of kernels by its word, or a glob as in a policy."""
+    """Return whether a name is what a user asks for. pattern: a set by its word, or a glob as in a policy."""
     if pattern in SETS:
         return any_of(SETS[pattern])
     try:
@@ -152,14 +152,14 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
 
 def any_of(texts: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name, as the binary says it or in its plain form, matches one of these globs."""
+    """Return whether a name, as in the binary or in its plain form, matches one of these globs."""
     match = re.compile("|".join(fnmatch.translate(text) for text in texts)).match
     return lambda name: bool(match(name) or match(plain(name)))
 
 
 @functools.lru_cache(maxsize=1 << 16)
 def readable(name: str) -> str:
-    """For people: a mangled name with its namespaces, and of what it is a template of the first two classes.
+    """Return a mangled name for people: with its namespaces, and the first two classes of its template arguments.
     _ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE... is
     at::native::vectorized_elementwise_kernel<CUDAFunctor_add>."""
     if not name.startswith("_Z"):
@@ -174,7 +174,7 @@ def readable(name: str) -> str:
 
 
 def _identifiers(name: str) -> Iterator[str]:
-    """Of a mangled name, each said by its length before it. Numbers that are arguments of templates (Li9E) are none."""
+    """Yield the identifiers of a mangled name, without the numbers that are arguments of templates (Li9E)."""
     at = 2
     while at < len(name):
         number = re.compile(r"L[a-z]n?\d+E").match(name, at)

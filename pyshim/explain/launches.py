@@ -191,7 +191,7 @@ def as_kernel(launch: TracedLaunch) -> Kernel:
 
 
 def _number(value: object, largest: int = _LARGEST) -> int | None:
-    """None for what no launch has: a file may say anything."""
+    """Return the number, or None if no launch can have it: a file may say anything."""
     return value if isinstance(value, int) and 0 <= value <= largest else None
 
 

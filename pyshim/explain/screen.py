@@ -34,7 +34,7 @@ class Prose(NamedTuple):
 
 
 class Line(NamedTuple):
-    """That is never broken: part of a picture. It fits the width that its maker was told."""
+    """Part of a picture, which is never broken: its maker knows the width of the screen."""
 
     text: str
 
@@ -43,7 +43,7 @@ Part = Union[Table, Prose, Line]
 
 
 def apart(*groups: Iterable[Part]) -> Iterator[Part]:
-    """With an empty line between groups that are not empty."""
+    """Yield all parts, with an empty line between groups that are not empty."""
     first = True
     for group in groups:
         parts = list(group)
@@ -285,7 +285,7 @@ def _cells(blocks: int, unit: int, most: int, room: int) -> int:
 
 
 def svg(found: Sweep, title: str) -> str:
-    """Resident blocks over dynamic bytes; the colour says whether communication fits beside them. found: with steps."""
+    """Draw resident blocks over dynamic bytes, coloured by whether communication fits beside. found: with steps."""
     low, high = found.steps[0].minimum, found.steps[-1].maximum
     most = max(step.blocks for step in found.steps)
     wide, high_pixels = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM

@@ -78,11 +78,6 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
     if "mypy" in wanted:  # what takes longest begins
         yield "mypy", [tool("mypy"), "--strict", "--no-error-summary", "pyshim", "tools"]
         yield "mypy tests", [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy.ini"]
-        conftests = map(str, sorted(Path("tests").rglob("conftest.py")))
-        yield (
-            "mypy conftest.py",
-            [tool("mypy"), "--no-error-summary", "--config-file", "tests/mypy-conftest.ini", *conftests],
-        )
     if "clang-format" in wanted:
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
     if "layers" in wanted:

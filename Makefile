@@ -91,7 +91,7 @@ coverage: loadable setup ## which lines of shim/ the tests run through
 	$(BIN)/python -m tools.verify.sanitize coverage
 
 # Plants bugs one at a time in a copy of the tree; a test must notice each. ARGS: names, --list, --jobs N.
-mutants: setup ## bugs planted one at a time: a test must notice each: hours; ARGS
+mutants: setup ## bugs planted one at a time, which tests must notice; ARGS
 	$(BIN)/python -m tools.mutants $(ARGS)
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and

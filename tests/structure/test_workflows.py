@@ -56,4 +56,4 @@ def test_the_glossary_is_in_order() -> None:
     rows = (ROOT / "CONTRIBUTING.md").read_text().partition("## Glossary")[2]
     tables = [re.findall(r"^\| ([a-z][^|]*) \|", part, re.MULTILINE)[1:] for part in rows.split("Words of the code:")]
     assert [words == sorted(words) for words in tables] == [True, True]
-    assert 50 <= len({*tables[0], *tables[1]}) == sum(map(len, tables)) <= 60
+    assert 35 <= len({*tables[0], *tables[1]}) == sum(map(len, tables)) <= 45

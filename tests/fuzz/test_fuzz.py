@@ -54,7 +54,10 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def plant(bug: str, python: bool) -> list[str]:
         if python:
             text = textwrap.dedent(MODULE).replace("BUG", PYTHON_BUGS[bug])
-            (tmp_path / "planted_fuzz.py").write_text(text, encoding="utf-8")
+            # `tests` has no __init__.py: any folder adds to it
+            module = tmp_path / "tests" / "fuzz" / "planted_fuzz.py"
+            module.parent.mkdir(parents=True)
+            module.write_text(text, encoding="utf-8")
             monkeypatch.setenv("PYTHONPATH", str(tmp_path))
             monkeypatch.setattr(fuzz, "MODULES", ("planted",))
         else:

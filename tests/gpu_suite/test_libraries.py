@@ -127,7 +127,7 @@ def test_policies_run_behind_the_library_and_what_it_counted_is_kept(suite: Path
 
 def test_processes_that_no_further_cell_needs_end_at_once_because_memory_is_short(suite: Path) -> None:
     assert run(suite, "--rounds", "1", "--only", "triton,primary", "adam").returncode == 0
-    log = (suite.parent / "log").read_text().splitlines()
+    log = (suite / "log").read_text().splitlines()
     assert log[: log.index("prepare adam")].count("end") == 4  # policy:h200 for triton, and three numbers of blocks
     assert log.count("end") == len(written(suite)["runs"][0]["processes"])
 

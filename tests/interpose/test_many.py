@@ -14,7 +14,7 @@ from interposing import ONE, Build, Runner, rule
 
 from pyshim import _native
 
-PAGE = 128 << 10  # bytes, of a process of which no more than three threads launch (design.md, section 8)
+PAGE = 128 << 10  # bytes, of a process of which no more than three threads launch (shim/README.md, Pages)
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: auto}")
 
 

@@ -1,4 +1,4 @@
-"""dlopen, dlmopen and dlsym on aarch64, run by qemu-user. Needs what test_aarch64.py needs; else skipped."""
+"""dlopen, dlmopen and dlsym on aarch64, run by qemu-user. Skipped without qemu-user and an aarch64 libc."""
 
 from __future__ import annotations
 

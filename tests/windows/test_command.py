@@ -153,13 +153,13 @@ def test_a_priority_of_the_programs_own_is_kept(command) -> None:
 
 def test_several_is_explained() -> None:
     from tests.windows.compare import Counts
-    from tools.verify import windows as check_windows
+    from tools.verify import windows
 
     counts = Counts(programs=1, launches=3)
     counts.conservative.update({"several": 1, "10": 1, "2": 1})
-    said = check_windows.told(counts, [], 0).splitlines()
+    said = windows.told(counts, [], 0).splitlines()
     assert [line.split(" (")[0] for line in said if line.startswith("  ")] == ["  case 2", "  case 10", "  several"]
-    assert "more than one of them together" in check_windows.told(counts, [], 0)
+    assert "more than one of them together" in windows.told(counts, [], 0)
 
 
 def test_more_jobs_than_programs(command) -> None:

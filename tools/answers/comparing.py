@@ -13,7 +13,7 @@ from tools.answers.suite import PRIORITY, Cell
 from tools.answers.table import percent
 from tools.gpu.overlap.arms import blocks_of
 
-BOUND_PERCENT = 1.0  # of facts/scheduling.md 7.1: what the default may cost at most
+BOUND_PERCENT = 1.0  # what the default may cost at most
 RAISE = "policy:raise"  # priority alone, behind overlap-run
 SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|quick-entry|blocks-\d+)")  # all of them with priority
 

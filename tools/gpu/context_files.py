@@ -1,6 +1,8 @@
 """Which processes have a context? Device files that are open and mapped, and what the library says of each at its end.
 
-    python context_files.py OUTPUT.json FOLDER      needs PyTorch, cc, overlap-run in PATH; libcuda.so.1 is in FOLDER
+    python -m tools.gpu.context_files OUTPUT.json FOLDER
+
+Needs PyTorch, cc, and overlap-run in PATH; libcuda.so.1 is in FOLDER.
 
 Bare, and behind `overlap-run --policy observe`. `hidden` reaches the driver by a library that was opened with
 RTLD_DEEPBIND, past every preloaded one.

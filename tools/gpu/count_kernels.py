@@ -1,6 +1,6 @@
 """Runs a Python program under torch's profiler and says, as one JSON line, how many kernels the GPU ran.
 
-    python count_kernels.py OUTPUT.json PROGRAM [ARG ...]
+    python -m tools.gpu.count_kernels OUTPUT.json PROGRAM [ARG ...]
 
 The report of a shimmed run of the same command must count as many launches as the profiler saw kernels that were
 launched one by one; kernels of a replayed graph come with the call that launched the graph.

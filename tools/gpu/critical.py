@@ -1,7 +1,7 @@
 """What do streams that are waited for gain by being raised? The stencils of critical.cu, traps, real training steps.
 
-    python critical.py run --program BIN/critical --nccl LIBNCCL --out FILE [--rounds N] [--starts N] [--limit SECONDS]
-    python critical.py table FILE
+    python -m tools.gpu.critical run --program BIN/critical --nccl LIBNCCL --out FILE [--rounds N] [--starts N]
+    python -m tools.gpu.critical table FILE
 
 A process is one arm of one program with one n. All processes of a stage are started at once and take turns in random
 order, so that what drifts hits all arms alike. A process often keeps a speed of its own, so stages are measured again

@@ -1,6 +1,6 @@
 """A rank of a real training step for critical.py: DDP, FSDP2 or tensor parallel layers as of an 8B model.
 
-    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29700 python critical_step.py ddp|fsdp|tensor
+    RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29700 python -m tools.gpu.critical_step ddp|fsdp|tensor
 
 It sets no priority. Weights are random and do not change, so the digest, which is the loss, is equal in every step.
 """

@@ -1,4 +1,4 @@
-"""A compiled training step in JAX, and a digest of what it computes: python jax_program.py."""
+"""A compiled training step in JAX, and a digest of what it computes: python -m tools.gpu.jax_program."""
 
 from __future__ import annotations
 

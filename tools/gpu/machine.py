@@ -1,6 +1,6 @@
 """On what was it measured? The head of every file of results.
 
-    python machine.py        # prints it
+    python -m tools.gpu.machine        # prints it
 
 Versions are those that a program started here would get. What cannot be told is null.
 """

@@ -1,6 +1,7 @@
 """How long does NCCL's own SendRecv wait behind a long kernel of 1 to 8 blocks a multiprocessor? One JSON line.
 
-    [NCCL_CGA_CLUSTER_SIZE=0] [TORCH_NCCL_HIGH_PRIORITY=1] [NCCL_MAX_CTAS=16] python nccl_start.py [REPETITIONS]
+    [NCCL_CGA_CLUSTER_SIZE=0] [TORCH_NCCL_HIGH_PRIORITY=1] [NCCL_MAX_CTAS=16]
+        python -m tools.gpu.nccl_start [REPETITIONS]
 
 One rank that sends to itself. The long kernel: 20 waves of blocks that hold their place for 200 us, give or take a
 half. Measured from an event before the collective to one behind it, on a stream without other work; 2 MiB are sent,

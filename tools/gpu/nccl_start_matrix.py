@@ -1,6 +1,6 @@
 """What lets NCCL's own SendRecv start sooner behind a long kernel? nccl_start.py under each setting, and pairs of two.
 
-    python nccl_start_matrix.py --out FILE [--rounds N] [--limit SECONDS]
+    python -m tools.gpu.nccl_start_matrix --out FILE [--rounds N] [--limit SECONDS]
 
 Every setting is a process; all are started at once and take turns in an order of chance, one measurement of each case
 in a turn, so samples pair by index. Settings that are policies need overlap-run in PATH; without it they are left

@@ -1,6 +1,6 @@
 """Lines that programs of this folder print, as a file of results: what differs only in its repetition is one row.
 
-    python pack.py WHAT COMMAND [LINES ...] > results/NAME.json
+    python -m tools.gpu.pack WHAT COMMAND [LINES ...] > results/NAME.json
 
 What a line says before `repetition` names its row. What comes after it is kept as a list, one element for each
 repetition (null: the line did not say), or once where all are the same; counts ({value: count}) are added up. Other

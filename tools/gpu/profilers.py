@@ -1,8 +1,8 @@
 """Do profilers and the library run beside each other, in which order, and does each see what the other does?
 
     overlap env --policy profiled.yaml >env && . ./env && unset LD_PRELOAD     # when: always, blocks_per_sm: 1, highest
-    python profilers.py run FOLDER            # on the GPU; overlap-run, nvcc, ncu and compute-sanitizer in PATH
-    python profilers.py read FOLDER OUTPUT.json         # overlap in PATH; anywhere. 1: a result is not as expected
+    python -m tools.gpu.profilers run FOLDER  # on the GPU; overlap-run, nvcc, ncu and compute-sanitizer in PATH
+    python -m tools.gpu.profilers read FOLDER OUTPUT.json  # overlap in PATH; anywhere. 1: a result is not as expected
 
 One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py 0), under a policy that changes both.
 Each arm is one way to wrap it."""

@@ -1,6 +1,6 @@
 """Are reports of real ranks true? torchrun and NCCL on two GPUs, with the library brought in by every way there is.
 
-    python ranks.py SITE OUTPUT.json        SITE: the folder that tools/site/install has made; overlap-run in PATH
+    python -m tools.gpu.ranks SITE OUTPUT.json  SITE: the folder that tools/site/install has made; overlap-run in PATH
 
 Each arm is one torchrun of two ranks, which compute and reduce, and print a digest of what came out. Beside what each
 rank printed stands what `overlap report --check` says of the arm's folder: in `partial` one rank runs without the

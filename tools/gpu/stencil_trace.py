@@ -1,6 +1,6 @@
 """Record traces of a stencil that exchanges boundary planes between two GPUs: test data of `overlap explain --from`.
 
-    python stencil_trace.py LIBRARY --out DIR       LIBRARY: libstencil_trace.so, built from stencil_trace.cu
+    python -m tools.gpu.stencil_trace LIBRARY --out DIR       LIBRARY: libstencil_trace.so, built from stencil_trace.cu
 
 Each way of exchange runs in a process of its own, with the halo streams as a program creates them and at the greatest
 priority. DIR gets traces of 10 iterations and times.json: milliseconds of an iteration without the profiler, and a

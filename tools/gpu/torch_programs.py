@@ -1,6 +1,6 @@
 """Programs of many kinds, and a digest of what each computes: run it bare and behind overlap-run, and compare.
 
-    python torch_programs.py OUTPUT.json [NAME ...]
+    python -m tools.gpu.torch_programs OUTPUT.json [NAME ...]
 
 Same seeds, same digests: a digest that differs between two bare runs belongs to a program that is not deterministic.
 TORCH_PROGRAMS_BESIDE=1: each program runs beside a collective of one rank that nothing has waited for, so that its

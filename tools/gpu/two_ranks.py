@@ -1,6 +1,6 @@
 """Two real ranks of NCCL on one GPU, threads of one process, beside matrix products. One JSON line a case.
 
-    LD_PRELOAD=libnccl.so.2 [HP=1] [NCCL_...] [overlap-run --policy P] python two_ranks.py [ROUNDS [CASE]]
+    LD_PRELOAD=libnccl.so.2 [HP=1] [NCCL_...] [overlap-run --policy P] python -m tools.gpu.two_ranks [ROUNDS [CASE]]
 
 Needs NCCL >= 2.30.3, which takes several ranks of one GPU as an experiment, in the place of PyTorch's own: hence
 LD_PRELOAD. Two processes would take turns on the GPU. HP=1: NCCL's streams are of the greatest priority. Nothing

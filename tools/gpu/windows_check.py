@@ -1,9 +1,9 @@
 """Is what the library says of each launch true on a real GPU? Random programs, a model of CUDA, and the clock.
 
-    python windows_check.py make [--programs 1000] [--seed N] > programs.txt          needs hypothesis
+    python -m tools.gpu.windows_check make [--programs 1000] [--seed N] > programs.txt          needs hypothesis
     overlap-run --policy P --report DIR --trace ./windows question_kernels.cubin < programs.txt > ran.txt
     overlap report DIR --launches --json > launches.txt
-    python windows_check.py compare programs.txt ran.txt launches.txt [--bare bare.txt]
+    python -m tools.gpu.windows_check compare programs.txt ran.txt launches.txt [--bare bare.txt]
 
 The first programs are those that anybody can work out (NAMED here, KNOWN of tests/windows/test_model.py). Of each
 launch of computation three answers are compared: what the library says (in a window or not), what the model says from

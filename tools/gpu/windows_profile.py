@@ -3,7 +3,7 @@
     python two_gpus.py OUT.json --rounds 1 --profile --launches --arm 'bare:' \\
         --arm 'room pairs: TWO_GPUS_KINDS=pairs overlap-run --policy P --report DIR --trace'
     overlap report DIR --launches --json > launches.txt
-    python windows_profile.py OUT.json 'room pairs' launches.txt
+    python -m tools.gpu.windows_profile OUT.json 'room pairs' launches.txt
 
 The profile is the last thing that rank 0 does, so its launches are the last ones of that process's trace.
 """

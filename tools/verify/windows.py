@@ -33,7 +33,7 @@ try:
     from tests.windows.operations import NotAProgram, Program, program_of
     from tests.windows.targets import VENDORS, Target, compile_to, environment_of
 except ModuleNotFoundError as error:
-    print(f"check_windows.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
+    print(f"windows.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
     sys.exit(2)
 
 SHORTEST = 5  # operations of a random program, besides those that make streams and events
@@ -160,15 +160,15 @@ def parsed() -> tuple[argparse.Namespace, Target, Program | None]:
     asked = parser.parse_args()
     target = Target(asked.vendor, asked.proc_address, asked.runtime, asked.critical)
     if asked.proc_address and asked.vendor == "amd" and asked.runtime < 6:
-        parser.exit(2, "check_windows.py: error: --proc-address: HIP 5 has no hipGetProcAddress: --runtime 6 or 7\n")
+        parser.exit(2, "windows.py: error: --proc-address: HIP 5 has no hipGetProcAddress: --runtime 6 or 7\n")
     program = None
     if asked.line is not None:
         try:
             program = ended(program_of(asked.line))
         except NotAProgram as error:
-            parser.exit(2, f"check_windows.py: error: --line: {error}; see tests/windows/operations.py\n")
+            parser.exit(2, f"windows.py: error: --line: {error}; see tests/windows/operations.py\n")
     if not (_native.SHIM.exists() and target.library.exists()):
-        parser.exit(2, "check_windows.py: error: the library was not built: make setup\n")
+        parser.exit(2, "windows.py: error: the library was not built: make setup\n")
     return asked, target, program
 
 

@@ -1,6 +1,6 @@
 """The half of the overlap suite with real libraries and real NCCL: facts in one file, samples paired by index.
 
-    python libraries.py --out FILE [--gpus 1|2] [--rounds N] [--limit SECONDS] [--only WORDS ...]
+    python -m tools.gpu.overlap.libraries --out FILE [--gpus 1|2] [--rounds N] [--limit SECONDS] [--only WORDS ...]
 
 One GPU: NCCL's own SendRecv from a rank to itself. Two: its all-reduce. An arm that needs something set before a
 process starts has processes of its own (library_plan.py); all are started at once, wait, and take turns in blocks of

@@ -1,7 +1,7 @@
 /* What the runtime leaves in memory for the hardware: packets, signals, queues, kernel descriptors.
  *
  * From the HSA Platform System Architecture Specification 1.2 (packets), AMD's amd_hsa_queue.h and amd_hsa_signal.h, and LLVM's
- * AMDGPUUsage (kernel descriptor). tests/hip/test_abi.py compares the first three with the headers.
+ * AMDGPUUsage (kernel descriptor). tests/hip/test_kfd.py compares the first three with the headers.
  */
 #ifndef HSA_ABI_H
 #define HSA_ABI_H

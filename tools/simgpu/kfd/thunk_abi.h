@@ -1,6 +1,6 @@
 /* What AMD's HSA runtime passes to the thunk (libhsakmt), in our own words: only the structs that are needed.
  *
- * Layouts are those of hsakmttypes.h of ROCm 5.2 to 6.2, which packs to four bytes. tests/hip/test_abi.py compares them with that
+ * Layouts are those of hsakmttypes.h of ROCm 5.2 to 6.2, which packs to four bytes. tests/hip/test_kfd.py compares them with that
  * header. Bit fields are given as masks of their word.
  */
 #ifndef THUNK_ABI_H

@@ -61,7 +61,7 @@ def test_too_few_arguments_are_a_usage_error() -> None:
     command = [sys.executable, "-m", "tools.gpu.pack"]
     done = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, text=True, timeout=300)
     assert done.returncode == 2
-    assert "pack.py WHAT COMMAND" in done.stderr
+    assert "pack WHAT COMMAND" in done.stderr
 
 
 def neighbours() -> list[dict[str, Any]]:

@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.launch.environment import added, environment
 
     if options.format is None:
-        options.format = TEXT if ui.is_completed() else "sh"
+        options.format = TEXT if ui.is_to_terminal() else "sh"
     if options.trace and options.report is None:
         raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
     if options.format == "slurm" and options.all_ranks:

@@ -175,7 +175,7 @@ def _as_text(readings: list[Reading]) -> str:
 
 
 def _of_one(reading: Reading) -> str:
-    columns = ui.width() if ui.is_completed() else 240
+    columns = ui.width() if ui.is_to_terminal() else 240
     text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
     counts = [_count(reading, severity) for severity in STYLES]
     if reading.policy is not None:

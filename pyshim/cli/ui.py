@@ -223,7 +223,7 @@ def colours() -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(_screen) and os.environ.get("TERM") != "dumb")
 
 
-def is_completed() -> bool:
+def is_to_terminal() -> bool:
     """Whether the answer goes to a terminal."""
     return _is_terminal(_screen)
 

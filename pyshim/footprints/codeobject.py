@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyshim.footprints.elffile import Data, damage, is_elf_for, parse, symbols
-from pyshim.footprints.footprint import Footprint, Unreadable, Wanted, every
+from pyshim.footprints.footprint import Budget, Footprint, Unreadable, Wanted, every
 from pyshim.footprints.unpack import MOST, Forward
 
 if TYPE_CHECKING:
@@ -172,10 +172,11 @@ def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
 
 def _descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield, by symbol (KERNEL.kd), the registers of a wave, and those before the first AGPR."""
-    sections = list(parse(data).iter_sections())
+    sections, budget = list(parse(data).iter_sections()), Budget(data)
     for table in sections:
         if table["sh_type"] != "SHT_SYMTAB":
             continue
+        budget.take(table["sh_size"])
         for symbol in symbols(data, table):
             if symbol.info & 0xF != SYMBOL_OBJECT:  # hand-written kernels have thousands of labels
                 continue

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from mmap import mmap
 from typing import IO, TYPE_CHECKING, NamedTuple, Union, cast
 
+from pyshim.errors import OverlapError
 from pyshim.footprints.footprint import Budget, Unreadable
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Data = Union[bytes, bytearray, mmap]
 
 MAGIC_64 = b"\x7fELF\x02\x01"  # 64 bits, little endian
 _MACHINE = 18  # offset of e_machine
+_NUMBER_ELSEWHERE = 0xFFFF  # of segments: PN_XNUM
 _READ = 64  # bytes: a read of fewer takes as long
 _SYMBOL = struct.Struct("<IBBHQQ")
 
@@ -49,6 +51,8 @@ def damage(sentence: str) -> Iterator[None]:
         yield
     except Unreadable:
         raise
+    except ImportError as error:
+        raise OverlapError(f"{error.name} cannot be imported", "install overlap-run again") from error
     except Exception as error:
         raise Unreadable(sentence) from error
 
@@ -57,7 +61,11 @@ def parse(data: Data) -> ELFFile:
     """Return the file for pyelftools, whose errors `damage` must catch."""
     from elftools.elf.elffile import ELFFile  # late: 50 ms
 
-    return ELFFile(cast("IO[bytes]", _Metered(data)))
+    file = ELFFile(cast("IO[bytes]", _Metered(data)))
+    # Then a number of 64 bits counts, and pyelftools keeps an object for each.
+    if (file["e_shoff"] and not file["e_shnum"]) or file["e_phnum"] == _NUMBER_ELSEWHERE:
+        raise Unreadable("a broken file: more sections or segments than its header can count")
+    return file
 
 
 def content(data: Data, section: Section) -> bytes:

@@ -192,7 +192,7 @@ static struct caller {
  * count of the slot's writes in it. So an address is valid if the key is the same before and after the address is read, even if
  * other answers had the slot in between. Not a table of core/slots.h: sys does not depend on core, and a full cache replaces. */
 static struct answer {
-    uint64_t key; /* 0: free */
+    uint64_t key; /* of generation 0: free */
     void *address;
 } answers[1 << ANSWER_BITS];
 #define WRITING UINT64_C(1) /* not a valid key: generations begin with 1 */
@@ -302,7 +302,7 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
         /* Adds 0, which orders this against dlclose: a call that is counted later sees the answer. One that was counted since
          * `before` may have missed it, so the answer is dropped. */
         if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || overlap_generation() != now))
-            __atomic_compare_exchange_n(&kept->key, &key, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+            __atomic_compare_exchange_n(&kept->key, &key, key & WRITES, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
     errno = saved;
     return found;

@@ -134,3 +134,27 @@ def test_hash_tables_that_overlap_do_not_keep_the_reader_busy(machine: int) -> N
     with pytest.raises(Unreadable, match="a broken"):
         list(read_bytes(bytes(data)))
     assert time.process_time() - before < 8
+
+
+def test_symbol_tables_that_overlap_do_not_keep_the_reader_busy() -> None:
+    zeros, many = b"\0" * (24 << 15), 3000
+    (headers,) = struct.unpack_from("<Q", AMD, 40)
+    (count,) = struct.unpack_from("<H", AMD, 60)
+    head = bytearray(AMD)
+    struct.pack_into("<Q", head, 40, len(AMD) + len(zeros))
+    struct.pack_into("<H", head, 60, count + many)
+    table = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, len(AMD), len(zeros), count - 2, 0, 8, 24)
+    before = time.process_time()
+    with pytest.raises(Unreadable, match="lie over each other"):
+        list(read_bytes(bytes(head) + zeros + AMD[headers : headers + 64 * count] + table * many))
+    assert time.process_time() - before < 8
+
+
+@pytest.mark.parametrize("data", [CUBIN, AMD], ids=["cubin", "code object"])
+def test_a_number_of_sections_that_the_header_cannot_hold(data: bytes) -> None:
+    broken = bytearray(data)
+    (headers,) = struct.unpack_from("<Q", broken, 40)
+    struct.pack_into("<Q", broken, headers + 32, struct.unpack_from("<H", broken, 60)[0])
+    struct.pack_into("<H", broken, 60, 0)
+    with pytest.raises(Unreadable, match="more sections or segments"):
+        list(read_bytes(bytes(broken)))

@@ -63,7 +63,7 @@ class Counted:
 class Table:
     rows: list[Counted]
     refused: bool  # there is a column of what was refused
-    critical: bool  # likewise
+    critical: bool  # there is a column of launches on critical streams
     all: int  # rows that there would be
 
 

@@ -62,7 +62,7 @@ def _is_for(process: Page | Stranger, directory: str) -> bool:
 
 
 def is_over(process: Page | Stranger, everybody: Callable[[], set[int] | None]) -> bool:
-    """Return whether a process has ended. everybody: as living()."""
+    """Return whether a process has ended. everybody: the function `living`, which may keep its answer."""
     if isinstance(process, Page) and process.ended:
         return True
     if process.host != os.uname().nodename[:63]:

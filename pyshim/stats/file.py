@@ -25,7 +25,7 @@ def me() -> frozenset[int]:
 
 
 def of_folder(directory: str) -> frozenset[int]:
-    """Return the owners whose files are read in a folder: its own, the reader, root and nobody."""
+    """Return the users whose files in a folder are read: its owner, the reader, root and nobody."""
     try:
         return me() | {0, NOBODY, os.stat(directory).st_uid}
     except OSError:

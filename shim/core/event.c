@@ -195,8 +195,8 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_mo
     const uint64_t unknown = !overlap_sight_is_unknown(model, &sight, stream) ? 0
                              : sight.domain == &model->eager                  ? overlap_sight_unknown(&sight, stream)
                                                                               : UINT64_MAX;
-    __atomic_store_n(&event->unknown, unknown,
-                     __ATOMIC_RELAXED); /* number of the wait that the event is behind; 0: none */
+    /* The number of the wait that the event is behind; 0: none. */
+    __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED);
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
         const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
@@ -268,6 +268,6 @@ void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *
     if (__builtin_expect(!recorded || !stream || OVERLAP_LOAD(event->flags), 0))
         record_flags(model, event, stream != NULL, recorded);
     const uint32_t sequence = OVERLAP_RELAXED(event->sequence);
-    __atomic_store_n(&event->sequence, sequence + 1,
-                     __ATOMIC_RELEASE); /* only the thread that made it odd changes it */
+    /* Only the thread that made it odd changes it. */
+    __atomic_store_n(&event->sequence, sequence + 1, __ATOMIC_RELEASE);
 }

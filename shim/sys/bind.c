@@ -270,7 +270,7 @@ static bool caller_known(uintptr_t site, uint32_t now, uint32_t *index) {
     return false;
 }
 
-/* Adds the caller's object. False: the table is full; all answers are then invalidated, and the next call takes a slot. */
+/* Adds the caller's object. False: no slot. A full table invalidates all answers, so that the next call takes one. */
 static bool caller_new(const struct overlap_object *object, uint32_t now, uint32_t *index) {
     for (*index = 0; *index < CALLERS; ++*index) {
         struct caller *caller = &callers[*index];

@@ -120,8 +120,8 @@ OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t s
     const size_t length = strlen(out);
     char here[512];
     here[0] = 0;
-    const long answer = kernel3(SYS_getcwd, (long)here, sizeof here,
-                                0); /* length with the NUL; an unreachable path does not begin with / */
+    /* The length with the NUL. An unreachable path does not begin with a slash. */
+    const long answer = kernel3(SYS_getcwd, (long)here, sizeof here, 0);
     const size_t before = answer > 1 && here[0] == '/' ? (size_t)answer - 1 : sizeof here;
     if (before + 1 + length >= size) {
         out[0] = 0;

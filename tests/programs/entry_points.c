@@ -1,4 +1,4 @@
-/* Every row of driver.def, called by one way in. entry_points symbol | dlsym | proc_address LIBRARY
+/* Every row of driver.def, called by one route. entry_points symbol | dlsym | proc_address LIBRARY
  *
  * LIBRARY (entry_points_raw.c) is bound to the driver itself and tells what the driver has really got. For each row:
  *   == NAME
@@ -40,7 +40,7 @@ static void *(*raw)(const char *name);
 #define RAW(name) ((type_##name *)raw(#name))
 #include "entry_recipes.h"
 
-/* ---- The ways in ---- */
+/* ---- The routes ---- */
 
 static void *library;
 static type_cuGetProcAddress_v2 *find;

@@ -1,4 +1,4 @@
-/* Every row of HIP's driver.def, called by one way in. hip_entry_points WAY SCENE CODE
+/* Every row of HIP's driver.def, called by one route. hip_entry_points WAY SCENE CODE
  *
  * WAY: symbol, dlsym, proc_address, driver_entry. SCENE: libhip_scene.so, whose streams are another library's. CODE: a code
  * object with the kernels k, leave, inside and ncclDevKernel. ROWS, of the build: a file with ROW(name) for each that this
@@ -97,7 +97,7 @@ static void print_counts(void) {
 
 #include "hip_entry_recipes.h"
 
-/* ---- The ways in ---- */
+/* ---- The routes ---- */
 
 static void *by_dlsym(const char *name) {
     return dlsym(library, name);

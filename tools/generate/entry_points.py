@@ -2,7 +2,7 @@
 
     python -m tools.generate.entry_points [--check]
 
-Every row of driver.def is called in a real process by each of the three ways in, with the library and without.
+Every row of driver.def is called in a real process by each of the three routes, with the library and without.
 What the program sees must be the same; what the driver gets must differ as EFFECTS says. `-`: there is no such way.
 --check: the file must be what this run found. Exits 1 and says what is wrong. The program is
 tests/programs/entry_points.c.

@@ -2,9 +2,9 @@
 
     python -m tools.generate.hip_entry_points [--check]
 
-Every row of HIP's driver.def is called in a real process, by every way in that a version of the runtime has, with the
+Every row of HIP's driver.def is called in a real process, by every route that a version of the runtime has, with the
 library and without. What the program sees must be the same; what the runtime gets must differ as EFFECTS says and in
-nothing else; every launch must be counted once, under its way. --check: the file must be what this run found. Exits 1
+nothing else; every launch must be counted once, under its route. --check: the file must be what this run found. Exits 1
 and says what is wrong; the program is tests/programs/hip_entry_points.c.
 """
 
@@ -32,7 +32,7 @@ HIP = ROOT / "shim/vendor/hip"
 TABLE = entry_points.TABLE.with_name("entry-points-hip.csv")
 PROGRAMS = ROOT / "tests/programs"
 NAMES = {"5.7": "5", "6.4": "6", "7.2": "7"}
-# A way in, and since when there is one. Calls by the table are made by symbol.
+# A route, and since when there is one. Calls by the table are made by symbol.
 SINCE = {"symbol": 5, "dlsym": 5, "proc_address": 6, "driver_entry": 7, "table": 6}
 COUNTED = {"driver_entry": "proc_address", "table": "dispatch_table"}
 POLICY = """policy: 1

@@ -166,8 +166,8 @@ bool overlap_page_start(void) {
         overlap_page_refresh(); /* libraries may have been opened meanwhile */
         return true;
     }
-    return overlap_wait(&state,
-                        MADE); /* another thread makes it; wait, so that this launch is counted in the same page */
+    /* Another thread makes it. Wait, so that this launch is counted in the same page. */
+    return overlap_wait(&state, MADE);
 }
 
 /* Extends the page's file unless it was removed or replaced. */

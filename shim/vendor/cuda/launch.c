@@ -143,7 +143,7 @@ __attribute__((noinline)) static bool query_priority(const struct request *reque
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
-/* The same, cached for a tracked stream (tracked, or NULL). A stream keeps the priority it was created with unless the
+/* The same, cached for a stream of the model (tracked; NULL: none). A stream keeps the priority it was created with unless the
  * program sets another (stream.c). */
 static inline bool stream_priority(const struct request *request, struct overlap_stream *tracked, int *priority) {
     uint32_t known = tracked ? OVERLAP_RELAXED(tracked->part.priority) : STREAM_PRIORITY_CHANGES;

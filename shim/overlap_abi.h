@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 10
+#define OVERLAP_ABI_VERSION 11
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -85,6 +85,12 @@ struct overlap_table {
     uint32_t string_size; /* bytes of the string section */
 };
 
+/* Of an arm in a trial. A sample is 2 (a - r) / (a + r), where a and r are the times of the arm and of the reference in a round. */
+struct overlap_samples {
+    uint64_t count;
+    double sum, squares;
+};
+
 struct overlap_policy {
     uint32_t name;                       /* string offset */
     uint32_t hash;                       /* string offset: 16 hexadecimal digits that identify the compiled policy */
@@ -106,6 +112,13 @@ struct overlap_policy {
     uint32_t carveout;              /* enum overlap_carveout, of communication */
     uint32_t reserve_cus;    /* AMD: compute units reserved for communication by the masks of new streams; 0: none */
     uint32_t critical_share; /* per cent: largest share of the device's computation of a critical stream */
+    /* A trial (core/trial.h). */
+    struct overlap_span arms; /* policies that are compared with this one; none: no trial */
+    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
+    uint32_t is_arm;          /* 1: one of another policy's arms, and never chosen for a device itself */
+    uint32_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
+    uint32_t first_level; /* of blocks: the one at which earlier runs knew most */
+    struct overlap_samples known; /* of an arm, at first_level of its trial, from earlier runs */
     struct overlap_footprint footprint;
 };
 
@@ -347,7 +360,8 @@ enum overlap_stream_status {
     OVERLAP_STREAM_RAISED = 1,   /* critical: its launches are raised */
     OVERLAP_STREAM_MAJOR = 2,    /* has most of the device's computation; left alone */
     OVERLAP_STREAM_PROGRAMS = 3, /* the program has set its priority, which stays */
-    OVERLAP_STREAM_FIXED = 4     /* its priority can be set at creation only (HIP), or the driver refused ours */
+    OVERLAP_STREAM_FIXED = 4,    /* its priority can be set at creation only (HIP), or the driver refused ours */
+    OVERLAP_STREAM_OTHER_ARM = 5 /* critical, but the active arm of a trial raises none */
 };
 struct overlap_page_stream {
     uint32_t state;      /* 2: the other fields are valid */
@@ -358,6 +372,49 @@ struct overlap_page_stream {
     int32_t priority;    /* that we gave it; 0: none */
     uint64_t launches;   /* computation launched on it while it was raised */
     uint8_t creator[48]; /* basename of the library that created it; empty: unknown */
+};
+
+/* The trial of a process: core/trial.h. */
+#define OVERLAP_PAGE_ARMS 6
+#define OVERLAP_TURNS 768       /* more blocks than a trial has */
+#define OVERLAP_TRIAL_LEVELS 5  /* block lengths, each about four times the one before */
+#define OVERLAP_TRIAL_ROUNDS 12 /* of a level: each gives a sample of every arm */
+#define OVERLAP_TRIAL_KNOWN 8   /* samples that a table may bring from earlier runs */
+
+enum overlap_trial_status {
+    OVERLAP_TRIAL_RUNNING = 0,
+    OVERLAP_TRIAL_KEPT = 1,    /* an arm is surely faster than the reference by `worth` */
+    OVERLAP_TRIAL_NOTHING = 2, /* no arm is: each is surely not, or was dropped as harmful */
+    OVERLAP_TRIAL_NOISY = 3    /* all levels are over, and it is not known */
+};
+enum overlap_trial_arm_status { OVERLAP_ARM_TRIED = 0, OVERLAP_ARM_HARMFUL = 1 };
+/* What a trial counts. */
+enum overlap_trial_mark { OVERLAP_MARK_NONE = 0, OVERLAP_MARK_COMMUNICATION = 1, OVERLAP_MARK_HOST_WAIT = 2 };
+
+struct overlap_page_arm {
+    uint8_t policy[64];             /* name; of the first: the reference */
+    uint32_t status;                /* enum overlap_trial_arm_status */
+    uint32_t level;                 /* of `samples` */
+    struct overlap_samples samples; /* with those of earlier runs */
+};
+/* A measured block: what follows the switch of arms is left out. */
+struct overlap_page_turn {
+    uint64_t begun; /* CLOCK_MONOTONIC of the host, nanoseconds */
+    uint64_t took;  /* nanoseconds, by the GPU's clock where communication is counted; 0: not known (yet) */
+    uint32_t arm;   /* that was in force */
+    uint32_t marks; /* in the block */
+};
+struct overlap_page_trial {
+    uint32_t arms;                      /* with the reference; 0: there is no trial */
+    uint32_t status;                    /* enum overlap_trial_status */
+    uint32_t kept;                      /* the arm in force to the end of the process, unless RUNNING */
+    uint32_t mark;                      /* enum overlap_trial_mark; NONE: the trial has not begun */
+    uint64_t begun, settled;            /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
+    uint64_t marks;                     /* of the trial, up to the last switch */
+    uint64_t early[2];                  /* marks before it, of communication and of host waits */
+    uint32_t turns, reserved;           /* in `turn` */
+    struct overlap_page_arm arm[6];     /* [OVERLAP_PAGE_ARMS] */
+    struct overlap_page_turn turn[768]; /* [OVERLAP_TURNS] */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to
@@ -381,9 +438,10 @@ struct overlap_page {
     uint32_t more_shards;   /* shards after the first ones; the file ends after the last of them */
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
-    struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
-    struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */
-    struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
+    struct overlap_page_trial trial;
+    struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
+    struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
+    struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
     struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
 };

@@ -54,6 +54,22 @@ static const char *check_policy(const struct overlap_table *table, const struct 
     return NULL;
 }
 
+static const char *check_trial(const struct overlap_view *view, const struct overlap_policy *policy) {
+    const struct overlap_span arms = policy->arms;
+    const double count = (double)policy->known.count;
+    if (arms.count >= OVERLAP_PAGE_ARMS || arms.first > view->table->policy_count ||
+        arms.count > view->table->policy_count - arms.first || policy->is_arm > 1 || policy->first_arm > arms.count ||
+        policy->first_level >= OVERLAP_TRIAL_LEVELS || (arms.count && (policy->is_arm || policy->worth - 1 >= 500000)))
+        return "a policy has an impossible trial";
+    for (uint32_t i = 0; i < arms.count; i++)
+        if (view->policies[arms.first + i].is_arm != 1)
+            return "a policy's arm is no arm";
+    if (policy->known.count > OVERLAP_TRIAL_KNOWN || !(policy->known.sum >= -2 * count) ||
+        !(policy->known.sum <= 2 * count) || !(policy->known.squares >= 0) || !(policy->known.squares <= 4 * count))
+        return "a policy has impossible samples of a trial";
+    return NULL;
+}
+
 static const char *check_rule(const struct overlap_table *table, const struct overlap_rule *rule) {
     if (!span_ok(table, rule->kernels) || !span_ok(table, rule->libraries))
         return "a rule's patterns lie outside the table";
@@ -97,6 +113,8 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
     const char *wrong = NULL;
     for (uint32_t i = 0; !wrong && i < table->policy_count; i++)
         wrong = check_policy(table, &view.policies[i]);
+    for (uint32_t i = 0; !wrong && i < table->policy_count; i++)
+        wrong = check_trial(&view, &view.policies[i]);
     for (uint32_t i = 0; !wrong && i < table->rule_count; i++)
         wrong = check_rule(table, &view.rules[i]);
     return wrong;
@@ -106,6 +124,8 @@ OVERLAP_EXPORT uint32_t overlap_policy_for(const void *table, const char *device
     struct overlap_view view = overlap_table_view(table);
     for (uint32_t i = 0; i < view.table->policy_count; i++) {
         struct overlap_span gpus = view.policies[i].gpus;
+        if (view.policies[i].is_arm)
+            continue;
         if (gpus.count == 0 || overlap_match_any(&view, gpus, device) || overlap_match_any(&view, gpus, architecture))
             return i;
     }

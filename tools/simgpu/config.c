@@ -244,6 +244,8 @@ CUresult sim_config_read(void) {
     if (result == CUDA_SUCCESS)
         result = read_word("SIMGPU_HANDLES", "fresh", &sim_config.fresh_handles);
     if (result == CUDA_SUCCESS)
+        result = read_word("SIMGPU_CLOCK", "real", &sim_config.real_time);
+    if (result == CUDA_SUCCESS)
         result = read_word("SIMGPU_EXEC_FLAGS", "all", &sim_config.all_exec_flags);
 #ifdef SIMGPU_HIP
     sim_config.all_exec_flags = true;

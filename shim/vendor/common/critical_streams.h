@@ -93,4 +93,7 @@ void critical_priority_copied(vendor_stream to, enum default_stream null_stream,
 void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream);
 void critical_forked(void);
 
+/* Another arm of a trial is active: raises or lowers the critical streams. */
+void critical_switch(enum vendor vendor);
+
 #pragma GCC visibility pop

@@ -3,6 +3,7 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
+#include "arms.h"
 #include "device.h"
 #include "page.h"
 #include "resolve.h"
@@ -40,10 +41,10 @@ static void record(struct device *device, const struct overlap_settings *setting
     __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
 }
 
-/* Write the rules of the device's policy to the page, unless another device has done so. */
-static void record_rules(const struct device *device, const struct overlap_settings *settings) {
+/* Write the rules of a policy of the device to the page, unless another device has done so. */
+static void record_rules(const struct device *device, const struct overlap_policy *policy,
+                         const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
-    const struct overlap_policy *policy = &view.policies[device->policy];
     for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
         struct overlap_page_rule *entry = &overlap_current_page->rules[i];
         const struct overlap_rule *rule = &view.rules[i];
@@ -66,7 +67,7 @@ static void record_rules(const struct device *device, const struct overlap_setti
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    return fits ? fits->rule_count || fits->priority != OVERLAP_PRIORITY_INHERIT ||
+    return fits ? fits->rule_count || fits->arms.count || fits->priority != OVERLAP_PRIORITY_INHERIT ||
                       fits->stream_priority != OVERLAP_PRIORITY_INHERIT
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
 }
@@ -87,8 +88,18 @@ static void make(struct device *device, const struct overlap_settings *settings)
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
     record(device, settings, uuid);
-    if (device->policy != OVERLAP_NO_POLICY && device->page_slot < OVERLAP_DEVICES)
-        record_rules(device, settings);
+    if (device->policy == OVERLAP_NO_POLICY)
+        return;
+    const struct overlap_policy *const policy = &overlap_table_view(settings->table).policies[device->policy];
+    for (uint32_t i = 0; i <= policy->arms.count; i++) {
+        const uint32_t index = i ? policy->arms.first + i - 1 : device->policy;
+        const struct overlap_policy *const arm = &overlap_table_view(settings->table).policies[index];
+        device->critical |= arm->critical;
+        device->critical_share = arm->critical ? arm->critical_share : device->critical_share;
+        if (device->page_slot < OVERLAP_DEVICES)
+            record_rules(device, arm, settings);
+    }
+    arms_found(device);
 }
 
 void device_forked(void) {
@@ -130,7 +141,7 @@ const struct overlap_policy *device_policy(const struct device *device) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !device || device->policy == OVERLAP_NO_POLICY)
         return NULL;
-    return &overlap_table_view(settings->table).policies[device->policy];
+    return &overlap_table_view(settings->table).policies[arms_policy(device)];
 }
 
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {

@@ -13,7 +13,9 @@ struct device {
     enum vendor vendor;
     int ordinal;
     uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
-    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
+    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches. With a trial: its reference */
+    /* What is learned about streams, whichever arm of a trial is active: as in the policy. */
+    uint32_t critical, critical_share;
     bool unreadable;    /* the driver does not report the limits, so no policy applies although one may match */
     struct overlap_gpu gpu;
     /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
@@ -36,7 +38,7 @@ bool device_learn(struct device *device, const char *kernel, const struct overla
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
 
-/* Returns the policy of the device, or NULL. */
+/* Returns the policy that is active for the device, or NULL. */
 const struct overlap_policy *device_policy(const struct device *device);
 
 /* Sets *priority to what a policy's value means on the current device. False: the priority stays as it is. */

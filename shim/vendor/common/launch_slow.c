@@ -40,6 +40,7 @@ void launch_forked(bool used) {
     this_thread.shard = this_thread.own = NULL;
     own_id = last_raised = 0;
     thread_shares = always_slow = false;
+    arms_forked();
     critical_forked();
     window_forked();
     if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
@@ -176,6 +177,7 @@ void launch_communicated_first(const struct request *request, uint32_t row, bool
     count_launch(request->counted, row);
     if (overlap_sample_is_due(shard))
         launch_sample(shard);
+    arms_mark(ARMS_COMMUNICATION);
 }
 
 __attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t cache_handle,

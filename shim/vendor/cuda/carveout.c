@@ -88,6 +88,10 @@ static void take_back(struct handle *handle) {
             handle_set(handle, WHICH, device, BY_DEFAULT);
 }
 
+void cuda_forget_carveouts(void) {
+    handle_each(take_back);
+}
+
 bool carveout_withdraw(struct handle *handle) {
     bool any = false;
     for (; handle; handle = handle_origin(handle)) {

@@ -22,6 +22,8 @@ void hip_prefer_shared(struct handle *handle, int device) {
     (void)handle, (void)device;
 }
 
+void hip_forget_carveouts(void) {}
+
 bool hip_prefers_cache(struct handle *handle, int device) {
     (void)handle, (void)device;
     return false;

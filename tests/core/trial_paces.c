@@ -1,0 +1,82 @@
+/* Trials of a program whose paces are made up. trial_paces RUNS WORTH MODEL STEP_NS NOISE EFFECT...
+ *
+ * Effects are of the arms but the reference, in per cent. Prints how often each arm was kept, with the arm 0 where nothing was, how
+ * often a trial was noisy or did not end, and the median of the marks it took.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/trial.h"
+
+static uint64_t state;
+
+static double uniform(void) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    return (double)(state >> 11) / 9007199254740992.0;
+}
+
+static double normal(void) {
+    return sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* The length of the mark's step, as a multiple of the mean. */
+static double pace(const char *model, uint64_t mark) {
+    static double slow, mode;
+    slow = mark ? 0.98 * slow + 0.2 * normal() : 0; /* correlated over 50 marks, standard deviation 1 */
+    if (mark == 0 || uniform() < 1 / 200.)
+        mode = uniform() < 0.5 ? -1 : 1;
+    if (strcmp(model, "correlated") == 0)
+        return 1 + 0.02 * slow;
+    if (strcmp(model, "drift") == 0)
+        return 1 + (double)mark / 1e5;
+    if (strcmp(model, "bursts") == 0) /* 16 collectives a step, with computation behind the last */
+        return mark % 16 == 15 ? 8.5 : 0.5;
+    if (strcmp(model, "two") == 0)
+        return mark % 5 == 0 ? 3 : 0.5;
+    if (strcmp(model, "bimodal") == 0)
+        return 1 + 0.05 * mode;
+    if (strcmp(model, "outliers") == 0)
+        return uniform() < 1 / 500. ? 20 : 1;
+    if (strcmp(model, "stall") == 0)
+        return mark == 2000 ? 10000 : 1;
+    return 1;
+}
+
+static int ascending(const void *one, const void *other) {
+    const uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+    return a < b ? -1 : a > b;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 7)
+        return 2;
+    const uint32_t runs = (uint32_t)atoi(argv[1]), worth = (uint32_t)atoi(argv[2]), arms = (uint32_t)(argc - 5);
+    const double step = atof(argv[4]), noise = atof(argv[5]) / 100;
+    uint64_t *const marks = calloc(runs, sizeof *marks);
+    uint32_t kept[OVERLAP_TRIAL_ARMS] = {0}, noisy = 0, dropped = 0;
+    for (uint32_t run = 0; run < runs; run++) {
+        struct overlap_trial trial;
+        state = (run + 1) * UINT64_C(0x9E3779B97F4A7C15);
+        double now = 1e9 * uniform();
+        struct overlap_trial_turn turn = overlap_trial_begin(&trial, arms, worth, (uint32_t)(state >> 7), (uint64_t)now);
+        while (turn.marks) {
+            for (uint32_t i = 0; i < turn.marks; i++) {
+                const double effect = turn.arm ? atof(argv[5 + turn.arm]) / 100 : 0;
+                now += step * pace(argv[3], marks[run]++) * (1 + effect) * (1 + noise * normal());
+            }
+            turn = overlap_trial_next(&trial, (uint64_t)now);
+        }
+        kept[turn.arm] += trial.status != OVERLAP_TRIAL_NOISY;
+        noisy += trial.status == OVERLAP_TRIAL_NOISY;
+        for (uint32_t i = 1; i < arms; i++)
+            dropped += trial.arm[i].status == OVERLAP_ARM_HARMFUL;
+    }
+    qsort(marks, runs, sizeof *marks, ascending);
+    for (uint32_t i = 0; i < arms; i++)
+        printf("%u ", kept[i]);
+    printf("noisy %u dropped %u marks %lu\n", noisy, dropped, (unsigned long)marks[runs / 2]);
+    free(marks);
+    return 0;
+}

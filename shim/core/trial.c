@@ -1,141 +1,192 @@
 /* Compares policies by a program's own pace: see trial.h. */
 #include "trial.h"
 
-#include <stdbool.h>
-
-/* Marks of a block by level. Primes: a program's steps, of 2^n collectives for instance, do not begin at the same mark of each. */
+/* Marks of a block by level. Primes: steps of 2^n collectives, for instance, do not all begin at the same mark. */
 static const uint32_t lengths[OVERLAP_TRIAL_LEVELS] = {7, 31, 127, 509, 2039};
 
-enum { FIRST_LOOK = 4 }; /* samples before an arm may be dropped */
-
-/* A level whose blocks are shorter shows how fast the host can queue work, not how fast the GPU does it. */
-#define SHORTEST UINT64_C(2000000) /* nanoseconds */
+enum {
+    ROUNDS = OVERLAP_TRIAL_ROUNDS,
+    ALL_ROUNDS = OVERLAP_TRIAL_LEVELS * ROUNDS,
+    FIRST_LOOK = 4, /* samples before an arm may be dropped */
+    FEWEST = 8      /* for a verdict */
+};
 #define HARM 0.02
+_Static_assert(ALL_ROUNDS <= 64, "a bit each");
+_Static_assert(2 * OVERLAP_PAGE_ARMS * ALL_ROUNDS <= OVERLAP_TURNS, "the page holds all blocks");
 
-/* Student's t, one-sided: 0.0005 for 12 samples, and 0.0001 for FIRST_LOOK to 12 samples. */
-static const double settles = 4.437;
+/* Student's t, one-sided: of 0.0005 from FEWEST to ROUNDS samples, and of 0.0001 from FIRST_LOOK samples on. */
+static const double settles[] = {5.408, 5.041, 4.781, 4.587, 4.437};
 static const double drops[] = {22.2, 13.03, 9.68, 8.02, 7.06, 6.44, 6.01, 5.69, 5.45};
+_Static_assert(sizeof settles / sizeof *settles == ROUNDS - FEWEST + 1, "one each");
+_Static_assert(sizeof drops / sizeof *drops == ROUNDS - FIRST_LOOK + 1, "one each");
 
-static double square(double value) {
-    return value * value;
+static uint64_t at_most(uint64_t value, uint64_t limit) {
+    return value < limit ? value : limit;
 }
 
-/* Is the mean surely above the limit? */
-static bool is_above(const struct overlap_trial_samples *samples, double sign, double limit, double student) {
-    const double count = (double)samples->count, mean = sign * samples->sum / count;
-    const double variance = (samples->squares - count * square(mean)) / (count - 1);
-    return mean > limit && square(mean - limit) * count > square(student) * variance;
+static double mean_of(const struct overlap_samples *samples) {
+    return samples->sum / (double)samples->count;
 }
 
-/* The arm of a turn: of each half of a round, every arm has one. */
+/* Is the mean, times sign, surely above the limit? */
+static bool is_above(const struct overlap_samples *samples, double sign, double limit, double student) {
+    const double count = (double)samples->count, mean = mean_of(samples), above = sign * mean - limit;
+    const double variance = (samples->squares - count * mean * mean) / (count - 1);
+    return above > 0 && above * above * count > student * student * variance;
+}
+
+/* The arm of a turn: in each half of a round, every arm has one. */
 static uint32_t arm_of(const struct overlap_trial *trial) {
-    const uint32_t arms = trial->arms;
+    const uint32_t arms = trial->arms, round = trial->round % ROUNDS;
     const uint32_t place = trial->turn < arms ? trial->turn : 2 * arms - 1 - trial->turn;
-    const uint32_t shifted = (place + trial->round) % arms;
-    return trial->order[trial->round / arms % 2 ? arms - 1 - shifted : shifted];
+    const uint32_t shifted = (place + round) % arms;
+    return trial->order[round / arms % 2 ? arms - 1 - shifted : shifted];
 }
 
-static struct overlap_trial_turn turn_of(const struct overlap_trial *trial) {
-    const uint32_t length = lengths[trial->level], first = (length + 3) / 4;
-    const uint32_t arm = arm_of(trial);
-    if (trial->status != OVERLAP_TRIAL_RUNNING)
-        return (struct overlap_trial_turn){.arm = trial->kept};
-    return (struct overlap_trial_turn){.arm = trial->arm[arm].status == OVERLAP_ARM_HARMFUL ? 0 : arm,
-                                       .marks = trial->measuring ? length - first : first};
-}
-
-struct overlap_trial_turn overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t seed,
-                                              uint64_t now) {
+void overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t seed, uint64_t shortest,
+                         uint32_t level, const struct overlap_samples known[OVERLAP_PAGE_ARMS]) {
     const double share = worth / 1e6;
-    *trial = (struct overlap_trial){.arms = arms, .since = now, .worth = 2 * share / (2 - share)};
+    *trial = (struct overlap_trial){.arms = arms,
+                                    .worth = 2 * share / (2 - share),
+                                    .shortest = shortest,
+                                    .round = level * ROUNDS,
+                                    .closed = level * ROUNDS};
     for (uint32_t i = 0; i < arms; i++) {
         const uint32_t place = seed % (i + 1);
         seed /= i + 1;
         trial->order[i] = trial->order[place];
         trial->order[place] = (uint8_t)i;
+        trial->arm[i].samples = known[i];
     }
-    return turn_of(trial);
+}
+
+struct overlap_trial_turn overlap_trial_next(struct overlap_trial *trial) {
+    if (trial->status != OVERLAP_TRIAL_RUNNING)
+        return (struct overlap_trial_turn){.arm = trial->kept, .round = ALL_ROUNDS};
+    if (trial->round == ALL_ROUNDS) /* the last times are still to come */
+        return (struct overlap_trial_turn){.marks = lengths[0], .round = ALL_ROUNDS};
+    const uint32_t length = lengths[trial->round / ROUNDS], first = (length + 3) / 4, arm = arm_of(trial);
+    struct overlap_trial_turn turn = {.arm = trial->arm[arm].status == OVERLAP_ARM_HARMFUL ? 0 : arm,
+                                      .marks = trial->measures ? length - first : first,
+                                      .round = trial->round,
+                                      .stands_for = arm,
+                                      .measured = trial->measures};
+    if (trial->measures)
+        trial->turn = (trial->turn + 1) % (2 * trial->arms);
+    turn.ends_round = trial->measures && trial->turn == 0;
+    trial->round += turn.ends_round;
+    trial->measures = !trial->measures;
+    return turn;
 }
 
 static void take_samples(struct overlap_trial *trial) {
     const double reference = (double)trial->arm[0].time;
-    for (uint32_t i = 0; i < trial->arms; i++) {
-        struct overlap_trial_arm *const arm = &trial->arm[i];
-        const double time = (double)arm->time, sample = 2 * (time - reference) / (time + reference + 1);
-        arm->time = 0;
-        arm->level.sum += sample;
-        arm->level.squares += square(sample);
-        arm->level.count++;
-    }
-}
-
-static void drop_harmful(struct overlap_trial *trial) {
     for (uint32_t i = 1; i < trial->arms; i++) {
-        struct overlap_trial_arm *const arm = &trial->arm[i];
-        if (arm->status == OVERLAP_ARM_TRIED && arm->level.count >= FIRST_LOOK &&
-            is_above(&arm->level, 1, HARM, drops[arm->level.count - FIRST_LOOK]))
-            arm->status = OVERLAP_ARM_HARMFUL;
+        struct overlap_samples *const samples = &trial->arm[i].samples;
+        const double time = (double)trial->arm[i].time, sample = 2 * (time - reference) / (time + reference + 1);
+        if (trial->arm[i].status != OVERLAP_ARM_TRIED)
+            continue;
+        samples->sum += sample;
+        samples->squares += sample * sample;
+        samples->count++;
+        if (samples->count >= FIRST_LOOK &&
+            is_above(samples, 1, HARM, drops[at_most(samples->count, ROUNDS) - FIRST_LOOK]))
+            trial->arm[i].status = OVERLAP_ARM_HARMFUL;
     }
 }
 
-static double mean_of(const struct overlap_trial_arm *arm) {
-    return arm->level.sum / (double)arm->level.count;
+static bool is_tried(const struct overlap_trial *trial, uint32_t arm) {
+    return arm && trial->arm[arm].status == OVERLAP_ARM_TRIED;
 }
 
-/* Is every arm but the best surely not faster than `best` by `worth`? */
-static bool is_known(const struct overlap_trial *trial, uint32_t but, double best) {
+/* Is no other arm faster than a gain of `best` by `margin`? */
+static bool is_known(const struct overlap_trial *trial, uint32_t but, double best, double margin, double student) {
     for (uint32_t i = 1; i < trial->arms; i++)
-        if (i != but && trial->arm[i].status == OVERLAP_ARM_TRIED &&
-            !is_above(&trial->arm[i].level, 1, best - trial->worth, settles))
+        if (i != but && is_tried(trial, i) && !is_above(&trial->arm[i].samples, 1, best - margin, student))
             return false;
     return true;
 }
 
-/* All rounds of a level are over. */
-static void judge(struct overlap_trial *trial) {
-    const bool last = trial->level + 1 == OVERLAP_TRIAL_LEVELS;
-    uint32_t best = 0;
+/* Settles if it can be. A gain is known well enough if no other arm may exceed it by a quarter. */
+static void judge(struct overlap_trial *trial, bool last) {
+    uint64_t fewest = ROUNDS;
     for (uint32_t i = 1; i < trial->arms; i++)
-        if (trial->arm[i].status == OVERLAP_ARM_TRIED && is_above(&trial->arm[i].level, -1, trial->worth, settles) &&
-            (!best || mean_of(&trial->arm[i]) < mean_of(&trial->arm[best])))
+        fewest = is_tried(trial, i) ? at_most(fewest, trial->arm[i].samples.count) : fewest;
+    if (fewest < FEWEST)
+        return;
+    const double student = settles[fewest - FEWEST];
+    uint32_t best = 0;
+    double gain = 0;
+    for (uint32_t i = 1; i < trial->arms; i++)
+        if (is_tried(trial, i) && is_above(&trial->arm[i].samples, -1, trial->worth, student) &&
+            mean_of(&trial->arm[i].samples) < gain) {
             best = i;
-    if (last || is_known(trial, best, best ? mean_of(&trial->arm[best]) : 0)) {
+            gain = mean_of(&trial->arm[i].samples);
+        }
+    const double quarter = -gain / 4, margin = quarter > trial->worth ? quarter : trial->worth;
+    if ((best && last) || is_known(trial, best, gain, margin, student)) {
         trial->kept = best;
-        trial->status = best ? OVERLAP_TRIAL_KEPT : last ? OVERLAP_TRIAL_NOISY : OVERLAP_TRIAL_NOTHING;
+        trial->status = best ? OVERLAP_TRIAL_KEPT : OVERLAP_TRIAL_NOTHING;
     }
 }
 
 static void end_level(struct overlap_trial *trial) {
-    if (trial->length >= SHORTEST * trial->blocks)
-        judge(trial);
-    else if (trial->level + 1 == OVERLAP_TRIAL_LEVELS)
+    if (trial->closed == ALL_ROUNDS && trial->status == OVERLAP_TRIAL_RUNNING)
         trial->status = OVERLAP_TRIAL_NOISY;
     if (trial->status != OVERLAP_TRIAL_RUNNING)
         return;
-    trial->level++;
-    trial->round = 0;
     trial->blocks = trial->length = 0;
     for (uint32_t i = 0; i < trial->arms; i++) {
-        trial->arm[i].last = trial->arm[i].level;
-        trial->arm[i].level = (struct overlap_trial_samples){0};
+        trial->arm[i].last = trial->arm[i].samples;
+        trial->arm[i].samples = (struct overlap_samples){0};
     }
 }
 
-struct overlap_trial_turn overlap_trial_next(struct overlap_trial *trial, uint64_t now) {
-    if (trial->status == OVERLAP_TRIAL_RUNNING && trial->measuring) {
-        trial->length += now - trial->since;
-        trial->blocks++;
-        trial->arm[arm_of(trial)].time += now - trial->since;
-        trial->turn = (trial->turn + 1) % (2 * trial->arms);
-    }
-    trial->measuring = !trial->measuring;
-    trial->since = now;
-    if (trial->turn == 0 && !trial->measuring) {
-        trial->round++;
+/* Samples of earlier runs complete a level early. */
+static bool is_complete(const struct overlap_trial *trial) {
+    for (uint32_t i = 1; i < trial->arms; i++)
+        if (is_tried(trial, i) && trial->arm[i].samples.count < ROUNDS)
+            return false;
+    return true;
+}
+
+static void close_round(struct overlap_trial *trial) {
+    if (!(trial->lost >> trial->closed & 1))
         take_samples(trial);
-        drop_harmful(trial);
-        if (trial->round == OVERLAP_TRIAL_ROUNDS)
-            end_level(trial);
+    for (uint32_t i = 0; i < trial->arms; i++)
+        trial->arm[i].time = 0;
+    trial->closed++;
+    const bool ends = trial->closed % ROUNDS == 0;
+    if ((ends || is_complete(trial)) && trial->length >= trial->shortest * trial->blocks)
+        judge(trial, trial->closed == ALL_ROUNDS);
+    if (ends)
+        end_level(trial);
+}
+
+void overlap_trial_took(struct overlap_trial *trial, const struct overlap_trial_turn *turn, uint64_t nanoseconds) {
+    while (trial->status == OVERLAP_TRIAL_RUNNING && trial->closed < turn->round)
+        close_round(trial); /* its last turn was lost */
+    if (trial->status != OVERLAP_TRIAL_RUNNING || turn->round == ALL_ROUNDS)
+        return;
+    if (turn->measured) {
+        trial->length += nanoseconds;
+        trial->blocks++;
+        trial->arm[turn->stands_for].time += nanoseconds;
     }
-    return turn_of(trial);
+    if (turn->ends_round)
+        close_round(trial);
+}
+
+void overlap_trial_lose(struct overlap_trial *trial, const struct overlap_trial_turn *turn) {
+    if (turn->round < ALL_ROUNDS && turn->measured)
+        trial->lost |= UINT64_C(1) << turn->round;
+}
+
+struct overlap_samples overlap_trial_samples(const struct overlap_trial *trial, uint32_t arm, uint32_t *level) {
+    const uint32_t present =
+        trial->closed / ROUNDS - (trial->status != OVERLAP_TRIAL_RUNNING && trial->closed % ROUNDS == 0);
+    const struct overlap_trial_arm *const tried = &trial->arm[arm];
+    const bool now = tried->samples.count > 1 || !tried->last.count;
+    *level = now ? present : present - 1;
+    return now ? tried->samples : tried->last;
 }

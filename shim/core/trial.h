@@ -1,62 +1,74 @@
-/* A trial: the arms of a policy take turns in one process, and the trial keeps the arm that is surely faster than the reference.
+/* A trial: several policies, its arms, take turns in one process. It keeps the arm that is surely faster than the
+ * reference, or none.
  *
- * A mark is a launch of communication, or a wait of the host where a program has no communication. Time passes in blocks of as many
- * marks, each under one arm. A round has two blocks of every arm, the second half in the reverse order of the first, so that a linear
- * drift of the pace cancels. Over the rounds of a level each arm has each place equally often. Blocks are four times as long at the
- * next level, so steps of any length get a verdict at some level. The order depends on nothing but the seed and the number of marks, so
- * ranks of a job that count the same marks are under the same arm without a message. A dropped arm's blocks run the reference.
+ * A mark is a communication launch, or a wait of the host where a program has no communication. A block is a number of
+ * marks under one arm. The first quarter of it is not measured: it works off what was launched under the arm before. A
+ * round has two blocks of every arm, the second half in the reverse order of the first, so that a linear drift of the
+ * pace cancels. Over the rounds of a level each arm has each place equally often. At the next level blocks are four
+ * times as long, so that steps of any length get a verdict at some level. The order depends on nothing but the seed and
+ * the number of marks: ranks of a job that count the same marks are under the same arm without a message. Blocks of an
+ * arm that was dropped run the reference.
  *
- * A sample is an arm's time in a round against the reference's: 2 (a - r) / (a + r), which is antisymmetric. Rounds are long against
- * whatever correlates the paces of neighbouring steps. A level's mean is judged by Student's t at the level's end, with its own samples
- * only: of three equal arms, with five levels, fewer than 1 in 100 trials would call one faster even if `worth` were 0.
+ * A round gives one sample of each arm: 2 (a - r) / (a + r) of its time and the reference's, which changes sign if the
+ * two change places. Rounds are long compared with what makes the paces of neighbouring steps depend on each other. The
+ * samples of one level are judged by Student's t (tests/core/test_trial.py counts wrong verdicts). Those of earlier runs
+ * of the program (struct overlap_policy) belong to its first level.
+ *
+ * Times arrive later than the schedule goes on, because the GPU is behind the host.
  */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
 
-enum { OVERLAP_TRIAL_ARMS = 6, /* OVERLAP_PAGE_ARMS */ OVERLAP_TRIAL_LEVELS = 5, OVERLAP_TRIAL_ROUNDS = 12 };
-
-enum overlap_trial_status {
-    OVERLAP_TRIAL_RUNNING = 0,
-    OVERLAP_TRIAL_KEPT = 1,    /* an arm is surely faster than the reference by `worth` */
-    OVERLAP_TRIAL_NOTHING = 2, /* no arm is: each is surely not, or was dropped as harmful */
-    OVERLAP_TRIAL_NOISY = 3    /* the last level is over, and it is not known */
-};
-
-enum overlap_trial_arm_status { OVERLAP_ARM_TRIED = 0, OVERLAP_ARM_HARMFUL = 1 };
-
-struct overlap_trial_samples {
-    double sum, squares;
-    uint64_t count;
-};
+#include "../abi.h"
 
 struct overlap_trial_arm {
-    uint64_t time;                            /* in this round, nanoseconds */
-    struct overlap_trial_samples level, last; /* of this level, and of the one before */
-    uint64_t status;                          /* enum overlap_trial_arm_status */
+    uint64_t time;                        /* in the round that is being measured, nanoseconds */
+    struct overlap_samples samples, last; /* of the present level, and of the one before */
+    uint32_t status;                      /* enum overlap_trial_arm_status */
 };
 
 struct overlap_trial {
-    uint32_t arms; /* with the reference, which is arm 0 */
-    uint32_t status;
-    uint32_t kept;               /* the arm to the end of the process, once the status is not RUNNING */
-    uint32_t level, round, turn; /* present place in the schedule */
-    uint32_t measuring;          /* 0: the first part of a block, whose work was queued under another arm */
-    uint8_t order[8];            /* of the arms, in the first round; [OVERLAP_TRIAL_ARMS] are used */
-    uint64_t since;              /* when the present turn began, nanoseconds */
-    uint64_t blocks, length;     /* of this level: number, and nanoseconds together */
-    double worth;                /* as a sample: the smallest gain that is kept */
-    struct overlap_trial_arm arm[6]; /* [OVERLAP_TRIAL_ARMS] */
+    uint32_t arms;     /* with the reference, which is arm 0 */
+    uint32_t status;   /* enum overlap_trial_status */
+    uint32_t kept;     /* the arm to the end of the process, unless RUNNING */
+    double worth;      /* as a sample: the smallest gain that is kept */
+    uint8_t order[8];  /* of the arms, in the first round; arms are used */
+    uint64_t shortest; /* nanoseconds: a level whose blocks are shorter is not judged */
+
+    /* The schedule. Rounds are counted through all levels. */
+    uint32_t round, turn;
+    bool measures; /* false: the first quarter of a block */
+
+    /* What was measured so far. */
+    uint32_t closed;         /* rounds */
+    uint64_t lost;           /* bits: rounds of which some time is not known */
+    uint64_t blocks, length; /* of the level: how many, and nanoseconds together */
+    struct overlap_trial_arm arm[OVERLAP_PAGE_ARMS];
 };
 
-/* The arm that is active for the next `marks` marks. marks 0: to the end of the process. */
+/* A turn: an arm is in force for some marks. */
 struct overlap_trial_turn {
-    uint32_t arm, marks;
+    uint32_t arm;   /* in force */
+    uint32_t marks; /* 0: to the end of the process */
+    uint32_t round;
+    uint32_t stands_for; /* the arm whose block it is; another one than `arm` if that was dropped */
+    bool measured;
+    bool ends_round;
 };
 
-/* worth: in parts per million of the reference's time. seed: the same on all ranks. */
-struct overlap_trial_turn overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t seed,
-                                              uint64_t now);
+/* worth: in parts per million of the reference's time. seed: the same on all ranks. level, known: of earlier runs. */
+void overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t seed, uint64_t shortest,
+                         uint32_t level, const struct overlap_samples known[OVERLAP_PAGE_ARMS]);
 
-/* The marks of a turn are over at `now` (nanoseconds, of a monotonic clock). Returns the next turn. */
-struct overlap_trial_turn overlap_trial_next(struct overlap_trial *trial, uint64_t now);
+/* Return the next turn. */
+struct overlap_trial_turn overlap_trial_next(struct overlap_trial *trial);
+
+/* A turn took so many nanoseconds. Turns are given in their order; one may be left out if it is lost. */
+void overlap_trial_took(struct overlap_trial *trial, const struct overlap_trial_turn *turn, uint64_t nanoseconds);
+
+/* The time of this turn will not be known. */
+void overlap_trial_lose(struct overlap_trial *trial, const struct overlap_trial_turn *turn);
+
+/* Return the samples to report of an arm, and their level. */
+struct overlap_samples overlap_trial_samples(const struct overlap_trial *trial, uint32_t arm, uint32_t *level);

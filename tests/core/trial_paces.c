@@ -1,7 +1,8 @@
-/* Trials of a program whose paces are made up. trial_paces RUNS WORTH MODEL STEP_NS NOISE EFFECT...
+/* Trials of a program whose paces are made up. trial_paces RUNS WORTH MODEL STEP_NS NOISE LAG EFFECT...
  *
- * Effects are of the arms but the reference, in per cent. Prints how often each arm was kept, with the arm 0 where nothing was, how
- * often a trial was noisy or did not end, and the median of the marks it took.
+ * WORTH: parts per million. NOISE of a step, and EFFECT of each arm but the reference: per cent. LAG: turns after which
+ * a time is known. Prints how often each arm was kept (of the reference: how often none was), how often a trial was
+ * noisy, how many arms were dropped, and the median of the marks that a trial took.
  */
 #include <math.h>
 #include <stdio.h>
@@ -9,6 +10,8 @@
 #include <string.h>
 
 #include "core/trial.h"
+
+enum { LAG = 64 };
 
 static uint64_t state;
 
@@ -49,34 +52,52 @@ static int ascending(const void *one, const void *other) {
     return a < b ? -1 : a > b;
 }
 
-int main(int argc, char **argv) {
-    if (argc < 7)
-        return 2;
-    const uint32_t runs = (uint32_t)atoi(argv[1]), worth = (uint32_t)atoi(argv[2]), arms = (uint32_t)(argc - 5);
+/* One trial; returns its marks. Times arrive `lag` turns late, as those of a GPU do. */
+static uint64_t run(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t lag, char **argv) {
+    const struct overlap_samples known[OVERLAP_PAGE_ARMS] = {{0}};
     const double step = atof(argv[4]), noise = atof(argv[5]) / 100;
-    uint64_t *const marks = calloc(runs, sizeof *marks);
-    uint32_t kept[OVERLAP_TRIAL_ARMS] = {0}, noisy = 0, dropped = 0;
-    for (uint32_t run = 0; run < runs; run++) {
-        struct overlap_trial trial;
-        state = (run + 1) * UINT64_C(0x9E3779B97F4A7C15);
-        double now = 1e9 * uniform();
-        struct overlap_trial_turn turn = overlap_trial_begin(&trial, arms, worth, (uint32_t)(state >> 7), (uint64_t)now);
-        while (turn.marks) {
-            for (uint32_t i = 0; i < turn.marks; i++) {
-                const double effect = turn.arm ? atof(argv[5 + turn.arm]) / 100 : 0;
-                now += step * pace(argv[3], marks[run]++) * (1 + effect) * (1 + noise * normal());
-            }
-            turn = overlap_trial_next(&trial, (uint64_t)now);
+    struct overlap_trial_turn turns[LAG + 1];
+    uint64_t took[LAG + 1], marks = 0, number = 0;
+    double now = 0;
+    overlap_trial_begin(trial, arms, worth, (uint32_t)(state >> 7), 2000000, 0, known);
+    while (true) {
+        const struct overlap_trial_turn turn = overlap_trial_next(trial);
+        if (!turn.marks)
+            return marks;
+        const double begun = now;
+        for (uint32_t i = 0; i < turn.marks; i++) {
+            const double effect = turn.arm ? atof(argv[6 + turn.arm]) / 100 : 0;
+            now += step * pace(argv[3], marks++) * (1 + effect) * (1 + noise * normal());
         }
-        kept[turn.arm] += trial.status != OVERLAP_TRIAL_NOISY;
+        turns[number % (lag + 1)] = turn;
+        took[number % (lag + 1)] = (uint64_t)(now - begun);
+        number++;
+        if (number > lag)
+            overlap_trial_took(trial, &turns[number % (lag + 1)], took[number % (lag + 1)]);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc < 8)
+        return 2;
+    const uint32_t runs = (uint32_t)atoi(argv[1]), worth = (uint32_t)atoi(argv[2]), arms = (uint32_t)(argc - 6);
+    const uint32_t lag = (uint32_t)atoi(argv[6]) % (LAG + 1);
+    uint64_t *const marks = calloc(runs, sizeof *marks);
+    uint32_t kept[OVERLAP_PAGE_ARMS] = {0}, noisy = 0, dropped = 0;
+    for (uint32_t i = 0; i < runs; i++) {
+        struct overlap_trial trial;
+        state = (i + 1) * UINT64_C(0x9E3779B97F4A7C15);
+        marks[i] = run(&trial, arms, worth, lag, argv);
         noisy += trial.status == OVERLAP_TRIAL_NOISY;
-        for (uint32_t i = 1; i < arms; i++)
-            dropped += trial.arm[i].status == OVERLAP_ARM_HARMFUL;
+        kept[trial.kept] += trial.status != OVERLAP_TRIAL_NOISY;
+        for (uint32_t arm = 1; arm < arms; arm++)
+            dropped += trial.arm[arm].status == OVERLAP_ARM_HARMFUL;
     }
     qsort(marks, runs, sizeof *marks, ascending);
+    printf("{\"kept\": [");
     for (uint32_t i = 0; i < arms; i++)
-        printf("%u ", kept[i]);
-    printf("noisy %u dropped %u marks %lu\n", noisy, dropped, (unsigned long)marks[runs / 2]);
+        printf("%s%u", i ? ", " : "", kept[i]);
+    printf("], \"noisy\": %u, \"dropped\": %u, \"marks\": %lu}\n", noisy, dropped, (unsigned long)marks[runs / 2]);
     free(marks);
     return 0;
 }

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 enum {
-    MOST_STEPS = 500,
+    MOST_STEPS = 20000,
     STEPS = 20,
     LAST = 5,
     SOLVE = 5,

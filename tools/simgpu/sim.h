@@ -57,7 +57,7 @@ struct config {
     bool divides; /* SIMGPU_CARVEOUT */
     bool crashes; /* SIMGPU_INVALID */
     bool fresh_handles;
-    bool real_time; /* SIMGPU_CLOCK */
+    bool real_time;      /* SIMGPU_CLOCK */
     bool all_exec_flags; /* SIMGPU_EXEC_FLAGS */
     const char *timeline, *launches, *trace;
     struct limit refuse, refuse_instantiate, no_attributes;

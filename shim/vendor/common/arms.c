@@ -1,139 +1,295 @@
 /* Switches between the arms of a trial: see arms.h.
  *
- * One trial a process, of the first device whose policy has arms. Its turn applies to all devices with that policy, because a step of
- * the program uses all of them.
+ * There is one trial in a process: of the first device whose policy has arms. The arm in force is that of all devices
+ * with this policy, because a step of the program uses all of them. Marks are counted on the device where the trial
+ * began. A turn is ended by the one thread that makes its last mark.
  */
 #include <string.h>
 
 #include "../../core/trial.h"
 #include "../../sys/sys.h"
+#include "../../text.h"
 #include "arms.h"
 #include "critical_streams.h"
 #include "facts.h"
 #include "launch_slow.h"
+#include "pace.h"
 #include "page.h"
+#include "state.h"
 #include "vendor_ops.h"
 
-enum { WARM_UP = 64, WAITS_WITHOUT = 256 };
+enum {
+    WARM_UP = 64,    /* communication launches before a trial */
+    WAITS = 256,     /* host waits before a trial that counts those */
+    WAITS_EACH = 16, /* more waits than this for each communication launch: those are counted */
+    WAITS_WITHOUT =
+        256, /* host waits without communication: an evaluation, for instance, which runs under the reference */
+};
+/* Shorter blocks show how fast decisions are made anew rather than how fast the GPU is; by the host's clock, also how fast
+ * launches are queued. Nanoseconds. */
+#define SHORTEST_OF_GPU UINT64_C(500000)
+#define SHORTEST_OF_HOST UINT64_C(2000000)
 
 uint32_t arms_counts;
-static uint32_t chosen;     /* + 1: the policy whose arms are tried; 0: none */
-static enum vendor vendor;  /* of its device */
-static uint32_t marks[2];   /* before the trial, by enum arms_mark */
-static uint32_t counted;    /* + 1: the marks of the trial; 0: it has not begun */
-static int64_t left;        /* marks to the end of the turn; whoever makes it 0 ends the turn */
-static uint32_t capturing;  /* captures in progress */
-static uint32_t turn_arm;   /* the arm whose turn it is */
-static uint32_t active;     /* the arm that is in force */
-static struct overlap_trial trial;
+static uint32_t chosen;    /* + 1: the policy whose arms are tried; 0: none */
+static uint32_t mark;      /* enum overlap_trial_mark: what is counted */
+static uint32_t early[3];  /* marks before the trial, by enum overlap_trial_mark */
+static int64_t left;       /* marks to the end of the turn */
+static uint32_t waits;     /* of the host, since the last communication launch */
+static uint32_t paused;    /* there is no communication for now */
+static uint32_t capturing; /* captures in progress */
+static uint32_t disturbed; /* the turn's arm was not in force all the time */
+static uint32_t settled;
+static uint32_t turn_arm; /* whose turn it is */
+static uint32_t active;   /* in force */
 
 static const struct overlap_policy *policy_at(uint32_t index) {
     return &overlap_table_view(overlap_armed()->table).policies[index];
 }
 
-void arms_found(const struct device *device) {
-    uint32_t none = 0;
-    if (policy_at(device->policy)->arms.count &&
-        __atomic_compare_exchange_n(&chosen, &none, device->policy + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-        vendor = device->vendor;
-        __atomic_store_n(&arms_counts, 1, __ATOMIC_RELEASE);
-    }
+static struct overlap_page_trial *page_trial(void) {
+    return &overlap_current_page->trial;
 }
+
+/* ---- What is in force ---- */
 
 uint32_t arms_policy(const struct device *device) {
     const uint32_t arm = __atomic_load_n(&active, __ATOMIC_ACQUIRE);
-    return !arm || device->policy + 1 != __atomic_load_n(&chosen, __ATOMIC_RELAXED)
-               ? device->policy
-               : policy_at(device->policy)->arms.first + arm - 1;
+    return arm && device->policy + 1 == OVERLAP_RELAXED(chosen) ? state->trial.policies[arm] : device->policy;
 }
 
-/* Puts the arm whose turn it is in force. */
+uint32_t arms_lasting_policy(const struct device *device) {
+    const uint32_t arm = OVERLAP_RELAXED(settled) ? OVERLAP_RELAXED(turn_arm) : 0;
+    return arm && device->policy + 1 == OVERLAP_RELAXED(chosen) ? state->trial.policies[arm] : device->policy;
+}
+
+static uint32_t wanted(void) {
+    const bool waits_for_end = __atomic_load_n(&capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(paused);
+    return waits_for_end && !OVERLAP_RELAXED(settled) ? 0 : OVERLAP_RELAXED(turn_arm);
+}
+
+/* Puts the arm in force that should be. Another thread may change that meanwhile. */
 static void apply(void) {
-    const uint32_t arm = __atomic_load_n(&capturing, __ATOMIC_ACQUIRE) ? 0 : __atomic_load_n(&turn_arm, __ATOMIC_RELAXED);
-    if (__atomic_exchange_n(&active, arm, __ATOMIC_ACQ_REL) == arm)
-        return;
-    invalidate_decisions();
-    overlap_cache_forget_all(&launch_cache);
-    OPERATION_OF(vendor, forget_carveouts)();
-    critical_switch(vendor);
+    const enum vendor vendor = state->trial.vendor;
+    uint32_t arm;
+    do {
+        arm = wanted();
+        if (arm != OVERLAP_RELAXED(turn_arm))
+            __atomic_store_n(&disturbed, 1, __ATOMIC_RELAXED);
+        if (__atomic_exchange_n(&active, arm, __ATOMIC_ACQ_REL) == arm)
+            continue;
+        invalidate_decisions();
+        overlap_cache_forget_all(&launch_cache);
+        OPERATION_OF(vendor, forget_carveouts)();
+        critical_switch(vendor);
+    } while (arm != wanted());
 }
 
-static void record(struct overlap_trial_turn turn, uint64_t now) {
-    static uint64_t schedule; /* marks */
-    struct overlap_page_trial *const page = &overlap_current_page->trial;
-    const struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    for (uint32_t i = 0; i < trial.arms; i++) {
-        const struct overlap_trial_arm *const arm = &trial.arm[i];
-        const struct overlap_trial_samples *const samples = arm->level.count > 1 ? &arm->level : &arm->last;
-        const struct overlap_policy *const policy = policy_at(i ? policy_at(chosen - 1)->arms.first + i - 1 : chosen - 1);
-        strncpy((char *)page->arm[i].policy, view.strings + policy->name, sizeof page->arm[i].policy - 1);
-        page->arm[i].status = arm->status;
-        page->arm[i].count = samples->count;
-        page->arm[i].sum = samples->sum;
-        page->arm[i].squares = samples->squares;
+/* ---- The page ---- */
+
+static void write_page(void) {
+    struct overlap_page_trial *const page = page_trial();
+    const struct overlap_trial *const trial = &state->trial.trial;
+    for (uint32_t i = 0; i < trial->arms; i++) {
+        page->arm[i].status = trial->arm[i].status;
+        page->arm[i].samples = overlap_trial_samples(trial, i, &page->arm[i].level);
     }
-    page->arms = trial.arms;
-    page->kept = trial.kept;
-    page->mark = counted;
-    if (page->turns < OVERLAP_TURNS && !(trial.measuring && turn.marks))
-        page->turn[page->turns++] = (struct overlap_page_turn){now, turn.arm, (uint32_t)schedule};
-    schedule += turn.marks;
-    __atomic_store_n(&page->status, trial.status, __ATOMIC_RELEASE);
+    page->mark = mark;
+    page->marks = state->trial.marks;
+    page->kept = trial->kept;
+    __atomic_store_n(&page->status, trial->status, __ATOMIC_RELEASE);
 }
 
-static void take(struct overlap_trial_turn turn, uint64_t now) {
-    __atomic_store_n(&turn_arm, turn.arm, __ATOMIC_RELAXED);
-    record(turn, now);
-    if (!turn.marks)
-        __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+/* ---- The trial ---- */
+
+void arms_found(const struct device *device) {
+    const struct overlap_view view = overlap_table_view(overlap_armed()->table);
+    const struct overlap_policy *const reference = policy_at(device->policy);
+    uint32_t none = 0, count = 1;
+    if (!reference->arms.count ||
+        !__atomic_compare_exchange_n(&chosen, &none, device->policy + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    state->trial.vendor = device->vendor;
+    state->trial.policies[0] = device->policy;
+    for (uint32_t i = 0; i < reference->arms.count; i++) {
+        const uint32_t index = reference->arms.first + i;
+        const struct overlap_span gpus = view.policies[index].gpus;
+        if (gpus.count && !overlap_match_any(&view, gpus, (const char *)device->gpu.name) &&
+            !overlap_match_any(&view, gpus, (const char *)device->gpu.architecture))
+            continue;
+        if (reference->first_arm == i + 1)
+            turn_arm = count;
+        state->trial.policies[count++] = index;
+    }
+    if (count == 1)
+        return;
+    state->trial.arms = count;
+    for (uint32_t i = 0; i < count; i++)
+        strncpy((char *)page_trial()->arm[i].policy, view.strings + policy_at(state->trial.policies[i])->name,
+                sizeof page_trial()->arm[i].policy - 1);
+    page_trial()->arms = count;
+    __atomic_store_n(&arms_counts, 1, __ATOMIC_RELEASE);
     apply();
 }
 
-__attribute__((cold, noinline)) static void begin(enum arms_mark mark) {
-    uint32_t none = 0;
-    if (!__atomic_compare_exchange_n(&counted, &none, (uint32_t)mark + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
-    const struct overlap_table *const table = overlap_armed()->table;
-    const struct overlap_policy *const policy = policy_at(chosen - 1);
-    const uint64_t now = overlap_clock();
-    const struct overlap_trial_turn turn =
-        overlap_trial_begin(&trial, policy->arms.count + 1, policy->worth, table->checksum, now);
-    take(turn, now);
-    __atomic_store_n(&left, turn.marks, __ATOMIC_RELEASE);
+/* The same on every rank that has these arms, whatever earlier runs knew. */
+static uint32_t seed(void) {
+    uint64_t hash = OVERLAP_FNV;
+    for (uint32_t i = 0; i < state->trial.arms; i++)
+        hash = overlap_fnv(hash, page_trial()->arm[i].policy, sizeof page_trial()->arm[i].policy);
+    return (uint32_t)(hash >> 32);
 }
 
-/* Marks of other threads meanwhile make `left` negative: they count for the next turn. */
-__attribute__((cold, noinline)) static void end_turn(void) {
-    struct overlap_trial_turn turn;
-    do {
-        const uint64_t now = overlap_clock();
-        turn = overlap_trial_next(&trial, now);
-        take(turn, now);
-    } while (turn.marks && __atomic_add_fetch(&left, turn.marks, __ATOMIC_ACQ_REL) <= 0);
+static void settle(uint64_t now) {
+    __atomic_store_n(&settled, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+    page_trial()->settled = now;
+    if (mark == OVERLAP_MARK_COMMUNICATION)
+        pace_end(&state->trial.pace);
 }
 
-void arms_marked(enum arms_mark mark) {
-    const uint32_t kind = __atomic_load_n(&counted, __ATOMIC_ACQUIRE);
-    if (kind) {
-        if (kind == (uint32_t)mark + 1 && __atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL) == 0)
-            end_turn();
+/* Begins the next turn; returns its marks. */
+static uint32_t next_turn(uint64_t now) {
+    struct trial *const own = &state->trial;
+    struct overlap_page_trial *const page = page_trial();
+    own->turn = overlap_trial_next(&own->trial);
+    own->since = now;
+    own->block = OVERLAP_TURNS;
+    if (own->turn.measured && page->turns < OVERLAP_TURNS) {
+        own->block = page->turns;
+        page->turn[own->block] =
+            (struct overlap_page_turn){.begun = now, .arm = own->turn.arm, .marks = own->turn.marks};
+        page->turns++;
+    }
+    __atomic_store_n(&turn_arm, own->turn.arm, __ATOMIC_RELAXED);
+    if (!own->turn.marks)
+        settle(now);
+    write_page();
+    own->marks += own->turn.marks;
+    __atomic_store_n(&disturbed, 0, __ATOMIC_RELAXED);
+    apply();
+    return own->turn.marks;
+}
+
+/* request: the launch that is the last mark; NULL where waits are counted. */
+static void end_turn(const struct request *request, uint64_t now) {
+    struct trial *const own = &state->trial;
+    if (OVERLAP_RELAXED(disturbed))
+        overlap_trial_lose(&own->trial, &own->turn);
+    if (request) {
+        pace_ended(&own->pace, &own->trial, &own->turn, own->block, request);
+        pace_read(&own->pace, &own->trial);
         return;
     }
-    const uint32_t count = __atomic_add_fetch(&marks[mark], 1, __ATOMIC_RELAXED);
-    const bool communicates = __atomic_load_n(&marks[ARMS_COMMUNICATION], __ATOMIC_RELAXED);
-    if (count >= (mark == ARMS_COMMUNICATION ? WARM_UP : WAITS_WITHOUT) && (mark == ARMS_COMMUNICATION || !communicates))
-        begin(mark);
+    overlap_trial_took(&own->trial, &own->turn, now - own->since);
+    if (own->block < OVERLAP_TURNS)
+        page_trial()->turn[own->block].took = now - own->since;
 }
 
-void arms_captured(int captures) {
-    if (!__atomic_load_n(&chosen, __ATOMIC_RELAXED))
+__attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counted, const struct request *request) {
+    uint32_t none = OVERLAP_MARK_NONE;
+    if (!__atomic_compare_exchange_n(&mark, &none, (uint32_t)counted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    __atomic_add_fetch(&capturing, captures, __ATOMIC_ACQ_REL);
+    struct trial *const own = &state->trial;
+    const struct overlap_policy *const reference = policy_at(own->policies[0]);
+    struct overlap_samples known[OVERLAP_PAGE_ARMS];
+    for (uint32_t i = 0; i < own->arms; i++)
+        known[i] = policy_at(own->policies[i])->known;
+    overlap_trial_begin(&own->trial, own->arms, reference->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
+                        reference->first_level, known);
+    const uint64_t now = overlap_clock();
+    page_trial()->begun = now;
+    own->turn = (struct overlap_trial_turn){0};
+    if (request) {
+        own->context = OPERATION_OF(own->vendor, context)();
+        pace_begin(&own->pace, own->vendor);
+        pace_ended(&own->pace, &own->trial, &own->turn, OVERLAP_TURNS, request);
+    }
+    __atomic_store_n(&left, next_turn(now), __ATOMIC_RELEASE);
+}
+
+/* The last mark of a turn. Marks of other threads meanwhile make `left` negative: they belong to the next turn. */
+__attribute__((cold, noinline)) static void switch_turns(const struct request *request) {
+    uint32_t marks;
+    do {
+        const uint64_t now = overlap_clock();
+        end_turn(request, now);
+        marks = next_turn(now);
+    } while (marks && __atomic_add_fetch(&left, marks, __ATOMIC_ACQ_REL) <= 0);
+}
+
+static void count(const struct request *request) {
+    if (__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL) == 0)
+        switch_turns(request);
+}
+
+/* Return the number of marks of this kind before the trial. */
+static uint32_t count_early(enum overlap_trial_mark kind) {
+    const uint32_t now = __atomic_add_fetch(&early[kind], 1, __ATOMIC_RELAXED);
+    page_trial()->early[kind - 1] = now;
+    return now;
+}
+
+void arms_mark_communication(const struct request *request) {
+    const uint32_t counted = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
+    if (hook_vendor(request->hook) != state->trial.vendor)
+        return;
+    if (counted == OVERLAP_MARK_NONE && count_early(OVERLAP_MARK_COMMUNICATION) >= WARM_UP &&
+        !__atomic_load_n(&capturing, __ATOMIC_RELAXED))
+        begin(OVERLAP_MARK_COMMUNICATION, request);
+    if (counted != OVERLAP_MARK_COMMUNICATION ||
+        OPERATION_OF(state->trial.vendor, context)() != OVERLAP_RELAXED(state->trial.context))
+        return;
+    __atomic_store_n(&waits, 0, __ATOMIC_RELAXED);
+    if (OVERLAP_RELAXED(paused)) {
+        __atomic_store_n(&paused, 0, __ATOMIC_RELAXED);
+        apply();
+    }
+    count(request);
+}
+
+void arms_mark_wait(bool critical) {
+    switch (__atomic_load_n(&mark, __ATOMIC_ACQUIRE)) {
+    case OVERLAP_MARK_NONE:
+        if (critical && count_early(OVERLAP_MARK_HOST_WAIT) >= WAITS &&
+            OVERLAP_RELAXED(early[OVERLAP_MARK_HOST_WAIT]) / WAITS_EACH >
+                OVERLAP_RELAXED(early[OVERLAP_MARK_COMMUNICATION]))
+            begin(OVERLAP_MARK_HOST_WAIT, NULL);
+        return;
+    case OVERLAP_MARK_HOST_WAIT:
+        if (critical)
+            count(NULL);
+        return;
+    default:
+        if (__atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED) == WAITS_WITHOUT) {
+            __atomic_store_n(&paused, 1, __ATOMIC_RELAXED);
+            apply();
+        }
+    }
+}
+
+/* ---- Captures, contexts, forks ---- */
+
+void arms_captured(int captures) {
+    if (!OVERLAP_RELAXED(chosen) || !state->trial.arms)
+        return;
+    __atomic_add_fetch(&capturing, (uint32_t)captures, __ATOMIC_ACQ_REL);
+    apply();
+}
+
+void arms_context_gone(uint64_t context) {
+    if (!OVERLAP_RELAXED(arms_counts) || mark != OVERLAP_MARK_COMMUNICATION ||
+        (context && context != state->trial.context))
+        return;
+    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&turn_arm, 0, __ATOMIC_RELAXED);
     apply();
 }
 
 void arms_forked(void) {
-    chosen = arms_counts = counted = capturing = turn_arm = active = 0;
-    marks[0] = marks[1] = 0;
+    chosen = arms_counts = mark = waits = paused = capturing = disturbed = settled = turn_arm = active = 0;
+    memset(early, 0, sizeof early);
     left = 0;
+    if (state)
+        memset(&state->trial, 0, sizeof state->trial);
 }

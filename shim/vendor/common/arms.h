@@ -1,30 +1,41 @@
-/* The arms of a trial (core/trial.h): which policy is active, and when that changes. */
+/* The arms of a trial (core/trial.h): which policy is in force, and when that changes. */
 #pragma once
 
 #include "device.h"
+#include "request.h"
 
 #pragma GCC visibility push(hidden)
 
-enum arms_mark { ARMS_COMMUNICATION, ARMS_HOST_WAIT };
-
 extern uint32_t arms_counts; /* 1: a trial needs marks */
 
-/* The device's policy has arms: the trial begins when the program has warmed up. */
+/* The device's policy may have arms: tries those that are for this device, once the program has warmed up. */
 void arms_found(const struct device *device);
 
-/* Index in the table of the policy that is active for a device. */
+/* Index in the table of the policy that is in force for a device that has one; of the policy for what outlasts a turn,
+ * such as new streams. */
 uint32_t arms_policy(const struct device *device);
+uint32_t arms_lasting_policy(const struct device *device);
 
-/* A communication launch was made, or the host has waited for a critical stream. The end of a turn switches the policy. */
-void arms_marked(enum arms_mark mark);
-static inline void arms_mark(enum arms_mark mark) {
-    if (__builtin_expect(__atomic_load_n(&arms_counts, __ATOMIC_RELAXED), 0))
-        arms_marked(mark);
+/* A communication launch was made. */
+void arms_mark_communication(const struct request *request);
+static inline void arms_communicated(const struct request *request) {
+    if (__builtin_expect(OVERLAP_RELAXED(arms_counts), 0))
+        arms_mark_communication(request);
 }
 
-/* A capture is about to begin (1); it has ended, or has not begun (-1). What is captured may run at any time, so it is captured under the reference. */
+/* The host has waited; critical: for a critical stream. */
+void arms_mark_wait(bool critical);
+static inline void arms_waited(bool critical) {
+    if (__builtin_expect(OVERLAP_RELAXED(arms_counts), 0))
+        arms_mark_wait(critical);
+}
+
+/* A capture has begun (1), or ended (-1). What is captured may run at any time, so it is captured under the reference
+ * until the trial has settled. */
 void arms_captured(int captures);
 
+/* This context has ended (0: it may have been any), and our events with it: no more trial if it is the trial's. */
+void arms_context_gone(uint64_t context);
 void arms_forked(void);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
 /* Stream capture, and graph nodes that record events or wait: their effect on the happens-before model. */
 #include "../../core/core.h"
 #include "../../core/sync_model.h"
+#include "arms.h"
 #include "capture.h"
 #include "graph_exec.h"
 #include "resolve.h"
@@ -19,6 +20,7 @@ static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result r
     if (model && result == VENDOR_SUCCESS) {
         overlap_sync_capture(model, window_stream(model, stream, hook_default(hook)));
         window_wake_if_asleep(model);
+        arms_captured(1);
     }
     return result;
 }
@@ -50,8 +52,10 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     struct overlap_stream *tracked = model ? window_stream(model, stream, null_stream) : NULL;
     vendor_result result = real(stream, graph);
     if (model &&
-        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
+        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result))) {
         overlap_sync_capture_ended(model, tracked);
+        arms_captured(-1);
+    }
     return result;
 }
 

@@ -10,6 +10,7 @@
 #include "../../core/critical.h"
 #include "../../core/sync_access.h"
 #include "../../sys/sys.h"
+#include "arms.h"
 #include "critical_streams.h"
 #include "device.h"
 #include "handle.h"
@@ -112,6 +113,30 @@ static const struct device *device_of(enum vendor vendor, struct overlap_stream 
     return device;
 }
 
+/* Raise a critical stream, or lower it while the arm of a trial is in force that raises no such stream. */
+static void follow_arm(enum vendor vendor, struct overlap_stream *tracked, const struct device *device,
+                       const struct overlap_policy *policy, bool communication) {
+    const uint32_t why = get(&tracked->part.why), raised = get(&tracked->part.raised);
+    if (policy->critical & why && raised == OVERLAP_PART_NOT_RAISED)
+        raised_raise(vendor, tracked, device, communication || why & OVERLAP_CRITICAL_COMMUNICATION);
+    else if (!(policy->critical & why) && raised == OVERLAP_PART_RAISED)
+        raised_lower(vendor, tracked, device, OVERLAP_STREAM_OTHER_ARM);
+}
+
+void critical_switch(enum vendor vendor) {
+    struct overlap_sync_model *const model = windows();
+    for (uint32_t i = 0; model && i < OVERLAP_LOAD(model->used_count); i++) {
+        struct overlap_stream *const tracked = &model->streams[model->used[i]];
+        if (!OVERLAP_LOAD(tracked->ready) || get(&tracked->part.state) != OVERLAP_PART_CRITICAL ||
+            !get(&tracked->part.device))
+            continue;
+        const struct device *const device = device_of(vendor, tracked);
+        const struct overlap_policy *const policy = device_policy(device);
+        if (policy)
+            follow_arm(vendor, tracked, device, policy, false);
+    }
+}
+
 void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struct overlap_stream *tracked, uint32_t why,
                      bool communication) {
     if (!is_wanted() || !tracked || !tracked->part.handle)
@@ -122,9 +147,9 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
         return;
     const struct device *device = device_of(vendor, tracked);
     const struct overlap_policy *policy = device_policy(device);
-    if (!device || !policy || !(policy->critical & why))
+    if (!device || !policy || !(device->critical & why))
         return;
-    const bool changed = overlap_critical_waited(model, tracked, why, policy->critical_share);
+    const bool changed = overlap_critical_waited(model, tracked, why, device->critical_share);
     set(&launches_left, LAUNCHES);
     if (changed) {
         set(&waits_left, WAITS);
@@ -142,9 +167,8 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_waited_late();
-    if (state == OVERLAP_PART_CRITICAL && get(&tracked->part.raised) == OVERLAP_PART_NOT_RAISED)
-        raised_raise(vendor, tracked, device,
-                     communication || get(&tracked->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+    if (state == OVERLAP_PART_CRITICAL)
+        follow_arm(vendor, tracked, device, policy, communication);
     else if (state == OVERLAP_PART_MAJOR && (changed || get(&tracked->part.raised) == OVERLAP_PART_RAISED))
         raised_lower(vendor, tracked, device, OVERLAP_STREAM_MAJOR);
 }
@@ -166,6 +190,7 @@ void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
     if (!is_wanted() || !tracked || !overlap_stream_is(tracked, completion->serial))
         return;
     critical_waited(model, vendor, tracked, OVERLAP_CRITICAL_HOST_WAITS, false);
+    arms_waited(get(&tracked->part.state) == OVERLAP_PART_CRITICAL);
     const uint32_t used = OVERLAP_LOAD(tracked->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
     for (uint32_t i = 0; i < used && i < FEW; i++) {
         struct overlap_stream *const other = &model->streams[model->used[i]];
@@ -276,9 +301,15 @@ static struct site *site_of(uintptr_t site, bool add) {
     return NULL;
 }
 
+static bool raises_lasting(enum vendor vendor, uint32_t why) {
+    const struct overlap_policy *const policy = device_lasting_policy(device_current(vendor));
+    return policy && policy->critical & why;
+}
+
 bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority) {
     const struct site *const at = is_wanted() ? site_of(outer_site(site), false) : NULL;
     return at && !get(&at->shared) && !get(&at->alive) && get(&at->last.state) == OVERLAP_PART_CRITICAL &&
+           raises_lasting(vendor, get(&at->last.why)) &&
            raised_level(vendor, get(&at->last.why) & OVERLAP_CRITICAL_COMMUNICATION, priority);
 }
 
@@ -316,8 +347,8 @@ void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_
     const struct device *device =
         get(&tracked->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, tracked) : NULL;
     const struct overlap_policy *policy = device_policy(device);
-    if (device && policy && policy->critical)
-        raised_raise(vendor, tracked, device, get(&tracked->part.why) & OVERLAP_CRITICAL_COMMUNICATION);
+    if (device && policy)
+        follow_arm(vendor, tracked, device, policy, false);
 }
 
 void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {

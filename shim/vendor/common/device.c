@@ -137,11 +137,19 @@ bool device_only_one(enum vendor vendor) {
     return known == 1;
 }
 
-const struct overlap_policy *device_policy(const struct device *device) {
+static const struct overlap_policy *policy_of(const struct device *device, uint32_t (*which)(const struct device *)) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !device || device->policy == OVERLAP_NO_POLICY)
         return NULL;
-    return &overlap_table_view(settings->table).policies[arms_policy(device)];
+    return &overlap_table_view(settings->table).policies[which(device)];
+}
+
+const struct overlap_policy *device_policy(const struct device *device) {
+    return policy_of(device, arms_policy);
+}
+
+const struct overlap_policy *device_lasting_policy(const struct device *device) {
+    return policy_of(device, arms_lasting_policy);
 }
 
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {

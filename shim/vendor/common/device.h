@@ -16,7 +16,7 @@ struct device {
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches. With a trial: its reference */
     /* What is learned about streams, whichever arm of a trial is active: as in the policy. */
     uint32_t critical, critical_share;
-    bool unreadable;    /* the driver does not report the limits, so no policy applies although one may match */
+    bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */
     struct overlap_gpu gpu;
     /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
     uint32_t seen;
@@ -38,8 +38,9 @@ bool device_learn(struct device *device, const char *kernel, const struct overla
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
 
-/* Returns the policy that is active for the device, or NULL. */
+/* Returns the policy that is in force for the device, or NULL; the second, for what outlasts the turns of a trial. */
 const struct overlap_policy *device_policy(const struct device *device);
+const struct overlap_policy *device_lasting_policy(const struct device *device);
 
 /* Sets *priority to what a policy's value means on the current device. False: the priority stays as it is. */
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority);

@@ -198,8 +198,9 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     const struct overlap_view view = overlap_table_view(table);
     const bool cluster = facts->launch.flags & OVERLAP_LAUNCH_CLUSTER;
     facts->launch.flags |= OVERLAP_LAUNCH_CLUSTER_CHECKED;
-    overlap_decide(table, facts->device->policy == OVERLAP_NO_POLICY ? OVERLAP_NO_POLICY : arms_policy(facts->device), &facts->device->gpu, facts->kernel ? facts->kernel : "",
-                   facts->library, &facts->launch, communication, decision);
+    overlap_decide(table, facts->device->policy == OVERLAP_NO_POLICY ? OVERLAP_NO_POLICY : arms_policy(facts->device),
+                   &facts->device->gpu, facts->kernel ? facts->kernel : "", facts->library, &facts->launch,
+                   communication, decision);
     const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
     if (cluster && decision->dynamic_shared != request->config.sharedMemBytes &&
         !OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, decision->dynamic_shared)) {

@@ -177,7 +177,7 @@ void launch_communicated_first(const struct request *request, uint32_t row, bool
     count_launch(request->counted, row);
     if (overlap_sample_is_due(shard))
         launch_sample(shard);
-    arms_mark(ARMS_COMMUNICATION);
+    arms_communicated(request);
 }
 
 __attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t cache_handle,

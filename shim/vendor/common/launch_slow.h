@@ -82,7 +82,7 @@ static inline void launch_communicated(const struct request *request, uint64_t w
     overlap_add_own(&shard->launches[row], 1);
     if (__builtin_expect(overlap_sample_is_due(shard), 0))
         launch_sample(shard);
-    arms_mark(ARMS_COMMUNICATION);
+    arms_communicated(request);
 }
 
 /* Add one, or `count`, to a counter of the calling thread; subtract `count` that any thread has added. */

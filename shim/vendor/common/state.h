@@ -7,6 +7,7 @@
 #include "../../core/slots.h"
 #include "device.h"
 #include "handle.h"
+#include "pace.h"
 #include "resolve.h"
 
 #pragma GCC visibility push(hidden)
@@ -33,6 +34,20 @@ struct site {
     struct overlap_part last;              /* ...and what was learned about that stream */
 };
 
+/* arms.c */
+struct trial {
+    enum vendor vendor;
+    uint32_t arms;                        /* with the reference; 0: there is no trial */
+    uint32_t policies[OVERLAP_PAGE_ARMS]; /* of the arms, in the table */
+    struct overlap_trial trial;
+    struct overlap_trial_turn turn; /* the present one */
+    uint32_t block;                 /* of the page; OVERLAP_TURNS: none */
+    uint64_t since;                 /* when it began, by the host's clock */
+    uint64_t marks;                 /* of the trial, up to the turn's end */
+    uint64_t context;               /* whose communication is counted */
+    struct pace pace;
+};
+
 /* Tables of slots.h. */
 enum state_table {
     STATE_NAMES,   /* handle.c: hash of a name -> its offset, because new contexts bring the same names */
@@ -52,6 +67,7 @@ struct state {
     struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];
     uint64_t nodes[1U << NODE_BITS];
     struct site sites[SITES];
+    struct trial trial;
 };
 
 /* NULL until state_make() has succeeded. Before that no handle is recorded, so no table is searched. */

@@ -1,0 +1,35 @@
+/* How long turns of a trial take by the GPU's clock. The host may be far ahead of the GPU, so an event is recorded where a
+ * turn ends, and read later. */
+#pragma once
+
+#include "../../core/trial.h"
+#include "request.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { PACE_TURNS = 128 /* that may be in flight */ };
+
+struct pace {
+    struct pace_turn {
+        struct overlap_trial_turn turn;
+        vendor_event event; /* at its end; kept for later turns */
+        uint32_t block;     /* of the page */
+        bool begins;        /* nothing is measured before it */
+    } turns[PACE_TURNS];
+    uint64_t ended, read; /* number of turns */
+    enum vendor vendor;
+    bool gap; /* the end of the last turn was not recorded */
+};
+
+void pace_begin(struct pace *pace, enum vendor vendor);
+
+/* A turn ends behind this launch. It is lost if that cannot be recorded. */
+void pace_ended(struct pace *pace, struct overlap_trial *trial, const struct overlap_trial_turn *turn, uint32_t block,
+                const struct request *request);
+
+/* Gives the trial the times of the turns that the GPU has finished. */
+void pace_read(struct pace *pace, struct overlap_trial *trial);
+
+void pace_end(struct pace *pace);
+
+#pragma GCC visibility pop

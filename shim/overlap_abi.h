@@ -376,7 +376,7 @@ struct overlap_page_stream {
 
 /* The trial of a process: core/trial.h. */
 #define OVERLAP_PAGE_ARMS 6
-#define OVERLAP_TURNS 768       /* more blocks than a trial has */
+#define OVERLAP_BLOCKS 76       /* on the page */
 #define OVERLAP_TRIAL_LEVELS 5  /* block lengths, each about four times the one before */
 #define OVERLAP_TRIAL_ROUNDS 12 /* of a level: each gives a sample of every arm */
 #define OVERLAP_TRIAL_KNOWN 8   /* samples that a table may bring from earlier runs */
@@ -397,24 +397,24 @@ struct overlap_page_arm {
     uint32_t level;                 /* of `samples` */
     struct overlap_samples samples; /* with those of earlier runs */
 };
-/* A measured block: what follows the switch of arms is left out. */
-struct overlap_page_turn {
-    uint64_t begun; /* CLOCK_MONOTONIC of the host, nanoseconds */
-    uint64_t took;  /* nanoseconds, by the GPU's clock where communication is counted; 0: not known (yet) */
-    uint32_t arm;   /* that was in force */
-    uint32_t marks; /* in the block */
+/* The measured part of a block: what follows the switch of arms is left out. */
+struct overlap_page_block {
+    uint32_t begun; /* after the trial, by the host's clock, in tenths of a millisecond */
+    uint32_t took;  /* microseconds, by the GPU's clock where communication is counted; 0: not known (yet) */
+    uint16_t arm;   /* that was in force */
+    uint16_t marks;
 };
 struct overlap_page_trial {
-    uint32_t arms;                      /* with the reference; 0: there is no trial */
-    uint32_t status;                    /* enum overlap_trial_status */
-    uint32_t kept;                      /* the arm in force to the end of the process, unless RUNNING */
-    uint32_t mark;                      /* enum overlap_trial_mark; NONE: the trial has not begun */
-    uint64_t begun, settled;            /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
-    uint64_t marks;                     /* of the trial, up to the last switch */
-    uint64_t early[2];                  /* marks before it, of communication and of host waits */
-    uint32_t turns, reserved;           /* in `turn` */
-    struct overlap_page_arm arm[6];     /* [OVERLAP_PAGE_ARMS] */
-    struct overlap_page_turn turn[768]; /* [OVERLAP_TURNS] */
+    uint32_t arms;             /* with the reference; 0: there is no trial */
+    uint32_t status;           /* enum overlap_trial_status */
+    uint32_t kept;             /* the arm in force to the end of the process, unless RUNNING */
+    uint32_t mark;             /* enum overlap_trial_mark; NONE: the trial has not begun */
+    uint64_t begun, settled;   /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
+    uint64_t marks;            /* of the trial, up to the last switch */
+    uint64_t early[2];         /* marks before it, of communication and of host waits */
+    uint32_t blocks, reserved; /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
+    struct overlap_page_arm arm[6];      /* [OVERLAP_PAGE_ARMS] */
+    struct overlap_page_block block[76]; /* [OVERLAP_BLOCKS], the latest */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to

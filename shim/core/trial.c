@@ -12,7 +12,6 @@ enum {
 };
 #define HARM 0.02
 _Static_assert(ALL_ROUNDS <= 64, "a bit each");
-_Static_assert(2 * OVERLAP_PAGE_ARMS * ALL_ROUNDS <= OVERLAP_TURNS, "the page holds all blocks");
 
 /* Student's t, one-sided: of 0.0005 from FEWEST to ROUNDS samples, and of 0.0001 from FIRST_LOOK samples on. */
 static const double settles[] = {5.408, 5.041, 4.781, 4.587, 4.437};

@@ -154,12 +154,14 @@ static uint32_t next_turn(uint64_t now) {
     struct overlap_page_trial *const page = page_trial();
     own->turn = overlap_trial_next(&own->trial);
     own->since = now;
-    own->block = OVERLAP_TURNS;
-    if (own->turn.measured && page->turns < OVERLAP_TURNS) {
-        own->block = page->turns;
-        page->turn[own->block] =
-            (struct overlap_page_turn){.begun = now, .arm = own->turn.arm, .marks = own->turn.marks};
-        page->turns++;
+    own->block = PACE_NO_BLOCK;
+    if (own->turn.measured) {
+        own->block = page->blocks;
+        page->block[own->block % OVERLAP_BLOCKS] =
+            (struct overlap_page_block){.begun = (uint32_t)((now - page->begun) / 100000),
+                                        .arm = (uint16_t)own->turn.arm,
+                                        .marks = (uint16_t)own->turn.marks};
+        page->blocks++;
     }
     __atomic_store_n(&turn_arm, own->turn.arm, __ATOMIC_RELAXED);
     if (!own->turn.marks)
@@ -182,8 +184,7 @@ static void end_turn(const struct request *request, uint64_t now) {
         return;
     }
     overlap_trial_took(&own->trial, &own->turn, now - own->since);
-    if (own->block < OVERLAP_TURNS)
-        page_trial()->turn[own->block].took = now - own->since;
+    pace_write(own->block, now - own->since);
 }
 
 __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counted, const struct request *request) {
@@ -203,7 +204,7 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
     if (request) {
         own->context = OPERATION_OF(own->vendor, context)();
         pace_begin(&own->pace, own->vendor);
-        pace_ended(&own->pace, &own->trial, &own->turn, OVERLAP_TURNS, request);
+        pace_ended(&own->pace, &own->trial, &own->turn, PACE_NO_BLOCK, request);
     }
     __atomic_store_n(&left, next_turn(now), __ATOMIC_RELEASE);
 }

@@ -16,6 +16,33 @@ void pace_begin(struct pace *pace, enum vendor vendor) {
     pace->gap = true;
 }
 
+void pace_write(uint32_t block, uint64_t took) {
+    struct overlap_page_trial *const page = &overlap_current_page->trial;
+    const uint64_t microseconds = took / 1000;
+    /* Older blocks were overwritten. */
+    if (block != PACE_NO_BLOCK && page->blocks - block <= OVERLAP_BLOCKS)
+        __atomic_store_n(&page->block[block % OVERLAP_BLOCKS].took,
+                         microseconds < UINT32_MAX ? (uint32_t)microseconds : UINT32_MAX, __ATOMIC_RELAXED);
+}
+
+/* Calls of ours: the program must not see their errors, and a stream may be capturing. */
+struct ours {
+    enum vendor vendor;
+    vendor_result pending;
+    int mode;
+};
+
+static struct ours begin(enum vendor vendor) {
+    const vendor_result pending = OPERATION_OF(vendor, pending)();
+    return (struct ours){vendor, pending, OPERATION_OF(vendor, relax)()};
+}
+
+static vendor_result end(struct ours ours, vendor_result result) {
+    OPERATION_OF(ours.vendor, settle)(ours.pending, result);
+    OPERATION_OF(ours.vendor, restore)(ours.mode);
+    return result;
+}
+
 /* The event of the last turn that was read is where the next one begins. */
 static bool has_room(const struct pace *pace) {
     return pace->ended + 1 - pace->read < PACE_TURNS;
@@ -26,9 +53,11 @@ static bool record(const struct pace *pace, struct pace_turn *at, const struct r
     const enum default_stream null_stream = hook_default(request->hook);
     if (OPERATION_OF(pace->vendor, captures)(request->config.hStream, null_stream))
         return false;
-    if (!at->event)
-        at->event = OPERATION_OF(pace->vendor, timer_make)();
-    return at->event && OPERATION_OF(pace->vendor, timer_record)(at->event, request->config.hStream, null_stream);
+    const struct ours ours = begin(pace->vendor);
+    vendor_result result = at->event ? VENDOR_SUCCESS : OPERATION_OF(pace->vendor, event_make)(&at->event);
+    if (result == VENDOR_SUCCESS)
+        result = OPERATION_OF(pace->vendor, event_record)(at->event, request->config.hStream, null_stream);
+    return end(ours, result) == VENDOR_SUCCESS;
 }
 
 void pace_ended(struct pace *pace, struct overlap_trial *trial, const struct overlap_trial_turn *turn, uint32_t block,
@@ -49,26 +78,30 @@ void pace_ended(struct pace *pace, struct overlap_trial *trial, const struct ove
 void pace_read(struct pace *pace, struct overlap_trial *trial) {
     for (; pace->read < pace->ended; pace->read++) {
         struct pace_turn *const at = turn_at(pace, pace->read);
-        uint64_t took = 0;
+        float ms = 0;
         if (at->begins)
             continue;
-        switch (OPERATION_OF(pace->vendor, timer_read)(turn_at(pace, pace->read - 1)->event, at->event, &took)) {
-        case TIMER_LATER:
+        const struct ours ours = begin(pace->vendor);
+        const vendor_result result =
+            end(ours, OPERATION_OF(pace->vendor, event_elapsed)(&ms, turn_at(pace, pace->read - 1)->event, at->event));
+        if (result == VENDOR_NOT_READY)
             return;
-        case TIMER_FAILED:
+        if (result != VENDOR_SUCCESS || !(ms >= 0)) {
             overlap_trial_lose(trial, &at->turn);
-            break;
-        case TIMER_READ:
-            overlap_trial_took(trial, &at->turn, took);
-            if (at->turn.measured && at->block < OVERLAP_TURNS)
-                __atomic_store_n(&overlap_current_page->trial.turn[at->block].took, took, __ATOMIC_RELAXED);
+            continue;
         }
+        const uint64_t took = (uint64_t)((double)ms * 1e6);
+        overlap_trial_took(trial, &at->turn, took);
+        pace_write(at->block, took);
     }
 }
 
 void pace_end(struct pace *pace) {
+    const struct ours ours = begin(pace->vendor);
+    vendor_result result = VENDOR_SUCCESS;
     for (uint32_t i = 0; i < PACE_TURNS; i++)
         if (pace->turns[i].event)
-            OPERATION_OF(pace->vendor, timer_drop)(pace->turns[i].event);
+            result |= OPERATION_OF(pace->vendor, event_drop)(pace->turns[i].event);
+    end(ours, result);
     memset(pace, 0, sizeof *pace);
 }

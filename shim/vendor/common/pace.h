@@ -8,12 +8,13 @@
 #pragma GCC visibility push(hidden)
 
 enum { PACE_TURNS = 128 /* that may be in flight */ };
+#define PACE_NO_BLOCK UINT32_MAX
 
 struct pace {
     struct pace_turn {
         struct overlap_trial_turn turn;
         vendor_event event; /* at its end; kept for later turns */
-        uint32_t block;     /* of the page */
+        uint32_t block;     /* its number, or PACE_NO_BLOCK */
         bool begins;        /* nothing is measured before it */
     } turns[PACE_TURNS];
     uint64_t ended, read; /* number of turns */
@@ -22,6 +23,9 @@ struct pace {
 };
 
 void pace_begin(struct pace *pace, enum vendor vendor);
+
+/* Writes to the page how many nanoseconds a block took. */
+void pace_write(uint32_t block, uint64_t took);
 
 /* A turn ends behind this launch. It is lost if that cannot be recorded. */
 void pace_ended(struct pace *pace, struct overlap_trial *trial, const struct overlap_trial_turn *turn, uint32_t block,

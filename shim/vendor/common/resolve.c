@@ -41,6 +41,14 @@ static struct {
     struct overlap_object object;
 } known[VENDORS];
 
+void driver_functions(const struct overlap_object *object, const char *names, void *functions) {
+    char *at = functions;
+    for (; *names; names += strlen(names) + 1, at += sizeof(void *)) {
+        void *const function = overlap_object_symbol(object, names);
+        memcpy(at, &function, sizeof function);
+    }
+}
+
 static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))

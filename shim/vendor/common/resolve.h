@@ -61,6 +61,9 @@ static inline void *real_own(enum hook hook) {
     return behind ? behind : real_export(hook);
 }
 
+/* Stores the driver's functions of these names, which each end with NUL (the last one with two), one behind the other. */
+void driver_functions(const struct overlap_object *object, const char *names, void *functions);
+
 /* Is the address in the driver of this process? adopt_driver_of() adopts a driver if none is adopted yet; in_driver() does not. */
 bool adopt_driver_of(enum vendor vendor, const void *address);
 bool in_driver(enum vendor vendor, uintptr_t address);

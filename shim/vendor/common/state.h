@@ -41,7 +41,7 @@ struct trial {
     uint32_t policies[OVERLAP_PAGE_ARMS]; /* of the arms, in the table */
     struct overlap_trial trial;
     struct overlap_trial_turn turn; /* the present one */
-    uint32_t block;                 /* of the page; OVERLAP_TURNS: none */
+    uint32_t block;                 /* its number, or PACE_NO_BLOCK */
     uint64_t since;                 /* when it began, by the host's clock */
     uint64_t marks;                 /* of the trial, up to the turn's end */
     uint64_t context;               /* whose communication is counted */

@@ -20,8 +20,6 @@ enum stream_raising {
     STREAM_LATER     /* the stream is being captured: retry later */
 };
 
-enum timer_answer { TIMER_LATER, TIMER_READ, TIMER_FAILED };
-
 /* An operation is called as OPERATION_OF(vendor, name)(arguments). A row has one column for each vendor: the distance from the
  * table to the function, because the loader would have to relocate an address at the start of every process.
  * preload/operations.S emits the table into a section of its own, and the linker defines the symbol at the start of that section.

@@ -10,10 +10,15 @@
 
 struct driver_calls driver;
 
-void cuda_met(const struct overlap_object *object) {
-#define CALL(name, parameters) driver.name = (CUresult(*) parameters)overlap_object_symbol(object, #name);
+/* One text: the loader would have to relocate an array of pointers in every process. */
+static const char names[] =
+#define CALL(name, parameters) #name "\0"
 #include "api.def"
 #undef CALL
+    ;
+
+void cuda_met(const struct overlap_object *object) {
+    driver_functions(object, names, &driver);
 }
 
 /* ---- Contexts and streams ---- */

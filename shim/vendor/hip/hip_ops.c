@@ -12,10 +12,14 @@ enum { VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM
 
 struct hip_calls hip;
 
-void hip_met(const struct overlap_object *object) {
-#define CALL(result, name, parameters) hip.name = (result(*) parameters)overlap_object_symbol(object, #name);
+static const char names[] =
+#define CALL(result, name, parameters) #name "\0"
 #include "api.def"
 #undef CALL
+    ;
+
+void hip_met(const struct overlap_object *object) {
+    driver_functions(object, names, &hip);
 }
 
 hipError_t hip_pending(void) {

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.policy.finding import closest, did_you_mean, quote
+from pyshim.policy.values import pattern_covers
 
 NVIDIA, AMD = "nvidia", "amd"
 # Whose runtime or driver tools/simgpu has.
@@ -100,6 +101,13 @@ def matching(patterns: Iterable[str]) -> tuple[KnownGpu, ...]:
     if not asked:
         return checkable()
     return tuple(gpu for gpu in checkable() if any(_is_called(gpu, glob) for glob in asked))
+
+
+def apart(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Return whether no GPU can be named by both: none that is known, and no pattern is the other's special case."""
+    if not some or not others or set(matching(some)) & set(matching(others)):
+        return False
+    return not any(pattern_covers(one, other) or pattern_covers(other, one) for one in some for other in others)
 
 
 def vendors(patterns: Iterable[str]) -> frozenset[str]:

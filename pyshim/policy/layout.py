@@ -17,6 +17,10 @@ Record = Mapping[str, object]  # the fields of a structure, by their names
 _HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
 _NUMBER = struct.Struct("<I")
 _CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
+# struct overlap_policy: its size, and where its trial is.
+_POLICY, _ARMS, _FIRST, _KNOWN = 176, 104, 120, 128
+_PAIR = struct.Struct("<2I")  # struct overlap_span; first_arm and first_level
+_SAMPLES = struct.Struct("<Qdd")  # struct overlap_samples
 
 
 class Undecided(NamedTuple):
@@ -64,6 +68,29 @@ def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:
         number, digest = item.answers[rule]
         _NUMBER.pack_into(data, item.dispatch_at, number)
         data[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
+    return _signed(data)
+
+
+def remembered(
+    table: bytes, policy: int, first_arm: int, first_level: int, samples: Sequence[tuple[int, float, float]]
+) -> bytes:
+    """Return the table with what earlier runs found out by the trial of a policy.
+
+    policy: index in the table. first_arm: 0 is the policy itself. samples: count, sum and squares of each arm.
+    Raises ValueError if the policy has another number of arms.
+    """
+    data = bytearray(table)
+    at = _HEAD.size + policy * _POLICY
+    first, count = _PAIR.unpack_from(data, at + _ARMS)
+    if len(samples) != count:
+        raise ValueError(f"samples of {len(samples)} arms for a trial of {count}")
+    _PAIR.pack_into(data, at + _FIRST, first_arm, first_level)
+    for arm, known in enumerate(samples, first):
+        _SAMPLES.pack_into(data, _HEAD.size + arm * _POLICY + _KNOWN, *known)
+    return _signed(data)
+
+
+def _signed(data: bytearray) -> bytes:
     _NUMBER.pack_into(data, _CHECKSUM, zlib.crc32(data[_HEAD.size :]))
     return bytes(data)
 

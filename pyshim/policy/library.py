@@ -14,7 +14,6 @@ from pyshim.policy.places import names as names
 from pyshim.policy.places import names_hint
 from pyshim.policy.places import shipped_directory as shipped_directory
 from pyshim.policy.reader import Reading, read_file
-from pyshim.policy.values import pattern_covers
 
 AUTO = "auto"
 
@@ -57,14 +56,9 @@ def _error(reading: Reading) -> OverlapError:
 def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
     """Refuse a second policy for the same GPU: the library takes the first one that fits."""
     (name, policy), (other_name, other) = first, second
-    both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
-    if policy.gpus and other.gpus and not both and not _patterns_meet(policy.gpus, other.gpus):
+    if gpus.apart(policy.gpus, other.gpus):
         return
+    both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
     where = min(gpu.name for gpu in both) if both else "the same GPUs"
     sentence = f"the policies {quote(name)} and {quote(other_name)} are both for {where}"
     raise OverlapError(sentence, "combine policies whose `gpu` differ", LAUNCHER_FAILED)
-
-
-def _patterns_meet(some: tuple[str, ...], others: tuple[str, ...]) -> bool:
-    """For GPUs that are not known by name: one pattern is the other's special case."""
-    return any(pattern_covers(one, other) or pattern_covers(other, one) for one in some for other in others)

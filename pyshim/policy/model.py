@@ -19,6 +19,7 @@ from pyshim.policy.key import REQUIRED, Key, Kind, Schema, Section, all_keys, ke
 from pyshim.policy.kinds import SINGLE, Priorities, Text, Whole, Word, single
 from pyshim.policy.lists import CommunicationKernels, Families, Gpus, Kernels, Libraries, Variables
 from pyshim.policy.rule import Match, Rule, Shape
+from pyshim.policy.trial import Trial, TrialKind
 from pyshim.policy.values import Bad
 from pyshim.policy.words import (
     ANY,
@@ -142,6 +143,9 @@ class Policy:
     rules: tuple[Rule, ...] = key((), "compute", _Rules(), "a list of rules", "no rule",
         "The first rule that matches a launch decides; a launch that none matches is left alone.",
         "[{match: {kernel: gemm}, shape: make_room}]")
+    trial: Trial | None = key(None, "trial", TrialKind(), "a mapping", "none",
+        "Compares this policy, as the reference, with others in one process, by the program's own pace.",
+        "{arms: [critical-streams, raised-communication]}")
     # fmt: on
 
 

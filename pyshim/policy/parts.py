@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import yaml
 
 from pyshim.policy import gpus, values
 from pyshim.policy.finding import Severity
 from pyshim.policy.nodes import Walker
+
+if TYPE_CHECKING:
+    from pyshim.policy.trial import Arm
 
 # The table that travels in the environment holds fewer; beyond this a file is not worth comparing rule by rule.
 MAX_PATTERNS = 2000
@@ -43,6 +46,10 @@ class PartsReader(Walker):
         if before <= MAX_PATTERNS < self.patterns:
             hint = "one pattern with a `*` may stand for many names"
             self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
+
+    def arm(self, name: str) -> Arm | None:
+        """Return a policy of a trial; None: it has mistakes, which have been noted. Raises Bad where there is none."""
+        raise NotImplementedError
 
     def note_bad(self, node: yaml.Node, bad: values.Bad | None, severity: Severity = "warning") -> None:
         """Note what is wrong with a value, where anything is."""

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from pyshim.errors import OverlapError
 from pyshim.policy import document, places
@@ -14,6 +15,7 @@ from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
 from pyshim.policy.origins import Origins
 from pyshim.policy.policy_file import PolicyReader
+from pyshim.policy.trial import Arm
 from pyshim.policy.values import Bad
 
 # Policies that extend each other; more is a mistake, or made to keep us busy.
@@ -42,8 +44,12 @@ class _Drafted:
     findings: tuple[Finding, ...]
 
 
-# Where the policy that extends another one was found, by the file's own path.
-_Chain = tuple[str, ...]
+class _Way(NamedTuple):
+    """How a file is found."""
+
+    environment: Mapping[str, str]
+    chain: tuple[str, ...] = ()  # the policies that lead to it, by the paths of their files
+    is_arm: bool = False  # an arm of a trial, or what that extends
 
 
 # Where `<(...)` of a shell is: that pipe has a writer.
@@ -53,12 +59,12 @@ _INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy file, and what it extends; unreadable is a finding, too. environment: where names are found."""
     file = shown or str(path)
-    return _reading(file, _draft_file(path, file, environment or {}, ()))
+    return _reading(file, _draft_file(path, file, _Way(environment or {})))
 
 
 def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy's content, and what it extends beside `file`; mistakes are findings. `file` is shown."""
-    return _reading(file, _draft(data, file, Path(file).parent, environment or {}, ()))
+    return _reading(file, _draft(data, file, Path(file).parent, _Way(environment or {})))
 
 
 def _reading(file: str, drafted: _Drafted) -> Reading:
@@ -68,7 +74,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
     return Reading(file, drafted.source, resolved(draft), drafted.findings, draft.origins)
 
 
-def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
+def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
     try:
         if path.is_dir():
             hint = "name a file in it; `overlap policy check` takes a folder, too"
@@ -85,48 +91,55 @@ def _draft_file(path: Path, file: str, environment: Mapping[str, str], chain: _C
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         return _failed(Finding("unreadable", f"the file cannot be read: {reason}"))
-    return _draft(data, file, path.parent, environment, (*chain, os.path.realpath(path)))
+    return _draft(data, file, path.parent, way._replace(chain=(*way.chain, os.path.realpath(path))))
 
 
-def _draft(data: bytes, file: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> _Drafted:
+def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
     source = document.decode(data)
     if isinstance(source, Finding):
         return _failed(source, data[: document.MAX_BYTES].decode(document.encoding(data), "replace"))
     root = document.compose(source)
     if isinstance(root, Finding):
         return _failed(root, source)
-    of_bases: list[Finding] = []
+    of_others: list[Finding] = []
 
-    def extend(name: str) -> Draft | None:
-        base = _find(name, folder, environment, chain)
-        drafted = _draft_file(base, str(base), environment, chain)
+    def other(path: Path, way: _Way) -> Draft | None:
+        drafted = _draft_file(path, str(path), way)
         for finding in drafted.findings:
-            # A finding of what the base extends names its own file already.
-            named = finding if finding.file else replace(finding, file=str(base), text=line_of(drafted.source, finding))
-            of_bases.append(named)
+            # A finding of what the other extends names its own file already.
+            named = finding if finding.file else replace(finding, file=str(path), text=line_of(drafted.source, finding))
+            if named not in of_others:
+                of_others.append(named)
         return drafted.draft
 
-    reader = PolicyReader(file, extend)
+    def find_arm(name: str) -> Arm | None:
+        path = _find(name, folder, way._replace(is_arm=True))
+        draft = other(path, way._replace(is_arm=True))
+        return Arm(_from_anywhere(name, path, way.environment), resolved(draft)) if draft else None
+
+    reader = PolicyReader(file, lambda name: other(_find(name, folder, way), way), None if way.is_arm else find_arm)
     draft = reader.policy(root)
     if draft is not None:
         # Those of what it extends have the names of their own files already.
         draft = replace(draft, rules=tuple((replace(rule, file=rule.file or file), own) for rule, own in draft.rules))
     findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
-    return _Drafted(draft, source, (*findings, *of_bases))
+    return _Drafted(draft, source, (*findings, *of_others))
 
 
-def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain) -> Path:
-    """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
+def _find(name: str, folder: Path, way: _Way) -> Path:
+    """Return the file that `extends` or `trial` means. Raises Bad where there is none, or where it leads back."""
     try:
-        base = places.find(name, environment, folder)
+        base = places.find(name, way.environment, folder)
     except OverlapError as error:
         raise Bad("missing-policy", error.sentence, error.hint or "") from error
     real = os.path.realpath(base)
-    if real in chain:
-        way = " -> ".join(os.path.basename(path) for path in (*chain[chain.index(real) :], real))
+    if real in way.chain:
+        names = " -> ".join(os.path.basename(path) for path in (*way.chain[way.chain.index(real) :], real))
         hint = "another policy of the same name is written with its folder: extends: ../NAME.yaml"
-        raise Bad("extends-itself", f"{quote(name)} leads back to where it began: {way}", hint)
-    if len(chain) >= MAX_CHAIN:
+        if way.is_arm:
+            hint = "the policy is the reference anyway; to share keys with an arm, let both extend a third policy"
+        raise Bad("extends-itself", f"{quote(name)} leads back to where it began: {names}", hint)
+    if len(way.chain) >= MAX_CHAIN:
         sentence = f"more than {MAX_CHAIN} policies extend each other"
         raise Bad("too-deep", sentence, "write what they say into fewer files")
     if not os.path.exists(base):
@@ -135,6 +148,15 @@ def _find(name: str, folder: Path, environment: Mapping[str, str], chain: _Chain
     if not (os.path.isfile(base) or os.path.isdir(base)):  # it would be waited for
         raise Bad("not-a-file", f"{quote(str(base))} is a pipe or a device, not a file", "write it into a file first")
     return base
+
+
+def _from_anywhere(name: str, path: Path, environment: Mapping[str, str]) -> str:
+    """Return the name of a policy where every folder finds the same file by it, else the path of the file."""
+    try:
+        known = "/" not in name and os.path.samefile(places.find(name, environment), path)
+    except OverlapError:
+        known = False
+    return name if known else os.path.abspath(path)
 
 
 def _failed(finding: Finding, source: str = "") -> _Drafted:

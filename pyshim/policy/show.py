@@ -22,7 +22,7 @@ _COLUMN = 46  # where comments begin, where what stands before them lets them
 # What it means that a key is not there.
 _ABSENT = {**{key.path: key.default for key in KEYS}, "compute[].keep_at_least": "none"}
 # What YAML 1.1 and 1.2 read as a text when it stands alone; every other is quoted.
-_PLAIN = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.+-]*|[1-9][0-9]{0,17}(%|KiB|MiB)?|0")
+_PLAIN = re.compile(r"[A-Za-z_/.][A-Za-z0-9_/.+-]*|[1-9][0-9]{0,17}(%|KiB|MiB)?|0|[0-9]{1,2}\.[0-9]{1,4}%")
 _NOT_TEXT = ("true", "false", "yes", "no", "on", "off", "null", "y", "n", ".inf", ".nan")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pyshim import _native
 from pyshim.policy import kernels
+from pyshim.policy.arms import flat
 from pyshim.policy.key import Packed, packed
 from pyshim.policy.kinds import member
 from pyshim.policy.layout import Record, Sections, Undecided, View, assemble
@@ -20,17 +21,22 @@ _FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "fa
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
     """Return the table of these policies. Raises OverlapError where they do not fit into one."""
-    return _build(policies, [fingerprint(policy) for policy in policies])
+    return _build(policies, [fingerprint(policy) for policy in flat(policies)])
 
 
 def fingerprint(policy: Policy) -> str:
-    """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file."""
+    """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file.
+
+    Of a trial they cover the arms as their files have them, whatever is known of the GPU's dispatch rule.
+    """
     variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
-    return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
+    return hashlib.sha256(_build([policy], [""] * len(flat([policy])), lines=False) + variables.encode()).hexdigest()[
+        :16
+    ]
 
 
 def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
-    """Return the policies that say `dispatch: unknown`. table: that of the policies."""
+    """Return the policies and arms that say `dispatch: unknown`. table: that of the policies."""
     view = View(table)
     return tuple(
         Undecided(
@@ -42,28 +48,32 @@ def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]
                 for rule in KNOWN_DISPATCHES
             },
         )
-        for index, policy in enumerate(policies)
+        for index, policy in enumerate(flat(policies))
         if policy.dispatch == "unknown"
     )
 
 
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:
     sections = Sections()
+    named, policies = len(policies), flat(policies)
     rules_of = [guarded(policy.rules) for policy in policies]
     packed_policies: list[Record] = [{} for _ in policies]
     packed_rules: list[Record] = [{} for own in rules_of for _ in own]
-    first_rule = 0
+    first_rule, first_arm = 0, named
     for index, policy in enumerate(policies):
         own = rules_of[index]
+        arms = len(policy.trial.arms) if policy.trial else 0
         packed_policies[index] = {
             **_structure({**packed(policy), "hash": hashes[index]}, sections),
             "first_rule": first_rule,
             "rule_count": len(own),
+            "arms": (first_arm if arms else 0, arms),
+            "is_arm": int(index >= named),
         }
         for offset, rule in enumerate(own):
             at = {"line": _place(rule) if lines else 0, "guard": int(rule.guard)}
             packed_rules[first_rule + offset] = _structure({**packed(rule), **at}, sections)
-        first_rule += len(own)
+        first_rule, first_arm = first_rule + len(own), first_arm + arms
     return assemble(packed_policies, packed_rules, sections)
 
 

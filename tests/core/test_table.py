@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
+from pyshim.policy.layout import View
 from pyshim.policy.model import Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
 from pyshim.policy.table import compile_table
+from pyshim.policy.trial import Arm, Trial
 
 Run = Callable[..., str]
 HEAD = struct.Struct("<8I")  # magic version size checksum policies rules patterns strings
@@ -43,6 +45,7 @@ SMALL = [
     ),
     Policy("second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape(), 0, "overlapping", 5),)),
 ]
+TRIED = Policy("tried", gpus=("NVIDIA A40",), trial=Trial((Arm("", SMALL[1]), Arm("", Policy("arm"))), 5000))
 
 
 def refusal(library: Any, data: bytes) -> str:
@@ -61,10 +64,11 @@ def head(data: bytes, **changes: int) -> bytes:
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Two small tables, and the one that travels by default."""
+    """Small tables, and the one that travels by default."""
     folder = tmp_path_factory.mktemp("seeds")
     tables = {
         "small": compile_table(SMALL),
+        "tried": compile_table([SMALL[0], TRIED]),
         "empty": compile_table([]),
         "auto": compile_table(shipped.load("auto", {})),
     }
@@ -102,12 +106,12 @@ def test_random_changes(fuzz: Path, seeds: list[Path], run_program: Run) -> None
 
 
 def test_good_tables_are_believed(library: Any) -> None:
-    for policies in ([], SMALL, SMALL[:1]):
+    for policies in ([], SMALL, SMALL[:1], [TRIED]):
         assert refusal(library, compile_table(policies)) == ""
 
 
 # Every record with one field made wrong: struct, index, field, value, what the sentence must say.
-POLICY, RULE = "overlap_policy", "overlap_rule"
+POLICY, RULE, NAN = "overlap_policy", "overlap_rule", float("nan")
 WRONG = [
     (POLICY, "name", 10**6, "name"),
     (POLICY, "hash", 2**32 - 1, "name"),
@@ -126,6 +130,10 @@ WRONG = [
     (POLICY, "critical", 2**32 - 1, "critical"),
     (POLICY, "critical_share", 101, "share"),
     (POLICY, "critical_share", 2**32 - 1, "share"),
+    *[(POLICY, field, value, "impossible trial") for field, value in (("arms", (0, 6)), ("arms", (0, 1)), ("is_arm", 2),
+      ("arms", (2**32 - 1, 1)), ("arms", (3, 0)), ("first_arm", 1), ("first_level", 5))],
+    *[(POLICY, "known", value, "samples") for value in ((9, 0, 0), (0, 1, 0), (0, 0, 1), (8, 17, 1), (8, -17, 1),
+      (1, 0, -1), (1, 0, 5), (1, NAN, 0), (1, 0, NAN))],
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
     (RULE, "shape", 6, "shape"),
@@ -147,6 +155,31 @@ def test_one_wrong_field_of_the_first_or_last_record_is_named(library: Any) -> N
             record = ffi.from_buffer(f"struct {kind} *", data := bytearray(good[at : at + size]))
             setattr(record, field, value)
             assert says in refusal(library, signed(good[:at] + data + good[at + size :])), (kind, field, value, at)
+
+
+# A policy and its two arms: the index of one, its field, what the sentence must say.
+@pytest.mark.parametrize(
+    ("index", "field", "value", "says"),
+    [
+        (0, "worth", 0, "impossible trial"),
+        (0, "worth", 500_001, "impossible trial"),
+        (0, "worth", 500_000, ""),
+        (0, "is_arm", 1, "impossible trial"),
+        (0, "first_arm", 2, ""),
+        (0, "first_arm", 3, "impossible trial"),
+        (0, "first_level", 4, ""),
+        (0, "arms", (1, 3), "impossible trial"),
+        (0, "arms", (0, 2), "no arm"),
+        (1, "is_arm", 0, "no arm"),
+        (2, "arms", (1, 1), "impossible trial"),
+        (2, "known", (8, -16, 32), ""),
+    ],
+)
+def test_a_trial_that_cannot_be(library: Any, index: int, field: str, value: Any, says: str) -> None:
+    data = bytearray(compile_table([TRIED]))
+    setattr(View(data).policies[index], field, value)
+    found = refusal(library, signed(bytes(data)))
+    assert found.endswith(says) if says else not found
 
 
 @pytest.mark.parametrize(("critical", "share", "good"), [(0, 0, True), (7, 1, True), (0, 1, False), (7, 0, False)])

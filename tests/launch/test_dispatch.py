@@ -318,6 +318,20 @@ def test_only_the_policies_that_it_is_for_get_it(here: Environment, tmp_path: Pa
         assert strings[found[index].hash :].split(b"\0")[0].decode() == item["hash"]
 
 
+def test_an_arm_gets_it_too(here: Environment, tmp_path: Path) -> None:
+    head = "policy: 1\nname: "
+    arm, own = tmp_path / "arm.yaml", tmp_path / "own.yaml"
+    arm.write_text(f"{head}arm\ngpu: NVIDIA H200\ncritical: auto\n")
+    own.write_text(f"{head}own\ndispatch: drain\ntrial: {{arms: arm}}\n")
+    dispatch.keep(H200, {}, here)
+    chosen = policies.choose(str(own), None, {})
+    done, said = dispatch.decided(chosen, here, str(tmp_path))
+    assert (said, done.described, done.undecided) == ([], chosen.described, ())
+    view = layout.View(layout.decode(done.table))
+    rules = [_native.library().OVERLAP_DISPATCH_DRAIN, _native.library().OVERLAP_DISPATCH_HOLD]
+    assert [view.policies[i].dispatch for i in range(2)] == rules
+
+
 def test_nothing_known_is_nothing_changed(here: Environment, tmp_path: Path) -> None:
     chosen = policies.choose("auto", None, {})
     assert dispatch.decided(chosen, here, str(tmp_path)) == (chosen, [])

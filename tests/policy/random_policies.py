@@ -90,6 +90,10 @@ CRITICAL = WORD(words.CRITICALS) | st.fixed_dictionaries(
         "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
     },
 )
+TRIAL = st.fixed_dictionaries(
+    {"arms": some(WORD(["critical-streams", "raised-communication.yaml", "fewer-blocks"]))},
+    optional={"worth": WORD(["0.5%", "50.0%", "0.0001%", "12%", "10.25%"])},
+)
 POLICIES = st.fixed_dictionaries(
     {"policy": st.just(1), "name": WORD(["mine", "a.b-c", 12])},
     optional={
@@ -100,5 +104,6 @@ POLICIES = st.fixed_dictionaries(
         "critical": CRITICAL,
         "communication": COMMUNICATION,
         "compute": st.lists(RULE, max_size=4),
+        "trial": TRIAL,
     },
 )

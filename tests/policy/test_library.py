@@ -22,6 +22,9 @@ SHIPPED = (
     "a40-paper",
     "b200",
     "b200-small-comm",
+    "critical-streams",
+    "fewer-blocks",
+    "fewer-workgroups",
     "h100",
     "h100-paper",
     "h100-small-comm",
@@ -34,6 +37,8 @@ SHIPPED = (
     "mi250x-small-comm",
     "mi300x",
     "observe",
+    "raised-communication",
+    "trial",
 )
 
 

@@ -57,6 +57,8 @@ WRONG = {
     "TORCH_NCCL_HIGH_PRIORITY": ("on", "[1]"),
     "NCCL_ALGO": ("off", "{a: b}"),
     "NCCL_NTHREADS": ("null",),
+    "arms": ("critical-steams", "nowhere/at-all.yaml", "rich", "trial", "mi250x-paper", "h100-small-comm"),
+    "worth": ("0%", "0.0%", "51%", "50.01%", "0.5", "half", "1_0%", "0.00001%", "-1%"),
 }
 
 

@@ -32,6 +32,7 @@ BEYOND = {
     "size": "what a GPU gives a block",
     "reserve-cus": "what a GPU has",
     "missing-policy": "other files",
+    "trial": "what arms say",
     "duplicate-key": "what is loaded has each key once; the two kinds of variables know nothing of each other",
     "tag": "what is loaded has no tags",
     "merge-key": "what is loaded has no merges",

@@ -20,12 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def gpu_of(path: Path) -> str | None:
-    """The GPU that a policy is for; None for one that is for several or all."""
+    """The GPU that a policy is for, and is called after; None for the others."""
     policy = read_file(path).policy
     if policy is None:
         raise SystemExit(f"policy_tables.py: {path} has mistakes; overlap policy check {path}")
-    found = [gpu.key for gpu in gpus.matching(policy.gpus)]
-    return found[0] if policy.gpus and len(found) == 1 else None
+    return next((gpu.key for gpu in gpus.matching(policy.gpus) if gpu.key == path.stem.split("-")[0]), None)
 
 
 def main() -> int:

@@ -115,10 +115,11 @@ static const struct device *device_of(enum vendor vendor, struct overlap_stream 
 
 /* Raise a critical stream, or lower it while the arm of a trial is in force that raises no such stream. */
 static void follow_arm(enum vendor vendor, struct overlap_stream *tracked, const struct device *device,
-                       const struct overlap_policy *policy, bool communication) {
+                       const struct overlap_policy *policy) {
     const uint32_t why = get(&tracked->part.why), raised = get(&tracked->part.raised);
     if (policy->critical & why && raised == OVERLAP_PART_NOT_RAISED)
-        raised_raise(vendor, tracked, device, communication || why & OVERLAP_CRITICAL_COMMUNICATION);
+        raised_raise(vendor, tracked, device,
+                     get(&tracked->part.for_communication) || why & OVERLAP_CRITICAL_COMMUNICATION);
     else if (!(policy->critical & why) && raised == OVERLAP_PART_RAISED)
         raised_lower(vendor, tracked, device, OVERLAP_STREAM_OTHER_ARM);
 }
@@ -133,7 +134,7 @@ void critical_switch(enum vendor vendor) {
         const struct device *const device = device_of(vendor, tracked);
         const struct overlap_policy *const policy = device_policy(device);
         if (policy)
-            follow_arm(vendor, tracked, device, policy, false);
+            follow_arm(vendor, tracked, device, policy);
     }
 }
 
@@ -167,8 +168,10 @@ void critical_waited(struct overlap_sync_model *model, enum vendor vendor, struc
     if (changed && state == OVERLAP_PART_MAJOR && why == OVERLAP_CRITICAL_COMMUNICATION &&
         __atomic_add_fetch(&major_communication, 1, __ATOMIC_RELAXED) == 2)
         priority_waited_late();
+    if (communication)
+        set(&tracked->part.for_communication, 1);
     if (state == OVERLAP_PART_CRITICAL)
-        follow_arm(vendor, tracked, device, policy, communication);
+        follow_arm(vendor, tracked, device, policy);
     else if (state == OVERLAP_PART_MAJOR && (changed || get(&tracked->part.raised) == OVERLAP_PART_RAISED))
         raised_lower(vendor, tracked, device, OVERLAP_STREAM_MAJOR);
 }
@@ -348,7 +351,7 @@ void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_
         get(&tracked->part.state) == OVERLAP_PART_CRITICAL ? device_of(vendor, tracked) : NULL;
     const struct overlap_policy *policy = device_policy(device);
     if (device && policy)
-        follow_arm(vendor, tracked, device, policy, false);
+        follow_arm(vendor, tracked, device, policy);
 }
 
 void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {

@@ -177,9 +177,9 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
 
 /* ---- Cached answers ---- */
 
-/* Every process has this memory, whether or not it uses a GPU. 4 KiB hold the answers for 256 names, counted per calling
+/* Every process has this memory, whether or not it uses a GPU. 2 KiB hold the answers for 128 names, counted per calling
  * library; a call whose answer was evicted costs microseconds. In an armed process, resolve.c keeps a driver's functions. */
-enum { CALLERS = 64, ANSWER_BITS = 8, PROBES = 8 };
+enum { CALLERS = 64, ANSWER_BITS = 7, PROBES = 8 };
 
 /* The object of a caller. A slot of an old generation is free. A thread claims it by storing FILLING, and then fills it in. */
 static struct caller {

@@ -19,29 +19,30 @@
 #include "vendor_ops.h"
 
 enum {
-    WARM_UP = 64,    /* communication launches before a trial */
-    WAITS = 256,     /* host waits before a trial that counts those */
-    WAITS_EACH = 16, /* more waits than this for each communication launch: those are counted */
-    WAITS_WITHOUT =
-        256, /* host waits without communication: an evaluation, for instance, which runs under the reference */
+    WARM_UP = 64,        /* communication launches before a trial */
+    WAITS = 256,         /* host waits before a trial that counts those */
+    WAITS_EACH = 16,     /* more waits than this for each communication launch: those are counted */
+    WAITS_WITHOUT = 256, /* host waits without communication, as in an evaluation: that runs under the reference */
 };
-/* Shorter blocks show how fast decisions are made anew rather than how fast the GPU is; by the host's clock, also how fast
- * launches are queued. Nanoseconds. */
+/* Nanoseconds. Shorter blocks show how fast decisions are made anew rather than how fast the GPU is; by the host's
+ * clock, also how fast launches are queued. */
 #define SHORTEST_OF_GPU UINT64_C(500000)
 #define SHORTEST_OF_HOST UINT64_C(2000000)
 
 uint32_t arms_counts;
-static uint32_t chosen;    /* + 1: the policy whose arms are tried; 0: none */
-static uint32_t mark;      /* enum overlap_trial_mark: what is counted */
-static uint32_t early[3];  /* marks before the trial, by enum overlap_trial_mark */
-static int64_t left;       /* marks to the end of the turn */
-static uint32_t waits;     /* of the host, since the last communication launch */
-static uint32_t paused;    /* there is no communication for now */
-static uint32_t capturing; /* captures in progress */
-static uint32_t disturbed; /* the turn's arm was not in force all the time */
-static uint32_t settled;
-static uint32_t turn_arm; /* whose turn it is */
-static uint32_t active;   /* in force */
+static struct {
+    uint32_t chosen;    /* + 1: the policy whose arms are tried; 0: none */
+    uint32_t mark;      /* enum overlap_trial_mark: what is counted */
+    uint32_t early[3];  /* marks before the trial, by enum overlap_trial_mark */
+    int32_t left;       /* marks to the end of the turn */
+    uint32_t waits;     /* of the host, since the last communication launch */
+    uint32_t paused;    /* there is no communication for now */
+    uint32_t capturing; /* captures in progress */
+    uint32_t disturbed; /* the turn's arm was not in force all the time */
+    uint32_t settled;
+    uint32_t turn_arm; /* whose turn it is */
+    uint32_t active;   /* in force */
+} now;
 
 static const struct overlap_policy *policy_at(uint32_t index) {
     return &overlap_table_view(overlap_armed()->table).policies[index];
@@ -54,18 +55,18 @@ static struct overlap_page_trial *page_trial(void) {
 /* ---- What is in force ---- */
 
 uint32_t arms_policy(const struct device *device) {
-    const uint32_t arm = __atomic_load_n(&active, __ATOMIC_ACQUIRE);
-    return arm && device->policy + 1 == OVERLAP_RELAXED(chosen) ? state->trial.policies[arm] : device->policy;
+    const uint32_t arm = __atomic_load_n(&now.active, __ATOMIC_ACQUIRE);
+    return arm && device->policy + 1 == OVERLAP_RELAXED(now.chosen) ? state->trial.policies[arm] : device->policy;
 }
 
 uint32_t arms_lasting_policy(const struct device *device) {
-    const uint32_t arm = OVERLAP_RELAXED(settled) ? OVERLAP_RELAXED(turn_arm) : 0;
-    return arm && device->policy + 1 == OVERLAP_RELAXED(chosen) ? state->trial.policies[arm] : device->policy;
+    const uint32_t arm = OVERLAP_RELAXED(now.settled) ? OVERLAP_RELAXED(now.turn_arm) : 0;
+    return arm && device->policy + 1 == OVERLAP_RELAXED(now.chosen) ? state->trial.policies[arm] : device->policy;
 }
 
 static uint32_t wanted(void) {
-    const bool waits_for_end = __atomic_load_n(&capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(paused);
-    return waits_for_end && !OVERLAP_RELAXED(settled) ? 0 : OVERLAP_RELAXED(turn_arm);
+    const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(now.paused);
+    return waits_for_end && !OVERLAP_RELAXED(now.settled) ? 0 : OVERLAP_RELAXED(now.turn_arm);
 }
 
 /* Puts the arm in force that should be. Another thread may change that meanwhile. */
@@ -74,9 +75,9 @@ static void apply(void) {
     uint32_t arm;
     do {
         arm = wanted();
-        if (arm != OVERLAP_RELAXED(turn_arm))
-            __atomic_store_n(&disturbed, 1, __ATOMIC_RELAXED);
-        if (__atomic_exchange_n(&active, arm, __ATOMIC_ACQ_REL) == arm)
+        if (arm != OVERLAP_RELAXED(now.turn_arm))
+            __atomic_store_n(&now.disturbed, 1, __ATOMIC_RELAXED);
+        if (__atomic_exchange_n(&now.active, arm, __ATOMIC_ACQ_REL) == arm)
             continue;
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
@@ -94,7 +95,7 @@ static void write_page(void) {
         page->arm[i].status = trial->arm[i].status;
         page->arm[i].samples = overlap_trial_samples(trial, i, &page->arm[i].level);
     }
-    page->mark = mark;
+    page->mark = now.mark;
     page->marks = state->trial.marks;
     page->kept = trial->kept;
     __atomic_store_n(&page->status, trial->status, __ATOMIC_RELEASE);
@@ -107,7 +108,7 @@ void arms_found(const struct device *device) {
     const struct overlap_policy *const reference = policy_at(device->policy);
     uint32_t none = 0, count = 1;
     if (!reference->arms.count ||
-        !__atomic_compare_exchange_n(&chosen, &none, device->policy + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&now.chosen, &none, device->policy + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     state->trial.vendor = device->vendor;
     state->trial.policies[0] = device->policy;
@@ -118,7 +119,7 @@ void arms_found(const struct device *device) {
             !overlap_match_any(&view, gpus, (const char *)device->gpu.architecture))
             continue;
         if (reference->first_arm == i + 1)
-            turn_arm = count;
+            now.turn_arm = count;
         state->trial.policies[count++] = index;
     }
     if (count == 1)
@@ -140,56 +141,56 @@ static uint32_t seed(void) {
     return (uint32_t)(hash >> 32);
 }
 
-static void settle(uint64_t now) {
-    __atomic_store_n(&settled, 1, __ATOMIC_RELAXED);
+static void settle(uint64_t clock) {
+    __atomic_store_n(&now.settled, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
-    page_trial()->settled = now;
-    if (mark == OVERLAP_MARK_COMMUNICATION)
+    page_trial()->settled = clock;
+    if (now.mark == OVERLAP_MARK_COMMUNICATION)
         pace_end(&state->trial.pace);
 }
 
 /* Begins the next turn; returns its marks. */
-static uint32_t next_turn(uint64_t now) {
+static uint32_t next_turn(uint64_t clock) {
     struct trial *const own = &state->trial;
     struct overlap_page_trial *const page = page_trial();
     own->turn = overlap_trial_next(&own->trial);
-    own->since = now;
+    own->since = clock;
     own->block = PACE_NO_BLOCK;
     if (own->turn.measured) {
         own->block = page->blocks;
         page->block[own->block % OVERLAP_BLOCKS] =
-            (struct overlap_page_block){.begun = (uint32_t)((now - page->begun) / 100000),
+            (struct overlap_page_block){.begun = (uint32_t)((clock - page->begun) / 100000),
                                         .arm = (uint16_t)own->turn.arm,
                                         .marks = (uint16_t)own->turn.marks};
         page->blocks++;
     }
-    __atomic_store_n(&turn_arm, own->turn.arm, __ATOMIC_RELAXED);
+    __atomic_store_n(&now.turn_arm, own->turn.arm, __ATOMIC_RELAXED);
     if (!own->turn.marks)
-        settle(now);
+        settle(clock);
     write_page();
     own->marks += own->turn.marks;
-    __atomic_store_n(&disturbed, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&now.disturbed, 0, __ATOMIC_RELAXED);
     apply();
     return own->turn.marks;
 }
 
 /* request: the launch that is the last mark; NULL where waits are counted. */
-static void end_turn(const struct request *request, uint64_t now) {
+static void end_turn(const struct request *request, uint64_t clock) {
     struct trial *const own = &state->trial;
-    if (OVERLAP_RELAXED(disturbed))
+    if (OVERLAP_RELAXED(now.disturbed))
         overlap_trial_lose(&own->trial, &own->turn);
     if (request) {
         pace_ended(&own->pace, &own->trial, &own->turn, own->block, request);
         pace_read(&own->pace, &own->trial);
         return;
     }
-    overlap_trial_took(&own->trial, &own->turn, now - own->since);
-    pace_write(own->block, now - own->since);
+    overlap_trial_took(&own->trial, &own->turn, clock - own->since);
+    pace_write(own->block, clock - own->since);
 }
 
 __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counted, const struct request *request) {
     uint32_t none = OVERLAP_MARK_NONE;
-    if (!__atomic_compare_exchange_n(&mark, &none, (uint32_t)counted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&now.mark, &none, (uint32_t)counted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     struct trial *const own = &state->trial;
     const struct overlap_policy *const reference = policy_at(own->policies[0]);
@@ -198,63 +199,63 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
         known[i] = policy_at(own->policies[i])->known;
     overlap_trial_begin(&own->trial, own->arms, reference->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
                         reference->first_level, known);
-    const uint64_t now = overlap_clock();
-    page_trial()->begun = now;
+    const uint64_t clock = overlap_clock();
+    page_trial()->begun = clock;
     own->turn = (struct overlap_trial_turn){0};
     if (request) {
         own->context = OPERATION_OF(own->vendor, context)();
         pace_begin(&own->pace, own->vendor);
         pace_ended(&own->pace, &own->trial, &own->turn, PACE_NO_BLOCK, request);
     }
-    __atomic_store_n(&left, next_turn(now), __ATOMIC_RELEASE);
+    __atomic_store_n(&now.left, next_turn(clock), __ATOMIC_RELEASE);
 }
 
 /* The last mark of a turn. Marks of other threads meanwhile make `left` negative: they belong to the next turn. */
 __attribute__((cold, noinline)) static void switch_turns(const struct request *request) {
     uint32_t marks;
     do {
-        const uint64_t now = overlap_clock();
-        end_turn(request, now);
-        marks = next_turn(now);
-    } while (marks && __atomic_add_fetch(&left, marks, __ATOMIC_ACQ_REL) <= 0);
+        const uint64_t clock = overlap_clock();
+        end_turn(request, clock);
+        marks = next_turn(clock);
+    } while (marks && __atomic_add_fetch(&now.left, marks, __ATOMIC_ACQ_REL) <= 0);
 }
 
 static void count(const struct request *request) {
-    if (__atomic_sub_fetch(&left, 1, __ATOMIC_ACQ_REL) == 0)
+    if (__atomic_sub_fetch(&now.left, 1, __ATOMIC_ACQ_REL) == 0)
         switch_turns(request);
 }
 
 /* Return the number of marks of this kind before the trial. */
 static uint32_t count_early(enum overlap_trial_mark kind) {
-    const uint32_t now = __atomic_add_fetch(&early[kind], 1, __ATOMIC_RELAXED);
-    page_trial()->early[kind - 1] = now;
-    return now;
+    const uint32_t count = __atomic_add_fetch(&now.early[kind], 1, __ATOMIC_RELAXED);
+    page_trial()->early[kind - 1] = count;
+    return count;
 }
 
 void arms_mark_communication(const struct request *request) {
-    const uint32_t counted = __atomic_load_n(&mark, __ATOMIC_ACQUIRE);
+    const uint32_t counted = __atomic_load_n(&now.mark, __ATOMIC_ACQUIRE);
     if (hook_vendor(request->hook) != state->trial.vendor)
         return;
     if (counted == OVERLAP_MARK_NONE && count_early(OVERLAP_MARK_COMMUNICATION) >= WARM_UP &&
-        !__atomic_load_n(&capturing, __ATOMIC_RELAXED))
+        !__atomic_load_n(&now.capturing, __ATOMIC_RELAXED))
         begin(OVERLAP_MARK_COMMUNICATION, request);
     if (counted != OVERLAP_MARK_COMMUNICATION ||
         OPERATION_OF(state->trial.vendor, context)() != OVERLAP_RELAXED(state->trial.context))
         return;
-    __atomic_store_n(&waits, 0, __ATOMIC_RELAXED);
-    if (OVERLAP_RELAXED(paused)) {
-        __atomic_store_n(&paused, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&now.waits, 0, __ATOMIC_RELAXED);
+    if (OVERLAP_RELAXED(now.paused)) {
+        __atomic_store_n(&now.paused, 0, __ATOMIC_RELAXED);
         apply();
     }
     count(request);
 }
 
 void arms_mark_wait(bool critical) {
-    switch (__atomic_load_n(&mark, __ATOMIC_ACQUIRE)) {
+    switch (__atomic_load_n(&now.mark, __ATOMIC_ACQUIRE)) {
     case OVERLAP_MARK_NONE:
         if (critical && count_early(OVERLAP_MARK_HOST_WAIT) >= WAITS &&
-            OVERLAP_RELAXED(early[OVERLAP_MARK_HOST_WAIT]) / WAITS_EACH >
-                OVERLAP_RELAXED(early[OVERLAP_MARK_COMMUNICATION]))
+            OVERLAP_RELAXED(now.early[OVERLAP_MARK_HOST_WAIT]) / WAITS_EACH >
+                OVERLAP_RELAXED(now.early[OVERLAP_MARK_COMMUNICATION]))
             begin(OVERLAP_MARK_HOST_WAIT, NULL);
         return;
     case OVERLAP_MARK_HOST_WAIT:
@@ -262,8 +263,8 @@ void arms_mark_wait(bool critical) {
             count(NULL);
         return;
     default:
-        if (__atomic_add_fetch(&waits, 1, __ATOMIC_RELAXED) == WAITS_WITHOUT) {
-            __atomic_store_n(&paused, 1, __ATOMIC_RELAXED);
+        if (__atomic_add_fetch(&now.waits, 1, __ATOMIC_RELAXED) == WAITS_WITHOUT) {
+            __atomic_store_n(&now.paused, 1, __ATOMIC_RELAXED);
             apply();
         }
     }
@@ -272,25 +273,24 @@ void arms_mark_wait(bool critical) {
 /* ---- Captures, contexts, forks ---- */
 
 void arms_captured(int captures) {
-    if (!OVERLAP_RELAXED(chosen) || !state->trial.arms)
+    if (!OVERLAP_RELAXED(now.chosen) || !state->trial.arms)
         return;
-    __atomic_add_fetch(&capturing, (uint32_t)captures, __ATOMIC_ACQ_REL);
+    __atomic_add_fetch(&now.capturing, (uint32_t)captures, __ATOMIC_ACQ_REL);
     apply();
 }
 
 void arms_context_gone(uint64_t context) {
-    if (!OVERLAP_RELAXED(arms_counts) || mark != OVERLAP_MARK_COMMUNICATION ||
+    if (!OVERLAP_RELAXED(arms_counts) || now.mark != OVERLAP_MARK_COMMUNICATION ||
         (context && context != state->trial.context))
         return;
     __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&turn_arm, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
     apply();
 }
 
 void arms_forked(void) {
-    chosen = arms_counts = mark = waits = paused = capturing = disturbed = settled = turn_arm = active = 0;
-    memset(early, 0, sizeof early);
-    left = 0;
+    arms_counts = 0;
+    memset(&now, 0, sizeof now);
     if (state)
         memset(&state->trial, 0, sizeof state->trial);
 }

@@ -60,7 +60,7 @@ static inline bool is_wanted(void) {
 
 /* ---- Periods of counting ---- */
 
-void critical_begin(struct overlap_sync_model *model) {
+RARE void critical_begin(struct overlap_sync_model *model) {
     if (!is_wanted())
         return;
     overlap_critical_count(model);
@@ -124,7 +124,7 @@ static void follow_arm(enum vendor vendor, struct overlap_stream *tracked, const
         raised_lower(vendor, tracked, device, OVERLAP_STREAM_OTHER_ARM);
 }
 
-void critical_switch(enum vendor vendor) {
+RARE void critical_switch(enum vendor vendor) {
     struct overlap_sync_model *const model = windows();
     for (uint32_t i = 0; model && i < OVERLAP_LOAD(model->used_count); i++) {
         struct overlap_stream *const tracked = &model->streams[model->used[i]];
@@ -210,7 +210,7 @@ void critical_completion_of_stream(struct overlap_stream *tracked, struct overla
     completion->serial = tracked ? OVERLAP_LOAD(tracked->serial) : 0;
 }
 
-void critical_untracked_event(struct overlap_sync_model *model) {
+RARE void critical_untracked_event(struct overlap_sync_model *model) {
     if (is_wanted())
         in_period(model, true, &untracked_left);
 }
@@ -269,7 +269,7 @@ void critical_graph(struct overlap_stream *tracked) {
 
 /* ---- Creation and destruction of streams ---- */
 
-void critical_program_set_priority(vendor_stream stream) {
+RARE void critical_program_set_priority(vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
     struct overlap_sync_model *model = windows();
     struct overlap_stream *tracked = model && stream ? overlap_sync_find(model, (uint64_t)(uintptr_t)stream) : NULL;
@@ -282,7 +282,8 @@ void critical_program_set_priority(vendor_stream stream) {
     }
 }
 
-void critical_priority_copied(vendor_stream to, enum default_stream null_stream, const struct critical_stream *from) {
+RARE void critical_priority_copied(vendor_stream to, enum default_stream null_stream,
+                                   const struct critical_stream *from) {
     struct overlap_sync_model *model = windows();
     if (model)
         raised_copied(window_stream(model, to, null_stream), from);
@@ -304,12 +305,12 @@ static struct site *site_of(uintptr_t site, bool add) {
     return NULL;
 }
 
-static bool raises_lasting(enum vendor vendor, uint32_t why) {
+RARE static bool raises_lasting(enum vendor vendor, uint32_t why) {
     const struct overlap_policy *const policy = device_lasting_policy(device_current(vendor));
     return policy && policy->critical & why;
 }
 
-bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority) {
+RARE bool critical_site_priority(enum vendor vendor, uintptr_t site, int *priority) {
     const struct site *const at = is_wanted() ? site_of(outer_site(site), false) : NULL;
     return at && !get(&at->shared) && !get(&at->alive) && get(&at->last.state) == OVERLAP_PART_CRITICAL &&
            raises_lasting(vendor, get(&at->last.why)) &&
@@ -333,7 +334,7 @@ static void inherit(struct overlap_part *to, const struct overlap_part *from) {
     set(&to->record, get(&from->record));
 }
 
-void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *tracked) {
+RARE void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_stream *tracked) {
     struct site *const at = tracked && is_wanted() ? site_of(outer_site(site), true) : NULL;
     if (!at)
         return;
@@ -354,7 +355,7 @@ void critical_stream_created(enum vendor vendor, uintptr_t site, struct overlap_
         follow_arm(vendor, tracked, device, policy);
 }
 
-void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {
+RARE void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
     const struct overlap_stream *tracked = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
     struct site *const at = tracked && tracked->part.site ? site_of(tracked->part.site, false) : NULL;
@@ -370,7 +371,7 @@ void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream s
         raised_drop(entry);
 }
 
-void critical_forked(void) {
+RARE void critical_forked(void) {
     raised_forked();
     if (critical_counting)
         overlap_cache_hide(&launch_cache, false);

@@ -126,12 +126,12 @@ __attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) 
     overlap_sample_take(overlap_current_page, shard, overlap_clock());
 }
 
-void launch_count_row(enum overlap_route route, uint32_t row) {
+RARE void launch_count_row(enum overlap_route route, uint32_t row) {
     count_launch(route, row);
 }
 
 /* A shard's counter may become negative; the sum over all shards does not. */
-void launch_count_many(enum overlap_counter counter, uint64_t count) {
+RARE void launch_count_many(enum overlap_counter counter, uint64_t count) {
     struct overlap_shard *shard = shard_of_thread();
     uint64_t *cell = &shard->counters[counter];
     if (overlap_shard_is_shared(overlap_current_page, shard))
@@ -140,7 +140,7 @@ void launch_count_many(enum overlap_counter counter, uint64_t count) {
         overlap_add_own(cell, count);
 }
 
-void launch_take_back(enum overlap_counter counter, uint64_t count) {
+RARE void launch_take_back(enum overlap_counter counter, uint64_t count) {
     launch_count_many(counter, 0 - count);
 }
 
@@ -169,7 +169,7 @@ static bool captures(const struct request *request) {
 }
 
 /* Slow path of launch_communicated(): the thread owns no shard yet. */
-void launch_communicated_first(const struct request *request, uint32_t row, bool raised) {
+RARE void launch_communicated_first(const struct request *request, uint32_t row, bool raised) {
     struct overlap_shard *shard = shard_of_thread();
     launch_count(OVERLAP_COUNTER_COMMUNICATION);
     if (raised)

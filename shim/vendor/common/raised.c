@@ -7,12 +7,12 @@
 #include "launch_slow.h"
 #include "page.h"
 #include "raised.h"
+#include "state.h"
 #include "vendor_ops.h"
 
 uint32_t critical_any;
 uint64_t critical_bloom;
 
-static struct critical_stream streams[CRITICAL_STREAMS];
 static uint32_t entries_used; /* slots claimed so far; only these are searched */
 static uint32_t changing;     /* lock: a stream is being raised or lowered */
 
@@ -59,8 +59,8 @@ static void looks(bool any) {
 static struct critical_stream *entry_of_stream(uint64_t handle) {
     const uint32_t most = handle ? get(&entries_used) : CRITICAL_STREAMS;
     for (uint32_t i = 0; i < most; i++)
-        if (__atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) == handle)
-            return &streams[i];
+        if (__atomic_load_n(&state->raised[i].handle, __ATOMIC_ACQUIRE) == handle)
+            return &state->raised[i];
     return NULL;
 }
 
@@ -80,9 +80,9 @@ bool raised_level(enum vendor vendor, bool communication, int *priority) {
 static struct critical_stream *free_entry(void) {
     struct critical_stream *const entry = entry_of_stream(0);
     for (uint32_t i = 0; !entry && i < CRITICAL_STREAMS; i++) {
-        const struct overlap_stream *tracked = OVERLAP_LOAD(streams[i].tracked);
-        if (!OVERLAP_LOAD(tracked->ready) || OVERLAP_LOAD(tracked->key) != OVERLAP_LOAD(streams[i].handle))
-            return &streams[i];
+        const struct overlap_stream *tracked = OVERLAP_LOAD(state->raised[i].tracked);
+        if (!OVERLAP_LOAD(tracked->ready) || OVERLAP_LOAD(tracked->key) != OVERLAP_LOAD(state->raised[i].handle))
+            return &state->raised[i];
     }
     return entry;
 }
@@ -92,8 +92,8 @@ static void keep(struct critical_stream *entry, struct overlap_stream *tracked, 
     __atomic_store_n(&entry->tracked, tracked, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->priority, priority, __ATOMIC_RELAXED);
     __atomic_store_n(&entry->record, record, __ATOMIC_RELAXED);
-    if (get(&entries_used) <= (uint32_t)(entry - streams))
-        set(&entries_used, (uint32_t)(entry - streams) + 1);
+    if (get(&entries_used) <= (uint32_t)(entry - state->raised))
+        set(&entries_used, (uint32_t)(entry - state->raised) + 1);
     __atomic_store_n(&entry->handle, tracked->key, __ATOMIC_RELEASE);
     __atomic_fetch_or(&critical_bloom, critical_bit(tracked->key), __ATOMIC_RELEASE);
     set(&tracked->part.raised, OVERLAP_PART_RAISED);
@@ -152,7 +152,7 @@ static void drop_locked(struct critical_stream *entry, bool locked) {
     uint64_t bits = 0;
     __atomic_store_n(&entry->handle, 0, __ATOMIC_RELEASE);
     for (uint32_t i = 0; i < CRITICAL_STREAMS; i++) {
-        const uint64_t handle = __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE);
+        const uint64_t handle = __atomic_load_n(&state->raised[i].handle, __ATOMIC_ACQUIRE);
         bits |= handle ? critical_bit(handle) : 0;
     }
     if (!locked)
@@ -191,7 +191,7 @@ bool raised_in_doubt(void) {
     enum { DOUBTED = 64 };
     for (uint32_t i = 0; i < get(&entries_used); i++) {
         const struct overlap_stream *const tracked =
-            __atomic_load_n(&streams[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(streams[i].tracked) : NULL;
+            __atomic_load_n(&state->raised[i].handle, __ATOMIC_ACQUIRE) ? OVERLAP_LOAD(state->raised[i].tracked) : NULL;
         if (tracked && get(&tracked->part.since) >= DOUBTED)
             return true;
     }
@@ -199,8 +199,8 @@ bool raised_in_doubt(void) {
 }
 
 void raised_forked(void) {
-    for (uint32_t i = 0; i < CRITICAL_STREAMS; i++)
-        streams[i].handle = 0;
+    for (uint32_t i = 0; state && i < CRITICAL_STREAMS; i++)
+        state->raised[i].handle = 0;
     critical_bloom = 0;
     critical_any = entries_used = 0;
     changing = 0; /* the holder does not exist in the child */

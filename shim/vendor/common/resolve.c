@@ -118,7 +118,7 @@ bool real_remember(int route, enum hook hook, void *address) {
 }
 
 /* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by itself. */
-static bool by_caller[HOOK_COUNT];
+static uint8_t by_caller[(HOOK_COUNT + 7) / 8]; /* a bit each */
 
 void *real_find(enum hook hook, uintptr_t site) {
     const int saved = errno;
@@ -134,8 +134,8 @@ void *real_find(enum hook hook, uintptr_t site) {
         adopt(vendor, &object);
     /* A wrapper of one library applies to its callers only: others are bound to other functions of that name. */
     if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
-        __atomic_store_n(&by_caller[hook], true, __ATOMIC_RELAXED);
-    if (!OVERLAP_RELAXED(by_caller[hook]))
+        __atomic_fetch_or(&by_caller[hook / 8], (uint8_t)(1 << hook % 8), __ATOMIC_RELAXED);
+    if (!(OVERLAP_RELAXED(by_caller[hook / 8]) >> hook % 8 & 1))
         real_remember(OVERLAP_ROUTE_symbol, hook, address);
     errno = saved;
     return address;

@@ -5,6 +5,7 @@
 #include "../../core/core.h"
 #include "../../core/part.h"
 #include "../../core/slots.h"
+#include "critical_streams.h"
 #include "device.h"
 #include "handle.h"
 #include "pace.h"
@@ -67,6 +68,7 @@ struct state {
     struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];
     uint64_t nodes[1U << NODE_BITS];
     struct site sites[SITES];
+    struct critical_stream raised[CRITICAL_STREAMS]; /* raised.c */
     struct trial trial;
 };
 

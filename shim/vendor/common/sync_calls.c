@@ -33,7 +33,7 @@ __attribute__((noinline)) static vendor_result wait_asleep(ENTRY, vendor_stream 
 
 /* ---- Events ---- */
 
-vendor_result event_create_body(ENTRY, vendor_event *event, uint32_t flags) {
+RARE vendor_result event_create_body(ENTRY, vendor_event *event, uint32_t flags) {
     BEHIND((vendor_event * event, uint32_t flags));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(event, flags);
@@ -43,7 +43,7 @@ vendor_result event_create_body(ENTRY, vendor_event *event, uint32_t flags) {
     return result;
 }
 
-vendor_result event_destroy_body(ENTRY, vendor_event event) {
+RARE vendor_result event_destroy_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
     struct overlap_sync_model *model = windows();
     if (model)
@@ -66,7 +66,7 @@ vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream)
     return result;
 }
 
-vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream stream, uint32_t flags) {
+RARE vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream stream, uint32_t flags) {
     BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
     if (window_asleep()) {
         vendor_result result = real(event, stream, flags);
@@ -132,7 +132,7 @@ vendor_result event_synchronize_body(ENTRY, vendor_event event) {
     return window_asleep_deeply() ? real(event) : sync_event(windows(), hook_vendor(hook), event, real, false);
 }
 
-vendor_result event_elapsed_body(ENTRY, float *ms, vendor_event from, vendor_event to) {
+RARE vendor_result event_elapsed_body(ENTRY, float *ms, vendor_event from, vendor_event to) {
     BEHIND((float *ms, vendor_event from, vendor_event to));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_completion completion[2];
@@ -147,7 +147,7 @@ vendor_result event_elapsed_body(ENTRY, float *ms, vendor_event from, vendor_eve
     return result;
 }
 
-vendor_result event_export_body(ENTRY, void *handle, vendor_event event) {
+RARE vendor_result event_export_body(ENTRY, void *handle, vendor_event event) {
     BEHIND((void *handle, vendor_event event));
     struct overlap_sync_model *model = windows();
     if (model)
@@ -155,7 +155,7 @@ vendor_result event_export_body(ENTRY, void *handle, vendor_event event) {
     return real(handle, event);
 }
 
-vendor_result event_import_body(ENTRY, vendor_event *event, vendor_ipc_event handle) {
+RARE vendor_result event_import_body(ENTRY, vendor_event *event, vendor_ipc_event handle) {
     BEHIND((vendor_event * event, vendor_ipc_event handle));
     struct overlap_sync_model *model = windows();
     vendor_result result = real(event, handle);
@@ -224,7 +224,7 @@ vendor_result stream_query_body(ENTRY, vendor_stream stream) {
     return window_asleep_deeply() ? real(stream) : sync_stream(windows(), stream, hook_default(hook), real, true);
 }
 
-vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result) {
+RARE vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
     if (model && result == VENDOR_SUCCESS) {
         struct overlap_stream *tracked = window_stream(model, stream, hook_default(hook));
@@ -239,7 +239,7 @@ vendor_result order_wait_untracked(enum hook hook, vendor_stream stream, vendor_
 
 /* ---- Contexts, devices ---- */
 
-vendor_result context_synchronize_body(ENTRY) {
+RARE vendor_result context_synchronize_body(ENTRY) {
     BEHIND((void));
     struct overlap_sync_model *model = window_asleep() ? NULL : windows();
     struct overlap_completion completion;

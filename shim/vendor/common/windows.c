@@ -124,7 +124,7 @@ static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum
     return tracked;
 }
 
-void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream) {
+RARE void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream) {
     struct overlap_sync_model *model = windows();
     if (!model)
         return;
@@ -241,7 +241,8 @@ enum overlap_window_position window_count_launch(vendor_stream stream, enum defa
     return position;
 }
 
-enum overlap_window_position window_position(vendor_stream stream, enum default_stream null_stream, bool *unknown) {
+RARE enum overlap_window_position window_position(vendor_stream stream, enum default_stream null_stream,
+                                                  bool *unknown) {
     struct overlap_sync_model *model = windows();
     *unknown = false;
     if (!model)
@@ -307,7 +308,7 @@ void window_host_waited(struct overlap_sync_model *model, const struct overlap_c
     window_sleep_after_wait(model);
 }
 
-void window_set_sequence(vendor_stream stream, enum default_stream null_stream, uint64_t sequence) {
+RARE void window_set_sequence(vendor_stream stream, enum default_stream null_stream, uint64_t sequence) {
     struct overlap_sync_model *model = windows();
     if (model)
         overlap_window_set_sequence(model, window_stream(model, stream, null_stream), sequence);
@@ -329,7 +330,7 @@ void window_context_gone(const void *context, uint64_t last_serial) {
 
 /* Handle the end of a primary context whose handle is no longer known: all work counts as finished, and a stream
  * entry is dropped when a new stream gets its address. */
-void window_device_over(enum vendor vendor) {
+RARE void window_device_over(enum vendor vendor) {
     struct overlap_sync_model *model = windows();
     const uint64_t only = only_one(vendor) ? OVERLAP_RELAXED(first) : 0;
     /* Also drop what its streams wait for: the primary context may return at the same address. */
@@ -341,7 +342,7 @@ void window_device_over(enum vendor vendor) {
 }
 
 /* A forked child has one thread only. */
-void window_forked(void) {
+RARE void window_forked(void) {
     window_version = &no_version;
     if (window_model)
         overlap_unmap(window_model, sizeof *window_model);

@@ -4,7 +4,6 @@
  * a time is known. Prints how often each arm was kept (of the reference: how often none was), how often a trial was
  * noisy, how many arms were dropped, and the median of the marks that a trial took.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,31 +19,43 @@ static double uniform(void) {
     return (double)(state >> 11) / 9007199254740992.0;
 }
 
+/* Of variance 1, from four uniform ones. */
 static double normal(void) {
-    return sqrt(-2 * log(1 - uniform())) * cos(6.283185307179586 * uniform());
+    const uint64_t bits = (uint64_t)(uniform() * 9007199254740992.0);
+    uint64_t sum = 0;
+    for (int i = 0; i < 4; i++)
+        sum += bits >> 13 * i & 8191;
+    return ((double)sum / 8191 - 2) * 1.7320508075688772;
 }
 
+enum kind { PLAIN, CORRELATED, DRIFT, BURSTS, TWO, BIMODAL, OUTLIERS, STALL, KINDS };
+static const char *const kinds[KINDS] = {"plain", "correlated", "drift",    "bursts",
+                                         "two",   "bimodal",    "outliers", "stall"};
+
 /* The length of the mark's step, as a multiple of the mean. */
-static double pace(const char *model, uint64_t mark) {
+static double pace(enum kind kind, uint64_t mark) {
     static double slow, mode;
-    slow = mark ? 0.98 * slow + 0.2 * normal() : 0; /* correlated over 50 marks, standard deviation 1 */
-    if (mark == 0 || uniform() < 1 / 200.)
-        mode = uniform() < 0.5 ? -1 : 1;
-    if (strcmp(model, "correlated") == 0)
+    switch (kind) {
+    case CORRELATED: /* over 50 marks, standard deviation 1 */
+        slow = mark ? 0.98 * slow + 0.2 * normal() : 0;
         return 1 + 0.02 * slow;
-    if (strcmp(model, "drift") == 0)
+    case DRIFT:
         return 1 + (double)mark / 1e5;
-    if (strcmp(model, "bursts") == 0) /* 16 collectives a step, with computation behind the last */
+    case BURSTS: /* 16 collectives a step, with computation behind the last */
         return mark % 16 == 15 ? 8.5 : 0.5;
-    if (strcmp(model, "two") == 0)
+    case TWO:
         return mark % 5 == 0 ? 3 : 0.5;
-    if (strcmp(model, "bimodal") == 0)
+    case BIMODAL:
+        if (mark == 0 || uniform() < 1 / 200.)
+            mode = uniform() < 0.5 ? -1 : 1;
         return 1 + 0.05 * mode;
-    if (strcmp(model, "outliers") == 0)
+    case OUTLIERS:
         return uniform() < 1 / 500. ? 20 : 1;
-    if (strcmp(model, "stall") == 0)
+    case STALL:
         return mark == 2000 ? 10000 : 1;
-    return 1;
+    default:
+        return 1;
+    }
 }
 
 static int ascending(const void *one, const void *other) {
@@ -56,6 +67,12 @@ static int ascending(const void *one, const void *other) {
 static uint64_t run(struct overlap_trial *trial, uint32_t arms, uint32_t worth, uint32_t lag, char **argv) {
     const struct overlap_samples known[OVERLAP_PAGE_ARMS] = {{0}};
     const double step = atof(argv[4]), noise = atof(argv[5]) / 100;
+    enum kind kind = PLAIN;
+    double effect[OVERLAP_PAGE_ARMS] = {1};
+    for (uint32_t i = 1; i < arms; i++)
+        effect[i] = 1 + atof(argv[6 + i]) / 100;
+    while (kind < KINDS - 1 && strcmp(argv[3], kinds[kind]) != 0)
+        kind++;
     struct overlap_trial_turn turns[LAG + 1];
     uint64_t took[LAG + 1], marks = 0, number = 0;
     double now = 0;
@@ -65,10 +82,8 @@ static uint64_t run(struct overlap_trial *trial, uint32_t arms, uint32_t worth, 
         if (!turn.marks)
             return marks;
         const double begun = now;
-        for (uint32_t i = 0; i < turn.marks; i++) {
-            const double effect = turn.arm ? atof(argv[6 + turn.arm]) / 100 : 0;
-            now += step * pace(argv[3], marks++) * (1 + effect) * (1 + noise * normal());
-        }
+        for (uint32_t i = 0; i < turn.marks; i++)
+            now += step * pace(kind, marks++) * effect[turn.arm] * (1 + noise * normal());
         turns[number % (lag + 1)] = turn;
         took[number % (lag + 1)] = (uint64_t)(now - begun);
         number++;

@@ -11,7 +11,7 @@ import pytest
 
 RUNS = 200
 STEP = 1_000_000  # nanoseconds: every level is judged
-KINDS = ("plain", "correlated", "drift", "bursts", "two", "bimodal", "outliers", "stall")
+KINDS = ("plain", "correlated", "drift", "bursts", "two", "bimodal", "outliers", "stall", "lost")
 HARDER = ("correlated", "bimodal", "outliers")  # a trial of these may find out nothing
 Trials = Callable[..., dict[str, Any]]
 

@@ -25,7 +25,8 @@ static inline uint64_t overlap_fnv(uint64_t hash, const void *bytes, size_t size
     return hash;
 }
 
-/* So many bits, 1 to 32, that all bits of a key decide. Handles lie at equal distances: a multiplication spreads them. */
+/* So many bits, 1 to 32, that all bits of a key decide. Handles lie at equal distances: a multiplication spreads
+ * them. */
 #define OVERLAP_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 static inline uint32_t overlap_spread(uint64_t key, uint32_t bits) {
     return (uint32_t)(key * OVERLAP_FACTOR >> (64 - bits));

@@ -26,14 +26,15 @@ __attribute__((cold, noinline)) static enum knowledge event_overflow(struct over
     return A_CLOCK;
 }
 
-/* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was read? */
+/* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was
+ * read? */
 static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint32_t sequence) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return sequence % 2 || OVERLAP_RELAXED(event->sequence) != sequence || OVERLAP_LOAD(event->key) != key;
 }
 
-/* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
- * copy->domain NULL. */
+/* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing
+ * one leaves copy->domain NULL. */
 static enum knowledge read_event(struct overlap_sync_model *model, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
     copy->domain = NULL;
@@ -53,7 +54,8 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
     copy_clock(&copy->clock, &event->clock);
     const uint64_t era = OVERLAP_LOAD(model->eager.generation);
     if (domain == &model->eager && copy->generation != era) {
-        /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as finished. */
+        /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as
+         * finished. */
         copy->generation = era;
         copy->unknown = 0;
         copy->by = NULL;
@@ -62,8 +64,8 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
     if (is_torn(event, key, sequence))
         return EVERYTHING;
     copy->domain = domain;
-    /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the event,
-     * too. Once the capture has ended, that record belongs to the graph. */
+    /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the
+     * event, too. Once the capture has ended, that record belongs to the graph. */
     if (flags & (OVERLAP_EVENT_UNKNOWN | OVERLAP_EVENT_TWICE) ||
         (flags & OVERLAP_EVENT_ALWAYS &&
          (domain == &model->eager || copy->generation != OVERLAP_LOAD(domain->generation))))
@@ -102,8 +104,8 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
         __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
-/* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which say
- * that nothing needed that launch early. */
+/* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which
+ * say that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
                          uint64_t its) {
     return (OVERLAP_RELAXED(here->beside) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
@@ -112,8 +114,8 @@ static uint32_t patience(const struct overlap_stream *here, const struct overlap
                 : 0);
 }
 
-/* Entries that the stream need not join: it knows all its own launches. A blocking stream has to join even these, because the
- * legacy default stream inherits them from its clock. */
+/* Entries that the stream need not join: it knows all its own launches. A blocking stream has to join even these,
+ * because the legacy default stream inherits them from its clock. */
 static inline uint32_t own_set(const struct overlap_stream *stream) {
     const int32_t own = OVERLAP_LOAD(stream->communication);
     if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
@@ -203,8 +205,8 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_sync_model *mo
     return learn(model, here, &news);
 }
 
-/* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer entries
- * are copied, because most events carry few entries that are new to the stream. */
+/* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer
+ * entries are copied, because most events carry few entries that are new to the stream. */
 uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key) {
     const struct overlap_event *const event = overlap_event_find(model, key);
     if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
@@ -243,8 +245,8 @@ static inline void complete_entry(struct overlap_completion *completion, uint32_
     completion->clock.set |= UINT32_C(1) << entry;
 }
 
-/* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits for
- * implicitly? A stream's clock does not hold its own launches. */
+/* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits
+ * for implicitly? A stream's clock does not hold its own launches. */
 static bool is_completed(const struct overlap_sync_model *model, const struct overlap_stream *stream, uint32_t entry) {
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =

@@ -26,8 +26,9 @@ struct overlap_part {
     uint32_t why;      /* enum overlap_critical, as bits */
     uint32_t share;    /* in the last round, in thousandths */
     uint32_t since;    /* launches since something last waited for the stream */
-    /* Owned by the caller. handle: 1 if the key is the program's handle. raised: enum overlap_part_raised. record: index + 1 of its record in the page. device: index + 1. priority: the stream's original one, as
-     * the caller encodes it; 0: not queried. site: code that created the stream. */
+    /* Owned by the caller. handle: 1 if the key is the program's handle. raised: enum overlap_part_raised. record:
+     * index + 1 of its record in the page. device: index + 1. priority: the stream's original one, as the caller
+     * encodes it; 0: not queried. site: code that created the stream. */
     uint32_t handle, raised, record, device, priority;
     uintptr_t site;
     struct { /* the last waits for other streams' work */

@@ -1,5 +1,5 @@
-/* The clocks of streams, contexts and captures. Events are in event.c, launches in window.c, waits and the host in knowledge.c;
- * WINDOWS.md says what each call orders. */
+/* The clocks of streams, contexts and captures. Events are in event.c, launches in window.c, waits and the host in
+ * knowledge.c; WINDOWS.md says what each call orders. */
 #include <stddef.h>
 #include <string.h>
 
@@ -49,8 +49,8 @@ __attribute__((noinline)) void overlap_stream_passes_on(struct overlap_sync_mode
         __atomic_store_n(&model->legacy_matters, 1, __ATOMIC_RELEASE);
 }
 
-/* A query records its thread before it reads the clock; a wait reads the thread after it has raised the clock. So at least one of
- * the two notices the other. */
+/* A query records its thread before it reads the clock; a wait reads the thread after it has raised the clock. So at
+ * least one of the two notices the other. */
 void overlap_stream_asked_first(struct overlap_stream *stream) {
     uint64_t asker = OVERLAP_LOAD(stream->asker);
     while (!__atomic_compare_exchange_n(&stream->asker, &asker, asker ? OVERLAP_SEVERAL : overlap_this_thread(), false,
@@ -72,8 +72,8 @@ bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct o
     return false;
 }
 
-/* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the blocking streams
- * wait for it afterwards. */
+/* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the
+ * blocking streams wait for it afterwards. */
 void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
     bool news = false;
     for (uint32_t left = OVERLAP_LOAD(stream->context->blocking.set); left; left &= left - 1) {
@@ -141,7 +141,8 @@ static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64
             model->used[model->used_count] = (uint32_t)(stream - model->streams);
             __atomic_store_n(&model->used_count, model->used_count + 1, __ATOMIC_RELEASE);
         }
-        /* Domain and context stay until they are overwritten, because a thread may still read those of the previous stream. */
+        /* Domain and context stay until they are overwritten, because a thread may still read those of the previous
+         * stream. */
         __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
         memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
@@ -193,8 +194,8 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     return stream;
 }
 
-/* Frees the stream's entries for other streams. Its computation joins the context's clock, because synchronizing the context finishes
- * it. The lock is held. */
+/* Frees the stream's entries for other streams. Its computation joins the context's clock, because synchronizing the
+ * context finishes it. The lock is held. */
 static void release_entries(struct overlap_clock_domain *domain, struct overlap_stream *stream) {
     const uint32_t own = overlap_computation_set(stream->computation);
     for (uint32_t left = stream->of ? 0 : own; left; left &= left - 1)
@@ -278,8 +279,8 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
 
 /* ---- Captures ---- */
 
-/* Adds a stand-in for a stream that is captured into this domain. Without a free slot the order of the stream is unknown for good. The
- * lock is held. */
+/* Adds a stand-in for a stream that is captured into this domain. Without a free slot the order of the stream is
+ * unknown for good. The lock is held. */
 static void add_member(struct overlap_sync_model *model, struct overlap_clock_domain *domain,
                        struct overlap_stream *stream) {
     /* No address has the topmost bit set. */

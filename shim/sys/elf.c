@@ -48,8 +48,8 @@ static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *
     return tables->symbols && tables->strings && (tables->gnu_hash || tables->hash);
 }
 
-/* Does the symbol's version satisfy a request for `version`? As in the loader: an unversioned definition (of a profiler, for
- * example) satisfies every request, and a request without a version accepts any. */
+/* Does the symbol's version satisfy a request for `version`? As in the loader: an unversioned definition (of a
+ * profiler, for example) satisfies every request, and a request without a version accepts any. */
 static bool serves(const struct tables *tables, uint32_t index, const char *version) {
     const uint16_t its = tables->versions && tables->defines && version ? tables->versions[index] & 0x7fff : 0;
     if (its <= 1) /* VER_NDX_GLOBAL */

@@ -1,12 +1,12 @@
 /* What the launcher says to this process, by its environment.
  *
  * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
- * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until a
- * driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run: overlap_is_set_up()
- * does its work then.
+ * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until
+ * a driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run:
+ * overlap_is_set_up() does its work then.
  *
- * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
- * a microsecond, and more than the work.
+ * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name,
+ * which is a microsecond, and more than the work.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -111,8 +111,8 @@ OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size
     out[at] = 0;
 }
 
-/* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its folder. "": it is
- * too long. */
+/* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its
+ * folder. "": it is too long. */
 OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t size) {
     decode_path(text, out, size);
     if (!out[0] || out[0] == '/')

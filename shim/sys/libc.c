@@ -1,4 +1,5 @@
-/* The libc functions that this library hooks or calls, found through the loader's list of objects, without calling libc. */
+/* The libc functions that this library hooks or calls, found through the loader's list of objects, without calling
+ * libc. */
 #include <link.h>
 
 #include "system.h"
@@ -13,8 +14,8 @@ void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
-/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are never
- * removed, so that part of the list may be read without a lock, and before libc is ready. */
+/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are
+ * never removed, so that part of the list may be read without a lock, and before libc is ready. */
 const struct link_map *overlap_first_object(void) {
     const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
                                   : &_r_debug       ? &_r_debug

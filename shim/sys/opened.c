@@ -1,6 +1,6 @@
-/* Libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their launches are not seen.
- * Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are not counted: dlopen is not hooked, because Nsight
- * Compute takes the library that contains that symbol for its own (docs/how-to/profile.md). */
+/* Libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their launches are not
+ * seen. Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are not counted: dlopen is not hooked,
+ * because Nsight Compute takes the library that contains that symbol for its own (docs/how-to/profile.md). */
 #include <string.h>
 
 #include "system.h"

@@ -16,7 +16,8 @@ enum hook {
     HOOK_COUNT
 };
 
-/* The first parameters of every body (driver.def): the route by which the call came, its hook, and the program's return address. */
+/* The first parameters of every body (driver.def): the route by which the call came, its hook, and the program's return
+ * address. */
 #define ENTRY enum overlap_route route, enum hook hook, uintptr_t site
 
 /* Launch calls that have a hot path. */

@@ -1,5 +1,5 @@
-/* Attributes and dependencies of kernel nodes: which of them forbid shaping, and what the program may still set on a node that has
- * our size (common/node.h). */
+/* Attributes and dependencies of kernel nodes: which of them forbid shaping, and what the program may still set on a
+ * node that has our size (common/node.h). */
 #include <string.h>
 
 #include "../common/capture.h"

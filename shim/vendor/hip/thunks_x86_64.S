@@ -1,6 +1,7 @@
 /* Thunks of driver.def: the exported symbol, those that dlsym and hipGetProcAddress return, and the one in the
- * runtime's own table. The first three call hip_target() (entry.c), which selects the body or another function that gets
- * the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are here.
+ * runtime's own table. The first three call hip_target() (entry.c), which selects the body or another function that
+ * gets the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are
+ * here.
  */
 #include "../common/thunks_x86_64.S"
 

@@ -29,7 +29,7 @@ enum overlap_route {
 #undef ROUTE
     OVERLAP_ROUTE_COUNT
 };
-_Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for so many routes in");
+_Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for so many routes");
 
 /* ThreadSanitizer does not see what inline assembly writes, so instrumented builds use atomic operations instead. */
 #ifdef __SANITIZE_THREAD__

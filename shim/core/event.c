@@ -1,8 +1,6 @@
 /* Events carry clocks from stream to stream, and to the host. An event without a slot was never recorded, or carried no
  * order when it was. After the table has overflowed, such an event may also be ordered after everything launched before
  * the last overflow. */
-#include <string.h>
-
 #include "event.h"
 #include "sync_access.h"
 
@@ -200,10 +198,10 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_mo
     __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED);
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
-        if (set >> e & 1 && its <= OVERLAP_RELAXED(event->clock.entry[e]))
+        const uint64_t inherited = OVERLAP_LOAD(sight.inherited[e]);
+        if (set >> e & 1 && inherited <= OVERLAP_RELAXED(event->clock.entry[e]))
             continue;
-        __atomic_store_n(&event->clock.entry[e], its, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->clock.entry[e], inherited, __ATOMIC_RELAXED);
         set |= UINT32_C(1) << e;
     }
     return set;

@@ -104,12 +104,12 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
         __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
-/* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which
+/* The stream begins to wait for communication launch `number` of an entry. Returns the flags of enum overlap_waited which
  * say that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
-                         uint64_t its) {
+                         uint64_t number) {
     return (OVERLAP_RELAXED(here->beside) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
-           (its == OVERLAP_LOAD(domain->now.entry[entry]) && OVERLAP_RELAXED(domain->communication[entry].prefetch)
+           (number == OVERLAP_LOAD(domain->now.entry[entry]) && OVERLAP_RELAXED(domain->communication[entry].prefetch)
                 ? OVERLAP_WAITED_PREFETCH
                 : 0);
 }
@@ -132,11 +132,11 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
     uint32_t count = 0;
     for (uint32_t left = OVERLAP_LOAD(clock->set) & ~own_set(here); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = OVERLAP_RELAXED(clock->entry[e]);
-        if (its <= OVERLAP_LOAD(here->clock.entry[e]))
+        const uint64_t number = OVERLAP_RELAXED(clock->entry[e]);
+        if (number <= OVERLAP_LOAD(here->clock.entry[e]))
             continue;
         news->entry[count] = e;
-        news->value[count++] = its;
+        news->value[count++] = number;
     }
     news->count = count;
 }
@@ -147,13 +147,13 @@ static inline uint32_t learn(struct overlap_sync_model *model, struct overlap_st
     bool learned = false;
     for (uint32_t i = 0; i < news->count; i++) {
         const uint32_t e = news->entry[i];
-        const uint64_t its = news->value[i];
-        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->domain, e, its) : 0;
+        const uint64_t number = news->value[i];
+        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->domain, e, number) : 0;
         if (__builtin_expect(patient, 0)) {
             const struct overlap_sight sight = overlap_stream_sight(model, here);
-            found |= its > overlap_sight_knows(&sight, e) ? patient : 0;
+            found |= number > overlap_sight_knows(&sight, e) ? patient : 0;
         }
-        learned |= overlap_stream_learns_more(model, here, e, its);
+        learned |= overlap_stream_learns_more(model, here, e, number);
     }
     if (!learned)
         return 0;

@@ -51,8 +51,9 @@ static inline struct overlap_sight overlap_stream_sight(const struct overlap_syn
 
 /* Returns the last unknown wait, ended or not, of the stream or of the legacy default stream that it is behind. */
 static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, const struct overlap_stream *stream) {
-    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
-    return own > its ? own : its;
+    const uint64_t own = OVERLAP_LOAD(stream->unknown),
+                   inherited = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
+    return own > inherited ? own : inherited;
 }
 
 /* Is the stream behind an unknown wait? */
@@ -206,6 +207,6 @@ static inline struct overlap_stream *overlap_sync_find(struct overlap_sync_model
     return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_sync_find_further(model, key);
 }
 
-/* Takes the lock. False: it timed out, and `lost` is set. */
+/* Takes the lock. False: it timed out, and `stream_overflow` is set. */
 bool overlap_sync_lock(struct overlap_sync_model *model);
 void overlap_sync_unlock(struct overlap_sync_model *model);

@@ -15,8 +15,8 @@ __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visi
 bool overlap_sync_lock(struct overlap_sync_model *model) {
     const uint64_t me = overlap_this_thread();
     const int patience = model->pause && !OVERLAP_LOAD(model->stuck) ? PATIENCE : SPINS;
-    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me;
-         i++) { /* held by this thread: a signal handler interrupted it */
+    /* Not while this thread holds it: a signal handler has interrupted the holder. */
+    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me; i++) {
         uint64_t none = 0;
         if (!OVERLAP_LOAD(model->lock) &&
             __atomic_compare_exchange_n(&model->lock, &none, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -40,11 +40,11 @@ void overlap_sync_unlock(struct overlap_sync_model *model) {
 
 __attribute__((noinline)) void overlap_stream_passes_on(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                         uint32_t entry, uint64_t value) {
-    struct overlap_context *const its = stream->context;
-    if (overlap_context_of_entry(&model->eager, entry) !=
-        its) /* synchronizing a context finishes its own launches anyway */
-        overlap_clock_raise(&its->known, entry, value);
-    if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&its->blocking, entry, value) &&
+    struct overlap_context *const context = stream->context;
+    /* Synchronizing a context finishes its own launches anyway. */
+    if (overlap_context_of_entry(&model->eager, entry) != context)
+        overlap_clock_raise(&context->known, entry, value);
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&context->blocking, entry, value) &&
         entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(model->legacy_matters))
         __atomic_store_n(&model->legacy_matters, 1, __ATOMIC_RELEASE);
 }
@@ -60,10 +60,10 @@ void overlap_stream_asked_first(struct overlap_stream *stream) {
 }
 
 bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct overlap_stream *stream, uint64_t asker) {
-    const struct overlap_context *const its = stream->context;
+    const struct overlap_context *const context = stream->context;
     const bool others = /* other streams' answers depend on its clock */
-        stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&its->blocks, __ATOMIC_SEQ_CST)
-        : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&its->legacy, __ATOMIC_SEQ_CST) != NULL
+        stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&context->blocks, __ATOMIC_SEQ_CST)
+        : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&context->legacy, __ATOMIC_SEQ_CST) != NULL
                                                   : false;
     if (!others && asker == overlap_this_thread())
         return true;
@@ -173,18 +173,18 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     if (stream || !overlap_sync_lock(model))
         return stream;
     stream = overlap_sync_find(model, key);
-    struct overlap_context *const its = stream ? NULL : context_of(model, context);
-    if (its)
+    struct overlap_context *const owner = stream ? NULL : context_of(model, context);
+    if (owner)
         stream = take_slot(model, key);
-    if (its && stream) {
+    if (owner && stream) {
         /* A thread with a pointer to the previous stream of this slot may read meanwhile. */
         __atomic_store_n(&stream->domain, &model->eager, __ATOMIC_RELEASE);
-        __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
+        __atomic_store_n(&stream->context, owner, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);
         if (kind == OVERLAP_STREAM_LEGACY)
-            __atomic_store_n(&its->legacy, stream, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&owner->legacy, stream, __ATOMIC_SEQ_CST);
         if (kind == OVERLAP_STREAM_BLOCKING)
-            __atomic_store_n(&its->blocks, 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&owner->blocks, 1, __ATOMIC_SEQ_CST);
         if (OVERLAP_LOAD(model->stream_overflow)) /* its earlier waits may have gone unrecorded */
             overlap_sync_behind_all(model, stream);
         __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);

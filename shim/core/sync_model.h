@@ -30,7 +30,7 @@ enum {
  * wraps in the life of a process. */
 struct overlap_clock {
     uint64_t entry[OVERLAP_CLOCK_ENTRIES];
-    uint32_t set; /* entries that may be above 0, as bits: of the entries that many threads use, a stream knows few */
+    uint32_t set; /* bits of the entries that may be above 0: few of those that the domain uses */
 };
 _Static_assert(OVERLAP_CLOCK_ENTRIES <= 32, "overlap_clock.set");
 

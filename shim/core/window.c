@@ -307,8 +307,8 @@ uint64_t *overlap_window_outside(struct overlap_sync_model *model, struct overla
         for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < domain->computations && domain->computation[i].owner)
                 continue;
-            for (int filling = 0; filling < 2; filling++) /* discard the previous owner's launches */
-                overlap_raise(&domain->computation[i].counted[filling], domain->computation[i].base[filling]);
+            for (int count = 0; count < 2; count++) /* discard the previous owner's launches */
+                overlap_raise(&domain->computation[i].counted[count], domain->computation[i].base[count]);
             __atomic_store_n(&domain->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= domain->computations)
                 __atomic_store_n(&domain->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);

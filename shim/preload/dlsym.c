@@ -67,8 +67,8 @@ static void *answer(int ours, void *real, uintptr_t caller) {
 }
 
 /* Returns the answer, or NULL if the real function must answer, which needs the caller's own return address. A name
- * without a definition is searched twice, so that dlerror reports the program's own call. caller: the return
- * address. */
+ * without a definition is searched twice, so that dlerror reports the program's own call. caller: the return address.
+ * none: in the register of dlvsym's third argument. */
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
     (void)none;

@@ -23,7 +23,7 @@ struct variables {
 #undef ENV
 };
 
-/* What follows a beginning, or NULL. */
+/* Returns the text that follows `beginning`. NULL: the text begins otherwise. */
 OVERLAP_STARTUP static const char *after(const char *text, const char *beginning) {
     while (*beginning && *text == *beginning)
         text++, beginning++;
@@ -63,7 +63,7 @@ const char *overlap_variable(const char *name) {
     return NULL;
 }
 
-/* A decimal number, or -1. */
+/* Returns the value of a decimal number, or -1. */
 OVERLAP_STARTUP static int64_t number(const char *text) {
     int64_t value = 0;
     if (!text || !*text)
@@ -160,7 +160,7 @@ size_t overlap_decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
-/* As strnlen and memcpy. */
+/* As strnlen(3) and memcpy(3). */
 OVERLAP_STARTUP static size_t length_of(const char *text, size_t most) {
     /* Eight bytes at a time from the first aligned address on: an aligned word does not reach into another page. */
     const uint64_t low = UINT64_C(0x0101010101010101), high = low << 7;

@@ -56,7 +56,7 @@ void overlap_host_name(char *name, size_t size) {
         name[0] = 0;
 }
 
-/* File systems without fallocate(2): writes zeros instead. */
+/* Writes zeros on file systems without fallocate(2). */
 int overlap_file_allocate(int file, size_t before, size_t size) {
     const char zeros[1024] = {0}; /* on the stack: every process of a job would map static data */
     long done;

@@ -11,15 +11,15 @@
 #include "system.h"
 
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
-extern char *__progname_full
-    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
+/* program_invocation_name(3), by a name that no program may define. */
+extern char *__progname_full __attribute__((weak));
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
 uint32_t overlap_closing;
 
-/* libc's own: some programs define one that answers from a list of their own (ScyllaDB does). */
+/* dl_iterate_phdr(3) of libc itself: some programs define one that walks a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
 /* As dl_iterate_phdr(3), but without its lock. */

@@ -10,8 +10,8 @@ static uint32_t busy; /* the lock of `apart` */
 
 /* False: the lock timed out, because this signal handler has interrupted its holder. */
 static bool enter(void) {
-    for (uint32_t nobody = 0;
-         !__atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); nobody = 0)
+    for (uint32_t unlocked = 0;
+         !__atomic_compare_exchange_n(&busy, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); unlocked = 0)
         if (!overlap_wait(&busy, 0))
             return false;
     return true;

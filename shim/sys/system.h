@@ -81,7 +81,6 @@ extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
 void *overlap_find_dlmopen(void);
-void *overlap_find_dlclose(void);
 
 /* Identifies the file of a descriptor, and tells later whether the descriptor still refers to it. Async-signal-safe;
  * errno is kept. */

@@ -20,8 +20,8 @@
 enum { NAME_LIMIT = 4096, TRIES = 8 };
 
 static uint32_t used; /* high-water mark of the array */
-static uint64_t
-    free_list; /* bits 0 to 31: number of the first free entry, 0: none; above: counts changes, against ABA */
+/* Bits 0 to 31: number of the first free entry, 0: none. The bits above count changes, against ABA. */
+static uint64_t free_list;
 static uint64_t names_used;
 static uint32_t births; /* the last number given to handle->born */
 

@@ -14,8 +14,8 @@
 #include "page.h"
 #include "resolve.h"
 
-extern char *__progname_full
-    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
+/* program_invocation_name(3), by a name that no program may define. */
+extern char *__progname_full __attribute__((weak));
 
 #define WAITING_ROOM "/dev/shm"
 

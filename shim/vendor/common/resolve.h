@@ -11,8 +11,8 @@
 
 /* The function behind a hook, by route: symbol, dlsym, proc_address, and the runtime's dispatch table. NULL: not
  * resolved yet. A thunk is handed out only after its entry is set. */
-enum { REAL_WAYS = 3, REAL_TABLE = 3 };
-typedef void *real_row[REAL_WAYS + 1];
+enum { REAL_ROUTES = 3, REAL_TABLE = 3 };
+typedef void *real_row[REAL_ROUTES + 1];
 
 /* Part of struct state: NULL before a driver is adopted. The hot path of launches uses a copy that always exists
  * (real_launches). */

@@ -11,7 +11,7 @@ struct state *state;
 
 bool state_make(void) {
     struct state *made = __atomic_load_n(&state, __ATOMIC_ACQUIRE), *none = NULL;
-    if (made) { /* the thread that made it may not have come that far */
+    if (made) { /* the thread that made it may not have set real_tables yet */
         __atomic_store_n(&real_tables, &made->real, __ATOMIC_RELEASE);
         return true;
     }

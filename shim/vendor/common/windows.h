@@ -114,7 +114,7 @@ void window_context_gone(const void *context, uint64_t last_serial);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 
-/* What makes the word of a computation launch depend on overlap windows (windows.h). */
+/* What makes the word of a computation launch depend on overlap windows. */
 #define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)
 
 #pragma GCC visibility pop

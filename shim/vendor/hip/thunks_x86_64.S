@@ -104,11 +104,11 @@ hip_thunks:
     .endm
 
     stubs routed_stub, hip, hip_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5, 7, 8
-    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 7, 8
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 8
     stubs plain_stub, hip_table, hip_bodies, site_of_table, 3, 0, 1, 2, 3, 4, 7
-    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 7, 8
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 8
     .hidden hip_copy_enter, hip_copy_leave
-    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 3, 0, 1, 2, 3, 4, 5
+    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 3, 0, 1, 2, 3
     stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 0, 0, 7
     stubs plain_stub, hip_launch, hip_bodies, site_of_launch, 3, 2, 5, 8
 

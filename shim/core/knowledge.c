@@ -104,8 +104,8 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
         __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
-/* The stream begins to wait for communication launch `number` of an entry. Returns the flags of enum overlap_waited which
- * say that nothing needed that launch early. */
+/* The stream begins to wait for communication launch `number` of an entry. Returns the flags of enum overlap_waited
+ * which say that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
                          uint64_t number) {
     return (OVERLAP_RELAXED(here->beside) > 1 ? OVERLAP_WAITED_BESIDE : 0) |

@@ -48,7 +48,7 @@ void overlap_wait_forked(void) {
         given_up[i] = NULL;
 }
 
-/* True also if the kernel does not answer the question, in a sandbox. */
+/* If a sandbox refuses the call, the thread counts as alive. */
 bool overlap_thread_alive(uint32_t tid) {
     return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }

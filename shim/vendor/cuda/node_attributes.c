@@ -53,7 +53,6 @@ static bool prefers_cache(CUgraphNode node) {
            value.carveout < CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
 }
 
-/* Flags of an existing node. */
 uint32_t graph_flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
     uint32_t flags = 0;

@@ -51,10 +51,10 @@ _Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_
 /* Exports a symbol; all others are hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))
 
-/* The page of this process. NULL until overlap_page_prepare() succeeds; then a private page until one in a file replaces it.
- * Defined in core, replaced by sys. */
+/* The page of this process. NULL until overlap_page_prepare() succeeds; then a private page until one in a file
+ * replaces it. Defined in core, replaced by sys. */
 extern struct overlap_page *overlap_current_page;
 
-/* Writes the summary line of the process, without prefix and newline. directory: of the report, or empty. size: of `line` in
- * bytes, at least 1. */
+/* Writes the summary line of the process, without prefix and newline. directory: of the report, or empty. size: of
+ * `line` in bytes, at least 1. */
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size);

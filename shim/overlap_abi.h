@@ -376,7 +376,7 @@ struct overlap_page_stream {
 
 /* The trial of a process: core/trial.h. */
 #define OVERLAP_PAGE_ARMS 6
-#define OVERLAP_BLOCKS 76       /* on the page */
+#define OVERLAP_BLOCKS 57       /* on the page */
 #define OVERLAP_TRIAL_LEVELS 5  /* block lengths, each about four times the one before */
 #define OVERLAP_TRIAL_ROUNDS 12 /* of a level: each gives a sample of every arm */
 #define OVERLAP_TRIAL_KNOWN 8   /* samples that a table may bring from earlier runs */
@@ -401,8 +401,8 @@ struct overlap_page_arm {
 struct overlap_page_block {
     uint32_t begun; /* after the trial, by the host's clock, in tenths of a millisecond */
     uint32_t took;  /* microseconds, by the GPU's clock where communication is counted; 0: not known (yet) */
-    uint16_t arm;   /* that was in force */
-    uint16_t marks;
+    uint32_t arm;   /* that was in force */
+    uint32_t marks;
 };
 struct overlap_page_trial {
     uint32_t arms;             /* with the reference; 0: there is no trial */
@@ -414,7 +414,7 @@ struct overlap_page_trial {
     uint64_t early[2];         /* marks before it, of communication and of host waits */
     uint32_t blocks, reserved; /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
     struct overlap_page_arm arm[6];      /* [OVERLAP_PAGE_ARMS] */
-    struct overlap_page_block block[76]; /* [OVERLAP_BLOCKS], the latest */
+    struct overlap_page_block block[57]; /* [OVERLAP_BLOCKS], the latest */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to

@@ -1,4 +1,4 @@
-/* Text without stdio: bounded strings that are always NUL-terminated, for core and sys. And hash functions. */
+/* Text without stdio: bounded strings that are always NUL-terminated, for core and sys; and hash functions. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ struct overlap_text {
     size_t length;
 };
 
-/* strnlen(3), a name that a program may define itself. */
+/* As strnlen(3), which a program may define itself. */
 static inline size_t overlap_length(const char *text, size_t most) {
     const char *end = memchr(text, 0, most);
     return end ? (size_t)(end - text) : most;
@@ -25,7 +25,8 @@ static inline uint64_t overlap_fnv(uint64_t hash, const void *bytes, size_t size
     return hash;
 }
 
-/* So many bits, 1 to 32, that all bits of a key decide. Handles lie at equal distances: a multiplication spreads them. */
+/* Returns a hash of 1 to 32 bits, on which all bits of the key have an effect. Handles lie at equal distances, which
+ * the multiplication breaks up. */
 #define OVERLAP_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 static inline uint32_t overlap_spread(uint64_t key, uint32_t bits) {
     return (uint32_t)(key * OVERLAP_FACTOR >> (64 - bits));

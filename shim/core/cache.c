@@ -1,7 +1,8 @@
 /* The slow path of the decision cache: inserting and invalidating answers. core.h describes the layout.
  *
- * Memory order: a line is complete before it is published, with release, as the head of its chain. An interval is claimed by
- * compare-and-swap; its word is published with release after that, and loaded with acquire before the interval is read.
+ * Memory order: a line is complete before it is published, with release, as the head of its chain. An interval is
+ * claimed by compare-and-swap; its word is published with release after that, and loaded with acquire before the
+ * interval is read.
  */
 #include "core.h"
 
@@ -50,7 +51,8 @@ static uint32_t *lines_of(struct overlap_cache_memory *memory, uint64_t handle) 
                             (UINT64_MAX / OVERLAP_CACHE_HANDLES + 1)];
 }
 
-/* Returns the line's answer for this interval, and claims a free one if needed. NULL: both answers hold other intervals. */
+/* Returns the line's answer for this interval, and claims a free one if needed. NULL: both answers hold other
+ * intervals. */
 static struct overlap_answer *answer_in(struct overlap_cache_line *line, uint64_t grid) {
     for (int i = 0; i < 2; i++) {
         uint64_t *const there = &line->answers[i].grid, current = __atomic_load_n(there, __ATOMIC_RELAXED);

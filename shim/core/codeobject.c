@@ -1,9 +1,9 @@
-/* Kernels in AMD's code objects, and the registers that their descriptors request from the hardware (LLVM: AMDGPUUsage.rst,
- * "Kernel Descriptor"; ClangOffloadBundler.rst). The metadata are not used, because those of hand-written kernels leave
- * accumulation registers out.
+/* Kernels in AMD's code objects, and the registers that their descriptors request from the hardware (LLVM:
+ * AMDGPUUsage.rst, "Kernel Descriptor"; ClangOffloadBundler.rst). The metadata are not used, because those of
+ * hand-written kernels leave accumulation registers out.
  *
- * The input is untrusted: the search ends at anything that is unknown or lies outside the bytes. If the caller does not know the
- * size, only the end of the address space bounds the search, and the runtime has already accepted that image.
+ * The input is untrusted: the search ends at anything that is unknown or lies outside the bytes. If the caller does not
+ * know the size, only the end of the address space bounds the search, and the runtime has already accepted that image.
  */
 #include <string.h>
 
@@ -69,8 +69,8 @@ static bool section_at(struct bytes image, const struct elf *elf, uint32_t index
 
 enum { DESCRIPTOR = 64, RESOURCES_1 = 48, STEPS_MASK = 63, STEP = 8, LONGEST = 4096 };
 
-/* Architectures with a unified register file: vector and accumulation registers are allocated from it together, in units of
- * eight. The numbers are those of EF_AMDGPU_MACH. */
+/* Architectures with a unified register file: vector and accumulation registers are allocated from it together, in
+ * units of eight. The numbers are those of EF_AMDGPU_MACH. */
 static const struct {
     char name[8];
     uint32_t machine;
@@ -157,9 +157,9 @@ struct entry {
     uint64_t offset, size, name_size;
 };
 
-/* How well the target of an entry, such as hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-, suits an architecture. 0: not at
- * all. 1: only as a last resort, because it needs page faults to be retried, which GPUs do only where HSA_XNACK asks for it.
- * 2: well. */
+/* How well the target of an entry, such as hipv4-amdgcn-amd-amdhsa--gfx90a:sramecc+:xnack-, suits an architecture. 0:
+ * not at all. 1: only as a last resort, because it needs page faults to be retried, which GPUs do only where HSA_XNACK
+ * asks for it. 2: well. */
 static int suits(const char *target, size_t size, const char *architecture) {
     static const char before[] = "amdgcn-amd-amdhsa--", retries[] = ":xnack+";
     char name[LONGEST_TARGET + 1];

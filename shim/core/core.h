@@ -1,8 +1,8 @@
 /* Pure functions of launches, policies and GPUs. Overlap windows have headers of their own: sync_model.h and window.h.
  *
- * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. There is one
- * lock: the model of sync_model.h has a spin lock for its tables of streams and events (overlap_sync_lock()), which no cached launch
- * takes. Functions that Python calls as well are declared in overlap_abi.h.
+ * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. There
+ * is one lock: the model of sync_model.h has a spin lock for its tables of streams and events (overlap_sync_lock()),
+ * which no cached launch takes. Functions that Python calls as well are declared in overlap_abi.h.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ enum overlap_route {
 #undef ROUTE
     OVERLAP_ROUTE_COUNT
 };
-_Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for so many routes in");
+_Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for so many routes");
 
 /* ThreadSanitizer does not see what inline assembly writes, so instrumented builds use atomic operations instead. */
 #ifdef __SANITIZE_THREAD__
@@ -65,8 +65,8 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 /* Does this library launch nothing but communication? basename: of the library's file. */
 bool overlap_is_communication_library(const char *basename);
 
-/* Does the policy allow this communication kernel to be raised? kernel: its name, NULL if unknown; basename: of the calling
- * library. */
+/* Does the policy allow this communication kernel to be raised? kernel: its name, NULL if unknown; basename: of the
+ * calling library. */
 bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
                        const char *basename);
 
@@ -79,7 +79,8 @@ static inline uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* Resources that one block takes, rounded up to the multiprocessor's units. 64-bit, so that absurd footprints cannot wrap. */
+/* Resources that one block takes, rounded up to the multiprocessor's units. 64-bit, so that absurd footprints cannot
+ * wrap. */
 struct overlap_demand {
     uint64_t warps;
     uint64_t registers;        /* per warp */
@@ -90,14 +91,16 @@ struct overlap_demand {
 
 struct overlap_demand overlap_demand_of(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
 
-/* Returns what prevents one block `c` from fitting beside `blocks` blocks `k`, if warps are spread evenly. NONE: it fits. */
+/* Returns what prevents one block `c` from fitting beside `blocks` blocks `k`, if warps are spread evenly. NONE: it
+ * fits. */
 enum overlap_limit overlap_beside(const struct overlap_gpu *gpu, uint64_t blocks, const struct overlap_demand *k,
                                   const struct overlap_demand *c);
 
 /* Returns why a block with this footprint cannot be launched at all. NONE: it can. */
 enum overlap_limit overlap_impossible(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint);
 
-/* Returns the least dynamic size, not below the requested one, at which shared memory lets no more than `blocks` fit. */
+/* Returns the least dynamic size, not below the requested one, at which shared memory lets no more than `blocks`
+ * fit. */
 uint64_t overlap_least_dynamic(const struct overlap_gpu *gpu, const struct overlap_footprint *footprint,
                                uint64_t blocks);
 
@@ -113,11 +116,11 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 
 /* ---- Decision cache ----
  *
- * A hash table with chains. It maps (handle, threads, requested bytes, call site, device) and an interval of grid sizes to a
- * decision word. Readers take no lock and write nothing. A line of 64 bytes holds two intervals of one launch; further intervals
- * are in lines of their own. Lines are allocated contiguously: few kernels then touch few pages, and lines lie in the order of
- * first launch, which suits the processor's prefetcher. Apart from its words, a line is written once, before it is published. An
- * answer is invalidated by zeroing its word.
+ * A hash table with chains. It maps (handle, threads, requested bytes, call site, device) and an interval of grid sizes
+ * to a decision word. Readers take no lock and write nothing. A line of 64 bytes holds two intervals of one launch;
+ * further intervals are in lines of their own. Lines are allocated contiguously: few kernels then touch few pages, and
+ * lines lie in the order of first launch, which suits the processor's prefetcher. Apart from its words, a line is
+ * written once, before it is published. An answer is invalidated by zeroing its word.
  */
 
 /* The decision word: everything that the hot path needs, in one atomic load. 0: no answer. */
@@ -140,7 +143,8 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
 #define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation, while some streams are raised: check its stream */
 #define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* in clusters: changed only if the cluster size was checked */
-/* Bits of words that depend on the launch's window, or whose launch affects other streams. None of these words is DIRECT. */
+/* Bits of words that depend on the launch's window, or whose launch affects other streams. None of these words is
+ * DIRECT. */
 #define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed only inside overlap windows */
 #define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may be on the default stream, and order blocking ones */
 #define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has accepted the size once */
@@ -200,8 +204,8 @@ struct overlap_cache {
 };
 #define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL, .hidden = 0}
 
-/* Assigns the memory in which answers are kept from now on; it holds none yet. Idempotent. Readers may still use the previous
- * chains for a while. */
+/* Assigns the memory in which answers are kept from now on; it holds none yet. Idempotent. Readers may still use the
+ * previous chains for a while. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
 
 /* Hides the answers from overlap_cache_find() and from the hot path, but not from overlap_cache_find_hidden(). */
@@ -210,10 +214,10 @@ void overlap_cache_hide(struct overlap_cache *cache, bool hidden);
 /* Returns the memory if all its lines are in use, else NULL. */
 struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache);
 
-/* The key of a call, which is cacheable with 1 to 1024 threads and less than 256 KiB requested. site: the return address. Its
- * page identifies the calling library, because two libraries never share a page; 36 bits hold the page number of every user
- * address of x86-64, and of aarch64 with 48-bit addresses. 1024 threads carry into the page number, which yields the key of 0
- * threads on the next page: no launch has that one. */
+/* The key of a call, which is cacheable with 1 to 1024 threads and less than 256 KiB requested. site: the return
+ * address. Its page identifies the calling library, because two libraries never share a page; 36 bits hold the page
+ * number of every user address of x86-64, and of aarch64 with 48-bit addresses. 1024 threads carry into the page
+ * number, which yields the key of 0 threads on the next page: no launch has that one. */
 static inline bool overlap_cacheable(uint64_t threads, uint32_t asked) {
     return threads - 1 < 1024 && asked <= OVERLAP_WORD_SIZE_MASK;
 }
@@ -226,15 +230,15 @@ static inline uint64_t overlap_cache_grid(uint64_t minimum, uint64_t maximum) {
     return maximum << 32 | minimum;
 }
 
-/* The top 8 bits of a handle are 0 in every address of a program. They distinguish variants of one kernel's launches, which
- * overlap_cache_forget() invalidates together. */
+/* The top 8 bits of a handle are 0 in every address of a program. They distinguish variants of one kernel's launches,
+ * which overlap_cache_forget() invalidates together. */
 #define OVERLAP_CACHE_HANDLE_BITS 56
 static inline uint64_t overlap_cache_plain(uint64_t handle) {
     return handle & ((UINT64_C(1) << OVERLAP_CACHE_HANDLE_BITS) - 1);
 }
 
-/* Returns the head of the chain for a launch. Handles are evenly spaced, and so are sizes, but in different bits, so that one
- * multiplication spreads both. hot_x86_64.S computes the same hash. */
+/* Returns the head of the chain for a launch. Handles are evenly spaced, and so are sizes, but in different bits, so
+ * that one multiplication spreads both. hot_x86_64.S computes the same hash. */
 #define OVERLAP_CACHE_FACTOR OVERLAP_FACTOR
 #define OVERLAP_CACHE_MASK ((OVERLAP_CACHE_CHAINS - 1) * sizeof(struct overlap_cache_line *))
 static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cache_line **chains, uint64_t mask,
@@ -243,8 +247,8 @@ static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cac
     return (struct overlap_cache_line **)((char *)chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }
 
-/* Returns the word of a launch in a chain, or 0. An interval never changes once its word has been published, so the word is
- * loaded first. */
+/* Returns the word of a launch in a chain, or 0. An interval never changes once its word has been published, so the
+ * word is loaded first. */
 static inline __attribute__((always_inline)) uint64_t overlap_cache_word(const struct overlap_cache_line *line,
                                                                          uint64_t handle, uint64_t key,
                                                                          uint64_t blocks) {
@@ -281,8 +285,9 @@ void overlap_cache_forget_all(struct overlap_cache *cache);
 
 /* ---- Statistics ---- */
 
-/* Returns the calling thread's shard, and claims one at its first call. tid: the thread's id; alive: returns whether a thread
- * of this process still exists (core makes no system call). Returns the shared shard if all others are owned by live threads. */
+/* Returns the calling thread's shard, and claims one at its first call. tid: the thread's id; alive: returns whether a
+ * thread of this process still exists (core makes no system call). Returns the shared shard if all others are owned by
+ * live threads. */
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid));
 
 static inline struct overlap_shard *overlap_shard_shared(struct overlap_page *page) {
@@ -299,10 +304,10 @@ static inline uint32_t overlap_shard_count(const struct overlap_page *page) {
            (more < OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST ? more : OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST);
 }
 
-/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal handler of
- * the same thread may add to it between any two instructions. The addition is therefore one instruction (x86-64), or is
- * retried if interrupted (aarch64: an exception return clears the monitor). An atomic operation would cost more than the
- * launch that is counted. */
+/* Adds to a counter that only one thread writes at a time. Other threads and processes may read it, and a signal
+ * handler of the same thread may add to it between any two instructions. The addition is therefore one instruction
+ * (x86-64), or is retried if interrupted (aarch64: an exception return clears the monitor). An atomic operation would
+ * cost more than the launch that is counted. */
 static inline __attribute__((always_inline)) void overlap_add_own(uint64_t *counter, uint64_t value) {
 #if defined __x86_64__ && !defined OVERLAP_TELLS_THREADS
     __asm__("addq %1, %0" : "+m"(*counter) : "er"(value) : "cc");
@@ -329,7 +334,8 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
 
 /* ---- Rows of the statistics page (rows.c) ---- */
 
-/* Offset of the row in its group (1 to 3) for a windowed launch that is left alone for this reason; 0: any other reason. */
+/* Offset of the row in its group (1 to 3) for a windowed launch that is left alone for this reason; 0: any other
+ * reason. */
 static inline uint32_t overlap_row_step(uint32_t reason) {
     return reason == OVERLAP_REASON_not_overlapping  ? 1
            : reason == OVERLAP_REASON_window_expired ? 2
@@ -337,9 +343,9 @@ static inline uint32_t overlap_row_step(uint32_t reason) {
                                                      : 0;
 }
 
-/* Finds or claims the group for such launches, and returns its first row. `key`, `state` and the names in `facts` are ignored.
- * kernel, library: may be NULL. Without a free group the launches are counted in the rule's group for all its kernels, else in
- * a group for any rule, else in the row of the reason, which has no group. */
+/* Finds or claims the group for such launches, and returns its first row. `key`, `state` and the names in `facts` are
+ * ignored. kernel, library: may be NULL. Without a free group the launches are counted in the rule's group for all its
+ * kernels, else in a group for any rule, else in the row of the reason, which has no group. */
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
                            const char *library, uint32_t reason, enum overlap_row_kind kind);
 
@@ -356,7 +362,7 @@ void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uin
  * registers included. */
 typedef void overlap_kernel_found(void *context, const char *name, size_t length, uint32_t registers);
 
-/* Finds the kernels of an image for one architecture ("gfx90a"). The image is a code object or an uncompressed bundle. A
- * kernel may be reported twice. size: in bytes; UINT64_MAX if only the image itself says it. */
+/* Finds the kernels of an image for one architecture ("gfx90a"). The image is a code object or an uncompressed bundle.
+ * A kernel may be reported twice. size: in bytes; UINT64_MAX if only the image itself says it. */
 void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
                           void *context);

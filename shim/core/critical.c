@@ -81,7 +81,8 @@ void overlap_critical_behind(struct overlap_stream *stream, struct overlap_strea
     __atomic_store_n(&stream->part.behind[at].stream, by, __ATOMIC_RELEASE);
 }
 
-/* Do other streams of the context have work that the host has not seen finish, and that this stream has not waited for? */
+/* Do other streams of the context have work that the host has not seen finish, and that this stream has not waited
+ * for? */
 static bool others_run(const struct overlap_stream *stream) {
     const struct overlap_context *const context = OVERLAP_LOAD(stream->context);
     uint64_t mine = OVERLAP_RELAXED(stream->part.work) - OVERLAP_RELAXED(stream->part.over);
@@ -97,8 +98,8 @@ static bool others_run(const struct overlap_stream *stream) {
 
 /* ---- Rounds ---- */
 
-/* Judges a round by the stream's share (in thousandths) of all threads that its context launched. Returns whether the state
- * changed. */
+/* Judges a round by the stream's share (in thousandths) of all threads that its context launched. Returns whether the
+ * state changed. */
 static bool judge(struct overlap_part *part, uint64_t own, uint64_t all, uint32_t share) {
     const uint32_t found = (uint32_t)(own < UINT64_MAX / 1000 ? own * 1000 / all : own / (all / 1000 + 1));
     const bool critical = part->state == OVERLAP_PART_CRITICAL;

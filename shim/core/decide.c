@@ -1,8 +1,8 @@
-/* Turns the facts of a launch and the rules of a policy into a decision, its reason, and the interval of grids for which both
- * hold.
+/* Turns the facts of a launch and the rules of a policy into a decision, its reason, and the interval of grids for
+ * which both hold.
  *
- * The checks are in the order in which a user wants to read the reason: what the launch is, what the policy says about it, what
- * forbids shaping in any case, and only then whether a suitable size exists.
+ * The checks are in the order in which a user wants to read the reason: what the launch is, what the policy says about
+ * it, what forbids shaping in any case, and only then whether a suitable size exists.
  */
 #include "core.h"
 
@@ -21,7 +21,8 @@ static uint64_t times(uint64_t value, uint64_t factor) {
     return __builtin_mul_overflow(value, factor, &product) ? UINT64_MAX : product;
 }
 
-/* Returns the grids that a rule accepts, by blocks and by waves. capacity: resident blocks of the kernel on the whole device.
+/* Returns the grids that a rule accepts, by blocks and by waves. capacity: resident blocks of the kernel on the whole
+ * device.
  */
 static struct interval grids_of(const struct overlap_rule *rule, uint64_t capacity) {
     struct overlap_range waves = rule->waves_percent;

@@ -1,8 +1,6 @@
-/* Events carry clocks from stream to stream, and to the host. An event without a slot was never recorded, or carried no order when
- * it was. After the table has overflowed, such an event may also be ordered after everything launched before the last
- * overflow. */
-#include <string.h>
-
+/* Events carry clocks from stream to stream, and to the host. An event without a slot was never recorded, or carried no
+ * order when it was. After the table has overflowed, such an event may also be ordered after everything launched before
+ * the last overflow. */
 #include "event.h"
 #include "sync_access.h"
 
@@ -47,8 +45,8 @@ static inline bool begin(struct overlap_event *event, uint64_t key) {
     return false;
 }
 
-/* Takes the slot for another event, if it is free or (used) its event carries no order, and no thread is writing it. The
- * lock is held. */
+/* Takes the slot for another event, if it is free or (used) its event carries no order, and no thread is writing it.
+ * The lock is held. */
 static bool take(struct overlap_sync_model *model, struct overlap_event *event, uint64_t key, bool used) {
     const uint64_t owner = OVERLAP_LOAD(event->key);
     const bool free = owner == 0 || owner == OVERLAP_EVENT_TOMBSTONE;
@@ -188,7 +186,8 @@ struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, u
     return event;
 }
 
-/* Writes what the stream inherits: unknown waits, and the clock of the legacy default stream. Returns the entries that are set. */
+/* Writes what the stream inherits: unknown waits, and the clock of the legacy default stream. Returns the entries that
+ * are set. */
 __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_model *model, struct overlap_event *event,
                                                           const struct overlap_stream *stream, uint32_t set) {
     const struct overlap_sight sight = overlap_stream_sight(model, stream);
@@ -199,10 +198,10 @@ __attribute__((noinline)) static uint32_t write_inherited(struct overlap_sync_mo
     __atomic_store_n(&event->unknown, unknown, __ATOMIC_RELAXED);
     for (uint32_t left = sight.legacy ? OVERLAP_LOAD(sight.legacy->clock.set) : 0; left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = OVERLAP_LOAD(sight.inherited[e]);
-        if (set >> e & 1 && its <= OVERLAP_RELAXED(event->clock.entry[e]))
+        const uint64_t inherited = OVERLAP_LOAD(sight.inherited[e]);
+        if (set >> e & 1 && inherited <= OVERLAP_RELAXED(event->clock.entry[e]))
             continue;
-        __atomic_store_n(&event->clock.entry[e], its, __ATOMIC_RELAXED);
+        __atomic_store_n(&event->clock.entry[e], inherited, __ATOMIC_RELAXED);
         set |= UINT32_C(1) << e;
     }
     return set;

@@ -9,8 +9,8 @@ enum { OVERLAP_EVENT_PROBES = 32 };
 enum overlap_event_flag {
     OVERLAP_EVENT_UNKNOWN = 1, /* last recorded on an untracked stream: ordered after everything launched before */
     OVERLAP_EVENT_ALWAYS = 2,  /* graphs or other processes record it: as UNKNOWN, also after a record of ours */
-    OVERLAP_EVENT_IMPORTED =
-        4,                   /* another process's: carries our launches only if that process can wait for our events */
+    /* Of another process: carries our launches only if that process can wait for our events. */
+    OVERLAP_EVENT_IMPORTED = 4,
     OVERLAP_EVENT_TWICE = 8, /* two threads recorded it at the same time: which record was last is unknown */
 };
 

@@ -1,5 +1,5 @@
-/* The table of GPUs known by name (gpu.def), and the limits that follow from vendor and compute capability. On a real GPU the
- * driver's numbers are used instead of the table's. */
+/* The table of GPUs known by name (gpu.def), and the limits that follow from vendor and compute capability. On a real
+ * GPU the driver's numbers are used instead of the table's. */
 #include <string.h>
 
 #include "core.h"
@@ -63,8 +63,8 @@ OVERLAP_EXPORT void overlap_gpu_units(struct overlap_gpu *gpu) {
         gpu->scalar_registers = 800;
         return;
     }
-    /* From cuda_occupancy.h (CUDA 13.0), which limits barriers from compute capability 9.0 on: two per block slot, but one on
-     * 10.1 and 12.x. */
+    /* From cuda_occupancy.h (CUDA 13.0), which limits barriers from compute capability 9.0 on: two per block slot, but
+     * one on 10.1 and 12.x. */
     const bool one = (gpu->major == 10 && gpu->minor == 1) || gpu->major >= 12;
     gpu->registers_per_thread = 255;
     gpu->register_unit = 256;

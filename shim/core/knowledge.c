@@ -26,14 +26,15 @@ __attribute__((cold, noinline)) static enum knowledge event_overflow(struct over
     return A_CLOCK;
 }
 
-/* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was read? */
+/* Seqlock check: has the slot been given to another event, or has this one been recorded again, since `sequence` was
+ * read? */
 static inline bool is_torn(const struct overlap_event *event, uint64_t key, uint32_t sequence) {
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return sequence % 2 || OVERLAP_RELAXED(event->sequence) != sequence || OVERLAP_LOAD(event->key) != key;
 }
 
-/* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing one leaves
- * copy->domain NULL. */
+/* Returns what a wait for the event orders. The event (NULL: not in the table) is copied to *copy; a torn or missing
+ * one leaves copy->domain NULL. */
 static enum knowledge read_event(struct overlap_sync_model *model, const struct overlap_event *event, uint64_t key,
                                  struct overlap_event *copy) {
     copy->domain = NULL;
@@ -53,7 +54,8 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
     copy_clock(&copy->clock, &event->clock);
     const uint64_t era = OVERLAP_LOAD(model->eager.generation);
     if (domain == &model->eager && copy->generation != era) {
-        /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as finished. */
+        /* Recorded before the model slept, and perhaps again meanwhile. Everything launched until it woke counts as
+         * finished. */
         copy->generation = era;
         copy->unknown = 0;
         copy->by = NULL;
@@ -62,8 +64,8 @@ static enum knowledge read_event(struct overlap_sync_model *model, const struct 
     if (is_torn(event, key, sequence))
         return EVERYTHING;
     copy->domain = domain;
-    /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the event,
-     * too. Once the capture has ended, that record belongs to the graph. */
+    /* During a capture, a wait refers to the record made in that capture, even if graphs or other processes record the
+     * event, too. Once the capture has ended, that record belongs to the graph. */
     if (flags & (OVERLAP_EVENT_UNKNOWN | OVERLAP_EVENT_TWICE) ||
         (flags & OVERLAP_EVENT_ALWAYS &&
          (domain == &model->eager || copy->generation != OVERLAP_LOAD(domain->generation))))
@@ -102,18 +104,18 @@ __attribute__((cold, noinline)) static void all_wait(struct overlap_sync_model *
         __atomic_store_n(&model->eager.order_unknown, 1, __ATOMIC_RELEASE);
 }
 
-/* The stream begins to wait for communication launch `its` of an entry. Returns the flags of enum overlap_waited which say
- * that nothing needed that launch early. */
+/* The stream begins to wait for communication launch `number` of an entry. Returns the flags of enum overlap_waited
+ * which say that nothing needed that launch early. */
 static uint32_t patience(const struct overlap_stream *here, const struct overlap_clock_domain *domain, uint32_t entry,
-                         uint64_t its) {
+                         uint64_t number) {
     return (OVERLAP_RELAXED(here->beside) > 1 ? OVERLAP_WAITED_BESIDE : 0) |
-           (its == OVERLAP_LOAD(domain->now.entry[entry]) && OVERLAP_RELAXED(domain->communication[entry].prefetch)
+           (number == OVERLAP_LOAD(domain->now.entry[entry]) && OVERLAP_RELAXED(domain->communication[entry].prefetch)
                 ? OVERLAP_WAITED_PREFETCH
                 : 0);
 }
 
-/* Entries that the stream need not join: it knows all its own launches. A blocking stream has to join even these, because the
- * legacy default stream inherits them from its clock. */
+/* Entries that the stream need not join: it knows all its own launches. A blocking stream has to join even these,
+ * because the legacy default stream inherits them from its clock. */
 static inline uint32_t own_set(const struct overlap_stream *stream) {
     const int32_t own = OVERLAP_LOAD(stream->communication);
     if (OVERLAP_LOAD(stream->kind) != OVERLAP_STREAM_NON_BLOCKING)
@@ -130,11 +132,11 @@ static inline void gather(struct news *news, const struct overlap_clock *clock, 
     uint32_t count = 0;
     for (uint32_t left = OVERLAP_LOAD(clock->set) & ~own_set(here); left; left &= left - 1) {
         const uint32_t e = overlap_entry_of(left);
-        const uint64_t its = OVERLAP_RELAXED(clock->entry[e]);
-        if (its <= OVERLAP_LOAD(here->clock.entry[e]))
+        const uint64_t number = OVERLAP_RELAXED(clock->entry[e]);
+        if (number <= OVERLAP_LOAD(here->clock.entry[e]))
             continue;
         news->entry[count] = e;
-        news->value[count++] = its;
+        news->value[count++] = number;
     }
     news->count = count;
 }
@@ -145,13 +147,13 @@ static inline uint32_t learn(struct overlap_sync_model *model, struct overlap_st
     bool learned = false;
     for (uint32_t i = 0; i < news->count; i++) {
         const uint32_t e = news->entry[i];
-        const uint64_t its = news->value[i];
-        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->domain, e, its) : 0;
+        const uint64_t number = news->value[i];
+        const uint32_t patient = e < OVERLAP_CLOCK_COMMUNICATION ? patience(here, here->domain, e, number) : 0;
         if (__builtin_expect(patient, 0)) {
             const struct overlap_sight sight = overlap_stream_sight(model, here);
-            found |= its > overlap_sight_knows(&sight, e) ? patient : 0;
+            found |= number > overlap_sight_knows(&sight, e) ? patient : 0;
         }
-        learned |= overlap_stream_learns_more(model, here, e, its);
+        learned |= overlap_stream_learns_more(model, here, e, number);
     }
     if (!learned)
         return 0;
@@ -203,8 +205,8 @@ __attribute__((noinline)) static uint32_t wait_any(struct overlap_sync_model *mo
     return learn(model, here, &news);
 }
 
-/* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer entries
- * are copied, because most events carry few entries that are new to the stream. */
+/* The fast path of most waits: no capture, not the legacy default stream, and the event carries a clock. Only newer
+ * entries are copied, because most events carry few entries that are new to the stream. */
 uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key) {
     const struct overlap_event *const event = overlap_event_find(model, key);
     if (!event || !stream || OVERLAP_LOAD(stream->captured) || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY)
@@ -243,8 +245,8 @@ static inline void complete_entry(struct overlap_completion *completion, uint32_
     completion->clock.set |= UINT32_C(1) << entry;
 }
 
-/* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits for
- * implicitly? A stream's clock does not hold its own launches. */
+/* Does this entry of computation belong to the stream, or to a blocking stream that this legacy default stream waits
+ * for implicitly? A stream's clock does not hold its own launches. */
 static bool is_completed(const struct overlap_sync_model *model, const struct overlap_stream *stream, uint32_t entry) {
     const uint32_t i = (entry - OVERLAP_CLOCK_COMMUNICATION) / 2;
     const struct overlap_stream *owner =

@@ -5,8 +5,8 @@
 
 enum { PLAIN_NAME_SIZE = 512 };
 
-/* Matches one character against a set such as [a-z] or [!_], and sets *next to the character after the set. `[` without a
- * closing bracket matches itself. */
+/* Matches one character against a set such as [a-z] or [!_], and sets *next to the character after the set. `[` without
+ * a closing bracket matches itself. */
 static bool set_matches(const char *set, char c, const char **next) {
     const char *p = set + 1;
     bool negated = *p == '!';
@@ -57,8 +57,8 @@ OVERLAP_EXPORT uint32_t overlap_glob_match(const char *pattern, const char *name
     return *pattern == 0;
 }
 
-/* Itanium C++ ABI: _Z, then N for a nested name, then pairs of <length><identifier>. The search ends at template arguments;
- * the identifier in front of them is the name. */
+/* Itanium C++ ABI: _Z, then N for a nested name, then pairs of <length><identifier>. The search ends at template
+ * arguments; the identifier in front of them is the name. */
 OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint32_t size) {
     const char *name = kernel;
     size_t length = strlen(kernel);
@@ -112,8 +112,8 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
     return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
 }
 
-/* Families and their patterns, alternating, each NUL-terminated. An array of pointers would need relocations at the start of
- * every process. */
+/* Families and their patterns, alternating, each NUL-terminated. An array of pointers would need relocations at the
+ * start of every process. */
 static const char kernel_signs[] =
 #define LIBRARY(family, glob)
 #define FAMILY(family, glob) #family "\0" glob "\0"

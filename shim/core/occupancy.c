@@ -1,9 +1,10 @@
 /* Computes how many blocks fit on one multiprocessor from what one block takes.
  *
- * The same arithmetic serves both vendors: a multiprocessor has four partitions; a partition holds warps, whose registers are
- * allocated in units; shared memory is allocated in units, and the driver reserves some per block. overlap_gpu_units() has the
- * units. NVIDIA: the rules of cuda_occupancy.h (CUDA 13.0), at the largest carve-out. AMD: the rules of the HIP runtime, and two
- * that its occupancy functions leave out: the unit of shared memory, and the 16 barriers.
+ * The same arithmetic serves both vendors: a multiprocessor has four partitions; a partition holds warps, whose
+ * registers are allocated in units; shared memory is allocated in units, and the driver reserves some per block.
+ * overlap_gpu_units() has the units. NVIDIA: the rules of cuda_occupancy.h (CUDA 13.0), at the largest carve-out. AMD:
+ * the rules of the HIP runtime, and two that its occupancy functions leave out: the unit of shared memory, and the 16
+ * barriers.
  */
 #include "core.h"
 
@@ -67,8 +68,8 @@ OVERLAP_EXPORT struct overlap_occupancy overlap_occupancy_of(const struct overla
     return result;
 }
 
-/* Returns the warps of a block on its fullest partition if warps are spread evenly. This is the safe assumption, wherever they
- * really go.
+/* Returns the warps of a block on its fullest partition if warps are spread evenly. This is the safe assumption,
+ * wherever they really go.
  */
 static uint64_t spread(const struct overlap_demand *demand) {
     return round_up(demand->warps, PARTITIONS) / PARTITIONS;

@@ -1,15 +1,15 @@
-/* Decides which control works for one computation kernel and one communication kernel on one GPU, and with which number; or that
- * none does.
+/* Decides which control works for one computation kernel and one communication kernel on one GPU, and with which
+ * number; or that none does.
  *
- * M: shared memory of a multiprocessor. s_K: shared memory of one computation block at its raised dynamic size. s_C: that of one
- * communication block. Exactly k computation blocks stay resident while M / (k + 1) < s_K <= M / k. Communication fits beside j
- * of them while j s_K + s_C <= M and registers, warps, slots and barriers allow it. make_room needs j = k, quick_entry j = k - 1.
- * The size affects the other resources only by lowering k.
+ * M: shared memory of a multiprocessor. s_K: shared memory of one computation block at its raised dynamic size. s_C:
+ * that of one communication block. Exactly k computation blocks stay resident while M / (k + 1) < s_K <= M / k.
+ * Communication fits beside j of them while j s_K + s_C <= M and registers, warps, slots and barriers allow it.
+ * make_room needs j = k, quick_entry j = k - 1. The size affects the other resources only by lowering k.
  */
 #include "core.h"
 
-/* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them. native:
- * resident blocks as launched, at least `blocks`. False: no such size exists. */
+/* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them.
+ * native: resident blocks as launched, at least `blocks`. False: no such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                       const struct overlap_footprint *communication, uint32_t native, uint32_t blocks, uint32_t beside,
                       struct overlap_window *window) {

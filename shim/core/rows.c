@@ -1,9 +1,10 @@
-/* Rows of the statistics page: one for every kernel and decision about it. A row is claimed when the decision is made; the launch
- * itself then only increments the counter whose index is in the decision word.
+/* Rows of the statistics page: one for every kernel and decision about it. A row is claimed when the decision is made;
+ * the launch itself then only increments the counter whose index is in the decision word.
  *
- * Groups are contiguous, and the key of the first row says how many rows its group has. A thread that claims the first free key
- * thereby claims all rows of its group, and other searches skip them. A key never changes; the record is filled in after the key
- * is claimed, and its state is published last. Not a table of slots.h: Python reads the rows, and a key may own several.
+ * Groups are contiguous, and the key of the first row says how many rows its group has. A thread that claims the first
+ * free key thereby claims all rows of its group, and other searches skip them. A key never changes; the record is
+ * filled in after the key is claimed, and its state is published last. Not a table of slots.h: Python reads the rows,
+ * and a key may own several.
  */
 #include <string.h>
 
@@ -15,10 +16,10 @@
 _Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
                "the key");
 
-/* Upper bounds of the rows that each kind of launch may claim. Kernels that appear early must not use up all rows: the last
- * ones are reserved for groups of any rule (shaped and capped in windows, raised communication), those below them for rules
- * whose kernels find no row, those below these for communication. Launches before the first communication get few rows,
- * because most of those kernels are launched again later. */
+/* Upper bounds of the rows that each kind of launch may claim. Kernels that appear early must not use up all rows: the
+ * last ones are reserved for groups of any rule (shaped and capped in windows, raised communication), those below them
+ * for rules whose kernels find no row, those below these for communication. Launches before the first communication get
+ * few rows, because most of those kernels are launched again later. */
 enum {
     FULL = OVERLAP_ROWS,
     OF_RULES = OVERLAP_ROWS - (2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED),
@@ -59,8 +60,8 @@ static uint64_t identity(const struct overlap_row *facts, const char *kernel, co
     return hash ? hash : 1;
 }
 
-/* Returns the first row of the group with this key, and claims a free one below `most` if needed (*claimed). FULL: there is
- * none. */
+/* Returns the first row of the group with this key, and claims a free one below `most` if needed (*claimed). FULL:
+ * there is none. */
 static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
     *claimed = false;
     for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
@@ -113,7 +114,8 @@ static void put_first(struct overlap_row *record, const struct overlap_row *fact
     put_last(record, facts);
 }
 
-/* Returns the row for all kernels of a rule that found no row of their own, so that the report shows that the rule matched. */
+/* Returns the row for all kernels of a rule that found no row of their own, so that the report shows that the rule
+ * matched. */
 static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason, enum overlap_row_kind kind) {
     const struct overlap_row facts = {.rule = rule, .device = OVERLAP_DEVICES};
     bool claimed;

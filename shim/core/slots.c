@@ -33,8 +33,8 @@ static uint64_t owner_of(const struct overlap_slot *slot, uint64_t *word) {
     return payload_of(before) == CLAIMED || (uint16_t)(before ^ *word) ? GONE : owner;
 }
 
-/* Returns the slot of a key, and its word; or the first unused slot (*owner is 0); or a tombstone (GONE); or NULL (GONE). Only the first
- * has a payload. */
+/* Returns the slot of a key, and its word; or the first unused slot (*owner is 0); or a tombstone (GONE); or NULL
+ * (GONE). Only the first has a payload. */
 static struct overlap_slot *find(const struct overlap_slot *slots, uint32_t bits, uint64_t key, uint64_t *owner,
                                  uint64_t *word) {
     struct overlap_slot *spare = NULL;

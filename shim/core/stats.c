@@ -8,7 +8,8 @@ OVERLAP_EXPORT uint32_t overlap_abi_version(void) {
     return OVERLAP_ABI_VERSION;
 }
 
-/* All texts in one struct, found by offset: an array of pointers would need relocations at the start of every process. */
+/* All texts in one struct, found by offset: an array of pointers would need relocations at the start of every
+ * process. */
 static const struct reason_texts {
 #define REASON(name, shapes, sentence)                                                                                 \
     char name_##name[sizeof #name];                                                                                    \
@@ -128,8 +129,8 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += OVERLAP_RELAXED(shard->counters[i]);
     }
-    /* A launch is counted by route and then by row. Launches between the two increments, or made while we read, are added to
-     * the commonest route, so that both sums are equal. */
+    /* A launch is counted by route and then by row. Launches between the two increments, or made while we read, are
+     * added to the commonest route, so that both sums are equal. */
     uint64_t difference = 0;
     int commonest = 0;
     for (int route = 0; route < OVERLAP_ROUTES; route++) {

@@ -1,5 +1,5 @@
-/* Inline access to the streams, clocks and domains of the model, for sync_model.c, event.c, knowledge.c and window.c. Callers of
- * the model use overlap_sync_find(), overlap_stream_here() and overlap_sync_recorded() only. */
+/* Inline access to the streams, clocks and domains of the model, for sync_model.c, event.c, knowledge.c and window.c.
+ * Callers of the model use overlap_sync_find(), overlap_stream_here() and overlap_sync_recorded() only. */
 #pragma once
 
 #include "sync_model.h"
@@ -24,13 +24,14 @@ static inline bool overlap_stream_is(const struct overlap_stream *stream, uint64
     return OVERLAP_LOAD(stream->ready) && OVERLAP_LOAD(stream->serial) == serial;
 }
 
-/* Returns the stream whose clock is implicitly part of this stream's clock: for a blocking stream the legacy default stream,
- * else NULL. */
+/* Returns the stream whose clock is implicitly part of this stream's clock: for a blocking stream the legacy default
+ * stream, else NULL. */
 static inline const struct overlap_stream *overlap_stream_behind(const struct overlap_stream *stream) {
     return OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_BLOCKING ? OVERLAP_LOAD(stream->context->legacy) : NULL;
 }
 
-/* The clocks that a stream sees. Loaded once for calls that read several entries, because compilers do not merge atomic loads. */
+/* The clocks that a stream sees. Loaded once for calls that read several entries, because compilers do not merge atomic
+ * loads. */
 struct overlap_sight {
     struct overlap_clock_domain *domain;
     const struct overlap_stream *legacy; /* overlap_stream_behind() */
@@ -50,8 +51,9 @@ static inline struct overlap_sight overlap_stream_sight(const struct overlap_syn
 
 /* Returns the last unknown wait, ended or not, of the stream or of the legacy default stream that it is behind. */
 static inline uint64_t overlap_sight_unknown(const struct overlap_sight *sight, const struct overlap_stream *stream) {
-    const uint64_t own = OVERLAP_LOAD(stream->unknown), its = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
-    return own > its ? own : its;
+    const uint64_t own = OVERLAP_LOAD(stream->unknown),
+                   inherited = sight->legacy ? OVERLAP_LOAD(sight->legacy->unknown) : 0;
+    return own > inherited ? own : inherited;
 }
 
 /* Is the stream behind an unknown wait? */
@@ -103,8 +105,8 @@ static inline const struct overlap_context *overlap_context_of_entry(const struc
     return owner ? OVERLAP_LOAD(owner->context) : NULL;
 }
 
-/* Returns the number of the last launch of an entry; for computation it is the sum of previous owners' and the current one's
- * launches. */
+/* Returns the number of the last launch of an entry; for computation it is the sum of previous owners' and the current
+ * one's launches. */
 static inline uint64_t overlap_computation_now(const struct overlap_clock_domain *domain, uint32_t i,
                                                uint32_t filling) {
     const struct overlap_stream *owner = OVERLAP_LOAD(domain->computation[i].owner);
@@ -150,8 +152,8 @@ static inline void overlap_sync_changed(struct overlap_sync_model *model) {
     __atomic_fetch_add(&model->version, 1, __ATOMIC_RELEASE);
 }
 
-/* Raises a number to at least `value`. False: it was there already. Sequentially consistent: overlap_stream_changed() relies
- * on a total order with other variables. */
+/* Raises a number to at least `value`. False: it was there already. Sequentially consistent: overlap_stream_changed()
+ * relies on a total order with other variables. */
 static inline bool overlap_raise(uint64_t *number, uint64_t value) {
     uint64_t known = __atomic_load_n(number, __ATOMIC_RELAXED);
     while (known < value)
@@ -169,8 +171,8 @@ static inline bool overlap_clock_raise(struct overlap_clock *clock, uint32_t ent
     return overlap_raise(&clock->entry[entry], value);
 }
 
-/* Raises an entry of the stream's clock, and of the clocks that include it (passes_on: of its context). False: it was there
- * already. */
+/* Raises an entry of the stream's clock, and of the clocks that include it (passes_on: of its context). False: it was
+ * there already. */
 void overlap_stream_passes_on(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t entry,
                               uint64_t value);
 static inline bool overlap_stream_learns_more(struct overlap_sync_model *model, struct overlap_stream *stream,
@@ -194,7 +196,8 @@ overlap_sync_slot(struct overlap_sync_model *model, uint64_t key, uint64_t probe
     return &model->streams[(overlap_spread(key, OVERLAP_SYNC_STREAM_BITS) + probe) & (OVERLAP_SYNC_STREAMS - 1)];
 }
 
-/* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first probe. */
+/* Return the stream with this key (not 0). NULL: never seen, or it got no slot. find_further continues after the first
+ * probe. */
 struct overlap_stream *overlap_sync_find_further(struct overlap_sync_model *model, uint64_t key);
 static inline bool overlap_stream_has(const struct overlap_stream *stream, uint64_t key) {
     return OVERLAP_LOAD(stream->key) == key && OVERLAP_LOAD(stream->ready);
@@ -204,6 +207,6 @@ static inline struct overlap_stream *overlap_sync_find(struct overlap_sync_model
     return __builtin_expect(overlap_stream_has(first, key), 1) ? first : overlap_sync_find_further(model, key);
 }
 
-/* Takes the lock. False: it timed out, and `lost` is set. */
+/* Takes the lock. False: it timed out, and `stream_overflow` is set. */
 bool overlap_sync_lock(struct overlap_sync_model *model);
 void overlap_sync_unlock(struct overlap_sync_model *model);

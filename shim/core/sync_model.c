@@ -1,5 +1,5 @@
-/* The clocks of streams, contexts and captures. Events are in event.c, launches in window.c, waits and the host in knowledge.c;
- * WINDOWS.md says what each call orders. */
+/* The clocks of streams, contexts and captures. Events are in event.c, launches in window.c, waits and the host in
+ * knowledge.c; WINDOWS.md says what each call orders. */
 #include <stddef.h>
 #include <string.h>
 
@@ -15,8 +15,8 @@ __thread char overlap_thread_self __attribute__((tls_model("initial-exec"), visi
 bool overlap_sync_lock(struct overlap_sync_model *model) {
     const uint64_t me = overlap_this_thread();
     const int patience = model->pause && !OVERLAP_LOAD(model->stuck) ? PATIENCE : SPINS;
-    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me;
-         i++) { /* held by this thread: a signal handler interrupted it */
+    /* Not while this thread holds it: a signal handler has interrupted the holder. */
+    for (int i = 0; i < patience && OVERLAP_LOAD(model->lock) != me; i++) {
         uint64_t none = 0;
         if (!OVERLAP_LOAD(model->lock) &&
             __atomic_compare_exchange_n(&model->lock, &none, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -40,17 +40,17 @@ void overlap_sync_unlock(struct overlap_sync_model *model) {
 
 __attribute__((noinline)) void overlap_stream_passes_on(struct overlap_sync_model *model, struct overlap_stream *stream,
                                                         uint32_t entry, uint64_t value) {
-    struct overlap_context *const its = stream->context;
-    if (overlap_context_of_entry(&model->eager, entry) !=
-        its) /* synchronizing a context finishes its own launches anyway */
-        overlap_clock_raise(&its->known, entry, value);
-    if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&its->blocking, entry, value) &&
+    struct overlap_context *const context = stream->context;
+    /* Synchronizing a context finishes its own launches anyway. */
+    if (overlap_context_of_entry(&model->eager, entry) != context)
+        overlap_clock_raise(&context->known, entry, value);
+    if (stream->kind == OVERLAP_STREAM_BLOCKING && overlap_clock_raise(&context->blocking, entry, value) &&
         entry < OVERLAP_CLOCK_COMMUNICATION && !OVERLAP_LOAD(model->legacy_matters))
         __atomic_store_n(&model->legacy_matters, 1, __ATOMIC_RELEASE);
 }
 
-/* A query records its thread before it reads the clock; a wait reads the thread after it has raised the clock. So at least one of
- * the two notices the other. */
+/* A query records its thread before it reads the clock; a wait reads the thread after it has raised the clock. So at
+ * least one of the two notices the other. */
 void overlap_stream_asked_first(struct overlap_stream *stream) {
     uint64_t asker = OVERLAP_LOAD(stream->asker);
     while (!__atomic_compare_exchange_n(&stream->asker, &asker, asker ? OVERLAP_SEVERAL : overlap_this_thread(), false,
@@ -60,10 +60,10 @@ void overlap_stream_asked_first(struct overlap_stream *stream) {
 }
 
 bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct overlap_stream *stream, uint64_t asker) {
-    const struct overlap_context *const its = stream->context;
+    const struct overlap_context *const context = stream->context;
     const bool others = /* other streams' answers depend on its clock */
-        stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&its->blocks, __ATOMIC_SEQ_CST)
-        : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&its->legacy, __ATOMIC_SEQ_CST) != NULL
+        stream->kind == OVERLAP_STREAM_LEGACY     ? __atomic_load_n(&context->blocks, __ATOMIC_SEQ_CST)
+        : stream->kind == OVERLAP_STREAM_BLOCKING ? __atomic_load_n(&context->legacy, __ATOMIC_SEQ_CST) != NULL
                                                   : false;
     if (!others && asker == overlap_this_thread())
         return true;
@@ -72,8 +72,8 @@ bool overlap_stream_changed_for(struct overlap_sync_model *model, const struct o
     return false;
 }
 
-/* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the blocking streams
- * wait for it afterwards. */
+/* Every action of the legacy default stream first waits for all blocking streams. overlap_stream_knows() makes the
+ * blocking streams wait for it afterwards. */
 void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
     bool news = false;
     for (uint32_t left = OVERLAP_LOAD(stream->context->blocking.set); left; left &= left - 1) {
@@ -141,7 +141,8 @@ static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64
             model->used[model->used_count] = (uint32_t)(stream - model->streams);
             __atomic_store_n(&model->used_count, model->used_count + 1, __ATOMIC_RELEASE);
         }
-        /* Domain and context stay until they are overwritten, because a thread may still read those of the previous stream. */
+        /* Domain and context stay until they are overwritten, because a thread may still read those of the previous
+         * stream. */
         __atomic_store_n(&stream->ready, 0, __ATOMIC_RELEASE);
         memset(&stream->captured, 0, sizeof *stream - offsetof(struct overlap_stream, captured));
         stream->communication = stream->computation = -1;
@@ -172,18 +173,18 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     if (stream || !overlap_sync_lock(model))
         return stream;
     stream = overlap_sync_find(model, key);
-    struct overlap_context *const its = stream ? NULL : context_of(model, context);
-    if (its)
+    struct overlap_context *const owner = stream ? NULL : context_of(model, context);
+    if (owner)
         stream = take_slot(model, key);
-    if (its && stream) {
+    if (owner && stream) {
         /* A thread with a pointer to the previous stream of this slot may read meanwhile. */
         __atomic_store_n(&stream->domain, &model->eager, __ATOMIC_RELEASE);
-        __atomic_store_n(&stream->context, its, __ATOMIC_RELEASE);
+        __atomic_store_n(&stream->context, owner, __ATOMIC_RELEASE);
         __atomic_store_n(&stream->kind, kind, __ATOMIC_RELEASE);
         if (kind == OVERLAP_STREAM_LEGACY)
-            __atomic_store_n(&its->legacy, stream, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&owner->legacy, stream, __ATOMIC_SEQ_CST);
         if (kind == OVERLAP_STREAM_BLOCKING)
-            __atomic_store_n(&its->blocks, 1, __ATOMIC_SEQ_CST);
+            __atomic_store_n(&owner->blocks, 1, __ATOMIC_SEQ_CST);
         if (OVERLAP_LOAD(model->stream_overflow)) /* its earlier waits may have gone unrecorded */
             overlap_sync_behind_all(model, stream);
         __atomic_store_n(&stream->ready, 1, __ATOMIC_RELEASE);
@@ -193,8 +194,8 @@ struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uin
     return stream;
 }
 
-/* Frees the stream's entries for other streams. Its computation joins the context's clock, because synchronizing the context finishes
- * it. The lock is held. */
+/* Frees the stream's entries for other streams. Its computation joins the context's clock, because synchronizing the
+ * context finishes it. The lock is held. */
 static void release_entries(struct overlap_clock_domain *domain, struct overlap_stream *stream) {
     const uint32_t own = overlap_computation_set(stream->computation);
     for (uint32_t left = stream->of ? 0 : own; left; left &= left - 1)
@@ -278,8 +279,8 @@ void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, u
 
 /* ---- Captures ---- */
 
-/* Adds a stand-in for a stream that is captured into this domain. Without a free slot the order of the stream is unknown for good. The
- * lock is held. */
+/* Adds a stand-in for a stream that is captured into this domain. Without a free slot the order of the stream is
+ * unknown for good. The lock is held. */
 static void add_member(struct overlap_sync_model *model, struct overlap_clock_domain *domain,
                        struct overlap_stream *stream) {
     /* No address has the topmost bit set. */

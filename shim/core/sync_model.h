@@ -1,9 +1,10 @@
-/* The happens-before model of overlap windows: which launches are ordered after which communication launches. WINDOWS.md says
- * what orders what, and in which cases the order is unknown. window.h queries the model for a launch.
+/* The happens-before model of overlap windows: which launches are ordered after which communication launches.
+ * WINDOWS.md says what orders what, and in which cases the order is unknown. window.h queries the model for a launch.
  *
- * The model is fed with calls in program order, per stream and event, and calls nothing itself. All state is in one struct
- * overlap_sync_model of zeroed memory, which the caller supplies. Any thread may call any function at any time: entries of
- * clocks only grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or destroyed.
+ * The model is fed with calls in program order, per stream and event, and calls nothing itself. All state is in one
+ * struct overlap_sync_model of zeroed memory, which the caller supplies. Any thread may call any function at any time:
+ * entries of clocks only grow; each event has a seqlock; a lock is taken only when a stream or event is first seen or
+ * destroyed.
  */
 #pragma once
 
@@ -24,12 +25,12 @@ enum {
 };
 
 /* A vector clock: for each entry, the number of its last launch that is known to come before. First the streams of
- * communication, counting communication launches; then two entries for each stream of computation, counting launches outside
- * windows that would have been shaped, and grids that fill the GPU in one wave. 64 bits: no counter of launches wraps in the
- * life of a process. */
+ * communication, counting communication launches; then two entries for each stream of computation, counting launches
+ * outside windows that would have been shaped, and grids that fill the GPU in one wave. 64 bits: no counter of launches
+ * wraps in the life of a process. */
 struct overlap_clock {
     uint64_t entry[OVERLAP_CLOCK_ENTRIES];
-    uint32_t set; /* entries that may be above 0, as bits: of the entries that many threads use, a stream knows few */
+    uint32_t set; /* bits of the entries that may be above 0: few of those that the domain uses */
 };
 _Static_assert(OVERLAP_CLOCK_ENTRIES <= 32, "overlap_clock.set");
 
@@ -39,7 +40,8 @@ enum overlap_stream_kind {
     OVERLAP_STREAM_LEGACY,
 };
 
-/* Streams and events are not in tables of slots.h: they are inserted under the lock, and found by one inlined comparison. */
+/* Streams and events are not in tables of slots.h: they are inserted under the lock, and found by one inlined
+ * comparison. */
 struct overlap_stream {
     uint64_t key; /* the caller's key; 0: free */
     uint32_t ready;
@@ -144,17 +146,17 @@ struct overlap_sync_model {
 
 /* ---- Streams and captures: sync_model.c ---- */
 
-/* Returns the stream with this key, and creates it if needed. context: key of its context, not 0. NULL: no slot is free, or
- * the lock timed out. */
+/* Returns the stream with this key, and creates it if needed. context: key of its context, not 0. NULL: no slot is
+ * free, or the lock timed out. */
 struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key, uint64_t context,
                                            enum overlap_stream_kind kind);
 void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key);
-/* The context was destroyed. last_serial: model->serials before the call that destroyed it. A new context may already have its
- * address and streams of its own, which have higher serials. */
+/* The context was destroyed. last_serial: model->serials before the call that destroyed it. A new context may already
+ * have its address and streams of its own, which have higher serials. */
 void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t last_serial);
 
-/* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream, which
- * implicitly waits for blocking streams. */
+/* Called for operations that order nothing by themselves, such as copies. They matter on the legacy default stream,
+ * which implicitly waits for blocking streams. */
 void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap_stream *stream);
 static inline void overlap_sync_action(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (stream && __atomic_load_n(&stream->kind, __ATOMIC_ACQUIRE) == OVERLAP_STREAM_LEGACY)
@@ -168,11 +170,13 @@ void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_st
 
 /* ---- While the model is not needed ---- */
 
-/* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown wait. */
+/* May the caller stop reporting events, waits and what the host sees? Not while a stream captures, nor after an unknown
+ * wait. */
 bool overlap_sync_may_sleep(const struct overlap_sync_model *model);
 /* The caller stops reporting. Windows close, because waits that would close them are not reported. */
 void overlap_sync_sleep(struct overlap_sync_model *model);
-/* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry nothing. */
+/* The caller reports again. Everything launched so far counts as finished, and events recorded earlier carry
+ * nothing. */
 void overlap_sync_wake(struct overlap_sync_model *model);
 
 /* ---- Captures ---- */
@@ -184,19 +188,19 @@ void overlap_sync_captures_unknown(struct overlap_sync_model *model);
 
 /* ---- Events, and what the host sees: event.c ---- */
 
-/* Called before and after the driver's call that records an event; the result of the first (may be NULL) is passed to the
- * second. key: of the event. stream: NULL if untracked. recorded: the call has succeeded. */
+/* Called before and after the driver's call that records an event; the result of the first (may be NULL) is passed to
+ * the second. key: of the event. stream: NULL if untracked. recorded: the call has succeeded. */
 struct overlap_event *overlap_sync_recording(struct overlap_sync_model *model, uint64_t key,
                                              struct overlap_stream *stream);
 void overlap_sync_write(struct overlap_sync_model *model, struct overlap_event *event, struct overlap_stream *stream,
                         bool recorded);
 
-/* The stream (NULL: every stream) waits for the event from now on. Other objects whose launches wait for their own previous
- * launch, such as graphs, are modeled as events. Returns flags of enum overlap_waited. */
+/* The stream (NULL: every stream) waits for the event from now on. Other objects whose launches wait for their own
+ * previous launch, such as graphs, are modeled as events. Returns flags of enum overlap_waited. */
 uint32_t overlap_sync_waits(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t key);
 
-/* PATIENTLY: nothing needed the communication early. STALE: the calling thread's cached answers for the stream are stale; no
- * other thread has queried it, so the version does not change. */
+/* PATIENTLY: nothing needed the communication early. STALE: the calling thread's cached answers for the stream are
+ * stale; no other thread has queried it, so the version does not change. */
 enum overlap_waited {
     OVERLAP_WAITED_BESIDE = 1,   /* two or more grids of more than one wave could run beside it */
     OVERLAP_WAITED_PREFETCH = 2, /* it had not waited for the computation launched before it */

@@ -10,9 +10,9 @@ static bool is_context(const struct overlap_clock_domain *domain, uint32_t slot,
     return OVERLAP_LOAD(domain->communication[slot].context) == context;
 }
 
-/* Chooses an entry for a stream's communication. The lock is held. Entries of destroyed streams are reused: their counts
- * continue, so no clock falls behind. If all have owners, one is shared: a wait for one of its streams then counts as a wait
- * for both. */
+/* Chooses an entry for a stream's communication. The lock is held. Entries of destroyed streams are reused: their
+ * counts continue, so no clock falls behind. If all have owners, one is shared: a wait for one of its streams then
+ * counts as a wait for both. */
 static int32_t entry_for(struct overlap_stream *stream) {
     struct overlap_clock_domain *const domain = stream->domain;
     int32_t best = -1, shared = (int32_t)(overlap_spread(stream->key, 31) % OVERLAP_CLOCK_COMMUNICATION);
@@ -43,8 +43,8 @@ static bool ordered_by_kind(const struct overlap_stream *one, const struct overl
     return OVERLAP_LOAD(one->kind) == OVERLAP_STREAM_LEGACY && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING;
 }
 
-/* Returns the launches of an entry of computation that were not counted before, and that are not known to have ended when this
- * launch begins. */
+/* Returns the launches of an entry of computation that were not counted before, and that are not known to have ended
+ * when this launch begins. */
 static inline uint64_t not_over(const struct overlap_sight *sight, const struct overlap_stream *owner, uint32_t i,
                                 uint32_t filling) {
     struct overlap_clock_domain *const domain = sight->domain;
@@ -111,8 +111,8 @@ struct overlap_before overlap_window_communicates(struct overlap_sync_model *mod
         return found;
     const uint32_t entry = (uint32_t)mine;
     struct overlap_communication *const of = &domain->communication[entry];
-    /* Two threads that launch on one stream at the same time may count as one launch, and waits then order both together. The
-     * stream itself always knows its own entry. */
+    /* Two threads that launch on one stream at the same time may count as one launch, and waits then order both
+     * together. The stream itself always knows its own entry. */
     const uint64_t now = OVERLAP_LOAD(domain->now.entry[entry]) + 1;
     __atomic_store_n(&of->prefetch, computed && !OVERLAP_RELAXED(stream->waited), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->waited, 0, __ATOMIC_RELAXED);
@@ -138,8 +138,8 @@ void overlap_window_beside(struct overlap_stream *stream) {
         __atomic_fetch_add(&stream->beside, 1, __ATOMIC_RELAXED);
 }
 
-/* Counts launches that were inside the window. If only one thread queries the stream, it adds without an atomic operation; if
- * another thread starts to query meanwhile, a few launches may not be counted. */
+/* Counts launches that were inside the window. If only one thread queries the stream, it adds without an atomic
+ * operation; if another thread starts to query meanwhile, a few launches may not be counted. */
 static inline void add_inside(struct overlap_stream *stream, uint64_t launches) {
     if (OVERLAP_LOAD(stream->asker) == overlap_this_thread())
         overlap_add_own(&stream->inside, launches);
@@ -205,8 +205,8 @@ bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_str
                OVERLAP_LOAD(model->eager.now.entry[OVERLAP_LOAD(stream->communication)]);
 }
 
-/* The last `open` launches of an entry, up to `now`, can overlap this stream after all. Takes back the reports that they
- * overlap nothing, including the launches that each report counted for. */
+/* The last `open` launches of an entry, up to `now`, can overlap this stream after all. Takes back the reports that
+ * they overlap nothing, including the launches that each report counted for. */
 __attribute__((cold, noinline)) static void take_back(struct overlap_communication *of, uint64_t now, uint64_t open,
                                                       struct overlap_window_answer *found) {
     const uint32_t since = (uint32_t)now - OVERLAP_RELAXED(of->no_overlap_last);
@@ -222,7 +222,8 @@ __attribute__((cold, noinline)) static void take_back(struct overlap_communicati
     }
 }
 
-/* Returns how many launches of an entry are newer than what the stream knows. 0 for launches of its own or of another context. */
+/* Returns how many launches of an entry are newer than what the stream knows. 0 for launches of its own or of another
+ * context. */
 static inline uint64_t open_launches(const struct overlap_sight *sight, const struct overlap_communication *of,
                                      uint32_t c) {
     const uint64_t now = OVERLAP_LOAD(sight->domain->now.entry[c]), known = overlap_sight_knows(sight, c);
@@ -306,8 +307,8 @@ uint64_t *overlap_window_outside(struct overlap_sync_model *model, struct overla
         for (int32_t i = 0; OVERLAP_LOAD(stream->computation) < 0 && i < OVERLAP_CLOCK_COMPUTATION; i++) {
             if ((uint32_t)i < domain->computations && domain->computation[i].owner)
                 continue;
-            for (int filling = 0; filling < 2; filling++) /* discard the previous owner's launches */
-                overlap_raise(&domain->computation[i].counted[filling], domain->computation[i].base[filling]);
+            for (int count = 0; count < 2; count++) /* discard the previous owner's launches */
+                overlap_raise(&domain->computation[i].counted[count], domain->computation[i].base[count]);
             __atomic_store_n(&domain->computation[i].owner, stream, __ATOMIC_RELEASE);
             if ((uint32_t)i >= domain->computations)
                 __atomic_store_n(&domain->computations, (uint32_t)i + 1, __ATOMIC_RELEASE);

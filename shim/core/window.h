@@ -48,16 +48,16 @@ struct overlap_window_answer {
     uint64_t sequence;       /* INSIDE: number of the newest communication launch it could overlap, + 1; 0: none */
 };
 
-/* Is a launch on this stream (NULL: untracked) inside a window now? wanted: launches for which the thread may keep the answer;
- * 0: only look, count nothing. */
+/* Is a launch on this stream (NULL: untracked) inside a window now? wanted: launches for which the thread may keep the
+ * answer; 0: only look, count nothing. */
 void overlap_window_query(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t wanted,
                           struct overlap_window_answer *found);
 
 /* Returns the number of the stream's last communication launch; 0: none. */
 uint64_t overlap_window_number(struct overlap_stream *stream);
 
-/* Reports that the communication launch with this number overlaps nothing; it stands for `count` launches. False: something
- * overlaps it. */
+/* Reports that the communication launch with this number overlaps nothing; it stands for `count` launches. False:
+ * something overlaps it. */
 bool overlap_window_no_overlap(struct overlap_stream *stream, uint64_t number, enum overlap_no_overlap why,
                                uint32_t count);
 
@@ -67,6 +67,6 @@ bool overlap_window_is_over(struct overlap_sync_model *model, struct overlap_str
 /* Returns the launches that were granted and not made. */
 void overlap_window_return(struct overlap_stream *stream, uint64_t serial, uint64_t newest, uint32_t left);
 
-/* Returns the counter for launches outside windows on this stream: those that would have been shaped, or (filling) grids that
- * fill the GPU in one wave. Only the launching thread adds to it. NULL: all counters are in use. */
+/* Returns the counter for launches outside windows on this stream: those that would have been shaped, or (filling)
+ * grids that fill the GPU in one wave. Only the launching thread adds to it. NULL: all counters are in use. */
 uint64_t *overlap_window_outside(struct overlap_sync_model *model, struct overlap_stream *stream, bool filling);

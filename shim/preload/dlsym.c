@@ -20,7 +20,8 @@ static void *next_definition(int hook) {
     return overlap_next_symbol(hook_name((enum hook)hook), driver_prefix(hook_vendor((enum hook)hook)));
 }
 
-/* Returns what dlsym gives the code at `caller` for one of our names instead of `real`, which is not NULL. NULL: `real`. */
+/* Returns what dlsym gives the code at `caller` for one of our names instead of `real`, which is not NULL. NULL:
+ * `real`. */
 static void *symbol_for(int hook, void *real, uintptr_t caller) {
     struct overlap_object object;
     const bool ours = overlap_is_ours((uintptr_t)real);
@@ -50,21 +51,24 @@ static void *symbol_for(int hook, void *real, uintptr_t caller) {
     return OPERATION_OF(vendor, thunk)(OVERLAP_ROUTE_dlsym, (enum hook)hook);
 }
 
-/* RTLD_NEXT: the caller gets the real function's answer, unless that could only be our wrapper without a driver behind it. */
+/* RTLD_NEXT: the caller gets the real function's answer, unless that could only be our wrapper without a driver behind
+ * it. */
 static void *after_caller(int ours) {
     const bool exists = ours < 0 || (ours >= TABLE_NAMES && overlap_armed()) || next_definition(ours);
     return exists ? NULL : OVERLAP_NO_SYMBOL;
 }
 
-/* A driver that is adopted here is pinned at once: in dlsym the program takes the lock of the loader itself, so we may, too. */
+/* A driver that is adopted here is pinned at once: in dlsym the program takes the lock of the loader itself, so we may,
+ * too. */
 static void *answer(int ours, void *real, uintptr_t caller) {
     void *found = symbol_for(ours, real, caller);
     overlap_pin_due();
     return found;
 }
 
-/* Returns the answer, or NULL if the real function must answer, which needs the caller's own return address. A name without a
- * definition is searched twice, so that dlerror reports the program's own call. caller: the return address. */
+/* Returns the answer, or NULL if the real function must answer, which needs the caller's own return address. A name
+ * without a definition is searched twice, so that dlerror reports the program's own call. caller: the return address.
+ * none: in the register of dlvsym's third argument. */
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
 void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
     (void)none;

@@ -1,20 +1,22 @@
 /* dlsym, dlvsym, dlmopen and dlclose for x86-64.
  *
- * A name that cannot be ours is passed on by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the caller's return address.
- * With a call from C they would resolve from this library, and a program that looks for its own next definition would find itself
- * (endless recursion). Compilers do not guarantee sibling calls, hence assembly. dlmopen takes the search path (RUNPATH, $ORIGIN)
- * from the return address.
+ * A name that cannot be ours is passed on by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the caller's return
+ * address. With a call from C they would resolve from this library, and a program that looks for its own next
+ * definition would find itself (endless recursion). Compilers do not guarantee sibling calls, hence assembly. dlmopen
+ * takes the search path (RUNPATH, $ORIGIN) from the return address.
  *
- * dlopen is not hooked: Nsight Compute takes a preloaded library that defines it for the driver (docs/how-to/profile.md).
+ * dlopen is not hooked: Nsight Compute takes a preloaded library that defines it for the driver
+ * (docs/how-to/profile.md).
  *
- * Nothing here may rely on an initialized libc: dlsym is called in preinit arrays, in constructors that run before ours, and by
- * sanitizer runtimes during their start.
+ * Nothing here may rely on an initialized libc: dlsym is called in preinit arrays, in constructors that run before
+ * ours, and by sanitizer runtimes during their start.
  */
 #ifdef __x86_64__
     .text
 
-/* name: of the entry; real: variable that holds the real function; start: C function that finds the real function; hook: C
- * function for names that may be ours. The hook gets the same arguments, and after them the return address of the caller. */
+/* name: of the entry; real: variable that holds the real function; start: C function that finds the real function;
+ * hook: C function for names that may be ours. The hook gets the same arguments, and after them the return address of
+ * the caller. */
     .macro lookup name, real, start, hook
     .globl \name
     .hidden \name
@@ -131,8 +133,8 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
-/* Calls for another namespace go to `hook` with the same arguments; it returns the flags to continue with. flags: the register
- * that holds the flags. */
+/* Calls for another namespace go to `hook` with the same arguments; it returns the flags to continue with. flags: the
+ * register that holds the flags. */
     .macro opening name, real, start, hook, flags
     .globl \name
     .hidden \name

@@ -1,5 +1,5 @@
-/* The table of operations (vendor/common/vendor_ops.h). C cannot express a distance as a constant. To add a vendor, add a
- * column here and in vendor_ops.def. */
+/* The table of operations (vendor/common/vendor_ops.h). C cannot express a distance as a constant. To add a vendor, add
+ * a column here and in vendor_ops.def. */
     .section vendor_operations, "a", %progbits
     .balign 4
 .Loperations:

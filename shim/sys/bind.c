@@ -1,10 +1,10 @@
-/* Resolves a name as the loader would for its caller if this library were not preloaded. This is done for every vendor's names,
- * because several runtimes may be loaded at once, each for libraries of its own, and handles of one mean nothing to another.
+/* Resolves a name as the loader would for its caller if this library were not preloaded: several runtimes may be loaded
+ * at once, each for libraries of its own, and handles of one mean nothing to another.
  *
- * An answer stays cached while no object that it concerns can have been unmapped. Objects are unmapped only in dlclose, after
- * their destructors have run, and these may launch. While any thread is in dlclose, answers are therefore used only if the loader
- * has not removed an object. After it, all answers are invalidated if one concerns a removed object. A dlclose that bypasses us
- * is not seen: a library opened with RTLD_DEEPBIND calls libc's, and so does a caller that looked it up in libc's own handle.
+ * An answer stays cached while no object that it concerns can have been unmapped. Objects are unmapped only in dlclose,
+ * after their destructors have run, and these may launch. While any thread is in dlclose, answers are therefore used
+ * only if the loader has not removed an object. After it, all answers are invalidated if one concerns a removed object.
+ * A dlclose that bypasses us is not seen: that of a library opened with RTLD_DEEPBIND, or looked up in libc's handle.
  */
 #include <errno.h>
 #include <link.h>
@@ -73,8 +73,8 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
         search->behind_us = true;
         return 0;
     }
-    const bool is_its = strncmp(object.name, search->prefix, strlen(search->prefix)) == 0;
-    if (!object.dynamic || !search->behind_us || (!global && (search->elsewhere || !is_its)))
+    const bool accepted = strncmp(object.name, search->prefix, strlen(search->prefix)) == 0;
+    if (!object.dynamic || !search->behind_us || (!global && (search->elsewhere || !accepted)))
         return 0;
     void *defined = overlap_lookup(object.base, object.dynamic, search->name, search->version);
     if (global)
@@ -177,20 +177,20 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
 
 /* ---- Cached answers ---- */
 
-/* Every process has this memory, whether or not it uses a GPU. 2 KiB hold the answers for 128 names, counted per calling
- * library; a call whose answer was evicted costs microseconds. In an armed process, resolve.c keeps a driver's functions. */
+/* Every process has this memory, with or without a GPU: 2 KiB for 128 answers, each for one name and calling library. A
+ * call whose answer was evicted takes microseconds. In an armed process, resolve.c keeps a driver's functions. */
 enum { CALLERS = 64, ANSWER_BITS = 7, PROBES = 8 };
 
-/* The object of a caller. A slot of an old generation is free. A thread claims it by storing FILLING, and then fills it in. */
+/* The object of a caller. A slot of an old generation is free. A thread claims it by storing FILLING, then fills it. */
 static struct caller {
     uintptr_t start, end;
     uint32_t generation;
 } callers[CALLERS];
 #define FILLING UINT32_MAX
 
-/* A key is of one caller, name and generation, and only the thread that replaced a key by WRITING stores the next one, with the
- * count of the slot's writes in it. So an address is valid if the key is the same before and after the address is read, even if
- * other answers had the slot in between. Not a table of core/slots.h: sys does not depend on core, and a full cache replaces. */
+/* Only the thread that replaced a key by WRITING stores the next key, which also counts the slot's writes. So an
+ * address is valid if the key (caller, name, generation, count) is the same before and after the address is read. Not a
+ * table of core/slots.h: sys does not depend on core, and a full cache replaces. */
 static struct answer {
     uint64_t key; /* of generation 0: free */
     void *address;
@@ -299,8 +299,8 @@ __attribute__((cold, noinline)) static void *find(uintptr_t site, uint32_t numbe
     if (found && held && now && (caller_known(site, now, &index) || caller_new(&caller, now, &index))) {
         uint64_t key = key_of(now, index, number);
         struct answer *kept = keep(&key, found);
-        /* Adds 0, which orders this against dlclose: a call that is counted later sees the answer. One that was counted since
-         * `before` may have missed it, so the answer is dropped. */
+        /* Adds 0, which orders this against dlclose: a call that is counted later sees the answer. One that was counted
+         * since `before` may have missed it, so the answer is dropped. */
         if (kept && (__atomic_fetch_add(&closes, 0, __ATOMIC_SEQ_CST) != before || overlap_generation() != now))
             __atomic_compare_exchange_n(&kept->key, &key, key & WRITES, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     }
@@ -367,7 +367,7 @@ int overlap_dlclose(void *handle) {
     static int (*real)(void *handle);
     int (*close)(void *) = LOAD(real);
     if (!close) {
-        close = (int (*)(void *))overlap_find_dlclose();
+        close = (int (*)(void *))overlap_behind_us("dlclose");
         __atomic_store_n(&real, close, __ATOMIC_RELEASE);
     }
     if (!close)

@@ -4,8 +4,8 @@
 
 #include "system.h"
 
-/* libc's asks no system call where the kernel maps a clock into the process. Keeps errno: elsewhere a sandbox may refuse
- * that call. */
+/* libc's function makes no system call where the kernel maps a clock into the process. Elsewhere a sandbox may refuse
+ * the call, hence errno is kept. */
 void overlap_clock_read(int which, struct timespec *now) {
     typedef int read_clock(clockid_t, struct timespec *);
     static read_clock *known;

@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[];      /* our own dynamic section */
-extern const char __ehdr_start[]; /* ...and where we are; both by the linker */
+extern const char __ehdr_start[]; /* ...and our ELF header; the linker defines both */
 #pragma GCC visibility pop
 
 static bool same(const char *a, const char *b) {
@@ -48,16 +48,16 @@ static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *
     return tables->symbols && tables->strings && (tables->gnu_hash || tables->hash);
 }
 
-/* Does the symbol's version satisfy a request for `version`? As in the loader: an unversioned definition (of a profiler, for
- * example) satisfies every request, and a request without a version accepts any. */
+/* Does the symbol's version satisfy a request for `version`? As in the loader: an unversioned definition (of a
+ * profiler, for example) satisfies every request, and a request without a version accepts any. */
 static bool serves(const struct tables *tables, uint32_t index, const char *version) {
-    const uint16_t its = tables->versions && tables->defines && version ? tables->versions[index] & 0x7fff : 0;
-    if (its <= 1) /* VER_NDX_GLOBAL */
+    const uint16_t own = tables->versions && tables->defines && version ? tables->versions[index] & 0x7fff : 0;
+    if (own <= 1) /* VER_NDX_GLOBAL */
         return true;
     for (const ElfW(Verdef) *entry = (const ElfW(Verdef) *)tables->defines;;
          entry = (const ElfW(Verdef) *)((uintptr_t)entry + entry->vd_next)) {
         const ElfW(Verdaux) *name = (const ElfW(Verdaux) *)((uintptr_t)entry + entry->vd_aux);
-        if (entry->vd_ndx == its)
+        if (entry->vd_ndx == own)
             return same(tables->strings + name->vda_name, version);
         if (entry->vd_next == 0)
             return false;

@@ -1,12 +1,12 @@
 /* What the launcher says to this process, by its environment.
  *
  * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
- * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until a
- * driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run: overlap_is_set_up()
- * does its work then.
+ * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until
+ * a driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run:
+ * overlap_is_set_up() does its work then.
  *
- * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name, which is
- * a microsecond, and more than the work.
+ * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name,
+ * which is a microsecond, and more than the work.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ struct variables {
 #undef ENV
 };
 
-/* What follows a beginning, or NULL. */
+/* Returns the text that follows `beginning`. NULL: the text begins otherwise. */
 OVERLAP_STARTUP static const char *after(const char *text, const char *beginning) {
     while (*beginning && *text == *beginning)
         text++, beginning++;
@@ -63,7 +63,7 @@ const char *overlap_variable(const char *name) {
     return NULL;
 }
 
-/* A decimal number, or -1. */
+/* Returns the value of a decimal number, or -1. */
 OVERLAP_STARTUP static int64_t number(const char *text) {
     int64_t value = 0;
     if (!text || !*text)
@@ -111,8 +111,8 @@ OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size
     out[at] = 0;
 }
 
-/* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its folder. "": it is
- * too long. */
+/* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its
+ * folder. "": it is too long. */
 OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t size) {
     decode_path(text, out, size);
     if (!out[0] || out[0] == '/')
@@ -160,7 +160,7 @@ size_t overlap_decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
-/* As strnlen and memcpy. */
+/* As strnlen(3) and memcpy(3). */
 OVERLAP_STARTUP static size_t length_of(const char *text, size_t most) {
     /* Eight bytes at a time from the first aligned address on: an aligned word does not reach into another page. */
     const uint64_t low = UINT64_C(0x0101010101010101), high = low << 7;

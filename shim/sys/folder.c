@@ -20,8 +20,9 @@ int overlap_folder_open_any(const char *folder) {
     return kernel_open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Opens a directory by name and holds it open, so that the directory that was checked is the one that is written to, whatever
- * is renamed meanwhile. Returns a negative errno on failure: EPERM if another user owns it, who could replace our files. */
+/* Opens a directory by name and holds it open, so that the directory that was checked is the one that is written to,
+ * whatever is renamed meanwhile. Returns a negative errno on failure: EPERM if another user owns it, who could replace
+ * our files. */
 int overlap_folder_open(const char *path) {
     int folder = overlap_folder_open_any(path);
     if (folder < 0 || overlap_is_trusted(folder))
@@ -30,8 +31,8 @@ int overlap_folder_open(const char *path) {
     return -EPERM;
 }
 
-/* Creates a new file for this user only, whatever the umask, without following a symlink; or returns a negative errno. A
- * descriptor up to 2, which the program has closed, is moved up: the program's next output would go into our file. */
+/* Creates a new file for this user only, whatever the umask, without following a symlink; or returns a negative errno.
+ * A descriptor up to 2, which the program has closed, is moved up: the program's next output would go into our file. */
 static int create(int folder, const char *name, int flags) {
     enum { STDERR = 2 };
     int file = kernel_openat(folder, name, O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
@@ -55,7 +56,7 @@ void overlap_host_name(char *name, size_t size) {
         name[0] = 0;
 }
 
-/* File systems without fallocate(2): writes zeros instead. */
+/* Writes zeros on file systems without fallocate(2). */
 int overlap_file_allocate(int file, size_t before, size_t size) {
     const char zeros[1024] = {0}; /* on the stack: every process of a job would map static data */
     long done;
@@ -73,9 +74,9 @@ int overlap_file_allocate(int file, size_t before, size_t size) {
     return 0;
 }
 
-/* Network file systems do not write a mapped page back after a kill, and its process may hang with the server. Copy-on-write
- * file systems may find the disk full when an allocated page is written again. f_type values of statfs(2): NFS, Lustre, GPFS,
- * BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
+/* Network file systems do not write a mapped page back after a kill, and its process may hang with the server.
+ * Copy-on-write file systems may find the disk full when an allocated page is written again. f_type values of
+ * statfs(2): NFS, Lustre, GPFS, BeeGFS, Ceph, CIFS, SMB2, 9P, AFS, Panasas, FUSE; btrfs, bcachefs. */
 bool overlap_folder_is_unsafe(const char *directory) {
     static const uint64_t types[] = {0x6969,     0x0BD00BD0, 0x47504653, 0x19830326, 0x00C36400, 0xFF534D42, 0xFE534D42,
                                      0x01021997, 0x5346414F, 0xAAD7AAEA, 0x65735546, 0x9123683E, 0xCA451A4E};
@@ -89,9 +90,9 @@ bool overlap_folder_is_unsafe(const char *directory) {
     return false;
 }
 
-/* Creates a new file PREFIX + HOST.PID.N + SUFFIX in an open directory. Returns its descriptor, or a negative errno. N counts
- * up from `first`: one process id may need several files, because of exec, a reused id, or another container with the same
- * host name. */
+/* Creates a new file PREFIX + HOST.PID.N + SUFFIX in an open directory. Returns its descriptor, or a negative errno. N
+ * counts up from `first`: one process id may need several files, because of exec, a reused id, or another container
+ * with the same host name. */
 int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags) {
     char host[64];
     overlap_host_name(host, sizeof host);

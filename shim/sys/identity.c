@@ -21,7 +21,8 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
     return before->known && look(descriptor, &now) && now.st_dev == before->device && now.st_ino == before->inode;
 }
 
-/* The uid that file servers and user namespaces report for unmapped users, root included: exports(5), user_namespaces(7). */
+/* The uid that file servers and user namespaces report for unmapped users, root included: exports(5),
+ * user_namespaces(7). */
 enum { NOBODY = 65534 };
 
 bool overlap_is_trusted(int folder) {

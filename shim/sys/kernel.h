@@ -1,6 +1,6 @@
-/* System calls without libc. A program may define names like `open` or `poll` (ISO C 7.1.3 reserves only C's own), and the loader
- * would bind our calls to such a function. Each function returns the kernel's result, a negative errno on failure, and does not
- * change errno. libc's structures are the kernel's on the processors that we support.
+/* System calls without libc. A program may define names like `open` or `poll` (ISO C 7.1.3 reserves only C's own), and
+ * the loader would bind our calls to such a function. Each function returns the kernel's result, a negative errno on
+ * failure, and does not change errno. libc's structures are the kernel's on the processors that we support.
  */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* The libc functions that this library hooks or calls, found through the loader's list of objects, without calling libc. */
+/* The libc functions that this library hooks or calls, found through the loader's list of objects, without calling
+ * libc. */
 #include <link.h>
 
 #include "system.h"
@@ -13,8 +14,8 @@ void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
-/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are never
- * removed, so that part of the list may be read without a lock, and before libc is ready. */
+/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are
+ * never removed, so that part of the list may be read without a lock, and before libc is ready. */
 const struct link_map *overlap_first_object(void) {
     const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
                                   : &_r_debug       ? &_r_debug
@@ -23,8 +24,7 @@ const struct link_map *overlap_first_object(void) {
     return debug ? debug->r_map : NULL;
 }
 
-/* Returns the first definition after ours, in load order. */
-static void *first_after_us(const char *name) {
+void *overlap_behind_us(const char *name) {
     bool after = false;
     for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
         if (map->l_ld == _DYNAMIC) {
@@ -36,10 +36,6 @@ static void *first_after_us(const char *name) {
             return address;
     }
     return NULL;
-}
-
-void *overlap_behind_us(const char *name) {
-    return first_after_us(name);
 }
 
 /* glibc: libc.so.6. musl: one file is both libc and the loader. */
@@ -71,23 +67,19 @@ OVERLAP_STARTUP uint32_t overlap_object_count(void) {
 
 /* Called by the assembler entries while their pointer is NULL. Idempotent, so racing threads do no harm. */
 void *overlap_find_dlsym(void) {
-    void *found = first_after_us("dlsym");
+    void *found = overlap_behind_us("dlsym");
     __atomic_store(&overlap_real_dlsym, (void *(**)(void *, const char *)) & found, __ATOMIC_RELEASE);
     return found;
 }
 
 void *overlap_find_dlvsym(void) {
-    void *found = first_after_us("dlvsym");
+    void *found = overlap_behind_us("dlvsym");
     __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
     return found;
 }
 
 void *overlap_find_dlmopen(void) {
-    void *found = first_after_us("dlmopen");
+    void *found = overlap_behind_us("dlmopen");
     __atomic_store(&overlap_real_dlmopen, (void *(**)(long, const char *, int)) & found, __ATOMIC_RELEASE);
     return found;
-}
-
-void *overlap_find_dlclose(void) {
-    return first_after_us("dlclose");
 }

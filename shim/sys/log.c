@@ -15,8 +15,8 @@ OVERLAP_STARTUP void overlap_log_start(void) {
     at_start = overlap_identify(STDERR);
 }
 
-/* Writes without affecting the program: it skips a full pipe, which would block, and suppresses the SIGPIPE of a pipe without
- * a reader. A pipe that is ready accepts a line of this length at once (POSIX: PIPE_BUF is 4,096 on Linux). */
+/* Writes without affecting the program: it skips a full pipe, which would block, and suppresses the SIGPIPE of a pipe
+ * without a reader. A pipe that is ready accepts a line of this length at once (POSIX: PIPE_BUF is 4,096 on Linux). */
 static void write_safely(const char *line, size_t length) {
     struct pollfd ready = {.fd = STDERR, .events = POLLOUT};
     const struct timespec none = {0};

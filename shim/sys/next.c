@@ -1,5 +1,5 @@
-/* The next definition of a symbol in the global scope, and pinned objects. All of this takes the loader's lock, so it is
- * called only when the program itself has called dlsym or dlclose. */
+/* The next definition of a symbol in the global scope, and pinned objects. All of this takes the loader's lock, so it
+ * is called only when the program itself has called dlsym or dlclose. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>

@@ -1,7 +1,7 @@
 /* Objects mapped in this process.
  *
- * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do). dl_iterate_phdr
- * has its own lock; the only program code that runs under it is a callback.
+ * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do).
+ * dl_iterate_phdr has its own lock; the only program code that runs under it is a callback.
  */
 #include <elf.h>
 #include <link.h>
@@ -11,15 +11,15 @@
 #include "system.h"
 
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
-extern char *__progname_full
-    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
+/* program_invocation_name(3), by a name that no program may define. */
+extern char *__progname_full __attribute__((weak));
 #pragma GCC visibility push(hidden)
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
 uint32_t overlap_closing;
 
-/* libc's own: some programs define one that answers from a list of their own (ScyllaDB does). */
+/* dl_iterate_phdr(3) of libc itself: some programs define one that walks a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
 /* As dl_iterate_phdr(3), but without its lock. */
@@ -41,9 +41,9 @@ static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data)
     return result;
 }
 
-/* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have held. The
- * list is read without it there: the child begins with one thread, so only its own calls change the list. While the child is
- * in dlclose, which takes the same lock, dl_iterate_phdr is used. */
+/* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have
+ * held. The list is read without it there: the child begins with one thread, so only its own calls change the list.
+ * While the child is in dlclose, which takes the same lock, dl_iterate_phdr is used. */
 OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     OVERLAP_STARTUP_DATA static iterate *known;
     if (__builtin_expect(overlap_start.forked, 0) && !__atomic_load_n(&overlap_closing, __ATOMIC_ACQUIRE))

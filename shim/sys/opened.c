@@ -1,6 +1,6 @@
-/* Libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their launches are not seen.
- * Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are not counted: dlopen is not hooked, because Nsight
- * Compute takes the library that contains that symbol for its own (docs/how-to/profile.md). */
+/* Libraries that a program opens by dlmopen in another namespace: nothing is preloaded there, so their launches are not
+ * seen. Libraries opened with RTLD_DEEPBIND, which are hidden from us likewise, are not counted: dlopen is not hooked,
+ * because Nsight Compute takes the library that contains that symbol for its own (docs/how-to/profile.md). */
 #include <string.h>
 
 #include "system.h"
@@ -10,8 +10,8 @@ static uint32_t busy; /* the lock of `apart` */
 
 /* False: the lock timed out, because this signal handler has interrupted its holder. */
 static bool enter(void) {
-    for (uint32_t nobody = 0;
-         !__atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); nobody = 0)
+    for (uint32_t unlocked = 0;
+         !__atomic_compare_exchange_n(&busy, &unlocked, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); unlocked = 0)
         if (!overlap_wait(&busy, 0))
             return false;
     return true;

@@ -1,8 +1,8 @@
 /* What can be found out before the loader has relocated this library.
  *
  * Libraries are relocated last to first, so those behind us come before us. With LD_BIND_NOW one of their resolvers
- * (STT_GNU_IFUNC) may then call dlsym, which is ours. At that point no address of another object is known, our own pointers are
- * not relocated, and nothing but the kernel can be called.
+ * (STT_GNU_IFUNC) may then call dlsym, which is ours. At that point no address of another object is known, our own
+ * pointers are not relocated, and nothing but the kernel can be called.
  */
 #include <elf.h>
 #include <link.h>
@@ -16,8 +16,9 @@ bool overlap_bound(void) {
     return here == &here;
 }
 
-/* The loader stores the list in the program's dynamic section before it binds anything (DT_DEBUG, elf(5)); the kernel says
- * where that is (getauxval(3): AT_PHDR). NULL if the loader itself was started as the program, or if /proc is missing. */
+/* The loader stores the list in the program's dynamic section before it binds anything (DT_DEBUG, elf(5)); the kernel
+ * says where that is (getauxval(3): AT_PHDR). NULL if the loader itself was started as the program, or if /proc is
+ * missing. */
 const struct r_debug *overlap_unbound_list(void) {
     ElfW(auxv_t) vector[64]; /* not zeroed: compilers call memset for that */
     const int file = kernel_open("/proc/self/auxv", O_RDONLY | O_CLOEXEC);

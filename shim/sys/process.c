@@ -11,7 +11,7 @@ OVERLAP_STARTUP int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
 
-/* Where a sandbox refuses gettid(2): a number that no other thread has. */
+/* If a sandbox refuses gettid(2), the result is a number that no other thread has. */
 uint32_t overlap_thread_id(void) {
     static uint32_t unnumbered = INT32_MAX;
     const long id = kernel0(SYS_gettid);
@@ -48,7 +48,7 @@ void overlap_wait_forked(void) {
         given_up[i] = NULL;
 }
 
-/* Where it cannot be asked, it may be. */
+/* If a sandbox refuses the call, the thread counts as alive. */
 bool overlap_thread_alive(uint32_t tid) {
     return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }

@@ -1,8 +1,8 @@
 /* The operating-system interface for the rest of the library. Nothing in sys/ knows about GPUs.
  *
- * Rules of this folder: no pthread symbol, no stdio, no malloc; errno is unchanged when we return to the program; a symbol that
- * only some C libraries have is weak. The binary must load on glibc 2.17 and newer, and must not prevent a musl program from
- * running.
+ * Rules of this folder: no pthread symbol, no stdio, no malloc; errno is unchanged when we return to the program; a
+ * symbol that only some C libraries have is weak. The binary must load on glibc 2.17 and newer, and must not prevent a
+ * musl program from running.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 #include "../abi.h"
 
-/* Code and data used by every process of a job, even by those that never touch a GPU. The linker places the code together at
- * the start of the text, and the data next to data that the loader has already written: the first touch of a page costs more
- * than the work done on it. */
+/* Code and data used by every process of a job, even by those that never touch a GPU. The linker places the code
+ * together at the start of the text, and the data next to data that the loader has already written: the first touch of
+ * a page costs more than the work done on it. */
 #define OVERLAP_STARTUP __attribute__((section(".text.startup")))
 #define OVERLAP_STARTUP_DATA __attribute__((section(".data.startup")))
 
@@ -30,8 +30,8 @@ struct overlap_settings {
     uint32_t world;    /* 0: unknown */
 };
 
-/* Will the library never do anything in this process, because no launcher set it up or OVERLAP_RUN is off? False while the
- * environment cannot be read yet. */
+/* Will the library never do anything in this process, because no launcher set it up or OVERLAP_RUN is off? False while
+ * the environment cannot be read yet. */
 bool overlap_is_off(void);
 
 /* ---- Symbols of other objects ---- */
@@ -39,8 +39,8 @@ bool overlap_is_off(void);
 /* The real dlsym(3). NULL also if it cannot be found. */
 void *overlap_dlsym(void *handle, const char *name);
 
-/* Returns the next definition after ours: in the global scope, or else in an object loaded RTLD_LOCAL whose basename begins
- * with `prefix`. NULL: none at present. */
+/* Returns the next definition after ours: in the global scope, or else in an object loaded RTLD_LOCAL whose basename
+ * begins with `prefix`. NULL: none at present. */
 void *overlap_next_symbol(const char *name, const char *prefix);
 
 /* An object mapped in this process. */
@@ -57,25 +57,27 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object);
 /* Finds the first loaded object whose basename begins with the prefix. False: none does. */
 bool overlap_object_named(const char *prefix, struct overlap_object *object);
 
-/* Is an object loaded whose basename begins with one of the two prefixes? Cheap, because it runs at the end of every process. */
+/* Is an object loaded whose basename begins with one of the two prefixes? Cheap, because it runs at the end of every
+ * process. */
 bool overlap_is_mapped(const char *prefix, const char *other);
 
 /* Returns a symbol that the object itself defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
-/* Symbols that this library exports: the address of a name (NULL: none), and the name of an address ("": none). Both work
- * before libc is ready. */
+/* Symbols that this library exports: the address of a name (NULL: none), and the name of an address ("": none). Both
+ * work before libc is ready. */
 void *overlap_own_symbol(const char *name);
 const char *overlap_own_name(uintptr_t address);
 
-/* Returns the address that the loader would bind the code at `site` to for this name if this library were not loaded, by the
- * version that its object requests. NULL: none. Takes no lock that the loader holds while it runs the program's code. number:
- * of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the caller's scope has no
- * definition (bind.c). overlap_behind_known() returns cached answers only. */
+/* Returns the address that the loader would bind the code at `site` to for this name if this library were not loaded,
+ * by the version that its object requests. NULL: none. Takes no lock that the loader holds while it runs the program's
+ * code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
+ * caller's scope has no definition (bind.c). overlap_behind_known() returns cached answers only. */
 void *overlap_behind_known(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
-/* Is the address in an object loaded at program start? Callers are bound to those first, and they are never unmapped. */
+/* Is the address in an object loaded at program start? Callers are bound to those first, and they are never
+ * unmapped. */
 bool overlap_is_global(uintptr_t address);
 
 /* Changes when an address that was looked up earlier may belong to another object now. */
@@ -100,7 +102,8 @@ void overlap_unmap(void *memory, size_t size);
 /* Zeroes whole pages of such memory and returns them to the system. */
 void overlap_empty(void *memory, size_t size);
 
-/* Maps a file read-only; the caller unmaps it. NULL: it cannot be read, is empty, or begins with `unless` (at most 8 bytes). */
+/* Maps a file read-only; the caller unmaps it. NULL: it cannot be read, is empty, or begins with `unless` (at most 8
+ * bytes). */
 const void *overlap_map_file(const char *path, const char *unless, size_t *size);
 
 /* Is the calling thread on its alternate signal stack? */
@@ -108,8 +111,9 @@ bool overlap_on_signal_stack(void);
 
 /* ---- Threads, clocks, trace, log ---- */
 
-/* Waits until another thread has set *state to `value`. False: timed out, as in a signal handler that interrupted that thread.
- * Later waits for it then fail at once until it is set, because the thread may have left its work for good (longjmp). */
+/* Waits until another thread has set *state to `value`. False: timed out, as in a signal handler that interrupted that
+ * thread. Later waits for it then fail at once until it is set, because the thread may have left its work for good
+ * (longjmp). */
 bool overlap_wait(const uint32_t *state, uint32_t value);
 
 /* Lets other threads run. */
@@ -125,6 +129,6 @@ uint32_t overlap_thread_id(void);
 /* Appends one record to the trace. False: it was dropped. kernel and library may be NULL. */
 bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const char *library);
 
-/* Prints one line on stderr, "overlap: ...", of up to three pieces. Silent if the user asked for that, or if stderr is no
- * longer the file that it was. */
+/* Prints one line on stderr, "overlap: ...", of up to three pieces. Silent if the user asked for that, or if stderr is
+ * no longer the file that it was. */
 void overlap_say(const char *a, const char *b, const char *c);

@@ -1,4 +1,5 @@
-/* Shared by the files of sys/. Besides them only preload/, and common/'s armed.c, page.c and unopened.c include this. */
+/* Shared by the files of sys/. Besides them only preload/, and common/'s armed.c, page.c and unopened.c include
+ * this. */
 #pragma once
 
 #include <sys/types.h>
@@ -31,20 +32,20 @@ bool overlap_once(uint32_t *done, void (*work)(void));
 /* In a forked child: forgets which waits timed out. */
 void overlap_wait_forked(void);
 
-/* Objects. overlap_iterate(): as dl_iterate_phdr(3). overlap_object_of(): converts one of its entries. overlap_first_object():
- * head of the loader's list. overlap_object_count(): number of objects now. */
+/* Objects. overlap_iterate(): as dl_iterate_phdr(3). overlap_object_of(): converts one of its entries.
+ * overlap_first_object(): head of the loader's list. overlap_object_count(): number of objects now. */
 struct dl_phdr_info;
 int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 struct overlap_object overlap_object_of(const struct dl_phdr_info *info);
 struct link_map;
 const struct link_map *overlap_first_object(void);
-/* Returns where an object's ELF header is mapped, if the object is linked to address 0, as all but the program are. Its tables are
- * then near that address. */
+/* Returns where an object's ELF header is mapped, if the object is linked to address 0, as all but the program are. Its
+ * tables are then near that address. */
 const void *overlap_elf_header(const struct link_map *map);
 uint32_t overlap_object_count(void);
 
-/* Returns the address of a symbol that an object defines in this version (NULL: in any), by the tables of its dynamic section.
- * NULL: none. */
+/* Returns the address of a symbol that an object defines in this version (NULL: in any), by the tables of its dynamic
+ * section. NULL: none. */
 void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version);
 
 /* Returns the version in which an object requests a name. NULL: any. */
@@ -69,9 +70,9 @@ extern uint32_t overlap_closing;
 /* Returns a function of libc itself, even if other objects define the name. NULL: none. Takes no lock. */
 void *overlap_libc(const char *name);
 
-/* As overlap_libc(), but prefers a definition of a library behind us: libraries that change the clock, the host name and the
- * like for a whole process (libfaketime, fakehostname) do so for us, too. The program's own definition comes before ours and
- * is not used. */
+/* As overlap_libc(), but prefers a definition of a library behind us: libraries that change the clock, the host name
+ * and the like for a whole process (libfaketime, fakehostname) do so for us, too. The program's own definition comes
+ * before ours and is not used. */
 void *overlap_behind_us(const char *name);
 
 /* Set by the assembler entries before they call a hook; NULL until found. */
@@ -80,10 +81,9 @@ extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
 void *overlap_find_dlmopen(void);
-void *overlap_find_dlclose(void);
 
-/* Identifies the file of a descriptor, and tells later whether the descriptor still refers to it. Async-signal-safe; errno is
- * kept. */
+/* Identifies the file of a descriptor, and tells later whether the descriptor still refers to it. Async-signal-safe;
+ * errno is kept. */
 struct overlap_identity {
     dev_t device;
     ino_t inode;
@@ -95,8 +95,8 @@ bool overlap_is_still(int descriptor, const struct overlap_identity *before);
 /* getpid(2), as a system call. */
 int overlap_pid(void);
 
-/* Is an open directory owned by us, by root or by an unmapped uid? Root accepts any owner, because in containers root may be
- * an ordinary user. */
+/* Is an open directory owned by us, by root or by an unmapped uid? Root accepts any owner, because in containers root
+ * may be an ordinary user. */
 bool overlap_is_trusted(int folder);
 
 /* clock_gettime(2). `now` is unchanged if libc has none. */
@@ -112,7 +112,8 @@ struct r_debug;
 bool overlap_bound(void);
 const struct r_debug *overlap_unbound_list(void);
 
-/* Libraries opened in other namespaces: notes one; writes what is known about them into a page; resets the lock in a forked child. */
+/* Libraries opened in other namespaces: notes one; writes what is known about them into a page; resets the lock in a
+ * forked child. */
 void overlap_opened_note(const char *path);
 void overlap_opened_write(struct overlap_page *page);
 void overlap_opened_forked(void);
@@ -128,11 +129,12 @@ int overlap_folder_open(const char *path);
 /* Is mapping a file unsafe on this directory's file system? */
 bool overlap_folder_is_unsafe(const char *directory);
 
-/* Creates a new file PREFIX + HOST.PID.N + SUFFIX and stores its name in `name`. N: the first free number from `first` on. */
+/* Creates a new file PREFIX + HOST.PID.N + SUFFIX and stores its name in `name`. N: the first free number from `first`
+ * on. */
 int overlap_folder_create(char *name, int folder, const char *prefix, uint64_t first, const char *suffix, int flags);
 
-/* Allocates disk space so that a file grows from `before` to `size` bytes; the new ones are zeros. Returns 0, or a negative
- * errno. */
+/* Allocates disk space so that a file grows from `before` to `size` bytes; the new ones are zeros. Returns 0, or a
+ * negative errno. */
 int overlap_file_allocate(int file, size_t before, size_t size);
 
 uint64_t overlap_unguessable(void);

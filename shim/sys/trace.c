@@ -1,5 +1,6 @@
-/* The trace: one record per launch, each appended by one write(2). Records of different threads therefore never mix, a kill at
- * any moment leaves whole records, and a full disk loses records and leaves at most one torn record, which readers skip. */
+/* The trace: one record per launch, each appended by one write(2). Records of different threads therefore never mix, a
+ * kill at any moment leaves whole records, and a full disk loses records and leaves at most one torn record, which
+ * readers skip. */
 #include <string.h>
 
 #include "kernel.h"

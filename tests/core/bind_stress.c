@@ -67,7 +67,8 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     return true;
 }
 void overlap_pin_due(void) {}
-void *overlap_find_dlclose(void) {
+void *overlap_behind_us(const char *name) {
+    (void)name;
     return NULL;
 }
 

@@ -1,7 +1,8 @@
 /* The decision cache under threads that keep, find, replace and forget: never an answer of another key, or for another
  * grid.
  *
- * Every word says whose it is: its 18 bits of size are a hash of (handle, key, interval). cache_stress SECONDS THREADS
+ * Every word says whose it is: its 18 bits of size are a hash of (handle, key, interval). One key of each handle is
+ * chosen so that its lines are in the chain of another key. cache_stress SECONDS THREADS
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -19,15 +20,39 @@ struct entry {
     uint64_t handle, key, minimum, maximum;
 };
 
+enum { HANDLES = 32 };
+static uint64_t colliding[HANDLES]; /* a key with the chain of first_key() */
+
+static uint64_t handle_of(uint64_t number) {
+    return 0x7f0000000000 + (number & 15) * 16 + (number >> 4 & 1) * 4096;
+}
+
+static uint64_t first_key(void) {
+    return overlap_cache_key(32, 0, 0x400000);
+}
+
+static void find_colliding(uint64_t number) {
+    struct overlap_cache_line **const chain =
+        overlap_cache_chain(memory.chains, OVERLAP_CACHE_MASK, handle_of(number), first_key());
+    for (uint64_t threads = 64; !colliding[number] && threads <= 1024; threads += 32)
+        for (uint32_t asked = 0; !colliding[number] && asked <= OVERLAP_WORD_SIZE_MASK; asked += 4) {
+            const uint64_t key = overlap_cache_key(threads, asked, 0x400000);
+            if (overlap_cache_chain(memory.chains, OVERLAP_CACHE_MASK, handle_of(number), key) == chain)
+                colliding[number] = key;
+        }
+}
+
 /* Few handles and keys, so that threads meet; intervals that touch, as decide() makes them. The last row has no grid.
  */
 static struct entry entry_of(uint64_t random) {
     static const uint64_t intervals[][2] = {{1, 100}, {101, 5000}, {5001, UINT64_MAX}, {0, 0}};
     const uint64_t *interval = intervals[random >> 20 & 3];
-    /* Handles in two crowds, so that lines of different handles lie behind each other. */
-    const uint64_t handle = 0x7f0000000000 + (random >> 8 & 15) * 16 + (random >> 12 & 1) * 4096;
-    const uint64_t key = overlap_cache_key(32 + (random >> 4 & 3) * 32, 0, 0x400000 + (random & 1) * 0x1000);
-    return (struct entry){handle, key, interval[0], interval[1]};
+    const uint64_t number = random >> 8 & (HANDLES - 1), key = random >> 4 & 3;
+    return (struct entry){handle_of(number),
+                          key == 3   ? colliding[number]
+                          : key == 2 ? first_key()
+                                     : overlap_cache_key(64 + key * 32, 0, 0x400000 + (random & 1) * 0x1000),
+                          interval[0], interval[1]};
 }
 
 static uint64_t word_of(const struct entry *e) {
@@ -76,6 +101,11 @@ int main(int argc, char **argv) {
     enum { MOST = 64 };
     const long count = atol(argv[2]) < MOST ? atol(argv[2]) : MOST;
     pthread_t threads[MOST];
+    for (uint64_t number = 0; number < HANDLES; number++) {
+        find_colliding(number);
+        if (!colliding[number])
+            return 2;
+    }
     for (long i = 0; i < count; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)(uintptr_t)(i + 1)))
             return 2;

@@ -54,6 +54,14 @@ def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, p
     assert done.told == [value], done.reasons
 
 
+def test_a_setting_that_went_past_us_stays(bare: Runner, preloaded: Runner, build: Build) -> None:
+    driver = f"driver={build.deep()},{NCCL},9"
+    words = f"ptx={NCCL} {driver},50 launch={NCCL},16,256,0 launch={NCCL},16,256,0 {driver}"
+    done = preloaded(words, COMMUNICATION)
+    same(done, bare(words), but=["priority", "entry"])
+    assert done.told == [50]
+
+
 def test_in_a_window_they_ask(bare: Runner, preloaded: Runner, build: Build) -> None:
     """Under a rule for windows, once a launch of theirs is in one."""
     asked = f"driver={build.deep()},k,9 get=k,9"

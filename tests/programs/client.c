@@ -11,7 +11,7 @@
  *   blocking=P     likewise, one that waits for the legacy stream
  *   launch ex coop launch_ptsz ex_ptsz coop_ptsz extra without = K,blocks,threads,dynamic,stream
  *   attr=ID:V[:V:V],...  attributes of the next ex, at the end of a page with nothing behind it
- *   driver=PATH,K,A            attribute A of kernel K as the driver tells it, likewise
+ *   driver=PATH,K,A[,V]        attribute A of kernel K as the driver tells it, likewise, or set to V
  *   repeat=N       of the next launch
  *   nccl=PATH      a library that launches (ncclk=) and creates streams (nccls) itself
  *   ncclp=P nccli=P,I          it creates a stream of priority P, of green context I
@@ -291,11 +291,14 @@ static int run(const char *verb, const char *whole) {
     }
     if (strcmp(verb, "driver") == 0) {
         void *library = dlopen(words[0], RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-        int (*ask)(int *, int, void *, int, int) = library ? dlsym(library, "test_attribute") : NULL;
+        const int sets = word_count > 3;
+        int (*call)(int *, int, void *, int, int) =
+            library ? dlsym(library, sets ? "test_set_attribute" : "test_attribute") : NULL;
         const struct kernel *kernel = find_kernel(words[1]);
-        int value = -1;
-        result = ask ? ask(&value, atoi(words[2]), kernel->handle, kernel->is_kernel, device) : -1;
-        printf("driver says %d\n", value);
+        int value = sets ? atoi(words[3]) : -1;
+        result = call ? call(&value, atoi(words[2]), kernel->handle, kernel->is_kernel, device) : -1;
+        if (!sets)
+            printf("driver says %d\n", value);
         return result;
     }
     if (strcmp(verb, "device") == 0) {

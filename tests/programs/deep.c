@@ -4,8 +4,11 @@
 extern int cuModuleGetFunction(void **function, void *module, const char *name);
 extern int cuFuncGetAttribute(int *value, int attribute, void *function);
 extern int cuKernelGetAttribute(int *value, int attribute, void *kernel, int device);
+extern int cuFuncSetAttribute(void *function, int attribute, int value);
+extern int cuKernelSetAttribute(int attribute, int value, void *kernel, int device);
 int test_function(void **function, void *module, const char *name);
 int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device);
+int test_set_attribute(const int *value, int attribute, void *handle, int is_kernel, int device);
 
 int test_function(void **function, void *module, const char *name) {
     return cuModuleGetFunction(function, module, name);
@@ -14,4 +17,9 @@ int test_function(void **function, void *module, const char *name) {
 int test_attribute(int *value, int attribute, void *handle, int is_kernel, int device) {
     return is_kernel ? cuKernelGetAttribute(value, attribute, handle, device)
                      : cuFuncGetAttribute(value, attribute, handle);
+}
+
+int test_set_attribute(const int *value, int attribute, void *handle, int is_kernel, int device) {
+    return is_kernel ? cuKernelSetAttribute(attribute, *value, handle, device)
+                     : cuFuncSetAttribute(handle, attribute, *value);
 }

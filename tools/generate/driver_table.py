@@ -8,21 +8,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER_DEF = ROOT / "shim" / "vendor" / "cuda" / "driver.def"
-# Macro -> the endings of the entry points that one line of it is.
+# NVIDIA's macros of which one line is two entry points -> their endings.
 ENDINGS = {
-    "DRIVER": ("",),
-    "DRIVER_LAUNCH": ("",),
-    "DRIVER_VOID": ("",),
     "BOTH": ("", "_ptsz"),
     "COPY_STREAM": ("", "_ptsz"),
     "COPY_CALLBACK": ("", "_ptsz"),
     "COPY_HOST": ("", "_ptds"),
     "COPY_DEVICE": ("", "_ptds"),
-    # AMD's
-    "COPY_ON": ("",),
-    "COPY_CALLBACK_ON": ("",),
-    "COPY_WAITS": ("",),
-    "COPY_WAITS_ON": ("",),
 }
 
 
@@ -46,5 +38,6 @@ def rows(path: Path = DRIVER_DEF) -> list[Row]:
             continue
         kind, base, written = str(row[1]), str(row[2]), str(row[3] or "(void)")
         parameters = shared.get(written, written)
-        found += [Row(base + ending, parameters, kind, base) for ending in ENDINGS[kind]]
+        endings = ENDINGS.get(kind, ("",)) if path.parent == DRIVER_DEF.parent else ("",)
+        found += [Row(base + ending, parameters, kind, base) for ending in endings]
     return found

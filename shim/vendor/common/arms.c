@@ -158,10 +158,8 @@ static uint32_t next_turn(uint64_t clock) {
     own->block = PACE_NO_BLOCK;
     if (own->turn.measured) {
         own->block = page->blocks;
-        page->block[own->block % OVERLAP_BLOCKS] =
-            (struct overlap_page_block){.begun = (uint32_t)((clock - page->begun) / 100000),
-                                        .arm = (uint16_t)own->turn.arm,
-                                        .marks = (uint16_t)own->turn.marks};
+        page->block[own->block % OVERLAP_BLOCKS] = (struct overlap_page_block){
+            .begun = (uint32_t)((clock - page->begun) / 100000), .arm = own->turn.arm, .marks = own->turn.marks};
         page->blocks++;
     }
     __atomic_store_n(&now.turn_arm, own->turn.arm, __ATOMIC_RELAXED);

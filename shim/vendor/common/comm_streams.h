@@ -15,7 +15,8 @@ bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority);
 /* Records a new stream that got a priority from us. */
 void stream_note_raised(vendor_stream stream);
 
-/* 1: the program has, or had, a stream with a priority other than 0. stream_prioritised(): the code at `site` sets one. */
+/* 1: the program has, or had, a stream with a priority other than 0. stream_prioritised(): the code at `site` sets
+ * one. */
 extern uint32_t stream_some_prioritised;
 void stream_prioritised(uintptr_t site, int priority);
 /* Did the stream get its priority from us? */

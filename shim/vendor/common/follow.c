@@ -27,8 +27,8 @@ static __thread struct {
     uint64_t serial, number;              /* sequence number of the launch */
     vendor_stream stream;
     enum default_stream null_stream;
-    /* Of the launches since: computation on the same stream; computation that waited for it; computation that overlaps it;
-     * computation on another stream. */
+    /* Of the launches since: computation on the same stream; computation that waited for it; computation that overlaps
+     * it; computation on another stream. */
     bool same_stream, waited_for, overlapped, computed_elsewhere;
     uint32_t launches_left; /* 0: not following */
     uint32_t followed;      /* communication launches so far, up to FOLLOW_EACH */

@@ -1,6 +1,7 @@
-/* Executable graphs. To launch one that contains communication is to launch communication. After one that waits for events, memory
- * or other processes, later launches on the stream are ordered after all of that. Graphs are inspected when they are instantiated,
- * once the process has used communication or waits in a graph. Bodies of conditional nodes are not inspected. */
+/* Executable graphs. To launch one that contains communication is to launch communication. After one that waits for
+ * events, memory or other processes, later launches on the stream are ordered after all of that. Graphs are inspected
+ * when they are instantiated, once the process has used communication or waits in a graph. Bodies of conditional nodes
+ * are not inspected. */
 #include "../../core/core.h"
 #include "../../core/slots.h"
 #include "../../core/sync_access.h"
@@ -23,8 +24,9 @@ static void keep(const void *exec, uint32_t flags) {
         __atomic_fetch_or(&overflow, flags & (EXEC_WAITS | EXEC_UNKNOWN), __ATOMIC_RELEASE);
 }
 
-/* Launches of one executable graph run one after the other, on any streams (documented at cuGraphLaunch; assumed for AMD). They are
- * modeled as waiting for an event that the previous launch recorded. Its key is odd, because addresses of events are even. */
+/* Launches of one executable graph run one after the other, on any streams (documented at cuGraphLaunch; assumed for
+ * AMD). They are modeled as waiting for an event that the previous launch recorded. Its key is odd, because addresses
+ * of events are even. */
 static uint64_t event_of(const void *exec) {
     return (uint64_t)(uintptr_t)exec | 1;
 }

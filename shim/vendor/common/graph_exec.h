@@ -11,8 +11,8 @@ extern uint32_t exec_may_communicate;
 /* 1: the program creates nodes that wait, so graphs are inspected. */
 extern uint32_t exec_may_wait;
 /* Flags of an executable graph: what it contains, and whether its node priorities are honoured because of our flag
- * (EXEC_FLAGGED) or the program's (EXEC_PROGRAMS). EXEC_RAISED_TO(p): it contains communication nodes that we raised to p,
- * which is negative, and that run at p. EXEC_RAISED_FROM(p): nodes that we raised would have priority p without us.
+ * (EXEC_FLAGGED) or the program's (EXEC_PROGRAMS). EXEC_RAISED_TO(p): it contains communication nodes that we raised to
+ * p, which is negative, and that run at p. EXEC_RAISED_FROM(p): nodes that we raised would have priority p without us.
  * EXEC_OTHERS_AT(p): other nodes have priority p. */
 enum exec_flag { EXEC_COMMUNICATES = 1, EXEC_WAITS = 2, EXEC_UNKNOWN = 4, EXEC_FLAGGED = 8, EXEC_PROGRAMS = 16 };
 enum { EXEC_PRIORITIES = 7, EXEC_RAISED_TO_SHIFT = 5, EXEC_RAISED_FROM_SHIFT = 13, EXEC_OTHERS_AT_SHIFT = 21 };

@@ -1,9 +1,9 @@
-/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch. Only the call that returned the handle tells which one it
- * is, and only the matching functions of the driver accept it.
+/* Kernels by handle. A CUfunction and a CUkernel look alike to a launch. Only the call that returned the handle tells
+ * which one it is, and only the matching functions of the driver accept it.
  *
- * Handles are entries of an array. `index` (slots.h) maps the address that the program has to the number of its entry. An entry is
- * filled before the index names it, and its kind is stored last, so no thread reads a half-filled one. A freed entry is reused for
- * another address, so every lookup compares the address.
+ * Handles are entries of an array. `index` (slots.h) maps the address that the program has to the number of its entry.
+ * An entry is filled before the index names it, and its kind is stored last, so no thread reads a half-filled one. A
+ * freed entry is reused for another address, so every lookup compares the address.
  */
 #include <string.h>
 
@@ -20,8 +20,8 @@
 enum { NAME_LIMIT = 4096, TRIES = 8 };
 
 static uint32_t used; /* high-water mark of the array */
-static uint64_t
-    free_list; /* bits 0 to 31: number of the first free entry, 0: none; above: counts changes, against ABA */
+/* Bits 0 to 31: number of the first free entry, 0: none. The bits above count changes, against ABA. */
+static uint64_t free_list;
 static uint64_t names_used;
 static uint32_t births; /* the last number given to handle->born */
 
@@ -49,7 +49,8 @@ static struct handle *handle_at(uint64_t number, uint64_t value) {
                : NULL;
 }
 
-/* Returns a free entry, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is left alone. */
+/* Returns a free entry, HANDLE_CLAIMED for the caller to fill. NULL: all are in use, so the kernel stays unknown and is
+ * left alone. */
 static struct handle *take_free(void) {
     uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE);
     uint32_t count = OVERLAP_RELAXED(used);
@@ -99,8 +100,8 @@ static const char *keep_name(const char *name) {
     return copy;
 }
 
-/* Claims an entry that is alive, for the caller to free. False: another thread has claimed it, or its kernel was learned after the
- * number `born`. */
+/* Claims an entry that is alive, for the caller to free. False: another thread has claimed it, or its kernel was
+ * learned after the number `born`. */
 static bool claim(struct handle *handle, uint32_t born) {
     uint32_t kind = OVERLAP_RELAXED(handle->kind);
     if (!is_alive(kind) || (int32_t)(OVERLAP_RELAXED(handle->born) - born) > 0 ||
@@ -113,8 +114,8 @@ static bool claim(struct handle *handle, uint32_t born) {
     return false;
 }
 
-/* Claims an entry and forgets its kernel. Another thread may learn the next kernel at this address meanwhile: decisions, which are kept
- * by address, may be dropped at any time, and everything else is kept by handle_born(). */
+/* Claims an entry and forgets its kernel. Another thread may learn the next kernel at this address meanwhile:
+ * decisions, which are kept by address, may be dropped at any time, and everything else is kept by handle_born(). */
 static bool retire(struct handle *handle, uint32_t born) {
     const enum vendor vendor = handle_vendor(handle);
     if (!claim(handle, born))
@@ -124,8 +125,8 @@ static bool retire(struct handle *handle, uint32_t born) {
     return true;
 }
 
-/* Is this the kernel that the entry already describes? A function may be obtained from its CUkernel and from its library's module;
- * and a function of a module is the same whichever context is current. */
+/* Is this the kernel that the entry already describes? A function may be obtained from its CUkernel and from its
+ * library's module; and a function of a module is the same whichever context is current. */
 static bool is_known(struct handle *handle, enum handle_kind kind, const void *owner, const char *name,
                      const void *kernel, uint64_t context) {
     const bool same_owner = OVERLAP_RELAXED(handle->owner) == (uint64_t)(uintptr_t)owner ||

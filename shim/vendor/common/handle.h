@@ -46,20 +46,21 @@ struct handle {
     const char *name;         /* as given by the program or the driver; NULL: unknown */
 };
 
-/* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the CUkernel that a
- * function was obtained from, or NULL. name: may be NULL. */
+/* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
+ * CUkernel that a function was obtained from, or NULL. name: may be NULL. */
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
 struct handle *handle_find(const void *value);
 
 /* Assigns a function that was obtained without a current context to the context of its first launch. */
 void handle_settle(struct handle *handle);
 
-/* Called before and after a call that may end handles: those of a module, a library or a green context; of a context; of the
- * primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that still exists.
+/* Called before and after a call that may end handles: those of a module, a library or a green context; of a context;
+ * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that
+ * still exists.
  *
- * The driver may reuse addresses before the call returns, and it may refuse the call. So from handle_ends() on no decision about
- * these handles is served from the cache, and their launches are left alone. handle_ended() is told whether the driver has
- * destroyed them (gone). Handles that were recorded in between stay. */
+ * The driver may reuse addresses before the call returns, and it may refuse the call. So from handle_ends() on no
+ * decision about these handles is served from the cache, and their launches are left alone. handle_ended() is told
+ * whether the driver has destroyed them (gone). Handles that were recorded in between stay. */
 struct handle_scope {
     enum handle_scope_of { HANDLES_OF_OWNER, HANDLES_OF_CONTEXT, HANDLES_OF_DEVICE, HANDLES_UNOWNED } of;
     uint64_t value; /* address, ordinal or enum handle_kind */
@@ -99,7 +100,8 @@ static inline bool handle_is_everywhere(const struct handle *handle) {
     return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
 }
 
-/* Calls act for every form of a kernel: the handle, the kernel that it was obtained from, and all functions of that kernel. */
+/* Calls act for every form of a kernel: the handle, the kernel that it was obtained from, and all functions of that
+ * kernel. */
 void handle_each_form(struct handle *handle, void (*act)(struct handle *form));
 
 /* Invalidates the cached decisions about all forms of a kernel. */

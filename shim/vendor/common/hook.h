@@ -19,7 +19,8 @@ enum hook {
 /* Compiled for size where the rest of its file is compiled for speed (shim/build.py). */
 #define RARE __attribute__((cold))
 
-/* The first parameters of every body (driver.def): the route by which the call came, its hook, and the program's return address. */
+/* The first parameters of every body (driver.def): the route by which the call came, its hook, and the program's return
+ * address. */
 #define ENTRY enum overlap_route route, enum hook hook, uintptr_t site
 
 /* Launch calls that have a hot path. */

@@ -13,14 +13,14 @@ enum { CUDA_THUNKS = 24, HIP_THUNKS = 34, EXPORTED_THUNK = 10, OTHER_THUNK = 7 }
 extern const char cuda_thunks[] __attribute__((visibility("hidden")));
 extern const char hip_thunks[] __attribute__((visibility("hidden")));
 
-_Static_assert(sizeof real_launches[0] == 32, "place in real_launches");
-_Static_assert(REAL_TABLE == 3, "place of what is behind a table");
+_Static_assert(sizeof real_launches[0] == 32, "size of a row of real_launches");
+_Static_assert(REAL_TABLE == 3, "column of the dispatch table in a row");
 _Static_assert(OVERLAP_ROUTE_symbol == 0 && OVERLAP_ROUTE_dlsym == 1 && OVERLAP_ROUTE_proc_address == 2 &&
                    OVERLAP_ROUTE_runtime == 3 && OVERLAP_ROUTE_dispatch_table == 5,
                "routes of the thunks, rows of the counters");
 _Static_assert(STREAM_OF_CONTEXT == 0 && STREAM_OF_THREAD == 1 && STREAM_OF_HIP_DEVICE == 2 &&
                    STREAM_OF_HIP_THREAD == 3,
-               "whose default stream");
+               "enum default_stream");
 _Static_assert(offsetof(struct this_thread, shard) == 0 && offsetof(struct this_thread, outer) == 8, "this_thread");
 _Static_assert(offsetof(struct this_thread, from) == 96 && offsetof(struct this_thread, found) == 112, "notes");
 _Static_assert(offsetof(struct this_thread, version) == 16 && offsetof(struct this_thread, stream) == 24 &&

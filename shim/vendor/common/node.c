@@ -1,3 +1,4 @@
+/* Kernel nodes of graphs: see node.h. */
 #include "../../core/core.h"
 #include "../../sys/sys.h"
 #include "capture.h"

@@ -1,5 +1,6 @@
-/* The statistics page: one file for each process that uses a GPU. It is mapped shared, so that the counters survive any end of the
- * process, SIGKILL included. It is allocated before it is mapped, because a store into a hole of a full disk raises SIGBUS.
+/* The statistics page: one file for each process that uses a GPU. It is mapped shared, so that the counters survive any
+ * end of the process, SIGKILL included. It is allocated before it is mapped, because a store into a hole of a full disk
+ * raises SIGBUS.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "page.h"
 #include "resolve.h"
 
-extern char *__progname_full
-    __attribute__((weak)); /* program_invocation_name(3), by a name that no program may define */
+/* program_invocation_name(3), by a name that no program may define. */
+extern char *__progname_full __attribute__((weak));
 
 #define WAITING_ROOM "/dev/shm"
 
@@ -33,15 +34,15 @@ OVERLAP_STARTUP static bool is_forked(void) {
     return overlap_pid() != overlap_start.pid;
 }
 
-/* Returns the size of the file of a page with so many more shards. The full size is mapped from the start, because a page must not
- * move. */
+/* Returns the size of the file of a page with so many more shards. The full size is mapped from the start, because a
+ * page must not move. */
 static size_t size_with(uint32_t more_shards) {
     return sizeof(struct overlap_page) -
            (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST - more_shards) * sizeof(struct overlap_shard);
 }
 
-/* Creates the file; returns it, or a negative errno. If the report's folder is on a network file system, the file is created in
- * WAITING_ROOM as overlap-RUN-NAME, and `waiting` holds its name. */
+/* Creates the file; returns it, or a negative errno. If the report's folder is on a network file system, the file is
+ * created in WAITING_ROOM as overlap-RUN-NAME, and `waiting` holds its name. */
 static int make_page(const struct overlap_settings *settings, int report) {
     bool elsewhere = overlap_folder_is_unsafe(settings->directory);
     char prefix[80] = "", name[OVERLAP_NAME_SIZE];
@@ -325,8 +326,8 @@ static void say_late(void *unused) {
                 " by destructors of libraries, not in the line above");
 }
 
-/* Destructors of other libraries run after ours. glibc calls functions that are registered now once all of them have ended; musl
- * does not. The summary line itself cannot wait for that, because a destructor may end the process. */
+/* Destructors of other libraries run after ours. glibc calls functions that are registered now once all of them have
+ * ended; musl does not. The summary line itself cannot wait for that, because a destructor may end the process. */
 static void watch_for_late(const struct overlap_page *page) {
     launches_said = launches_of(page);
     typedef int at_exit(void (*act)(void *), void *argument, void *library);

@@ -21,12 +21,12 @@ void overlap_watch_forks(void);
 /* Maps a private page for the counters, once. False: the system has no memory. A forked child has its own copy. */
 bool overlap_page_prepare(void);
 
-/* Creates the page of this process, once, and makes it current. Cheap after that. False: not armed, or another thread takes
- * too long to create it; the private page then stays current for now. */
+/* Creates the page of this process, once, and makes it current. Cheap after that. False: not armed, or another thread
+ * takes too long to create it; the private page then stays current for now. */
 bool overlap_page_start(void);
 
-/* Adds shards to a page whose shards are all taken. before: `more_shards` as the caller saw it. False: none are available now,
- * or none ever will be if the page is full. */
+/* Adds shards to a page whose shards are all taken. before: `more_shards` as the caller saw it. False: none are
+ * available now, or none ever will be if the page is full. */
 bool overlap_page_grow(uint32_t before);
 bool overlap_page_is_full(void);
 
@@ -52,8 +52,9 @@ void overlap_page_end(void);
 
 /* ---- unopened.c ---- */
 
-/* A driver is mapped. Has this process used a GPU past our hooks? Its launches may then have gone past them, too. initialised: the driver was initialized
- * through a hook; a program that counts AMD's GPUs in that way is assumed to launch through hooks as well. */
+/* A driver is mapped. Has this process used a GPU past our hooks? Its launches may then have gone past them, too.
+ * initialised: the driver was initialized through a hook; a program that counts AMD's GPUs in that way is assumed to
+ * launch through hooks as well. */
 bool overlap_opened_unseen(bool initialised);
 
 /* Prints a line if neither the program that overlap-run became nor its children used the simulated GPU. At exit. */

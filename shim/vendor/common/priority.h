@@ -6,12 +6,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Sets *priority to that of communication launches by the policy of the device. False: they get none; *reason says why. */
+/* Sets *priority to that of communication launches by the policy of the device. False: they get none; *reason says
+ * why. */
 bool priority_for(enum vendor vendor, const struct overlap_policy *policy, int *priority, uint32_t *reason);
 
-/* Each of these ends `auto` for good. In this order: the program launches communication at a priority of its own; a grid that
- * fills the GPU in one wave overlaps communication; computation waits for communication late; the grids of communication
- * are wide. */
+/* Each of these ends `auto` for good. In this order: the program launches communication at a priority of its own; a
+ * grid that fills the GPU in one wave overlaps communication; computation waits for communication late; the grids of
+ * communication are wide. */
 void priority_program_sets(void);
 void priority_one_wave_beside(void);
 void priority_waited_late(void);

@@ -1,4 +1,5 @@
-/* Interface between critical_streams.c, which decides about a stream, and raised.c, which changes it and updates the report. */
+/* Interface between critical_streams.c, which decides about a stream, and raised.c, which changes it and updates the
+ * report. */
 #pragma once
 
 #include "../../core/sync_model.h"

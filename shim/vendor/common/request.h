@@ -28,8 +28,8 @@ static inline uint64_t key_of(const struct request *request) {
     return overlap_cache_key(threads_of(request), request->config.sharedMemBytes, request->site);
 }
 
-/* In the handle of a cache line the top bits hold the four flags of the call (overlap_abi.h) and, for a kernel of every device,
- * the device. */
+/* In the handle of a cache line the top bits hold the four flags of the call (overlap_abi.h) and, for a kernel of every
+ * device, the device. */
 #define FLAG_SHIFT 60
 _Static_assert((uint64_t)OVERLAP_LAUNCH_SMALL_CARVEOUT << FLAG_SHIFT == UINT64_C(1) << 63 &&
                    OVERLAP_DEVICES <= 1 << (FLAG_SHIFT - OVERLAP_CACHE_HANDLE_BITS),

@@ -1,7 +1,7 @@
 /* Resolves the driver's functions behind our hooks. On AMD the driver is the HIP runtime.
  *
- * dlsym calls the real dlsym first. Its result is replaced by our thunk only if it is the driver's function of that name. The
- * vendors' lookup functions (cuda/lookup.c, hip/lookup.c) do the same.
+ * dlsym calls the real dlsym first. Its result is replaced by our thunk only if it is the driver's function of that
+ * name. The vendors' lookup functions (cuda/lookup.c, hip/lookup.c) do the same.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,8 +34,8 @@ OVERLAP_STARTUP const char *driver_prefix(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
 
-/* The adopted driver of each vendor: the first one that was used through us. Written once, by the first thread; read-only after
- * that. */
+/* The adopted driver of each vendor: the first one that was used through us. Written once, by the first thread;
+ * read-only after that. */
 static struct {
     uint32_t state; /* 0: none yet, 1: being written, 2: ready, 3: given up */
     struct overlap_object object;
@@ -117,7 +117,8 @@ bool real_remember(int route, enum hook hook, void *address) {
     return true;
 }
 
-/* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by itself. */
+/* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by
+ * itself. */
 static uint8_t by_caller[(HOOK_COUNT + 7) / 8]; /* a bit each */
 
 void *real_find(enum hook hook, uintptr_t site) {

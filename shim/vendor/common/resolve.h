@@ -1,4 +1,5 @@
-/* The driver's own functions behind our hooks: resolve.c, name.c (names of hooks) and hip_runtimes.c (several HIP runtimes). */
+/* The driver's own functions behind our hooks: resolve.c, name.c (names of hooks) and hip_runtimes.c (several HIP
+ * runtimes). */
 #pragma once
 
 #include "../../core/core.h"
@@ -8,12 +9,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The function behind a hook, by route: symbol, dlsym, proc_address, and the runtime's dispatch table. NULL: not resolved
- * yet. A thunk is handed out only after its entry is set. */
-enum { REAL_WAYS = 3, REAL_TABLE = 3 };
-typedef void *real_row[REAL_WAYS + 1];
+/* The function behind a hook, by route: symbol, dlsym, proc_address, and the runtime's dispatch table. NULL: not
+ * resolved yet. A thunk is handed out only after its entry is set. */
+enum { REAL_ROUTES = 3, REAL_TABLE = 3 };
+typedef void *real_row[REAL_ROUTES + 1];
 
-/* Part of struct state: NULL before a driver is adopted. The hot path of launches uses a copy that always exists (real_launches). */
+/* Part of struct state: NULL before a driver is adopted. The hot path of launches uses a copy that always exists
+ * (real_launches). */
 struct real_tables {
     real_row functions[HOOK_COUNT];
     void *exports[HOOK_COUNT]; /* what the driver itself exports */
@@ -50,8 +52,9 @@ static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && driver_ready(vendor);
 }
 
-/* real_export() returns the function that the driver exports, NULL if there is none or no driver is adopted yet. real_own() returns
- * the function for our own calls: if the runtime has a dispatch table, what it exports would reach our hook in that table. */
+/* real_export() returns the function that the driver exports, NULL if there is none or no driver is adopted yet.
+ * real_own() returns the function for our own calls: if the runtime has a dispatch table, what it exports would reach
+ * our hook in that table. */
 static inline void *real_export(enum hook hook) {
     struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
     return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->exports[hook], __ATOMIC_ACQUIRE) : NULL;
@@ -64,20 +67,22 @@ static inline void *real_own(enum hook hook) {
 /* Stores the driver's functions of these names, which each end with NUL (the last one with two), one behind the other. */
 void driver_functions(const struct overlap_object *object, const char *names, void *functions);
 
-/* Is the address in the driver of this process? adopt_driver_of() adopts a driver if none is adopted yet; in_driver() does not. */
+/* Is the address in the driver of this process? adopt_driver_of() adopts a driver if none is adopted yet; in_driver()
+ * does not. */
 bool adopt_driver_of(enum vendor vendor, const void *address);
 bool in_driver(enum vendor vendor, uintptr_t address);
 
 /* Is the address in a driver, although not in the adopted one? On WSL 2 libcuda.so.1 opens another libcuda. */
 bool in_other_driver(enum vendor vendor, const void *address);
 
-/* driver_prefix() returns the prefix of the file names of a vendor's drivers. in_any_driver(): is the address in a file with that
- * prefix? driver_is_mapped(): is a driver of any vendor mapped, whether or not it was called through us? */
+/* driver_prefix() returns the prefix of the file names of a vendor's drivers. in_any_driver(): is the address in a file
+ * with that prefix? driver_is_mapped(): is a driver of any vendor mapped, whether or not it was called through us? */
 const char *driver_prefix(enum vendor vendor);
 bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
 bool driver_is_mapped(void);
 
-/* Stores the function behind a hook for a route, or for the dispatch table (REAL_TABLE). False: another one is stored. */
+/* Stores the function behind a hook for a route, or for the dispatch table (REAL_TABLE). False: another one is
+ * stored. */
 bool real_remember(int route, enum hook hook, void *address);
 
 /* Returns the hook of a function that the driver exports; -1: none. */
@@ -90,8 +95,9 @@ const char *hook_name(enum hook hook);
 int hook_named(enum vendor vendor, const char *name);
 int hook_number(const char *name); /* for any vendor; includes the numbers below */
 
-/* Names that are no entry point of a driver have numbers from HOOK_COUNT on (runtime.def, cuda/runtime.c) and from TABLE_NAMES on
- * (names that AMD's profilers look up, hip/dispatch_table.c). Return our function for such a number, or NULL. */
+/* Names that are no entry point of a driver have numbers from HOOK_COUNT on (runtime.def, cuda/runtime.c) and from
+ * TABLE_NAMES on (names that AMD's profilers look up, hip/dispatch_table.c). Return our function for such a number, or
+ * NULL. */
 extern const char runtime_names[][40], table_names[2][32];
 enum { TABLE_NAMES = 1 << 16 };
 void *runtime_behind(int hook);
@@ -99,8 +105,9 @@ void *table_behind(int number);
 
 /* ---- hip_runtimes.c ---- */
 
-/* Several HIP runtimes may be loaded, each for libraries of its own. calls_other_runtime(): is the caller bound to a runtime
- * that is not the adopted one? other_runtime_function() returns the function that it is bound to; no decision is made there. */
+/* Several HIP runtimes may be loaded, each for libraries of its own. calls_other_runtime(): is the caller bound to a
+ * runtime that is not the adopted one? other_runtime_function() returns the function that it is bound to; no decision
+ * is made there. */
 bool calls_other_runtime(uintptr_t site);
 void *other_runtime_function(enum hook hook, uintptr_t site);
 

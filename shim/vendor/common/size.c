@@ -1,9 +1,10 @@
-/* The sizes of launches that we have changed, and the sizes that the program asked for. A graph node, captured or added, has our
- * size in the driver. The program must read back its own, and a graph that cannot be instantiated is restored to it.
+/* The sizes of launches that we have changed, and the sizes that the program asked for. A graph node, captured or
+ * added, has our size in the driver. The program must read back its own, and a graph that cannot be instantiated is
+ * restored to it.
  *
- * The table has one entry per kernel and launched size. The entry holds the handle's `born`, so that an address that was reused for
- * another kernel has no sizes. If two different sizes became the same one, neither can be recovered: the node then shows our size,
- * and graph.c does not change nodes of such a size.
+ * The table has one entry per kernel and launched size. The entry holds the handle's `born`, so that an address that
+ * was reused for another kernel has no sizes. If two different sizes became the same one, neither can be recovered: the
+ * node then shows our size, and graph.c does not change nodes of such a size.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"
@@ -36,8 +37,8 @@ static const struct handle *root_of(const struct handle *handle) {
     return origin ? origin : handle;
 }
 
-/* A HIP kernel without an owner is recorded again whenever any library is unloaded, so its `born` is ignored and its sizes stay. If
- * the address now belongs to another kernel, the sizes of both apply. */
+/* A HIP kernel without an owner is recorded again whenever any library is unloaded, so its `born` is ignored and its
+ * sizes stay. If the address now belongs to another kernel, the sizes of both apply. */
 static uint64_t known_since(const struct handle *root) {
     const bool stays = handle_vendor(root) == VENDOR_HIP && !OVERLAP_RELAXED(root->owner);
     const uint64_t born = stays ? 0 : handle_born(root);

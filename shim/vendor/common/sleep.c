@@ -9,16 +9,17 @@
  *   - while a stream captures, and for good once a stream has waited for something unknown.
  *
  * While it sleeps, the most frequent calls (event record, stream wait, synchronise, query, copies) go to the driver
- * after one load of window_sleep_depth. All other calls (creation and destruction of streams and events, captures, unknown
- * waits, graphs with communication) are always recorded, so the model lacks only the order of the launches so far.
+ * after one load of window_sleep_depth. All other calls (creation and destruction of streams and events, captures,
+ * unknown waits, graphs with communication) are always recorded, so the model lacks only the order of the launches so
+ * far.
  *
  * Waking makes up for that. All launched work counts as finished, which closes windows and never opens one. A new era
  * begins: an event recorded in an older era carries no order, because it may have been recorded again since.
  *
  * A communication launch, a capture or an unknown wait wakes the model. If streams are raised (LIGHT), host waits also
- * go to critical_streams.c, because they are rare compared with launches. critical_streams.c begins a period when one is
- * due, when the host waits for a stream for the first time or for an event that no period has seen, and when launches
- * continue on a raised stream while the host waits for nothing.
+ * go to critical_streams.c, because they are rare compared with launches. critical_streams.c begins a period when one
+ * is due, when the host waits for a stream for the first time or for an event that no period has seen, and when
+ * launches continue on a raised stream while the host waits for nothing.
  */
 #include "../../core/sync_access.h"
 #include "critical_streams.h"

@@ -11,7 +11,7 @@ struct state *state;
 
 bool state_make(void) {
     struct state *made = __atomic_load_n(&state, __ATOMIC_ACQUIRE), *none = NULL;
-    if (made) { /* the thread that made it may not have come that far */
+    if (made) { /* the thread that made it may not have set real_tables yet */
         __atomic_store_n(&real_tables, &made->real, __ATOMIC_RELEASE);
         return true;
     }
@@ -38,8 +38,8 @@ uint64_t state_put(enum state_table table, uint64_t key, uint64_t after) {
     return overlap_slots_put(slots_of(table), STATE_TABLE_BITS, key, after);
 }
 
-/* A thread may still be reading the old memory, so that is emptied but never reused: the thread finds a decision that was
- * valid when its lookup began, or none. */
+/* A thread may still be reading the old memory, so that is emptied but never reused: the thread finds a decision that
+ * was valid when its lookup began, or none. */
 void state_renew_cache(void) {
     static uint32_t renewing;
     struct overlap_cache_memory *made, *full;

@@ -1,5 +1,6 @@
-/* The large tables of a process that uses a driver: one mapping, made when a driver is first met (state.c). Most processes of a
- * job never use one and must not pay for them: mlockall(2) locks whatever is mapped, and counts it against a limit. */
+/* The large tables of a process that uses a driver: one mapping, made when a driver is first met (state.c). Most
+ * processes of a job never use one and must not pay for them: mlockall(2) locks whatever is mapped, and counts it
+ * against a limit. */
 #pragma once
 
 #include "../../core/core.h"
@@ -83,8 +84,8 @@ uint64_t state_get(enum state_table table, uint64_t key);
 bool state_swap(enum state_table table, uint64_t key, uint64_t *before, uint64_t after);
 uint64_t state_put(enum state_table table, uint64_t key, uint64_t after);
 
-/* Replaces the memory of the decision cache if it is full: a process that keeps loading modules fills it with decisions about
- * kernels that no longer exist. */
+/* Replaces the memory of the decision cache if it is full: a process that keeps loading modules fills it with decisions
+ * about kernels that no longer exist. */
 void state_renew_cache(void);
 
 #pragma GCC visibility pop

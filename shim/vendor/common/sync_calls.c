@@ -89,7 +89,8 @@ RARE vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_str
     return result;
 }
 
-/* While the model sleeps, record only what critical_streams.c needs. asks: the call polls instead of waiting. */
+/* While the model sleeps, record only what critical_streams.c needs. polls: the call queries the event instead of
+ * waiting for it. */
 static vendor_result sync_event_asleep(struct overlap_sync_model *model, enum vendor vendor, vendor_event event,
                                        vendor_result (*real)(vendor_event event), bool polls) {
     struct overlap_completion completion;

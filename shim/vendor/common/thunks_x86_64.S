@@ -10,7 +10,6 @@
 /* REGISTERS_WORDS, the shape of a call: how many of its register arguments the body gets on its stack, 0 or 3, and
  * how many words the call has on the stack itself. Chosen by the number of one-word arguments; exceptions are
  * SHAPE_name ~, REGISTERS_WORDS. */
-#define SHAPE_0 0_0
 #define SHAPE_1 0_0
 #define SHAPE_2 0_0
 #define SHAPE_3 0_0
@@ -21,9 +20,7 @@
 #define SHAPE_8 3_2
 #define SHAPE_9 3_3
 #define SHAPE_10 3_4
-#define SHAPE_11 3_5
 #define SHAPE_13 3_7
-#define SHAPE_14 3_8
 /* Structs of more than two words are passed on the stack, smaller ones in registers: dim3 in two. */
 #define SHAPE_cuIpcOpenEventHandle ~, 0_8
 #define SHAPE_hipIpcOpenEventHandle ~, 0_8

@@ -1,4 +1,5 @@
-/* At the end of a process without a GPU call through our hooks: was a GPU used past them, and was a simulated one asked for? */
+/* At the end of a process without a GPU call through our hooks: was a GPU used past them, and was a simulated one asked
+ * for? */
 #include <string.h>
 #include <sys/resource.h>
 
@@ -7,8 +8,8 @@
 #include "../../text.h"
 #include "page.h"
 
-/* NVIDIA's driver maps /dev/nvidia-uvm while there is a context. Programs that only count or watch GPUs have no context, but NVML
- * initializes the driver for them, too (tools/gpu/README.md). */
+/* NVIDIA's driver maps /dev/nvidia-uvm while there is a context. Programs that only count or watch GPUs have no
+ * context, but NVML initializes the driver for them, too (tools/gpu/README.md). */
 static bool has_context_mapped(void) {
     static const char name[] = "/dev/nvidia-uvm";
     char bytes[4096];
@@ -49,13 +50,15 @@ bool overlap_opened_unseen(bool initialised) {
     return has_context_mapped() || (!initialised && has_kfd_open());
 }
 
-/* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not say. */
+/* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not
+ * say. */
 bool overlap_had_children(void) {
     struct rusage usage = {0};
     return kernel3(SYS_getrusage, RUSAGE_CHILDREN, (long)&usage, 0) != 0 || usage.ru_minflt > 0;
 }
 
-/* On a real GPU an unused GPU is nothing unusual, but a user who asks for a simulated one expects the program to use it. */
+/* On a real GPU an unused GPU is nothing unusual, but a user who asks for a simulated one expects the program to use
+ * it. */
 void overlap_unopened_say(void) {
     /* Only for the program itself, not for each process that a launcher starts. */
     const uint32_t launcher = overlap_start.settings.launcher; /* usually 0: no system call is made then */

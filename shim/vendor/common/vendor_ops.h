@@ -20,10 +20,10 @@ enum stream_raising {
     STREAM_LATER     /* the stream is being captured: retry later */
 };
 
-/* An operation is called as OPERATION_OF(vendor, name)(arguments). A row has one column for each vendor: the distance from the
- * table to the function, because the loader would have to relocate an address at the start of every process.
- * preload/operations.S emits the table into a section of its own, and the linker defines the symbol at the start of that section.
- * So the table is valid before any code runs, and vendor/common needs no symbol of a vendor. */
+/* An operation is called as OPERATION_OF(vendor, name)(arguments). A row has one column for each vendor: the distance
+ * from the table to the function, because the loader would have to relocate an address at the start of every process.
+ * preload/operations.S emits the table into a section of its own, and the linker defines the symbol at the start of
+ * that section. So the table is valid before any code runs, and vendor/common needs no symbol of a vendor. */
 struct vendor_operations {
 #define OPERATION(name, result, parameters, cuda, hip) int32_t name[VENDORS];
 #include "vendor_ops.def"

@@ -58,12 +58,12 @@ static inline bool window_waits(struct overlap_sync_model *model, struct overlap
     return waited & OVERLAP_WAITED_PATIENTLY;
 }
 
-/* Return the window position of a computation launch whose word has one of WINDOW_BITS. A launch inside consumes one launch of
- * the window; a launch outside is counted. */
+/* Return the window position of a computation launch whose word has one of WINDOW_BITS. A launch inside consumes one
+ * launch of the window; a launch outside is counted. */
 enum overlap_window_position window_count_launch(vendor_stream stream, enum default_stream null_stream, uint64_t word);
 
-/* Query the model and cache the position of the stream for this thread. The hot path then counts by itself. False: the answer
- * cannot be cached, or every launch must take the slow path. */
+/* Query the model and cache the position of the stream for this thread. The hot path then counts by itself. False: the
+ * answer cannot be cached, or every launch must take the slow path. */
 bool window_cache_position(vendor_stream stream, uint32_t null_stream);
 
 /* True if this thread's cached answer still holds for the stream. */
@@ -106,14 +106,15 @@ void window_set_sequence(vendor_stream stream, enum default_stream null_stream, 
 /* True once launches on the legacy default stream matter. */
 bool window_legacy_matters(void);
 
-/* Contexts that end: pass the result of window_last_serial() before the driver's call to window_context_gone() after it. window_device_over() is for the primary context of some device; window_forked() drops everything in a forked
+/* Contexts that end: pass the result of window_last_serial() before the driver's call to window_context_gone() after
+ * it. window_device_over() is for the primary context of some device; window_forked() drops everything in a forked
  * child. */
 uint64_t window_last_serial(void);
 void window_context_gone(const void *context, uint64_t last_serial);
 void window_device_over(enum vendor vendor);
 void window_forked(void);
 
-/* What makes the word of a computation launch depend on overlap windows (windows.h). */
+/* What makes the word of a computation launch depend on overlap windows. */
 #define WINDOW_BITS (OVERLAP_WORD_WINDOWED | OVERLAP_WORD_WATCHED | OVERLAP_WORD_ORDERS)
 
 #pragma GCC visibility pop

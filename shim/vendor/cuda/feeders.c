@@ -2,8 +2,6 @@
  * are a minor part of the graph's computation. A program may capture its first iteration, before its streams are
  * classified; but the graph shows the dependencies.
  */
-#include <string.h>
-
 #include "../../sys/sys.h"
 #include "../common/device.h"
 #include "../common/handle.h"

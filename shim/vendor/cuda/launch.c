@@ -143,8 +143,8 @@ __attribute__((noinline)) static bool query_priority(const struct request *reque
     return ask && ask(request->config.hStream, priority) == CUDA_SUCCESS;
 }
 
-/* The same, cached for a stream of the model (tracked; NULL: none). A stream keeps the priority it was created with unless the
- * program sets another (stream.c). */
+/* The same, cached for a stream of the model (tracked; NULL: none). A stream keeps the priority it was created with
+ * unless the program sets another (stream.c). */
 static inline bool stream_priority(const struct request *request, struct overlap_stream *tracked, int *priority) {
     uint32_t known = tracked ? OVERLAP_RELAXED(tracked->part.priority) : STREAM_PRIORITY_CHANGES;
     if (__builtin_expect(known > STREAM_PRIORITY_CHANGES, 1)) {

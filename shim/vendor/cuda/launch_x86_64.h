@@ -32,8 +32,8 @@ CUresult launch_from_hot(CUfunction function, uint32_t grid_x, uint32_t grid_y, 
                          uint32_t block_y, uint64_t block_z_low, uint64_t shared_high, CUstream stream,
                          void **launch_parameters, void **extra) {
     const uint64_t word = block_z_low >> 32 | (shared_high & ~(uint64_t)UINT32_MAX);
-    const uint32_t place = word >> OVERLAP_WORD_UNUSED_SHIFT & 15;
-    return launch_given_word((enum overlap_route)(place & 3), (enum hook)(place >> 2),
+    const uint32_t row_and_route = word >> OVERLAP_WORD_UNUSED_SHIFT & 15;
+    return launch_given_word((enum overlap_route)(row_and_route & 3), (enum hook)(row_and_route >> 2),
                              (uintptr_t)__builtin_return_address(0), function, grid_x, grid_y, grid_z, block_x, block_y,
                              (uint32_t)block_z_low, (uint32_t)shared_high, stream, launch_parameters, extra, 0,
                              word & ~((uint64_t)15 << OVERLAP_WORD_UNUSED_SHIFT));
@@ -41,7 +41,7 @@ CUresult launch_from_hot(CUfunction function, uint32_t grid_x, uint32_t grid_y, 
 _Static_assert(OVERLAP_WORD_UNUSED_SHIFT == 43 && HOOK_cuLaunchKernelEx_ptsz == 3 &&
                    LAUNCH_cuLaunchKernelEx_ptsz == 3 &&
                    (int)HOOK_cuLaunchKernel_ptsz == (int)LAUNCH_cuLaunchKernel_ptsz,
-               "rows of a place");
+               "row and route");
 
 /* The same for cuLaunchKernelEx, which leaves a register for the thunk. */
 HIDDEN CUresult launch_ex_from_hot(const CUlaunchConfig *, CUfunction, void **, void **, uint64_t, uint32_t);

@@ -1,13 +1,14 @@
 /* The limit of dynamic shared memory of kernels (attribute 8). We raise it without the program seeing that.
  *
- * Each handle has two numbers: the limit that the program has set (the app limit), and the limit that we need. The driver always
- * gets the larger one, so a launch that it has accepted once stays accepted whatever the program sets later. The program reads back
- * the limit that it has set, and launches above that are refused as without us.
+ * Each handle has two numbers: the limit that the program has set (the app limit), and the limit that we need. The
+ * driver always gets the larger one, so a launch that it has accepted once stays accepted whatever the program sets
+ * later. The program reads back the limit that it has set, and launches above that are refused as without us.
  *
- * A CUkernel has one limit for each device. A function obtained from it has the same limit until the program sets one for the
- * function itself. That one then takes precedence over the CUkernel's (cuda.h 13.0 at cuKernelSetAttribute), for launches of the
- * CUkernel, too (observed with driver 580). So we raise the CUkernel's limit, and the function's only if the program has set
- * it: a limit that the program sets for one of the two then reaches the other as it would without us.
+ * A CUkernel has one limit for each device. A function obtained from it has the same limit until the program sets one
+ * for the function itself. That one then takes precedence over the CUkernel's (cuda.h 13.0 at cuKernelSetAttribute),
+ * for launches of the CUkernel, too (observed with driver 580). So we raise the CUkernel's limit, and the function's
+ * only if the program has set it: a limit that the program sets for one of the two then reaches the other as it would
+ * without us.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"
@@ -18,8 +19,9 @@
 
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/* An entry of the table: app limit, KNOWN, needed limit (0: not raised). No entry: neither the program nor we have set a limit.
- * The key is handle_born(), with the device in the top bits for a CUkernel. 23 bits suffice for a size: no block has 8 MiB. */
+/* An entry of the table: app limit, KNOWN, needed limit (0: not raised). No entry: neither the program nor we have set
+ * a limit. The key is handle_born(), with the device in the top bits for a CUkernel. 23 bits suffice for a size: no
+ * block has 8 MiB. */
 #define APP_LIMIT_SHIFT 24
 #define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
 #define KNOWN (UINT64_C(1) << 23)
@@ -47,7 +49,8 @@ static uint64_t limits_of(const struct handle *handle, int device) {
     return handle ? state_get(STATE_LIMITS, key_of_handle(handle, device)) : 0;
 }
 
-/* Does the function have a limit of its own? True if it was obtained from no CUkernel, or if the program has set one for it. */
+/* Does the function have a limit of its own? True if it was obtained from no CUkernel, or if the program has set one
+ * for it. */
 static bool is_own(const struct handle *function, int device) {
     return !handle_origin(function) || limits_of(function, device);
 }
@@ -66,7 +69,8 @@ static int device_for(const struct handle *handle, int device) {
     return handle_kind(handle) == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
 }
 
-/* Sets *app_limit to the limit that the program has set. False: the driver reports that limit, because we have not changed it. */
+/* Sets *app_limit to the limit that the program has set. False: the driver reports that limit, because we have not
+ * changed it. */
 static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
     if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
         device = handle_device(handle);
@@ -90,8 +94,8 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
 }
 
-/* Raises to the maximum of a block, so that two threads that need different sizes set the same limit. Calls the driver every time,
- * because another thread may have recorded the limit but not set it yet, or the context may be new. */
+/* Raises to the maximum of a block, so that two threads that need different sizes set the same limit. Calls the driver
+ * every time, because another thread may have recorded the limit but not set it yet, or the context may be new. */
 bool limit_raise(struct handle *handle, uint32_t dynamic) {
     struct device *device = device_current(VENDOR_CUDA);
     int fixed = 0;
@@ -105,8 +109,8 @@ bool limit_raise(struct handle *handle, uint32_t dynamic) {
            (counts == kernel || raise_to(counts, device->ordinal, most));
 }
 
-/* Returns the limit that we need for this handle. For a function it includes the CUkernel's, because the function's own limit then
- * applies to launches of both. */
+/* Returns the limit that we need for this handle. For a function it includes the CUkernel's, because the function's own
+ * limit then applies to launches of both. */
 static uint32_t needed_of(const struct handle *handle, int device) {
     const struct handle *origin = handle_origin(handle);
     const uint32_t own = needed_in(limits_of(handle, device)),
@@ -152,7 +156,8 @@ void limit_program_sets(const void *value, int device, int attribute, int set) {
     while (!state_swap(STATE_LIMITS, key, &before, pack(set, needed_of(handle, device))) &&
            before != OVERLAP_SLOTS_FULL)
         ;
-    /* Cached launches may exceed a lower limit. A higher limit needs nothing: launches above the old one were not cached. */
+    /* Cached launches may exceed a lower limit. A higher limit needs nothing: launches above the old one were not
+     * cached. */
     if (!before || set < app_limit_in(before))
         handle_invalidate(handle);
 }

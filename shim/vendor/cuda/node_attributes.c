@@ -1,5 +1,5 @@
-/* Attributes and dependencies of kernel nodes: which of them forbid shaping, and what the program may still set on a node that has
- * our size (common/node.h). */
+/* Attributes and dependencies of kernel nodes: which of them forbid shaping, and what the program may still set on a
+ * node that has our size (common/node.h). */
 #include <string.h>
 
 #include "../common/capture.h"
@@ -53,7 +53,6 @@ static bool prefers_cache(CUgraphNode node) {
            value.carveout < CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
 }
 
-/* Flags of an existing node. */
 uint32_t graph_flags_of_node(CUgraphNode node) {
     CUlaunchAttributeValue value;
     uint32_t flags = 0;

@@ -31,7 +31,7 @@ cuda_thunks:
     stubs plain_stub, cuda, cuda_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5
     stubs plain_stub, cuda, cuda_bodies, site_is_caller, 0, 0, 8
     .hidden cuda_copy_enter, cuda_copy_leave
-    stubs copy_stub, cuda_copy, cuda_copy_enter, cuda_copy_leave, 3, 0, 1, 2, 3, 4, 5
+    stubs copy_stub, cuda_copy, cuda_copy_enter, cuda_copy_leave, 3, 0, 1, 2, 3
     stubs copy_stub, cuda_copy, cuda_copy_enter, cuda_copy_leave, 0, 0
 
     .section .rodata

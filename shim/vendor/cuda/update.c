@@ -8,8 +8,6 @@
  * A failed update changes nothing (cuda.h at CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: it "was not performed"; measured on
  * driver 580).
  */
-#include <string.h>
-
 #include "../../core/core.h"
 #include "../../sys/sys.h"
 #include "../common/graph_exec.h"

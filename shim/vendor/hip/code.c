@@ -1,8 +1,8 @@
 /* Registers of kernels by their descriptors, kept from the load of a module until the program obtains its functions.
  *
- * One table holds two kinds of entries: module -> number of its image, and image number and kernel name -> registers. They are
- * deleted when the module is unloaded. A kernel that does not fit into the table stays unknown, and so does every kernel of a
- * compressed module, because unpacking it would double the time that loading takes.
+ * One table holds two kinds of entries: module -> number of its image, and image number and kernel name -> registers.
+ * They are deleted when the module is unloaded. A kernel that does not fit into the table stays unknown, and so does
+ * every kernel of a compressed module, because unpacking it would double the time that loading takes.
  */
 #include "../../core/core.h"
 #include "../../core/slots.h"

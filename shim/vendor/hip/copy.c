@@ -33,8 +33,5 @@ hipError_t hip_copy_leave(struct copy_call *call, hipError_t result) {
     return result;
 }
 #else
-#define COPY_WAITS COPY_HOST
-#define COPY_ON COPY_STREAM
-#define COPY_CALLBACK_ON COPY_CALLBACK
 #include "copy.def"
 #endif

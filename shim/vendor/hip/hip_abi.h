@@ -30,12 +30,9 @@ enum {
     hipErrorStreamCaptureWrongThread = 908,
 };
 
-#ifndef OVERLAP_DIM3
-#define OVERLAP_DIM3
 typedef struct {
     uint32_t x, y, z;
 } dim3;
-#endif
 
 /* Passed by value. */
 typedef struct {

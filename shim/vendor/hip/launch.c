@@ -149,7 +149,6 @@ static hipError_t launch_and_record(struct request *request, const struct hip_mo
     return result;
 }
 
-/* Launch communication as asked. */
 static hipError_t launch_communication(struct request *request, uint64_t word) {
     const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
     if (window_model && result == VENDOR_SUCCESS)

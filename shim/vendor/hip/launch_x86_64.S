@@ -136,8 +136,8 @@ pass_\form:
     hot module, 5
     hot items, 8
 
-    .macro identity name, null_stream, route, place
-    movl $.LHOOK_\name | \null_stream << 12 | \route << 16 | (4 * .LLAUNCH_\name + \place) << 24, -4(%rsp)
+    .macro identity name, null_stream, route, column
+    movl $.LHOOK_\name | \null_stream << 12 | \route << 16 | (4 * .LLAUNCH_\name + \column) << 24, -4(%rsp)
     .endm
 /* A route other than the table. */
     .macro asked symbol, form, name, table, null_stream, route

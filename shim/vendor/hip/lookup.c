@@ -1,21 +1,14 @@
 /* Replace what hipGetProcAddress and hipGetDriverEntryPoint return. The runtime is asked first; it returns one of
- * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. It finds that symbol by dlsym,
- * which we hook, too: then its answer is our dlsym thunk. */
+ * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. */
 #include "../../core/core.h"
-#include "../../sys/sys.h"
 #include "../common/launch_slow.h"
 #include "hip.h"
 
-static int row_of(const void *address) {
-    for (int hook = HOOK_CUDA_COUNT; overlap_is_ours((uintptr_t)address) && hook < HOOK_COUNT; hook++)
-        if (hip_thunk(OVERLAP_ROUTE_dlsym, (enum hook)hook) == address)
-            return hook;
-    return adopt_driver_of(VENDOR_HIP, address) ? real_by_address(VENDOR_HIP, address) : -1;
-}
-
 /* The real function is the runtime's exported one, which calls through the table if there is one. */
 static void replace(void **function) {
-    const int hook = *function && overlap_armed() ? row_of(*function) : -1;
+    const int hook = *function && overlap_armed() && adopt_driver_of(VENDOR_HIP, *function)
+                         ? real_by_address(VENDOR_HIP, *function)
+                         : -1;
     if (hook >= 0 && real_remember(OVERLAP_ROUTE_proc_address, (enum hook)hook, real_export((enum hook)hook)))
         *function = hip_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
 }

@@ -1,6 +1,7 @@
 /* Thunks of driver.def: the exported symbol, those that dlsym and hipGetProcAddress return, and the one in the
- * runtime's own table. The first three call hip_target() (entry.c), which selects the body or another function that gets
- * the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are here.
+ * runtime's own table. The first three call hip_target() (entry.c), which selects the body or another function that
+ * gets the program's arguments unchanged. The thunks of launches are in launch_x86_64.S; their slow-path stubs are
+ * here.
  */
 #include "../common/thunks_x86_64.S"
 
@@ -103,11 +104,11 @@ hip_thunks:
     .endm
 
     stubs routed_stub, hip, hip_bodies, site_is_caller, 3, 0, 1, 2, 3, 4, 5, 7, 8
-    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 7, 8
+    stubs routed_stub, hip, hip_bodies, site_is_caller, 0, 0, 8
     stubs plain_stub, hip_table, hip_bodies, site_of_table, 3, 0, 1, 2, 3, 4, 7
-    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 7, 8
+    stubs plain_stub, hip_table, hip_bodies, site_of_table, 0, 0, 8
     .hidden hip_copy_enter, hip_copy_leave
-    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 3, 0, 1, 2, 3, 4, 5
+    stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 3, 0, 1, 2, 3
     stubs copy_stub, hip_copy, hip_copy_enter, hip_copy_leave, 0, 0, 7
     stubs plain_stub, hip_launch, hip_bodies, site_of_launch, 3, 2, 5, 8
 

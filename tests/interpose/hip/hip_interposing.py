@@ -159,7 +159,8 @@ PLACES = dict(
 
 
 def profiler_as(world: World, name: str, *flags: str) -> Path:
-    places = (f"-DPLACE_HOST={PLACES['hipLaunchKernel']}", f"-DPLACE_MODULE={PLACES['hipModuleLaunchKernel']}")
+    wrapped = {"HOST": "hipLaunchKernel", "MODULE": "hipModuleLaunchKernel", "STREAM": "hipStreamCreateWithFlags"}
+    places = [f"-DPLACE_{what}={PLACES[call]}" for what, call in wrapped.items()]
     return world.build.library(name, "hip_profiler.c", *places, *flags)
 
 

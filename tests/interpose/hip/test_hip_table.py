@@ -93,6 +93,17 @@ def test_the_library_that_calls_is_known(world: World, profiler: Path, hip: Hip)
         assert done.ways == {"dispatch_table": 5}
 
 
+def test_the_library_that_creates_a_stream_is_known(world: World, profiler: Path, hip: Hip) -> None:
+    policy = 'communication: {priority: inherit, streams: {created_by: ["libmine.so*"], priority: highest}}'
+    # The first call hands out the table.
+    words = ["stream=0", f"library={world.comm('libmine.so.1')}", "libflags=1", "priority=1", "priority=2"]
+    world.build.library("librocprofiler-register.so.0", "hip_register.c")
+    for preload in ("{}", f"{{}}:{profiler}"):
+        done = hip(words, policy, env=REGISTER, preload=preload)
+        read = [line for line in done.stdout.splitlines() if line.startswith("priority ")]
+        assert read == ["priority 0", "priority -1"]
+
+
 # ---- Profilers ----
 
 

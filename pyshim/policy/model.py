@@ -1,7 +1,7 @@
 """What a policy file says, after every check: frozen values, no text, no positions but the rules' lines.
 
 Its fields are the table of keys, in the order of the reference; those of mappings inside are in critical.py,
-footprint.py and rule.py. key.py says what an entry does.
+footprint.py, trial.py and rule.py. key.py says what an entry does.
 """
 
 from __future__ import annotations

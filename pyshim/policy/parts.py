@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from pyshim.policy import gpus, values
 from pyshim.policy.finding import Severity
 from pyshim.policy.nodes import Walker
-
-if TYPE_CHECKING:
-    from pyshim.policy.trial import Arm
 
 # The table that travels in the environment holds fewer; beyond this a file is not worth comparing rule by rule.
 MAX_PATTERNS = 2000
@@ -21,6 +18,13 @@ class Remark(NamedTuple):
     node: yaml.Node
     text: str  # of a pattern, as it is written
     pattern: str  # as it is read
+
+
+class Arm(NamedTuple):
+    """A policy of a trial, and how it is found from anywhere: its name, or the path of its file."""
+
+    file: str
+    policy: Any  # model.Policy, which has a trial with arms itself
 
 
 class PartsReader(Walker):

@@ -13,9 +13,8 @@ from pyshim.policy.finding import quote
 from pyshim.policy.key import below, entries, keys_of, made, said
 from pyshim.policy.model import KEYS, VERSION, Policy
 from pyshim.policy.nodes import Nodes, has_error, pairs_of
-from pyshim.policy.parts import items
+from pyshim.policy.parts import Arm, items
 from pyshim.policy.rules import RuleReader
-from pyshim.policy.trial import Arm
 
 # Returns the draft of the policy that `extends` names. None: it has errors, which are reported there. Raises Bad.
 Extend = Callable[[str], "Draft | None"]

@@ -14,8 +14,8 @@ from pyshim.policy.draft import Draft, resolved
 from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
 from pyshim.policy.origins import Origins
+from pyshim.policy.parts import Arm
 from pyshim.policy.policy_file import PolicyReader
-from pyshim.policy.trial import Arm
 from pyshim.policy.values import Bad
 
 # Policies that extend each other; more is a mistake, or made to keep us busy.

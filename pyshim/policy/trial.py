@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import yaml
 
 from pyshim.policy.finding import quote
 from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, key, made, mapping, packed, shown
 from pyshim.policy.kinds import Number, one_or_more, single
-from pyshim.policy.parts import PartsReader, items
+from pyshim.policy.parts import Arm, PartsReader, items
 from pyshim.policy.values import Bad
-
-if TYPE_CHECKING:
-    from pyshim.policy.model import Policy
 
 MOST = 5  # arms beside the policy itself: what a page has room for
 _WORTH = 5000
 _PER_CENT = 10_000  # parts per million
 _SHARE = re.compile(r"(?=.*[1-9])(50(\.0{1,4})?|[1-4]?[0-9](\.[0-9]{1,4})?)%")
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A policy of a trial, and how it is found from anywhere: its name, or the path of its file."""
-
-    file: str
-    policy: Policy
 
 
 class Arms(Kind["tuple[Arm, ...]"]):

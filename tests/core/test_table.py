@@ -15,8 +15,9 @@ from pyshim import _native
 from pyshim.policy import library as shipped
 from pyshim.policy.layout import View
 from pyshim.policy.model import Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.parts import Arm
 from pyshim.policy.table import compile_table
-from pyshim.policy.trial import Arm, Trial
+from pyshim.policy.trial import Trial
 
 Run = Callable[..., str]
 HEAD = struct.Struct("<8I")  # magic version size checksum policies rules patterns strings

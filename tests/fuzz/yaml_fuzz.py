@@ -22,6 +22,7 @@ WORDS = (
         b"policy: 1\n",
         b"name: x\n",
         b"extends: h100\n",
+        b"trial: {arms: [h100, trial]}\n",
         b"&a ",
         b"*a ",
         b"<<: *a\n",

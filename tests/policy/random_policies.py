@@ -90,7 +90,7 @@ CRITICAL = WORD(words.CRITICALS) | st.fixed_dictionaries(
         "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
     },
 )
-TRIAL = st.fixed_dictionaries(
+TRIAL: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {"arms": some(WORD(["critical-streams", "raised-communication.yaml", "fewer-blocks"]))},
     optional={"worth": WORD(["0.5%", "50.0%", "0.0001%", "12%", "10.25%"])},
 )

@@ -16,9 +16,10 @@ from pyshim.policy.finding import render
 from pyshim.policy.layout import View, remembered
 from pyshim.policy.library import load
 from pyshim.policy.model import Match, Policy, Priority, Rule, Shape
+from pyshim.policy.parts import Arm
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import compile_table, fingerprint, undecided
-from pyshim.policy.trial import Arm, Trial
+from pyshim.policy.trial import Trial
 from tests.policy.test_extends import write
 
 RULES = (Rule(Match(("*gemm*",)), Shape("percent", 50), 0, "always", 7),)
@@ -94,6 +95,13 @@ def test_an_arm_may_say_what_the_policy_says(tmp_path: Path) -> None:
     assert len(arms_of(policy)) == 1
 
 
+def test_arms_that_do_the_same_on_different_gpus_are_two(tmp_path: Path) -> None:
+    for name in ("a40", "a100"):
+        write(tmp_path, f"my-{name}", f'gpu: "NVIDIA {name.upper()}*"\ncritical: auto\n')
+    _, policy = read(write(tmp_path, "mine", "trial: {arms: [my-a40, my-a100]}\n"))
+    assert len(arms(policy)) == 2
+
+
 def test_the_trial_of_an_arm_is_not_followed(tmp_path: Path) -> None:
     write(tmp_path, "arm", "trial: {arms: [nowhere]}\n")
     reading = read_file(write(tmp_path, "mine", "trial: {arms: [arm]}\n"))
@@ -118,6 +126,13 @@ def test_arms_are_policies_behind_all_others(library: Any) -> None:
     assert library.overlap_policy_for(only, b"NVIDIA A40", b"sm_86") == 2**32 - 1
 
 
+def test_each_policy_has_its_own_arms(library: Any) -> None:
+    data = compile_table([replace(TRIED, gpus=("NVIDIA A40",)), PLAIN, replace(TRIED, name="more", gpus=("sm_80",))])
+    spans = [(policy.arms.first, policy.arms.count) for policy in View(data).policies[0:3]]
+    assert spans == [(3, 2), (0, 0), (5, 2)]
+    assert _native.text(library.overlap_table_check(data, len(data))) == ""
+
+
 def test_the_fingerprint_covers_the_trial() -> None:
     first, second = TRIED.trial.arms if TRIED.trial else ()
     others = [
@@ -129,7 +144,7 @@ def test_the_fingerprint_covers_the_trial() -> None:
         replace(TRIED, libraries=("liba.so",)),
     ]
     assert len({fingerprint(policy) for policy in [TRIED, *others]}) == len(others) + 1
-    elsewhere = replace(TRIED, trial=Trial((replace(first, file="/tmp/first.yaml"), second), 20_000))
+    elsewhere = replace(TRIED, trial=Trial((first._replace(file="/tmp/first.yaml"), second), 20_000))
     assert fingerprint(elsewhere) == fingerprint(TRIED)
 
 

@@ -325,8 +325,9 @@ struct overlap_row {
 struct overlap_page_rule {
     uint8_t state, device; /* 2: the other fields are valid; index in `devices` of a device under this policy */
     uint8_t dispatch;      /* enum overlap_dispatch, of the policy */
-    uint8_t shape, when, when_dispatch, guard, reserved; /* as in the table */
-    uint32_t line, value;                                /* as in the table */
+    uint8_t shape, when, when_dispatch, guard; /* as in the table */
+    uint8_t arm;                               /* of the trial, whose rule it is; 0: of the device's policy */
+    uint32_t line, value;                      /* as in the table */
 };
 
 /* When communication was launched. Each of the first 512 launches leaves a time, then every second one until there are 512

@@ -106,16 +106,20 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
 
 def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
     """Return the policies' rules in order, and their indices by those in the page. policies: by device of the page."""
+    library = _native.library()
     found: list[Rule] = []
     places: dict[int, int] = {}
     for index, (state, *_) in enumerate(_records("<8B2I", page.rules)):
         if state == _VALID:
             places[index] = len(found)
-            found.append(_rule(page.rules[index], policies))
+            record = page.rules[index]
+            arm = page.trial.arm[record.arm % library.OVERLAP_PAGE_ARMS]
+            policy = _native.text(arm.policy) if record.arm else policies.get(record.device, "")
+            found.append(_rule(record, policy))
     return tuple(found), places
 
 
-def _rule(record: Any, policies: dict[int, str]) -> Rule:
+def _rule(record: Any, policy: str) -> Rule:
     library = _native.library()
     dispatch = {getattr(library, f"OVERLAP_DISPATCH_{word}".upper()): word for word in DISPATCHES}
     shapes = {
@@ -128,7 +132,7 @@ def _rule(record: Any, policies: dict[int, str]) -> Rule:
     }
     line, depth = _native.line_of(record.line)
     return Rule(
-        policy=policies.get(record.device, ""),
+        policy=policy,
         line=line,
         depth=depth,
         shape=shapes.get(record.shape, f"shape_{record.shape}"),

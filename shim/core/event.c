@@ -98,7 +98,7 @@ static void overflow(struct overlap_sync_model *model, struct overlap_stream *st
         __atomic_store_n(&model->event_unknown, 1, __ATOMIC_RELEASE);
 }
 
-void overlap_sync_event_gone(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) void overlap_sync_event_gone(struct overlap_sync_model *model, uint64_t key) {
     struct overlap_event *event = overlap_event_find(model, key);
     if (!event || !overlap_sync_lock(model))
         return;

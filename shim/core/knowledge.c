@@ -304,8 +304,8 @@ bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t
     return true;
 }
 
-void overlap_sync_completion_of_context(struct overlap_sync_model *model, uint64_t key,
-                                        struct overlap_completion *completion) {
+__attribute__((cold)) void overlap_sync_completion_of_context(struct overlap_sync_model *model, uint64_t key,
+                                                              struct overlap_completion *completion) {
     clear_completion(completion);
     for (int i = 0; i < OVERLAP_SYNC_CONTEXTS; i++)
         if (OVERLAP_LOAD(model->contexts[i].key) == key)

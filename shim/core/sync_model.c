@@ -241,7 +241,7 @@ static void remove_with_member(struct overlap_stream *stream) {
     remove_stream(stream);
 }
 
-void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key) {
     struct overlap_stream *stream = overlap_sync_find(model, key);
     if (!stream || !overlap_sync_lock(model))
         return;
@@ -250,7 +250,8 @@ void overlap_sync_stream_gone(struct overlap_sync_model *model, uint64_t key) {
     overlap_sync_unlock(model);
 }
 
-void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key, uint64_t last_serial) {
+__attribute__((cold)) void overlap_sync_context_gone(struct overlap_sync_model *model, uint64_t key,
+                                                     uint64_t last_serial) {
     if (!overlap_sync_lock(model))
         return;
     for (int i = 0; i < OVERLAP_SYNC_CONTEXTS; i++) {
@@ -312,7 +313,7 @@ static struct overlap_clock_domain *new_domain(struct overlap_sync_model *model)
     return domain;
 }
 
-void overlap_sync_capture(struct overlap_sync_model *model, struct overlap_stream *stream) {
+__attribute__((cold)) void overlap_sync_capture(struct overlap_sync_model *model, struct overlap_stream *stream) {
     if (!stream || OVERLAP_LOAD(stream->captured) || !overlap_sync_lock(model))
         return;
     struct overlap_clock_domain *const domain = new_domain(model);

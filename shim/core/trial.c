@@ -48,6 +48,7 @@ void overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t wo
     *trial = (struct overlap_trial){.arms = arms,
                                     .worth = 2 * share / (2 - share),
                                     .shortest = shortest,
+                                    .level = level,
                                     .round = level * ROUNDS,
                                     .closed = level * ROUNDS};
     for (uint32_t i = 0; i < arms; i++) {
@@ -135,10 +136,9 @@ static void end_level(struct overlap_trial *trial) {
     if (trial->status != OVERLAP_TRIAL_RUNNING)
         return;
     trial->blocks = trial->length = 0;
-    for (uint32_t i = 0; i < trial->arms; i++) {
-        trial->arm[i].last = trial->arm[i].samples;
+    trial->level++;
+    for (uint32_t i = 0; i < trial->arms; i++)
         trial->arm[i].samples = (struct overlap_samples){0};
-    }
 }
 
 /* Samples of earlier runs complete a level early. */
@@ -179,13 +179,4 @@ void overlap_trial_took(struct overlap_trial *trial, const struct overlap_trial_
 void overlap_trial_lose(struct overlap_trial *trial, const struct overlap_trial_turn *turn) {
     if (turn->round < ALL_ROUNDS && turn->measured)
         trial->lost |= UINT64_C(1) << turn->round;
-}
-
-struct overlap_samples overlap_trial_samples(const struct overlap_trial *trial, uint32_t arm, uint32_t *level) {
-    const uint32_t present =
-        trial->closed / ROUNDS - (trial->status != OVERLAP_TRIAL_RUNNING && trial->closed % ROUNDS == 0);
-    const struct overlap_trial_arm *const tried = &trial->arm[arm];
-    const bool now = tried->samples.count > 1 || !tried->last.count;
-    *level = now ? present : present - 1;
-    return now ? tried->samples : tried->last;
 }

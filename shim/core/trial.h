@@ -23,9 +23,9 @@
 #include "../abi.h"
 
 struct overlap_trial_arm {
-    uint64_t time;                        /* in the round that is being measured, nanoseconds */
-    struct overlap_samples samples, last; /* of the present level, and of the one before */
-    uint32_t status;                      /* enum overlap_trial_arm_status */
+    uint64_t time;                  /* in the round that is being measured, nanoseconds */
+    struct overlap_samples samples; /* of the present level */
+    uint32_t status;                /* enum overlap_trial_arm_status */
 };
 
 struct overlap_trial {
@@ -42,6 +42,7 @@ struct overlap_trial {
 
     /* What was measured so far. */
     uint32_t closed;         /* rounds */
+    uint32_t level;          /* of the samples */
     uint64_t lost;           /* bits: rounds of which some time is not known */
     uint64_t blocks, length; /* of the level: how many, and nanoseconds together */
     struct overlap_trial_arm arm[OVERLAP_PAGE_ARMS];
@@ -69,6 +70,3 @@ void overlap_trial_took(struct overlap_trial *trial, const struct overlap_trial_
 
 /* The time of this turn will not be known. */
 void overlap_trial_lose(struct overlap_trial *trial, const struct overlap_trial_turn *turn);
-
-/* Return the samples to report of an arm, and their level. */
-struct overlap_samples overlap_trial_samples(const struct overlap_trial *trial, uint32_t arm, uint32_t *level);

@@ -54,13 +54,8 @@ static struct overlap_page_trial *page_trial(void) {
 
 /* ---- What is in force ---- */
 
-uint32_t arms_policy(const struct device *device) {
-    const uint32_t arm = __atomic_load_n(&now.active, __ATOMIC_ACQUIRE);
-    return arm && device->policy + 1 == OVERLAP_RELAXED(now.chosen) ? state->trial.policies[arm] : device->policy;
-}
-
-uint32_t arms_lasting_policy(const struct device *device) {
-    const uint32_t arm = OVERLAP_RELAXED(now.settled) ? OVERLAP_RELAXED(now.turn_arm) : 0;
+uint32_t arms_policy(const struct device *device, bool lasting) {
+    const uint32_t arm = lasting && !OVERLAP_RELAXED(now.settled) ? 0 : __atomic_load_n(&now.active, __ATOMIC_ACQUIRE);
     return arm && device->policy + 1 == OVERLAP_RELAXED(now.chosen) ? state->trial.policies[arm] : device->policy;
 }
 
@@ -93,7 +88,10 @@ static void write_page(void) {
     const struct overlap_trial *const trial = &state->trial.trial;
     for (uint32_t i = 0; i < trial->arms; i++) {
         page->arm[i].status = trial->arm[i].status;
-        page->arm[i].samples = overlap_trial_samples(trial, i, &page->arm[i].level);
+        if (trial->arm[i].samples.count < 2)
+            continue; /* those of the level before say more */
+        page->arm[i].samples = trial->arm[i].samples;
+        page->arm[i].level = trial->level;
     }
     page->mark = now.mark;
     page->marks = state->trial.marks;
@@ -103,31 +101,21 @@ static void write_page(void) {
 
 /* ---- The trial ---- */
 
-void arms_found(const struct device *device) {
-    const struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    const struct overlap_policy *const reference = policy_at(device->policy);
-    uint32_t none = 0, count = 1;
-    if (!reference->arms.count ||
-        !__atomic_compare_exchange_n(&now.chosen, &none, device->policy + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+void arms_found(const struct device *device, const uint32_t *policies, uint32_t count) {
+    const char *const strings = overlap_table_view(overlap_armed()->table).strings;
+    const struct overlap_policy *const reference = policy_at(policies[0]);
+    uint32_t none = 0;
+    if (!__atomic_compare_exchange_n(&now.chosen, &none, policies[0] + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     state->trial.vendor = device->vendor;
-    state->trial.policies[0] = device->policy;
-    for (uint32_t i = 0; i < reference->arms.count; i++) {
-        const uint32_t index = reference->arms.first + i;
-        const struct overlap_span gpus = view.policies[index].gpus;
-        if (gpus.count && !overlap_match_any(&view, gpus, (const char *)device->gpu.name) &&
-            !overlap_match_any(&view, gpus, (const char *)device->gpu.architecture))
-            continue;
-        if (reference->first_arm == i + 1)
-            now.turn_arm = count;
-        state->trial.policies[count++] = index;
-    }
-    if (count == 1)
-        return;
     state->trial.arms = count;
-    for (uint32_t i = 0; i < count; i++)
-        strncpy((char *)page_trial()->arm[i].policy, view.strings + policy_at(state->trial.policies[i])->name,
-                sizeof page_trial()->arm[i].policy - 1);
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *const name = page_trial()->arm[i].policy;
+        state->trial.policies[i] = policies[i];
+        strncpy((char *)name, strings + policy_at(policies[i])->name, sizeof page_trial()->arm[i].policy - 1);
+        if (i && policies[i] == reference->arms.first + reference->first_arm - 1)
+            now.turn_arm = i;
+    }
     page_trial()->arms = count;
     __atomic_store_n(&arms_counts, 1, __ATOMIC_RELEASE);
     apply();

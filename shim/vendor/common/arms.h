@@ -8,13 +8,13 @@
 
 extern uint32_t arms_counts; /* 1: a trial needs marks */
 
-/* The device's policy may have arms: tries those that are for this device, once the program has warmed up. */
-void arms_found(const struct device *device);
+/* The device's policy has arms: tries them once the program has warmed up. policies: their indices in the table, first
+ * the reference's. */
+void arms_found(const struct device *device, const uint32_t *policies, uint32_t count);
 
-/* Index in the table of the policy that is in force for a device that has one; of the policy for what outlasts a turn,
+/* Index in the table of the policy that is in force for a device that has one. lasting: of that for what outlasts a turn,
  * such as new streams. */
-uint32_t arms_policy(const struct device *device);
-uint32_t arms_lasting_policy(const struct device *device);
+uint32_t arms_policy(const struct device *device, bool lasting);
 
 /* A communication launch was made. */
 void arms_mark_communication(const struct request *request);

@@ -18,7 +18,7 @@
 
 bool stream_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *settings = overlap_armed();
-    const struct overlap_policy *policy = settings ? device_lasting_policy(device_current(vendor)) : NULL;
+    const struct overlap_policy *policy = settings ? device_policy_for(device_current(vendor), true) : NULL;
     if (!policy || policy->stream_priority == OVERLAP_PRIORITY_INHERIT || policy->stream_creators.count == 0)
         return false;
     char library[256];

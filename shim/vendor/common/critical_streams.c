@@ -306,7 +306,7 @@ static struct site *site_of(uintptr_t site, bool add) {
 }
 
 RARE static bool raises_lasting(enum vendor vendor, uint32_t why) {
-    const struct overlap_policy *const policy = device_lasting_policy(device_current(vendor));
+    const struct overlap_policy *const policy = device_policy_for(device_current(vendor), true);
     return policy && policy->critical & why;
 }
 

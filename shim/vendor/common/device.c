@@ -42,7 +42,7 @@ static void record(struct device *device, const struct overlap_settings *setting
 }
 
 /* Write the rules of a policy of the device to the page, unless another device has done so. */
-static void record_rules(const struct device *device, const struct overlap_policy *policy,
+static void record_rules(const struct device *device, const struct overlap_policy *policy, uint32_t arm,
                          const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
     for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
@@ -59,6 +59,7 @@ static void record_rules(const struct device *device, const struct overlap_polic
         entry->when_dispatch = (uint8_t)rule->when_dispatch;
         entry->dispatch = (uint8_t)policy->dispatch;
         entry->guard = (uint8_t)rule->guard;
+        entry->arm = (uint8_t)arm;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }
 }
@@ -70,6 +71,21 @@ static bool asks_for_more(const struct overlap_settings *settings, uint32_t poli
     return fits ? fits->rule_count || fits->arms.count || fits->priority != OVERLAP_PRIORITY_INHERIT ||
                       fits->stream_priority != OVERLAP_PRIORITY_INHERIT
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
+}
+
+/* Sets the indices of the device's policy and of its arms that are for this device; returns how many. */
+static uint32_t arms_of(const struct device *device, const struct overlap_settings *settings, uint32_t *arms) {
+    const struct overlap_view view = overlap_table_view(settings->table);
+    const struct overlap_span of = view.policies[device->policy].arms;
+    uint32_t count = 1;
+    arms[0] = device->policy;
+    for (uint32_t i = of.first; i < of.first + of.count; i++) {
+        const struct overlap_span gpus = view.policies[i].gpus;
+        if (gpus.count == 0 || overlap_match_any(&view, gpus, (const char *)device->gpu.name) ||
+            overlap_match_any(&view, gpus, (const char *)device->gpu.architecture))
+            arms[count++] = i;
+    }
+    return count;
 }
 
 static void make(struct device *device, const struct overlap_settings *settings) {
@@ -90,16 +106,17 @@ static void make(struct device *device, const struct overlap_settings *settings)
     record(device, settings, uuid);
     if (device->policy == OVERLAP_NO_POLICY)
         return;
-    const struct overlap_policy *const policy = &overlap_table_view(settings->table).policies[device->policy];
-    for (uint32_t i = 0; i <= policy->arms.count; i++) {
-        const uint32_t index = i ? policy->arms.first + i - 1 : device->policy;
-        const struct overlap_policy *const arm = &overlap_table_view(settings->table).policies[index];
+    uint32_t arms[OVERLAP_PAGE_ARMS];
+    const uint32_t count = arms_of(device, settings, arms);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct overlap_policy *const arm = &overlap_table_view(settings->table).policies[arms[i]];
         device->critical |= arm->critical;
         device->critical_share = arm->critical ? arm->critical_share : device->critical_share;
         if (device->page_slot < OVERLAP_DEVICES)
-            record_rules(device, arm, settings);
+            record_rules(device, arm, i, settings);
     }
-    arms_found(device);
+    if (count > 1)
+        arms_found(device, arms, count);
 }
 
 void device_forked(void) {
@@ -137,19 +154,11 @@ bool device_only_one(enum vendor vendor) {
     return known == 1;
 }
 
-static const struct overlap_policy *policy_of(const struct device *device, uint32_t (*which)(const struct device *)) {
+const struct overlap_policy *device_policy_for(const struct device *device, bool lasting) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !device || device->policy == OVERLAP_NO_POLICY)
         return NULL;
-    return &overlap_table_view(settings->table).policies[which(device)];
-}
-
-const struct overlap_policy *device_policy(const struct device *device) {
-    return policy_of(device, arms_policy);
-}
-
-const struct overlap_policy *device_lasting_policy(const struct device *device) {
-    return policy_of(device, arms_lasting_policy);
+    return &overlap_table_view(settings->table).policies[arms_policy(device, lasting)];
 }
 
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {

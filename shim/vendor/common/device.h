@@ -38,9 +38,11 @@ bool device_learn(struct device *device, const char *kernel, const struct overla
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
 
-/* Returns the policy that is in force for the device, or NULL; the second, for what outlasts the turns of a trial. */
-const struct overlap_policy *device_policy(const struct device *device);
-const struct overlap_policy *device_lasting_policy(const struct device *device);
+/* Returns the policy that is in force for the device, or NULL. lasting: for what outlasts the turns of a trial. */
+const struct overlap_policy *device_policy_for(const struct device *device, bool lasting);
+static inline const struct overlap_policy *device_policy(const struct device *device) {
+    return device_policy_for(device, false);
+}
 
 /* Sets *priority to what a policy's value means on the current device. False: the priority stays as it is. */
 bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority);

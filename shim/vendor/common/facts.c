@@ -3,7 +3,6 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "arms.h"
 #include "critical_streams.h"
 #include "device.h"
 #include "facts.h"
@@ -198,7 +197,7 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     const struct overlap_view view = overlap_table_view(table);
     const bool cluster = facts->launch.flags & OVERLAP_LAUNCH_CLUSTER;
     facts->launch.flags |= OVERLAP_LAUNCH_CLUSTER_CHECKED;
-    overlap_decide(table, facts->device->policy == OVERLAP_NO_POLICY ? OVERLAP_NO_POLICY : arms_policy(facts->device),
+    overlap_decide(table, facts->policy ? (uint32_t)(facts->policy - view.policies) : OVERLAP_NO_POLICY,
                    &facts->device->gpu, facts->kernel ? facts->kernel : "", facts->library, &facts->launch,
                    communication, decision);
     const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];

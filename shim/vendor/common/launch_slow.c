@@ -36,7 +36,7 @@ static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
 
-void launch_forked(bool used) {
+RARE void launch_forked(bool used) {
     this_thread.shard = this_thread.own = NULL;
     own_id = last_raised = 0;
     thread_shares = always_slow = false;
@@ -56,7 +56,7 @@ uint32_t thread_id(void) {
     return own_id;
 }
 
-static struct overlap_shard *shard_of_thread(void) {
+RARE static struct overlap_shard *shard_of_thread(void) {
     const int saved = errno;
     if (this_thread.own)
         return this_thread.own;
@@ -78,7 +78,7 @@ static struct overlap_shard *shard_of_thread(void) {
     return shard;
 }
 
-void launch_opened(void) {
+RARE void launch_opened(void) {
     overlap_page_opened();
     if (!overlap_armed())
         return;
@@ -144,7 +144,7 @@ RARE void launch_take_back(enum overlap_counter counter, uint64_t count) {
     launch_count_many(counter, 0 - count);
 }
 
-void launch_set_slow(bool on) {
+RARE void launch_set_slow(bool on) {
     always_slow = on;
     this_thread.shard = on ? NULL : this_thread.own;
 }

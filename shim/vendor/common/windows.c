@@ -263,7 +263,7 @@ struct overlap_window_answer window_query(vendor_stream stream, enum default_str
 
 /* ---- Communication ---- */
 
-void window_legacy_invalidate(void) {
+RARE void window_legacy_invalidate(void) {
     if (!OVERLAP_RELAXED(forgotten) && !__atomic_exchange_n(&forgotten, 1, __ATOMIC_RELAXED)) {
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
@@ -318,7 +318,7 @@ uint64_t window_last_serial(void) {
     return window_model ? OVERLAP_RELAXED(window_model->serials) : 0;
 }
 
-void window_context_gone(const void *context, uint64_t last_serial) {
+RARE void window_context_gone(const void *context, uint64_t last_serial) {
     struct overlap_sync_model *model = window_model;
     uint64_t key = (uint64_t)(uintptr_t)context;
     if (!model || !key)

@@ -77,7 +77,7 @@ static bool communicates(const struct overlap_policy *policy, uintptr_t site) {
  * as it is, or would be empty. */
 static bool reduced(uintptr_t site, uint32_t words, const uint32_t *mask, uint32_t *less) {
     const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
-    const struct overlap_policy *policy = device_lasting_policy(device);
+    const struct overlap_policy *policy = device_policy_for(device, true);
     uint32_t left = 0, taken = 0;
     if (!device || !policy || !policy->reserve_cus || !mask || words > MASK_WORDS || communicates(policy, site) ||
         policy->reserve_cus >= device->gpu.multiprocessors)

@@ -17,7 +17,6 @@ from pyshim.launch import driver, elf
 
 RPATH, VARIABLE, RUNPATH, CACHE, USUAL, PATH = "DT_RPATH", "LD_LIBRARY_PATH", "DT_RUNPATH", "cache", "usual", "path"
 _MOST = 1000  # libraries of a program
-_CACHE_SIZE = 16 << 20
 
 
 class Loaded(NamedTuple):
@@ -112,18 +111,10 @@ class Loader:
         """Return what the loader's cache has for a name, for programs of every kind."""
         if self._cache is None:
             self._cache = {}
-            for path in self._read_cache():
+            for path in driver.cached(self._root):
+                path = os.path.join(self._root, path.lstrip("/"))
                 self._cache.setdefault(os.path.basename(path), []).append(path)
         return self._cache.get(name, [])
-
-    def _read_cache(self) -> Iterator[str]:
-        try:
-            with open(os.path.join(self._root, driver.CACHE.lstrip("/")), "rb") as file:
-                data = file.read(_CACHE_SIZE)
-        except OSError:
-            return
-        for match in re.findall(rb"(?<=\0)/[^\0]+(?=\0)", data):
-            yield os.path.join(self._root, os.fsdecode(match).lstrip("/"))
 
 
 def _set(by: Loaded, text: str) -> Iterator[str]:

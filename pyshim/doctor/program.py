@@ -136,7 +136,7 @@ def _missing(walk: Walk) -> Iterator[Line]:
 
 def _chosen(machine: Machine, loaded: Iterable[Loaded]) -> Iterator[Line]:
     """Where DT_RPATH wins over LD_LIBRARY_PATH."""
-    folders = [folder for folder in machine.environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    folders = driver.library_path(machine.environment)
     for library in loaded:
         if library.how != RPATH or not _CHOSEN.fullmatch(library.name):
             continue

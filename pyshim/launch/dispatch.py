@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pyshim.launch import driver
-from pyshim.launch.environment import quote
+from pyshim.launch.environment import quote, unquote
 from pyshim.launch.folder import PROBED
 
 if TYPE_CHECKING:
@@ -77,8 +77,6 @@ def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[F
     directory, identity = folder(environment), driver.identity(environment, root)
     if directory is None:
         return ()
-    from pyshim.launch.environment import unquote
-
     others = [unquote(name) for name in _names(directory)]
     return tuple(found for other in others if other != identity for found in _answers(directory, other))
 

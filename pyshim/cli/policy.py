@@ -166,7 +166,7 @@ def _compiled(reading: Reading) -> Reading:
 
 
 def _as_text(readings: list[Reading]) -> str:
-    """An empty line around the findings of a file, none between files that have none."""
+    """Return the findings, with empty lines around those of a file, and none between files without findings."""
     parts = []
     for before, reading in zip([None, *readings], readings):
         gap = "\n" if before and (before.findings or reading.findings) else ""
@@ -234,7 +234,7 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
-    """The one that the library takes on the GPU, which it asks the library itself."""
+    """Return the policy that the library takes on the GPU, by asking the library itself."""
     from pyshim import _native
 
     if gpu is None:

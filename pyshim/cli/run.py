@@ -144,7 +144,7 @@ def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
 def _prepare(
     made: plan.Plan, options: Namespace, path: str, ours: list[str], command: list[str], base: Mapping[str, str]
 ) -> dict[str, str]:
-    """Looks at program and machine, opens the report, says what there is to say; the environment of the program."""
+    """Look at program and machine, open the report, print notes, and return the environment of the program."""
     if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
     _look(made, path, ours, command, base)
@@ -166,15 +166,16 @@ def _prepare(
 
 
 def _report(options: Namespace, base: Mapping[str, str]) -> str | None:
-    """Where ranks leave word of how they were started. Without --strict the folder that the environment names is the
-    library's business alone, and no reason to fail."""
+    """Return the folder in which ranks record how they were started.
+
+    Without --strict, a folder that the environment names is used by the library only, and never a reason to fail."""
     if options.report is None and options.strict and base.get("OVERLAP_REPORT"):
         return unquote(base["OVERLAP_REPORT"])
     return str(options.report) if options.report is not None else None
 
 
 def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> None:
-    """What about the program and the machine keeps the library from working."""
+    """Print what about the program and the machine keeps the library from working."""
     found = program.obstacle(path, base) if path else None
     if found and found.harmful:
         made.settings = made.settings._replace(library=None)

@@ -235,7 +235,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
     """Return the policy that the library takes on the GPU, by asking the library itself."""
-    from pyshim import _native
+    from pyshim.launch.policies import index_for
 
     if gpu is None:
         if len(readings) > 1:
@@ -243,8 +243,8 @@ def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
             raise OverlapError(f"{quote(value)} is several policies: {names}", "name one of them, or --gpu", USAGE)
         return readings[0]
     data = compile_table([reading.policy for reading in readings if reading.policy])
-    index: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-    if index >= len(readings):
+    index = index_for(data, gpu.name, gpu.architecture)
+    if index is None:
         sentence = f"{quote(value)} is not for {gpu.name}: every launch is counted there and left alone"
         raise OverlapError(sentence, "overlap policy show auto --gpu " + gpu.key, FINDINGS)
     return readings[index]

@@ -81,7 +81,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         argument = left.pop(0)
         if argument == "--":
             break
-        ours += dashes([argument]) if argument.startswith("--") else _long(argument[1:])
+        ours += [dashes(argument)] if argument.startswith("--") else _long(argument[1:])
         if ours[-1] in _TAKE_A_VALUE:
             ours += left[:1]
             del left[:1]

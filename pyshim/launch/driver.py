@@ -78,11 +78,8 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
     if "SIMGPU" in environment:
         return {}
     folder = os.path.join(root, GPUS[1:])
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return None
-    said = {name: re.search(r"^Model:\s*(\S.*?)\s*$", text(f"{folder}/{name}/information"), re.M) for name in names}
+    model = re.compile(r"^Model:\s*(\S.*?)\s*$", re.M)
+    said = {name: model.search(text(f"{folder}/{name}/information")) for name in names(folder)}
     found = {name.lower(): match[1] for name, match in said.items() if match}
     return found if found and len(found) == len(said) else None
 
@@ -90,7 +87,20 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
 def text(path: str) -> str:
     """Return the first MiB of a file; "" where it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20)
-    except OSError:
+        with open(path, "rb", opener=at_once) as file:
+            return (file.read(1 << 20) or b"").decode("utf-8", "replace")
+    except (OSError, ValueError):
         return ""
+
+
+def names(folder: str) -> list[str]:
+    """Return the names in a folder, sorted; none where it cannot be read."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file for open(): a named pipe must not hold us up."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pyshim.launch import driver, elf
 
@@ -13,12 +13,13 @@ HSA, THUNK = "libhsa-runtime64.so.1", "libhsakmt.so.1"
 _RUNTIME = re.compile(re.escape(NAME) + r"\.\d+")
 
 
-def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list[str]]:
-    """Return the path of each libamdhip64.so.N, in the loader's order; ROCm's own folder counts, too."""
+def installed(environment: Mapping[str, str], root: str = "/", more: Iterable[str] = ()) -> dict[str, list[str]]:
+    """Return the path of each libamdhip64.so.N, in the loader's order, ROCm's own folder included; `more` at last."""
     found: dict[str, list[str]] = {}
     folders = (*driver.library_path(environment), os.path.join(root, "opt/rocm/lib"))
     paths = [path for folder in folders for path in in_folder(folder)]
-    for path in (*paths, *(path for path in driver.cached(root) if _RUNTIME.fullmatch(os.path.basename(path)))):
+    paths += [path for path in driver.cached(root) if _RUNTIME.fullmatch(os.path.basename(path))]
+    for path in (*paths, *more):
         places = found.setdefault(os.path.basename(path), [])
         if path not in places:
             places.append(path)
@@ -27,11 +28,9 @@ def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list
 
 def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
     """Yield the runtimes in a folder. bundled: PyTorch's wheels leave the number out of the file's name."""
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return
-    yield from (os.path.join(folder, name) for name in names if _RUNTIME.fullmatch(name) or (bundled and name == NAME))
+    for name in driver.names(folder):
+        if _RUNTIME.fullmatch(name) or (bundled and name == NAME):
+            yield os.path.join(folder, name)
 
 
 def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:

@@ -80,7 +80,7 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
             if not error.sentence.startswith(("no driver", "no GPU")):
                 ui.say(f"the GPU of this machine is not used: {error.sentence}")
         else:
-            with _progress(arms.count(SCENES, False), name) as ran:
+            with progress(arms.count(SCENES, False), name) as ran:
                 return [[arms.measure(scene, name, os.environ, ran)] for scene in SCENES]
     gpu = parse(args.gpu or DEFAULT_GPU)
     if gpu.number > 1:
@@ -92,12 +92,12 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
     if gpu.vendor != NVIDIA:
         hint = f"try --gpu h100, or: overlap-run --simulate {gpu.key} demo"
         raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", hint, USAGE)
-    with _progress(arms.count(SCENES, True), gpu.name) as ran:
+    with progress(arms.count(SCENES, True), gpu.name) as ran:
         return [arms.simulate(scene, gpu.key, gpu.name, os.environ, ran) for scene in SCENES]
 
 
 @contextmanager
-def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
+def progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
     """Yield a function to call after each run of a program, which says how many of the runs are done.
 
     On a terminal it redraws one line; elsewhere it prints a line every few seconds."""

@@ -101,11 +101,12 @@ def _long(letters: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         inherited.restore()
-    status = ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments), os.environ))
+    status = ui.guarded(lambda: start(list(sys.argv[1:] if arguments is None else arguments), os.environ))
     return LAUNCHER_FAILED if status in (FINDINGS, ui.BUG) else status
 
 
-def _main(arguments: list[str], base: Mapping[str, str]) -> int:
+def start(arguments: list[str], base: Mapping[str, str]) -> int:
+    """Become the program, or describe what would be done. base: the environment. Raises OverlapError."""
     ours, command = split(arguments)
     options = _parser().parse_args(ours)
     if not command and not options.dry_run:

@@ -26,7 +26,7 @@ class User(NamedTuple):
 def named(names: Iterable[str]) -> list[str]:
     """Return those of the names that run here."""
     wanted = set(names)
-    return sorted({name for _, name in _all() if name in wanted})
+    return sorted({name for _, name in running() if name in wanted})
 
 
 def parents() -> list[str]:
@@ -52,7 +52,7 @@ def with_devices(root: str = "/") -> tuple[list[User], int]:
     except psutil.Error:
         own = {os.getpid()}
     found, hidden = [], 0
-    for pid, name in _all():
+    for pid, name in running():
         if pid in own or name in _MONITORS:
             continue
         try:
@@ -86,7 +86,8 @@ def _is_program(pid: int) -> bool:
         return False
 
 
-def _all() -> Iterator[tuple[int, str]]:
+def running() -> Iterator[tuple[int, str]]:
+    """Yield (pid, name) of all processes that this user may see."""
     try:
         for process in psutil.process_iter():
             try:

@@ -36,13 +36,13 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
     """look("cu-mask", HSA_CU_MASK="1") -> (state, sentence, hint) of the lines of that check. Files are made below the
     root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root.
     Of other processes only those of this test are seen: another test may have started one with a name that counts."""
-    every = processes._all
+    every = processes.running
 
     def own() -> Iterator[tuple[int, str]]:
         children = {child.pid for child in psutil.Process().children(recursive=True)}
         return (one for one in every() if one[0] in children)
 
-    monkeypatch.setattr(processes, "_all", own)
+    monkeypatch.setattr(processes, "running", own)
 
     def looked(
         check: str,

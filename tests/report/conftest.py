@@ -33,6 +33,14 @@ def report(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Return an empty folder for the pages of real processes."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
 def write_page(report: Path, library: Any) -> Write:
     """launches: {(way, reason): count}; devices: (name, policy); streams: fields of struct overlap_page_stream."""
 

@@ -24,13 +24,6 @@ compute:
   - {match: {kernel: "*"}, shape: leave}"""
 
 
-@pytest.fixture
-def pages(tmp_path: Path) -> Path:
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    return folder
-
-
 def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
     """300 sizes of another kernel come first. Further kinds have one row for their rule."""
     others = [f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300)]

@@ -22,7 +22,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """An empty report folder with its run."""
+    """Make an empty report folder with its run."""
     from pyshim.launch import folder
 
     path = tmp_path / "report"
@@ -113,7 +113,7 @@ def record(library: Any) -> Callable[..., bytes]:
 
 @pytest.fixture(scope="session")
 def rank_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a rank of a job is: a real process that launches."""
+    """Build the program of a rank: a real process that launches."""
     return job.build(tmp_path_factory.mktemp("rank"))
 
 

@@ -56,7 +56,7 @@ def bare(reason: str, launches: int = 3, windowed: bool = False) -> Row:
 
 @pytest.fixture
 def page(write_page, tmp_path: Path) -> Page:
-    """Its rule is policy `h100`, on one H100."""
+    """Return the page of one H100 under policy `h100`."""
     return replace(collect(str(write_page({("symbol", "no_rule"): 1}).parent)).pages[0])
 
 

@@ -79,7 +79,7 @@ def collective(word: str, gpu: KnownGpu) -> Kernel:
 
 
 def channels(blocks: int, gpu: KnownGpu) -> int:
-    """A block for each channel of the ring; over PCIe there are fewer."""
+    """Return the blocks of a collective, one for each channel of the ring; over PCIe there are fewer."""
     return max(1, blocks // 3) if gpu.key in PCIE else blocks
 
 
@@ -92,7 +92,7 @@ def _number(gpu: KnownGpu) -> int:
 
 
 def resident(kernel: Kernel, gpu: KnownGpu) -> int:
-    """Blocks on one multiprocessor, as launched."""
+    """Return the blocks on one multiprocessor, as launched."""
     library = _native.library()
     described: Any = _native.ffi.new("struct overlap_gpu *")
     index = 0
@@ -108,7 +108,7 @@ def resident(kernel: Kernel, gpu: KnownGpu) -> int:
 
 
 def write_stencil_cubin(path: Path, gpu: KnownGpu) -> None:
-    """The kernels of stencil.cu, with the footprint of NCCL's for that of the exchange."""
+    """Write the kernels of stencil.cu, the exchange with the footprint of NCCL's kernel."""
     static = NCCL_STATIC_NEWER if newer(gpu) else NCCL_STATIC
     made = [
         CubinKernel("stencil_interior", 32, parameters=(8, 8, 4, 4, 4)),

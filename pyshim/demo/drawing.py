@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from pyshim.demo.timeline import Span, Step
 
@@ -95,10 +97,6 @@ class _Lane:
 
 
 def _paint_runs(cells: Iterable[tuple[str, str]], style: Style) -> Iterable[str]:
-    run, code = "", ""
-    for character, wanted in cells:
-        if wanted != code:
-            yield style.paint(run, code) if code else run
-            run, code = "", wanted
-        run += character
-    yield style.paint(run, code) if code else run
+    for code, run in groupby(cells, key=itemgetter(1)):
+        text = "".join(character for character, _ in run)
+        yield style.paint(text, code) if code else text

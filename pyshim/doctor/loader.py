@@ -49,9 +49,8 @@ _LIBS = (f"lib/{os.uname().machine}-linux-gnu", "lib64", "lib")
 
 class Loader:
     def __init__(self, environment: Mapping[str, str], root: str = "/") -> None:
-        self._variable = [folder or "." for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", ""))]
-        if not environment.get("LD_LIBRARY_PATH"):
-            self._variable = []
+        variable = environment.get("LD_LIBRARY_PATH", "")
+        self._variable = [folder or "." for folder in re.split("[:;]", variable)] if variable else []
         self._root = root
         self._usual = [os.path.join(root, prefix + lib) for lib in _LIBS for prefix in ("", "usr/")]
         self._cache: dict[str, list[str]] | None = None

@@ -38,12 +38,9 @@ Row = dict[str, int]
 
 def known(name: str) -> Any:
     """Return the GPU of our table by its name. Raises SystemExit if there is none."""
-    library, gpu = _native.library(), _native.ffi.new("struct overlap_gpu *")
-    index = 0
-    while library.overlap_gpu_known(index, gpu):
-        if name in (_native.text(_native.ffi.cast("char *", part)) for part in (gpu.key, gpu.name)):
+    for gpu in _native.gpus():
+        if name in (_native.text(gpu.key), _native.text(gpu.name)):
             return gpu
-        index += 1
     raise SystemExit(f"{name}: no such GPU in the library's table")
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pyshim import _native
+from pyshim.explain import planner
 from pyshim.policy.gpus import KnownGpu
 from tools.simgpu.simgpu_cubin import Kernel as CubinKernel
 from tools.simgpu.simgpu_cubin import cubin
@@ -93,18 +92,8 @@ def _number(gpu: KnownGpu) -> int:
 
 def resident(kernel: Kernel, gpu: KnownGpu) -> int:
     """Return the blocks on one multiprocessor, as launched."""
-    library = _native.library()
-    described: Any = _native.ffi.new("struct overlap_gpu *")
-    index = 0
-    while library.overlap_gpu_known(index, described):
-        if _native.text(_native.ffi.cast("char *", described.key)) == gpu.key:
-            break
-        index += 1
-    library.overlap_gpu_units(described)
-    footprint: Any = _native.ffi.new("struct overlap_footprint *")
-    footprint.threads, footprint.registers = kernel.threads, kernel.registers
-    footprint.static_shared, footprint.dynamic_shared = kernel.static_shared, kernel.dynamic_shared
-    return int(library.overlap_occupancy_of(described, footprint).blocks)
+    block = planner.Footprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+    return planner.occupancy(gpu, block)[0]
 
 
 def write_stencil_cubin(path: Path, gpu: KnownGpu) -> None:

@@ -26,7 +26,7 @@ _one_at_a_time = threading.RLock()  # a cache alone lets several threads begin, 
 
 
 def header() -> Any:
-    """The header's types, made known to `ffi`, and its constants as attributes; needs no object code."""
+    """Declare the header's types to `ffi`, and return its constants as attributes; needs no object code."""
     with _one_at_a_time:
         return _header()
 
@@ -44,7 +44,7 @@ def _header() -> Any:
 
 
 def library() -> Any:
-    """The library's functions, after a check that header and object code are of one version.
+    """Return the library's functions, after a check that header and object code are of one version.
 
     Raises OverlapError where the library was not built or does not load.
     """

@@ -1,11 +1,9 @@
-"""Confidence intervals of means and of differences of means, by Student's t, of values that were taken one after the
-other and may resemble their neighbours.
+"""Confidence intervals by Student's t, of means and differences of means of values that may be autocorrelated.
 
-Steps of a run drift, warm up and share a clock: taken as independent, 60 of them say far more than they know. So n of
-them count as n (1 - r) / (1 + r), the size that a mean of a first-order autoregressive process has (G. V. Bayley and
-J. M. Hammersley, Supplement to the Journal of the Royal Statistical Society 8 (1946)); r: their autocorrelation with
-the next, what a short series underestimates of it put back (F. H. C. Marriott and J. A. Pope, Biometrika 41 (1954)),
-and 0 where it is less.
+Steps of a run drift, warm up and share a clock, so an interval that takes them as independent is too narrow. n values
+count as n (1 - r) / (1 + r), the effective size for a first-order autoregressive process (G. V. Bayley and
+J. M. Hammersley, Supplement to the Journal of the Royal Statistical Society 8 (1946)). r is the lag-1 autocorrelation,
+corrected for the bias of a short series (F. H. C. Marriott and J. A. Pope, Biometrika 41 (1954)), and at least 0.
 """
 
 from __future__ import annotations
@@ -40,14 +38,17 @@ class _Mean(NamedTuple):
 
 
 def of_mean(values: Sequence[float], together: int = 1) -> Interval | None:
-    """together: intervals that are to hold all at once, with CONFIDENCE (Bonferroni). None for fewer than FEWEST, or
-    where they resemble each other so much that they count as fewer than three."""
+    """Return the interval of the mean; None for fewer than FEWEST values, or if they count as fewer than three.
+
+    together: intervals that are to hold all at once, with CONFIDENCE (Bonferroni)."""
     mean = _mean(values)
     return mean and _around(mean.value, mean.variance, mean.freedom, together)
 
 
 def of_difference(before: Sequence[float], after: Sequence[float], together: int = 1) -> Interval | None:
-    """Of mean(after) - mean(before): B. L. Welch, Biometrika 34 (1947). None where either mean has no interval."""
+    """Return the interval of mean(after) - mean(before); None where either mean has no interval.
+
+    B. L. Welch, Biometrika 34 (1947)."""
     means = _mean(before), _mean(after)
     if means[0] is None or means[1] is None:
         return None
@@ -74,8 +75,9 @@ def of_batches(means: Sequence[float]) -> tuple[float, float]:
 
 
 def drift(values: Sequence[float]) -> tuple[float, float] | None:
-    """The means of the first and of the last third, where values tend one way (H. B. Mann, Econometrica 13 (1945)) by
-    more than one in a hundred; else None."""
+    """Return the means of the first and the last third if values tend one way by more than 1 %; else None.
+
+    H. B. Mann, Econometrica 13 (1945)."""
     if len(values) < FEWEST:
         return None
     size = -(-len(values) // _BATCHES)
@@ -116,8 +118,7 @@ def _around(value: float, variance: float, freedom: float, together: int) -> Int
 
 @functools.lru_cache(maxsize=256)
 def quantile(freedom: float, together: int = 1) -> float:
-    """What |t| exceeds in (1 - CONFIDENCE) / together of all cases; freedom: degrees, at least 1, not only whole
-    ones."""
+    """Return what |t| exceeds in (1 - CONFIDENCE) / together of all cases. freedom: degrees, at least 1."""
     rest = (1 - CONFIDENCE) / together
     low, high = 0.0, 1.0
     while _two_sided(high, freedom) > rest:
@@ -129,8 +130,9 @@ def quantile(freedom: float, together: int = 1) -> float:
 
 
 def _two_sided(t: float, freedom: float) -> float:
-    """P(|T| > t): the regularised incomplete beta function I_x(freedom / 2, 1 / 2), x = freedom / (freedom + t^2)
-    (Abramowitz and Stegun, 26.7.1)."""
+    """Return P(|T| > t), the incomplete beta function I_x(freedom / 2, 1 / 2) for x = freedom / (freedom + t^2).
+
+    Abramowitz and Stegun, 26.7.1."""
     x = freedom / (freedom + t * t)
     a, b = freedom / 2, 0.5
     front = (
@@ -146,7 +148,7 @@ def _two_sided(t: float, freedom: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """The continued fraction of the incomplete beta function (26.5.8), from the front, as Lentz does it."""
+    """Return the continued fraction of the incomplete beta function (26.5.8), by Lentz's algorithm."""
     tiny = 1e-300
     c, d = 1.0, 1 / ((1 - (a + b) * x / (a + 1)) or tiny)
     result = d

@@ -18,7 +18,7 @@ _AT_PLATFORM = 15  # <elf.h>
 
 
 def split(value: str) -> list[str]:
-    """The entries; the loader takes spaces and colons alike."""
+    """Return the entries; the loader takes spaces and colons alike."""
     return [entry for entry in re.split("[ :]", value) if entry]
 
 
@@ -27,22 +27,24 @@ def is_sanitizer(library: str) -> bool:
 
 
 def can_hold(path: str) -> bool:
-    """Whether the loader takes it for one file: no separators, no $ORIGIN, nothing that a launcher would quote."""
+    """Return whether the loader takes it for one file: no separator, no $ORIGIN, nothing that launchers would quote."""
     return bool(_SAFE.match(path))
 
 
 def entry(library: str, auxv: str = _AUXV) -> str:
-    """How LD_PRELOAD names this file so that 32-bit programs, too, find a library that they can load: by $PLATFORM. As
-    it is where there are no folders for that beside it, or where the kernel tells processes no platform: the loader
-    would then load nothing."""
+    """Return the library's entry for LD_PRELOAD, with $PLATFORM so that 32-bit programs find one that they can load.
+
+    The path is unchanged if there are no folders for that beside it, or if the kernel tells processes no platform: the
+    loader would then load nothing."""
     folder, name = os.path.split(library)
     led = os.path.isfile(os.path.join(folder, os.uname().machine, name)) and _has_platform(auxv)
     return os.path.join(folder, _PLATFORM, name) if led else library
 
 
 def plain(value: str) -> str:
-    """Of an entry, or of a whole LD_PRELOAD: with the path of our file itself. For what looks at the file, and for ways
-    on which something may put in a variable PLATFORM of its own. (Where it has none, the path stays right.)"""
+    """Return an entry, or a whole LD_PRELOAD, with the path of our file itself instead of $PLATFORM.
+
+    For code that opens the file, and for launchers whose shell may expand a variable PLATFORM of its own."""
     return value.replace(f"/{_PLATFORM}/{NAME}", f"/{NAME}")
 
 
@@ -57,7 +59,7 @@ def _has_platform(auxv: str) -> bool:
 
 
 def merge(value: str, library: str) -> str:
-    """LD_PRELOAD with the library in it; another copy of the same library gives way, two would decide twice."""
+    """Return LD_PRELOAD with the library in it, in place of another copy of it: two would decide twice."""
     name = os.path.basename(library)
     others = [entry for entry in split(value) if os.path.basename(entry) != name]
     first = [entry for entry in others if is_sanitizer(entry)]

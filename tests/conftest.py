@@ -185,13 +185,27 @@ def clean_environment() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def overlap_run(clean_environment: dict[str, str]) -> Run:
-    return _runner("pyshim.cli.run", clean_environment)
+    return _runner(("-m", "pyshim.cli.run"), clean_environment)
 
 
 @pytest.fixture(scope="session")
 def overlap(clean_environment: dict[str, str]) -> Run:
     """On a busy machine anything may take the two seconds after which progress is said."""
-    return _runner("pyshim", {**clean_environment, "OVERLAP_PROGRESS": "off"})
+    return _runner(("-m", "pyshim"), {**clean_environment, "OVERLAP_PROGRESS": "off"})
+
+
+@pytest.fixture(scope="session")
+def python(clean_environment: dict[str, str]) -> Run:
+    """Run the interpreter of these tests: python("-m", "tools.answers", ..., cwd=folder)."""
+    return _runner((), clean_environment)
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    """Skip a test where the library, the simulated driver and the demo's programs are not built."""
+    for path in (_native.SHIM, _native.SIMULATED_DRIVER, _native.DEMO / "demo-step", _native.DEMO / "costs.yaml"):
+        if not path.exists():
+            pytest.skip(f"{path.name} was not built")
 
 
 @pytest.fixture(scope="session")
@@ -200,11 +214,11 @@ def library() -> Any:
     return _native.library()
 
 
-def _runner(module: str, clean: Mapping[str, str]) -> Run:
+def _runner(words: tuple[str, ...], clean: Mapping[str, str]) -> Run:
     def run(*arguments: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.CompletedProcess[str]:
         more.setdefault("timeout", 300)
         return subprocess.run(
-            [sys.executable, "-m", module, *arguments],
+            [sys.executable, *words, *arguments],
             env={**clean, **(env or {})},
             capture_output=True,
             text=True,

@@ -117,7 +117,7 @@ def _overlap_run(options: argparse.Namespace, arguments: list[str]) -> int:
 
 
 def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
-    """The parser of `overlap`, and what its commands are added to."""
+    """Return the parser of `overlap`, and the group to which commands are added."""
     from pyshim import __version__
     from pyshim.cli.parser import Parser
 

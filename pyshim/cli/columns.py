@@ -1,5 +1,8 @@
-"""Tables that fit the screen: columns of text give way, numbers never do; what does not fit beside the others comes
-below, under the first column again. rich's tables cut numbers there, and pad rows for a pipe."""
+"""Tables that fit the screen: columns of text are narrowed, numbers never are.
+
+Columns that do not fit stand in a further table below, with the first column again. rich's tables cut numbers there,
+and pad rows for a pipe.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,10 @@ def tables(
     limit: int | None = None,
     above: bool = False,
 ) -> Iterator[list[str]]:
-    """The lines of one table, or of several where one is too wide; the first line has the heads. left: the columns of
-    text. limit: characters of a line; None: any. above: where rows are too long, what the first column says stands in
-    a line of its own, above the others, if these fit then."""
+    """Yield the lines of one table, or of several if one is too wide; the first line has the heads.
+
+    left: the columns of text. limit: characters of a line; None: any. above: if rows are too long, print the first
+    column on a line of its own above the others, provided that these fit then."""
     natural = [max([len(head), *(len(row[column]) for row in rows)]) for column, head in enumerate(heads)]
     others = dict(list(enumerate(natural))[1:])
     if above and limit is not None and _length(others.values()) <= limit < _length(natural):
@@ -38,7 +42,7 @@ def tables(
 
 
 def _parts(least: Sequence[int], limit: int) -> list[list[int]]:
-    """The columns of each table. A column that fits nowhere has a table of its own, beside the first."""
+    """Return the columns of each table. A column too wide for all of them has a table with the first column only."""
     parts = [[0]]
     for column in range(1, len(least)):
         together = [*parts[-1], column]
@@ -54,7 +58,7 @@ def _length(widths: Collection[int]) -> int:
 
 
 def _narrow(widths: dict[int, int], least: Sequence[int], room: int) -> None:
-    """The widest column that can gives way first."""
+    """Narrow `widths` in place, the widest column of text first, until they fit."""
     while sum(widths.values()) > room:
         able = [column for column in widths if widths[column] > least[column]]
         if not able:
@@ -82,7 +86,7 @@ def _cell(text: str, width: int) -> list[str]:
 
 
 def shortened(text: str, width: int) -> str:
-    """The text without so much of its middle that it fits."""
+    """Return the text, with dots in place of its middle if it is too long."""
     if len(text) <= width:
         return text
     kept = width - len(_DOTS)

@@ -17,8 +17,7 @@ _ROWS = 16
 
 
 def compare(before: str, after: str, options: argparse.Namespace) -> int:
-    """By what the two paths are: report folders, or traces, and folders of traces. Raises OverlapError where they are
-    not of one kind."""
+    """Compare two report folders, or two traces or folders of traces. Raises OverlapError for one of each."""
     missing = next((path for path in (before, after) if not os.path.exists(path)), None)
     if missing is not None:
         raise OverlapError(f"--compare: there is no {missing}", "give two report folders, or two traces", USAGE)

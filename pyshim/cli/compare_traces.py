@@ -77,7 +77,7 @@ def _show(compared: Compared) -> None:
 
 
 def _notes(compared: Compared) -> Iterator[str]:
-    """What is not in the table, and why."""
+    """Yield what is not in the table, and why."""
     if any(compared.left_out):
         yield "The last step of every trace is left out: nobody knows when the next would have begun."
     total, slowdown = compared.total, compared.total["slowdown"]
@@ -126,7 +126,7 @@ def _rank(rank: Rank, scale: float) -> Iterator[tuple[str, ...]]:
 
 
 def _unit(total: Mapping[str, Change]) -> tuple[str, float]:
-    """The largest in which a step is at least one."""
+    """Return the largest unit in which a step is at least one."""
     step = total["step_time"]
     length = max(step.before or 0.0, step.after or 0.0)
     return next(((unit, scale) for unit, scale in _UNITS if length >= scale), _UNITS[-1])

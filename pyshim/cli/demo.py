@@ -5,7 +5,7 @@ Each runs five ways: sequential (one stream), plain (communication on a second s
 policy (raised, and half of the computation's resident blocks) and default (overlap-run without options). They run on
 the GPU of this machine, or on a simulated one under every dispatch rule. A control that gains nothing or loses is
 shown, too.
-"""
+"""  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
-    """Of each scene one run on a real GPU, or one for each dispatch rule."""
+    """Return, for each scene, one run on a real GPU or one for each dispatch rule."""
     from pyshim.cli import ui
     from pyshim.demo import arms
     from pyshim.demo.scenes import SCENES
@@ -80,7 +80,7 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
             if not error.sentence.startswith(("no driver", "no GPU")):
                 ui.say(f"the GPU of this machine is not used: {error.sentence}")
         else:
-            with _progress(arms.count(SCENES, False), name) as ran:
+            with progress(arms.count(SCENES, False), name) as ran:
                 return [[arms.measure(scene, name, os.environ, ran)] for scene in SCENES]
     gpu = parse(args.gpu or DEFAULT_GPU)
     if gpu.number > 1:
@@ -92,14 +92,15 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
     if gpu.vendor != NVIDIA:
         hint = f"try --gpu h100, or: overlap-run --simulate {gpu.key} demo"
         raise OverlapError(f"the demo's kernels are for GPUs of NVIDIA, not for {gpu.name}", hint, USAGE)
-    with _progress(arms.count(SCENES, True), gpu.name) as ran:
+    with progress(arms.count(SCENES, True), gpu.name) as ran:
         return [arms.simulate(scene, gpu.key, gpu.name, os.environ, ran) for scene in SCENES]
 
 
 @contextmanager
-def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
-    """Gives what is to be called after each run of a program: it says how far the work is, on a terminal at once and in
-    one line, elsewhere every few seconds."""
+def progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each run of a program, which says how many of the runs are done.
+
+    On a terminal it redraws one line; elsewhere it prints a line every few seconds."""
     from pyshim.cli import ui
 
     done, said = 0, time.monotonic()
@@ -119,7 +120,7 @@ def _progress(runs: int, where: str) -> Iterator[Callable[[], None]]:
 
 
 def _as_json(scenes: Sequence[Sequence[Run]], rule: str | None) -> dict[str, object]:
-    """The fields of the training step, and those of every scene by name."""
+    """Return the fields of the training step, and those of every scene by name."""
     told = {runs[0].scene.name: _scene(runs, next(run for run in runs if run.rule == rule)) for runs in scenes}
     first = scenes[0][0]
     return {"gpu": first.gpu, "simulated": first.rule is not None, "rule": rule, **told["step"], "scenes": told}

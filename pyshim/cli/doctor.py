@@ -2,7 +2,7 @@
 in a separate process), policies, PROGRAM and its libraries, NCCL, environment
 variables, Slurm, containers and profilers. Nothing is changed, and PROGRAM is
 not started.
-"""
+"""  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
 

@@ -243,8 +243,10 @@ def _one(
     more: str = "",
     around: Callable[[Iterator[Part]], Iterator[Part]] = lambda parts: parts,
 ) -> int:
-    """Answer about one kernel, in full. beside: its communication, if that is known already; more: what else there is
-    to say about communication; around: what its screen stands in."""
+    """Answer about one kernel, in full.
+
+    beside: its communication, if that is known already; more: what else to say about communication; around: adds the
+    parts before and after its screen."""
     from pyshim.cli import explain_show, ui
     from pyshim.explain.answer import gpu_called
     from pyshim.explain.kernels import with_usual

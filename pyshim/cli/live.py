@@ -1,5 +1,4 @@
-"""`overlap report --follow`: the report of a run that goes on, drawn again and again; a line each time where nobody
-looks at a terminal."""
+"""`overlap report --follow`: the report of a running job, redrawn on a terminal; elsewhere one line at a time."""
 
 from __future__ import annotations
 
@@ -24,8 +23,10 @@ _COUNT = re.compile(r"(?<![\w:.-])\d[\d,.]*(?!\w)")
 
 
 def follow(look: Look, interval: float, show: Show) -> Collected:
-    """Until all processes have ended, or Ctrl-C. look: what there is now. show: says the report, what matters most
-    first, as a low screen cuts it. Returns what was there last; raises OverlapError where there was no folder."""
+    """Show the report until all processes have ended, or Ctrl-C, and return what was read last.
+
+    look: reads the folder. show: prints a report, the most important lines first, because a low screen cuts it. Raises
+    OverlapError if there was no folder."""
     from pyshim.cli import ui
 
     course = _Course(look)
@@ -91,7 +92,7 @@ class _Course:
         return self.now
 
     def line(self) -> str:
-        """The hour, how much there is, how fast it grows, and what is new to warn of."""
+        """Return the hour, the counters, the launches per second, and the first warning that is new."""
         from pyshim.report.findings import findings
         from pyshim.report.summary import totals
 
@@ -133,8 +134,9 @@ def _all_ended(collected: Collected) -> bool:
 
 
 def _came_to_nothing(collected: Collected) -> bool:
-    """Runs without a page, of which no process is left that may yet open a GPU. Only they are sure of it who started
-    them, on the host where they did."""
+    """Return whether runs without a page have no process left that may still open a GPU.
+
+    Known only to the user who started them, on the host where they were started."""
     from pyshim.report.waiting import carried_on
 
     try:

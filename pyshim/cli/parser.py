@@ -76,13 +76,7 @@ def _of_command(parser: Parser, arguments: Sequence[str]) -> Parser:
     return parser
 
 
-def dashes(arguments: Sequence[str]) -> list[str]:
-    """Both spellings of an option's name are taken: --dry_run is --dry-run."""
-    return [_dashes(argument) for argument in arguments]
-
-
-def _dashes(argument: str) -> str:
-    if not argument.startswith("--"):
-        return argument
+def dashes(argument: str) -> str:
+    """Return an option with dashes in its name: --dry_run is taken for --dry-run."""
     name, equals, value = argument.partition("=")
     return name.replace("_", "-") + equals + value

@@ -166,7 +166,7 @@ def _compiled(reading: Reading) -> Reading:
 
 
 def _as_text(readings: list[Reading]) -> str:
-    """An empty line around the findings of a file, none between files that have none."""
+    """Return the findings, with empty lines around those of a file, and none between files without findings."""
     parts = []
     for before, reading in zip([None, *readings], readings):
         gap = "\n" if before and (before.findings or reading.findings) else ""
@@ -234,8 +234,8 @@ def _show(args: argparse.Namespace) -> int:
 
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
-    """The one that the library takes on the GPU, which it asks the library itself."""
-    from pyshim import _native
+    """Return the policy that the library takes on the GPU, by asking the library itself."""
+    from pyshim.launch.policies import index_for
 
     if gpu is None:
         if len(readings) > 1:
@@ -243,8 +243,8 @@ def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
             raise OverlapError(f"{quote(value)} is several policies: {names}", "name one of them, or --gpu", USAGE)
         return readings[0]
     data = compile_table([reading.policy for reading in readings if reading.policy])
-    index: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-    if index >= len(readings):
+    index = index_for(data, gpu.name, gpu.architecture)
+    if index is None:
         sentence = f"{quote(value)} is not for {gpu.name}: every launch is counted there and left alone"
         raise OverlapError(sentence, "overlap policy show auto --gpu " + gpu.key, FINDINGS)
     return readings[index]

@@ -2,7 +2,7 @@
 multiprocessor: whether it holds lower-priority blocks back or keeps starting
 them. Takes about a second of the GPU. overlap-run uses the stored result,
 under the same driver, for policies with `dispatch: unknown`.
-"""
+"""  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _machine(options: argparse.Namespace) -> Machine:
 
 
 def _chosen(device: int | None, machine: Machine) -> list[tuple[int, Gpu]]:
-    """Numbers and GPUs to ask. Raises OverlapError where there are none."""
+    """Return numbers and GPUs to ask. Raises OverlapError where there are none."""
     from pyshim.launch import driver
 
     vendors = machine.vendors()
@@ -193,7 +193,7 @@ def _probe(index: int, gpu: Gpu, machine: Machine, limit: float) -> _Answer:
 
 
 def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
-    """There is no answer, and what to do; empty: there is one."""
+    """Return why there is no answer, and what to do; both are empty if there is one."""
     from pyshim.probe import judge
 
     if asked.verdict.rule:
@@ -223,7 +223,7 @@ def _why(asked: Asked, gpu: Gpu, machine: Machine) -> tuple[str, str]:
 
 
 def _what_to_do(refused: gpus.Answer, machine: Machine) -> str:
-    """A question that was cut short says nothing about the machine, nor does one to a simulated GPU."""
+    """Return what to do; a question that timed out, or went to a simulated GPU, says nothing about the machine."""
     from pyshim.doctor import child, devices
 
     late = refused.error.endswith(child.LATE)
@@ -233,7 +233,7 @@ def _what_to_do(refused: gpus.Answer, machine: Machine) -> str:
 
 
 def _keep(asked: Asked, gpu: Gpu, identity: str | None, machine: Machine) -> tuple[str | None, str]:
-    """Where the answer is kept, or None and why it is not."""
+    """Keep the answer; return the file, or None and why it is not kept."""
     from pyshim import __version__
     from pyshim.launch import dispatch, driver
 

@@ -3,7 +3,7 @@ what to do next.
 
 Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too:
 its counters are valid at any time.
-"""
+"""  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raises OverlapError for options that do not go together, and for a page that could not be put."""
+    """Raise OverlapError for options that exclude each other, and for a page that could not be written."""
     once = [f"--{name}" for name in ("json", "html", "launches", "compare") if getattr(options, name)]
     if options.follow and once:
         raise OverlapError(f"--follow and {once[0]}: choose one", None, USAGE)
@@ -170,7 +170,7 @@ def _nothing(collected: Collected) -> tuple[str, str]:
 
 
 def _where(directories: Sequence[str]) -> str:
-    """The folders of several hosts are often copied side by side into one."""
+    """Return what to do. The folders of several hosts are often copied side by side into one."""
     from glob import escape, glob
 
     for directory in directories:
@@ -212,7 +212,7 @@ def _launches(options: argparse.Namespace) -> int:
 
 
 def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
-    """The verdict, warnings, notes, what was run; full: and the tables."""
+    """Print the verdict, warnings, notes and what was run; with `full`, also the tables."""
     from pyshim.cli import ui
     from pyshim.report import many, text
     from pyshim.report.verdict import verdict
@@ -235,7 +235,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
 
 
 def _show_tables(collected: Collected) -> None:
-    """Each behind an empty line."""
+    """Print the tables, each after an empty line."""
     from pyshim.cli import ui
     from pyshim.report import many, streams, text
 

@@ -81,7 +81,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         argument = left.pop(0)
         if argument == "--":
             break
-        ours += dashes([argument]) if argument.startswith("--") else _long(argument[1:])
+        ours += [dashes(argument)] if argument.startswith("--") else _long(argument[1:])
         if ours[-1] in _TAKE_A_VALUE:
             ours += left[:1]
             del left[:1]
@@ -101,11 +101,12 @@ def _long(letters: str) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         inherited.restore()
-    status = ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments), os.environ))
+    status = ui.guarded(lambda: start(list(sys.argv[1:] if arguments is None else arguments), os.environ))
     return LAUNCHER_FAILED if status in (FINDINGS, ui.BUG) else status
 
 
-def _main(arguments: list[str], base: Mapping[str, str]) -> int:
+def start(arguments: list[str], base: Mapping[str, str]) -> int:
+    """Become the program, or describe what would be done. base: the environment. Raises OverlapError."""
     ours, command = split(arguments)
     options = _parser().parse_args(ours)
     if not command and not options.dry_run:
@@ -144,7 +145,7 @@ def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
 def _prepare(
     made: plan.Plan, options: Namespace, path: str, ours: list[str], command: list[str], base: Mapping[str, str]
 ) -> dict[str, str]:
-    """Looks at program and machine, opens the report, says what there is to say; the environment of the program."""
+    """Look at program and machine, open the report, print notes, and return the environment of the program."""
     if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
     _look(made, path, ours, command, base)
@@ -166,15 +167,16 @@ def _prepare(
 
 
 def _report(options: Namespace, base: Mapping[str, str]) -> str | None:
-    """Where ranks leave word of how they were started. Without --strict the folder that the environment names is the
-    library's business alone, and no reason to fail."""
+    """Return the folder in which ranks record how they were started.
+
+    Without --strict, a folder that the environment names is used by the library only, and never a reason to fail."""
     if options.report is None and options.strict and base.get("OVERLAP_REPORT"):
         return unquote(base["OVERLAP_REPORT"])
     return str(options.report) if options.report is not None else None
 
 
 def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> None:
-    """What about the program and the machine keeps the library from working."""
+    """Print what about the program and the machine keeps the library from working."""
     found = program.obstacle(path, base) if path else None
     if found and found.harmful:
         made.settings = made.settings._replace(library=None)

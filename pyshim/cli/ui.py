@@ -1,5 +1,7 @@
-"""What the commands print: answers on stdout; diagnostics and progress on stderr, behind one prefix. The only module
-that imports rich, and only for a terminal."""
+"""What the commands print: answers on stdout; diagnostics and progress on stderr, behind one prefix.
+
+The only module that imports rich, and only for a terminal.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,7 @@ def sentence(text: str) -> None:
 
 
 def paragraph(text: str, indent: str = "", first: str | None = None) -> None:
-    """Prose, broken at words to the width of the screen. first: what stands before the first line instead of indent."""
+    """Print prose, broken at words to the width of the screen. first: stands before the first line, not indent."""
     for line in wrapped(text, width(), indent, first):
         show(line)
 
@@ -180,8 +182,10 @@ def _answering() -> Iterator[None]:
 def table(
     heads: Sequence[str], rows: Iterable[Sequence[object]], left: Iterable[int] = (0,), above: bool = False
 ) -> None:
-    """Print columns of the answer, no wider than the screen. left: the columns of text; these give way where it is
-    narrow. above: rather than that, the first column goes into lines of its own."""
+    """Print columns of the answer, no wider than the screen.
+
+    left: the columns of text, which are narrowed on a narrow screen. above: instead, print the first column on lines
+    of its own."""
     from pyshim.cli.columns import tables
 
     # Into a file or a pipe it goes as it is: there one row is one line.
@@ -194,7 +198,7 @@ def table(
 
 
 def paint(text: str, style: str) -> str:
-    """With the terminal's codes for a style of rich's, where a person looks on who wants them."""
+    """Return the text with the terminal's codes for a style of rich's, if colours are wanted."""
     if not colours():
         return text
     from rich.style import Style
@@ -203,7 +207,7 @@ def paint(text: str, style: str) -> str:
 
 
 def state(word: str) -> str:
-    """ok, warn or FAIL in its colour."""
+    """Return ok, warn or FAIL in its colour."""
     return paint(word, {"ok": "green", "warn": "yellow", "FAIL": "bold red"}.get(word, ""))
 
 
@@ -214,8 +218,9 @@ def choose(color: str, quiet: bool) -> None:
 
 
 def colours() -> bool:
-    """--color, else https://no-color.org and https://force-color.org, where an empty value says nothing; else whether a
-    terminal that can show them is there."""
+    """Return whether to print colours: by --color, else by NO_COLOR and FORCE_COLOR, else by the terminal.
+
+    https://no-color.org and https://force-color.org; an empty value says nothing."""
     if _color != "auto":
         return _color == "always"
     if os.environ.get("NO_COLOR"):
@@ -242,8 +247,9 @@ def _is_terminal(descriptor: int) -> bool:
 
 @contextmanager
 def into(path: str | None, force: bool = False) -> Iterator[None]:
-    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all. force: or replace one.
-    Raises OverlapError."""
+    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all.
+
+    force: replace an existing file. Raises OverlapError."""
     global _captured, _screen
     if path is None:
         yield
@@ -265,8 +271,9 @@ def into(path: str | None, force: bool = False) -> Iterator[None]:
 
 @contextmanager
 def progress(what: str) -> Iterator[None]:
-    """Say on stderr what goes on where it takes more than two seconds: a line that goes again on a terminal, a line
-    that stays elsewhere, nothing with --quiet."""
+    """Say on stderr what goes on if it takes more than two seconds; nothing with --quiet.
+
+    On a terminal the line disappears at the end; elsewhere it stays."""
     from threading import Lock, Timer
 
     stop: list[Callable[[], None]] = []
@@ -319,7 +326,8 @@ def _live(shown: RenderableType = "", auto_refresh: bool = False) -> Live:
 
 @contextmanager
 def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Gives draw(body): what body prints as an answer takes, on stderr, the place of what the body before it printed.
+    """Yield draw(body), which shows on stderr what body prints as an answer, in place of what was drawn before.
+
     Nothing of it stays on the screen."""
     from rich.text import Text
 

@@ -133,7 +133,7 @@ class Run:
 
 
 def change(before: float, after: float) -> float:
-    """In per cent of `before`; negative is faster."""
+    """Return the change in per cent of `before`; negative is faster."""
     return 100.0 * (after - before) / before
 
 
@@ -141,14 +141,15 @@ Ran = Callable[[], None]  # called after each run of a program
 
 
 def count(scenes: Sequence[Scene], simulated: bool) -> int:
-    """How many runs of programs `simulate` or `measure` make of these scenes."""
+    """Return how many runs of programs `simulate` or `measure` make of these scenes."""
     each = len(BARE) + len(KNOWN_DISPATCHES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
     return each * len(scenes)
 
 
 def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> list[Run]:
-    """All arms under every dispatch rule. name: of the GPU, as the driver says it. Raises OverlapError where the
-    program cannot run."""
+    """Run all arms under every dispatch rule on the simulated GPU. Raises OverlapError if the program cannot run.
+
+    gpu: its key; name: as the driver says it; ran: called after each run of a program."""
     _check_built(scene.program, _native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         jobs: dict[tuple[str, str], Future[Arm]] = {}
@@ -162,7 +163,7 @@ def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ra
 
 
 def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> Run:
-    """The arms on the real GPU, in turn, several times over. Raises OverlapError where there is none."""
+    """Run the arms on the real GPU in turn, several times over; medians count. Raises OverlapError without a GPU."""
     _check_built(scene.program)
     rounds: dict[str, list[Arm]] = {arm: [] for arm in ARMS}
     for _ in range(REAL_ROUNDS):
@@ -174,7 +175,7 @@ def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda:
 
 
 def real_gpu(base: Mapping[str, str]) -> str:
-    """The name of the real GPU that programs run on. Raises OverlapError where they run on none."""
+    """Return the name of the real GPU that programs run on. Raises OverlapError where they run on none."""
     program = "demo-step"
     _check_built(program)
     answer = json.loads(_call(program, ["--arm=sequential", "--layers=1", "--buckets=1"], clean(base)))
@@ -182,7 +183,7 @@ def real_gpu(base: Mapping[str, str]) -> str:
 
 
 def clean(base: Mapping[str, str]) -> dict[str, str]:
-    """The environment without anything of ours: a simulated GPU must not be taken for a real one."""
+    """Return the environment without anything of ours: a simulated GPU must not be taken for a real one."""
     kept = {name: value for name, value in base.items() if not name.startswith(_OURS)}
     preloaded = [entry for entry in split(base.get("LD_PRELOAD", "")) if Path(entry).name != _native.SHIM.name]
     kept.pop("LD_PRELOAD", None)

@@ -10,7 +10,7 @@ from pyshim.stats.page import Page, read_page
 
 
 def read_counters(report: Path) -> Page:
-    """The page of the one process that ran. Raises OverlapError where it left none."""
+    """Return the page of the one process that ran. Raises OverlapError where it left none."""
     pages = sorted(report.glob("*.page"))
     try:
         if len(pages) == 1:

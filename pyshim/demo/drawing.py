@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from pyshim.demo.timeline import Span, Step
 
@@ -30,7 +32,7 @@ WAITING = "2"
 
 
 def style_for(encoding: str | None, color: bool) -> Style:
-    """Block characters where the terminal's encoding has them, else ASCII."""
+    """Return block characters where the terminal's encoding has them, else ASCII."""
     try:
         "█▓·".encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -43,13 +45,12 @@ def clamp(width: int) -> int:
 
 
 def legend(text: str, style: Style) -> str:
-    """text: of a scene, with the places of a bar and of the mark of waiting."""
+    """Return a scene's legend with the bar and the mark of waiting put in."""
     return text.format(style.fills[0] * 2, style.waiting * 3)
 
 
 def lanes(step: Step, end_us: float, width: int, style: Style, lower: str = "comm") -> list[str]:
-    """Two lines, at most `width` columns each. end_us: what the whole width stands for; lower: what names the
-    second."""
+    """Draw two lines of at most `width` columns. end_us: the time at the right end; lower: names the second line."""
     columns = width - LABEL
     scale = columns / end_us
     per_layer = [(span, "123456789"[index % 9], index) for index, span in enumerate(step.computation)]
@@ -96,10 +97,6 @@ class _Lane:
 
 
 def _paint_runs(cells: Iterable[tuple[str, str]], style: Style) -> Iterable[str]:
-    run, code = "", ""
-    for character, wanted in cells:
-        if wanted != code:
-            yield style.paint(run, code) if code else run
-            run, code = "", wanted
-        run += character
-    yield style.paint(run, code) if code else run
+    for code, run in groupby(cells, key=itemgetter(1)):
+        text = "".join(character for character, _ in run)
+        yield style.paint(text, code) if code else text

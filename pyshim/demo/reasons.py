@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyshim import _native
 from pyshim.demo.arms import Kernel, Run, change
 from pyshim.demo.scenes import STENCIL
 from pyshim.demo.sizes import Sizes, sizes
 from pyshim.demo.timeline import Step
+from pyshim.stats.page import sentences
 
 # Differences below this many per cent are called none.
 SAME = 0.5
 
 
 def why(run: Run) -> list[str]:
-    """About one run, in the order of the arms."""
+    """Return sentences about one run, in the order of the arms."""
     return _of_stencil(run) if run.scene is STENCIL else _of_step(run)
 
 
 def gained(run: Run) -> str:
-    """What the default policy does to the scene, as the end of a sentence."""
+    """Return what the default policy does to the scene, as the end of a sentence."""
     percent = run.against_plain(run.default)
     if abs(percent) < SAME:
         return "the default policy changes nothing"
@@ -28,7 +28,7 @@ def gained(run: Run) -> str:
 
 
 def verdict(run: Run) -> str:
-    """One sentence: which control is worth it here."""
+    """Return one sentence: which control is worth it here."""
     default, policy, priority = (run.against_plain(arm) for arm in (run.default, run.policy, run.priority))
     against = change(run.priority.milliseconds, run.policy.milliseconds)
     numbers = f"default {signed(default)}, priority alone {signed(priority)}, policy {signed(policy)} against plain"
@@ -195,16 +195,8 @@ def _policy(run: Run, fits: Sizes | None) -> list[str]:
     lines = [sentence]
     for name, count in counters.reasons.items():
         if name not in ("communication", "shaped"):
-            lines.append(f"policy: {_launches(count)}: {_sentence_of(name)} ({name}).")
+            lines.append(f"policy: {_launches(count)}: {sentences().get(name, name)} ({name}).")
     return lines
-
-
-def _sentence_of(reason: str) -> str:
-    lib = _native.library()
-    for index in range(lib.OVERLAP_REASONS):
-        if _native.text(lib.overlap_reason_name(index)) == reason:
-            return _native.text(lib.overlap_reason_sentence(index))
-    return reason
 
 
 def _launches(count: int) -> str:

@@ -40,7 +40,7 @@ def _stencil_words(arm: str, simulated: bool) -> list[str]:
 
 
 def _stencil_read(arm: str, printed: str, path: Path | None) -> Outcome:
-    """An iteration of the last step on the simulated GPU; the median of the second half on a real one."""
+    """Return the time of an iteration: the last on the simulated GPU, the median of the second half on a real one."""
     times = [float(json.loads(line)["milliseconds"]) for line in printed.splitlines()]
     if path is None:
         late = sorted(times[len(times) // 2 :])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from pyshim import _native
 from pyshim.demo.arms import Kernel
+from pyshim.explain import planner
+from pyshim.policy.gpus import known
 
-LIMITS = ("nothing", "warps", "block slots", "registers", "shared memory")
+_WORDS = {None: "nothing", "slots": "block slots", "shared_memory": "shared memory"}
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,22 @@ class Sizes:
 
 
 def sizes(gpu_name: str, compute: Kernel, communication: Kernel, shaped_bytes: int | None) -> Sizes | None:
-    """None for a GPU that the library does not know by name."""
-    lib = _native.library()
-    gpu = next((gpu for gpu in _native.gpus() if _native.text(gpu.name) == gpu_name), None)
+    """Return the blocks of a GPU by the driver's name for it; None for a GPU that the library does not know.
+
+    shaped_bytes: dynamic shared memory that the policy launched the GEMM with."""
+    gpu = next((gpu for gpu in known() if gpu.name == gpu_name), None)
     if gpu is None:
         return None
-    own = _footprint(compute, compute.dynamic_shared)
-    native = lib.overlap_occupancy_of(gpu, own)
-    changed = shaped_bytes is not None and shaped_bytes != compute.dynamic_shared
+    own = _block(compute)
+    native, limit = planner.occupancy(gpu, own)
+    changed = shaped_bytes is not None and shaped_bytes != own.dynamic
     return Sizes(
-        native=int(native.blocks),
-        limit=LIMITS[int(native.limit)],
-        shaped=int(lib.overlap_occupancy_of(gpu, _footprint(compute, shaped_bytes or 0)).blocks) if changed else None,
-        beside=int(lib.overlap_blocks_beside(gpu, own, _footprint(communication, communication.dynamic_shared))),
+        native=native,
+        limit=_WORDS.get(limit, str(limit)),
+        shaped=planner.occupancy(gpu, own._replace(dynamic=shaped_bytes or 0))[0] if changed else None,
+        beside=planner.blocks_beside(gpu, own, _block(communication)),
     )
 
 
-def _footprint(kernel: Kernel, dynamic: int) -> Any:
-    return _native.ffi.new(
-        "struct overlap_footprint *", (kernel.threads, kernel.registers, kernel.static_shared, dynamic)
-    )
+def _block(kernel: Kernel) -> planner.Footprint:
+    return planner.Footprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)

@@ -20,7 +20,7 @@ WHAT = {
 
 
 def report(scenes: Sequence[Sequence[Run]], rule: str | None, width: int, style: Style) -> list[str]:
-    """scenes: of each its runs, one for every dispatch rule; rule: the one that is shown."""
+    """Return all lines. scenes: for each its runs, one for every dispatch rule; rule: the one that is shown."""
     columns = clamp(width)
     shown = [next(run for run in runs if run.rule == rule) for runs in scenes]
     lines = _title(shown[0], columns)

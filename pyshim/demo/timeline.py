@@ -54,13 +54,14 @@ class Step:
 
 
 def read(path: Path, gemm: str, layers: int, buckets: int) -> Step:
-    """The last step in a timeline file of the simulated GPU; layers consist of the kernel called `gemm`."""
+    """Return the last step in a timeline file of the simulated GPU; layers consist of the kernel called `gemm`."""
     return arrange(_spans(path), gemm, layers, buckets)
 
 
 def read_stencil(path: Path, one_stream: bool, iterations: int = 2) -> Step:
-    """The last iterations of a stencil in a timeline file: its boundary kernels, an exchange and the interior each.
-    one_stream: nothing waits there but for what is before it."""
+    """Return the last iterations of a stencil: the boundary kernels, an exchange and the interior of each.
+
+    one_stream: everything runs in order, so nothing is ready before it starts."""
     spans = sorted(_spans(path), key=lambda span: (span.start_us, span.end_us))
     exchanges = [span for span in spans if span.communication][-iterations - 1 :]
     boundaries = [span for span in spans if span.kernel == "stencil_boundary"]
@@ -92,7 +93,7 @@ def _spans(path: Path) -> list[Span]:
 
 
 def arrange(spans: Sequence[Span], gemm: str, layers: int, buckets: int) -> Step:
-    """The last step of several: behind every optimiser but the last."""
+    """Return the last step of several, which begins when the last optimiser but one has ended."""
     updates = sorted(span.end_us for span in spans if not span.communication and span.kernel != gemm)
     if len(updates) > 1:
         spans = [span for span in spans if span.start_us >= updates[-2]]

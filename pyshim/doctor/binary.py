@@ -6,15 +6,14 @@ Any file may be given. A broken one has none of either.
 from __future__ import annotations
 
 import mmap
-import os
 import re
-import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 from pyshim.footprints.elffile import Data, damage, parse
 from pyshim.footprints.fatbin import sections
 from pyshim.footprints.footprint import Unreadable
+from pyshim.launch.driver import at_once
 
 _MOST_CONSTANTS = 16 << 20
 
@@ -57,25 +56,9 @@ def _sections(data: Data) -> dict[str, tuple[int, int]]:
         return {}
 
 
-@contextmanager
-def _mapped(path: str) -> Iterator[Data]:
+def _mapped(path: str) -> AbstractContextManager[Data]:
     try:
-        # Not blocking: a named pipe must not hold us up.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        yield b""
-        return
-    try:
-        data: Data = b""
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            try:
-                data = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
-            except (OSError, ValueError):  # ValueError: an empty file cannot be mapped
-                data = b""
-    finally:
-        os.close(descriptor)
-    try:
-        yield data
-    finally:
-        if isinstance(data, mmap.mmap):
-            data.close()
+        with open(path, "rb", opener=at_once) as file:
+            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # ValueError: it is empty
+        return nullcontext(b"")

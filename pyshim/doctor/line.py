@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 State = Literal["ok", "warn", "fail"]
+
+
+_SHOWN = 4
 
 
 class Line(NamedTuple):
@@ -23,3 +27,9 @@ def warn(sentence: str, hint: str) -> Line:
 
 def fail(sentence: str, hint: str) -> Line:
     return Line("fail", sentence, hint)
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first four, and how many more there are."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

@@ -17,7 +17,6 @@ from pyshim.launch import driver, elf
 
 RPATH, VARIABLE, RUNPATH, CACHE, USUAL, PATH = "DT_RPATH", "LD_LIBRARY_PATH", "DT_RUNPATH", "cache", "usual", "path"
 _MOST = 1000  # libraries of a program
-_CACHE_SIZE = 16 << 20
 
 
 class Loaded(NamedTuple):
@@ -50,9 +49,8 @@ _LIBS = (f"lib/{os.uname().machine}-linux-gnu", "lib64", "lib")
 
 class Loader:
     def __init__(self, environment: Mapping[str, str], root: str = "/") -> None:
-        self._variable = [folder or "." for folder in re.split("[:;]", environment.get("LD_LIBRARY_PATH", ""))]
-        if not environment.get("LD_LIBRARY_PATH"):
-            self._variable = []
+        variable = environment.get("LD_LIBRARY_PATH", "")
+        self._variable = [folder or "." for folder in re.split("[:;]", variable)] if variable else []
         self._root = root
         self._usual = [os.path.join(root, prefix + lib) for lib in _LIBS for prefix in ("", "usr/")]
         self._cache: dict[str, list[str]] | None = None
@@ -112,18 +110,10 @@ class Loader:
         """Return what the loader's cache has for a name, for programs of every kind."""
         if self._cache is None:
             self._cache = {}
-            for path in self._read_cache():
+            for path in driver.cached(self._root):
+                path = os.path.join(self._root, path.lstrip("/"))
                 self._cache.setdefault(os.path.basename(path), []).append(path)
         return self._cache.get(name, [])
-
-    def _read_cache(self) -> Iterator[str]:
-        try:
-            with open(os.path.join(self._root, driver.CACHE.lstrip("/")), "rb") as file:
-                data = file.read(_CACHE_SIZE)
-        except OSError:
-            return
-        for match in re.findall(rb"(?<=\0)/[^\0]+(?=\0)", data):
-            yield os.path.join(self._root, os.fsdecode(match).lstrip("/"))
 
 
 def _set(by: Loaded, text: str) -> Iterator[str]:

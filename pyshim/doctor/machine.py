@@ -34,24 +34,11 @@ class Machine:
 
     def text(self, absolute: str) -> str:
         """Return the beginning of a small file; empty where it cannot be read."""
-        try:
-            # Not blocking: a named pipe must not hold us up.
-            descriptor = os.open(self.path(absolute), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError):
-            return ""
-        try:
-            return os.read(descriptor, 1 << 16).decode("utf-8", "replace")
-        except OSError:
-            return ""
-        finally:
-            os.close(descriptor)
+        return driver.text(self.path(absolute))
 
     def names(self, absolute: str) -> list[str]:
         """Return the names in a folder; empty where it cannot be read."""
-        try:
-            return sorted(os.listdir(self.path(absolute)))
-        except OSError:
-            return []
+        return driver.names(self.path(absolute))
 
     def set(self, name: str) -> str | None:
         """Return the value of a variable; None where it is not set, or empty."""
@@ -69,13 +56,9 @@ class Machine:
 
     def hip_runtimes(self) -> dict[str, list[str]]:
         """Return the path of each libamdhip64.so.N, in the loader's order; PyTorch's own last."""
-        found = hip.installed(self.environment, self.root)
-        for folder in self.packages:
-            for path in hip.in_folder(os.path.join(folder, "torch", "lib"), bundled=True):
-                places = found.setdefault(os.path.basename(path), [])
-                if path not in places:
-                    places.append(path)
-        return dict(sorted(found.items()))
+        folders = (os.path.join(folder, "torch", "lib") for folder in self.packages)
+        bundled = (path for folder in folders for path in hip.in_folder(folder, bundled=True))
+        return hip.installed(self.environment, self.root, bundled)
 
     @cached_property
     def cuda(self) -> gpus.Answer | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyshim import preload
 from pyshim.doctor import amd, binary, gpus, packages
-from pyshim.doctor.line import Line, ok, warn
+from pyshim.doctor.line import Line, ok, some, warn
 from pyshim.doctor.loader import Loader
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
@@ -205,7 +205,7 @@ def settings(machine: Machine) -> Iterator[Line]:
     others = sorted(set(files) - set(_SIZES))
     if others:
         paths = ", ".join(sorted({files[name] for name in others}))
-        yield ok(f"{paths} sets {_some(others)}")
+        yield ok(f"{paths} sets {some(others)}")
     if not (said or others or machine.set(_ORDER)):
         yield ok("no variable or file of NCCL changes what communication takes")
 
@@ -233,7 +233,3 @@ def _possible(threads: str) -> bool:
     except ValueError:
         return False
     return number <= 0 or (64 <= number <= 512 and number % 32 == 0)
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

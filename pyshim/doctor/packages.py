@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pyshim.launch.driver import text
+from pyshim.launch.driver import names, text
 
 # Options of Python: those after which no file is run, and those with a value, in the same word or in the next.
 _NO_SCRIPT, _WITH_VALUE = "cmVh?", "WX"
@@ -106,7 +106,7 @@ def _version(interpreter: str, prefix: str, settings: Mapping[str, str]) -> str:
         found = re.match(r"python3\.(\d+)", name)
         if found:
             return found[1]
-    found_folders = [re.fullmatch(r"python3\.(\d+)", name) for name in _names(f"{prefix}/lib")]
+    found_folders = [re.fullmatch(r"python3\.(\d+)", name) for name in names(f"{prefix}/lib")]
     return max((found[1] for found in found_folders if found), key=int, default="")
 
 
@@ -119,7 +119,7 @@ def installed(places: list[str]) -> list[Package]:
     """Return the first package of each name."""
     found: dict[str, Package] = {}
     for folder in places:
-        for entry in _names(folder):
+        for entry in names(folder):
             match = _DISTRIBUTION.fullmatch(entry)
             if match:
                 name = re.sub(r"[-.]", "_", match[1]).lower()
@@ -148,10 +148,3 @@ def built_for(package: Package) -> str:
         if found:
             return f"{word} {found[1]}"
     return "no GPU"
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.doctor import gpus
@@ -67,8 +67,7 @@ def _asked(wanted: str | None, machine: Machine) -> _Taken:
 
 
 def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
-    index: Any = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-    return None if index == policies.NONE else int(index)
+    return policies.index_for(data, gpu.name, gpu.architecture)
 
 
 def _other(gpu: gpus.Gpu, environment: Mapping[str, str]) -> str:

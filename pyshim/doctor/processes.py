@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import psutil
@@ -26,20 +27,15 @@ class User(NamedTuple):
 def named(names: Iterable[str]) -> list[str]:
     """Return those of the names that run here."""
     wanted = set(names)
-    return sorted({name for _, name in _all() if name in wanted})
+    return sorted({name for _, name in running() if name in wanted})
 
 
 def parents() -> list[str]:
     """Return the names of the processes that started this one, the nearest first."""
     found = []
-    try:
-        for parent in psutil.Process().parents():
-            try:
-                found.append(parent.name())
-            except psutil.Error:
-                continue
-    except psutil.Error:
-        pass
+    for parent in _ancestors():
+        with suppress(psutil.Error):
+            found.append(parent.name())
     return found
 
 
@@ -47,12 +43,9 @@ def with_devices(root: str = "/") -> tuple[list[User], int]:
     """Return the processes that have a GPU open, and the number of those that cannot be looked at.
 
     This process and those that started it do not count: an overlap-run around this one, or a shell of a notebook."""
-    try:
-        own = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
-    except psutil.Error:
-        own = {os.getpid()}
+    own = {os.getpid(), *(parent.pid for parent in _ancestors())}
     found, hidden = [], 0
-    for pid, name in _all():
+    for pid, name in running():
         if pid in own or name in _MONITORS:
             continue
         try:
@@ -86,12 +79,15 @@ def _is_program(pid: int) -> bool:
         return False
 
 
-def _all() -> Iterator[tuple[int, str]]:
-    try:
+def running() -> Iterator[tuple[int, str]]:
+    """Yield (pid, name) of all processes that this user may see; none without /proc."""
+    with suppress(OSError):
         for process in psutil.process_iter():
-            try:
+            with suppress(psutil.Error):
                 yield process.pid, process.name()
-            except psutil.Error:
-                continue
-    except OSError:
-        return  # no /proc
+
+
+def _ancestors() -> list[psutil.Process]:
+    with suppress(psutil.Error):
+        return psutil.Process().parents()
+    return []

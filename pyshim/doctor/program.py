@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 
 from pyshim.doctor import binary, packages, shims
-from pyshim.doctor.line import Line, fail, ok, warn
+from pyshim.doctor.line import Line, fail, ok, some, warn
 from pyshim.doctor.loader import RPATH, VARIABLE, Loaded, Loader, Walk
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
@@ -136,7 +136,7 @@ def _missing(walk: Walk) -> Iterator[Line]:
 
 def _chosen(machine: Machine, loaded: Iterable[Loaded]) -> Iterator[Line]:
     """Where DT_RPATH wins over LD_LIBRARY_PATH."""
-    folders = [folder for folder in machine.environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    folders = driver.library_path(machine.environment)
     for library in loaded:
         if library.how != RPATH or not _CHOSEN.fullmatch(library.name):
             continue
@@ -174,7 +174,7 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
                 if word == _STATIC:
                     foreign.append(os.path.basename(library.path))
     for sentence, names in found.items():
-        yield ok(f"{_some(names)}: {sentence}")
+        yield ok(f"{some(names)}: {sentence}")
     if not found:
         yield warn(
             f"no way to a GPU was found in {name} or the libraries that it is linked to",
@@ -183,7 +183,7 @@ def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Li
     yield from _for_the_other_vendor(machine, vendors, name)
     if foreign and machine.simulated and machine.simulated.vendor == "nvidia":
         yield warn(
-            f"{_some(foreign)}: NVIDIA's own CUDA runtime, which does not run on the simulated GPU",
+            f"{some(foreign)}: NVIDIA's own CUDA runtime, which does not run on the simulated GPU",
             "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH",
         )
 
@@ -196,11 +196,6 @@ def _for_the_other_vendor(machine: Machine, vendors: Collection[str], name: str)
             f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
             f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
         )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def _script(machine: Machine) -> Iterator[Line]:

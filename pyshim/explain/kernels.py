@@ -43,8 +43,7 @@ class Kernel(NamedTuple):
     footprint: BinaryFootprint
 
     def block(self, threads: int, dynamic: int) -> Footprint:
-        """Return what one block takes. threads: if the binary has no launch bound; dynamic: bytes, which no binary
-        says."""
+        """Return what one block takes. threads: if the binary has no launch bound; dynamic: bytes."""
         f = self.footprint
         threads = f.required_threads or f.max_threads or threads
         return Footprint(threads, f.registers, f.static_shared_memory, dynamic, f.barriers or 0, f.scalars or 0)
@@ -106,8 +105,7 @@ def is_trace(path: Path) -> bool:
 
 
 def kernels_of(files: Sequence[Path], gpus: Sequence[KnownGpu]) -> tuple[list[Kernel], set[str]]:
-    """Return every kernel of an architecture that one of the GPUs runs, once, and the architectures of all images.
-    Raise OverlapError."""
+    """Return every kernel that one of the GPUs runs, once, and the architectures of all images. Raise OverlapError."""
     seen: set[str] = set()
 
     def wanted(architecture: str) -> bool:
@@ -160,6 +158,7 @@ def any_of(texts: Iterable[str]) -> Callable[[str], bool]:
 @functools.lru_cache(maxsize=1 << 16)
 def readable(name: str) -> str:
     """Return a mangled name for people: with its namespaces, and the first two classes of its template arguments.
+
     _ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15CUDAFunctor_addIfEE... is
     at::native::vectorized_elementwise_kernel<CUDAFunctor_add>."""
     if not name.startswith("_Z"):
@@ -212,8 +211,7 @@ def newest_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list
 
 
 def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
-    """Return the request with the usual block of communication, and what that is: the empty string if options give
-    one. Raise Mistake."""
+    """Return the request with the usual block of communication, and its name; "" if options give one. Raise Mistake."""
     if not request.said.isdisjoint(COMMUNICATION):
         return request, ""
     request = explainer.with_gpu(request)

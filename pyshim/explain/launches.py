@@ -359,8 +359,7 @@ def _totals(judged: Sequence[Judged]) -> dict[str, Weight]:
 
 
 def waits_of(paths: Sequence[str], gpu: KnownGpu) -> list[Found]:
-    """Return the priority inversions of each trace. gpu: whose limits say how many blocks of a kernel are resident.
-    Raise OverlapError."""
+    """Return the priority inversions of each trace, by the limits of this GPU. Raise OverlapError."""
 
     @functools.cache
     def blocks(block: Footprint) -> int | None:

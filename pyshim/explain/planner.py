@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.policy.gpus import KnownGpu
+from pyshim.stats.page import sentences
 
 CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
 RESIZES = ("make_room", "quick_entry", "cap")  # controls that change the dynamic size
@@ -178,15 +179,12 @@ def member(enum: str, name: str) -> int:
 @functools.cache
 def reasons() -> tuple[str, ...]:
     """Return the names of reason.def, in its order."""
-    found: list[str] = []
-    while (name := _library().overlap_reason_name(len(found))) != _native.ffi.NULL:
-        found.append(_native.text(name))
-    return tuple(found)
+    return tuple(sentences())
 
 
 def sentence(reason: str) -> str:
     """Return what a user reads in a report under this reason."""
-    return _native.text(_library().overlap_reason_sentence(reasons().index(reason)))
+    return sentences()[reason]
 
 
 def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:

@@ -15,6 +15,7 @@ from pyshim.explain import planner
 from pyshim.explain.planner import Footprint, Rule, member
 from pyshim.explain.request import Request, Shape, parse, written
 from pyshim.launch import dispatch
+from pyshim.launch.policies import index_for
 from pyshim.policy import gpus, library, places
 from pyshim.policy import model as policy_model
 from pyshim.policy.gpus import KnownGpu
@@ -84,8 +85,7 @@ class Compiled:
 
     def index_for(self, gpu: KnownGpu) -> int | None:
         """Return the index of the policy that is for a GPU; None if no policy is."""
-        found: int = _native.library().overlap_policy_for(self.data, gpu.name.encode(), gpu.architecture.encode())
-        return None if found == planner.NONE else found
+        return index_for(self.data, gpu.name, gpu.architecture)
 
     def model_for(self, gpu: KnownGpu) -> Policy | None:
         """Return the policy that is for a GPU."""

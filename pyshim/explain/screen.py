@@ -76,8 +76,9 @@ _MEANING = {"at once": "fits beside all of them", "once": "fits once some have e
 
 
 def screen(found: Explanation, usual: str = "", more: str = "") -> Iterator[Part]:
-    """Return the screen of one kernel. usual: its communication, if no option gives it; more: what else there is to say
-    about communication."""
+    """Return the screen of one kernel.
+
+    usual: its communication, if no option gives it; more: what else to say about communication."""
     return apart(
         _headline(found.answer, found.warps), _footprints(found, usual), _sizes(found.answer), _verdict(found, more)
     )

@@ -90,8 +90,7 @@ class Survey:
     other_images: list[str]
 
     def only(self) -> tuple[Request, str] | None:
-        """Return, if one kernel on one GPU is left, the request about it, and the reasons beside other blocks of
-        communication."""
+        """Return the request about the only kernel on the only GPU, and the reasons beside other communication."""
         first = self.groups[0]
         if len({group.gpu for group in self.groups}) > 1 or len(first.answers) > 1 or not first.answers[0].planned:
             return None

@@ -166,8 +166,9 @@ def _impossible(case: Case) -> str:
 
 
 def _score(plan: Plan, decided: Decision | None = None) -> Score:
-    """Return how good a plan is, or what was decided about it: what it achieves, then how many blocks stay, or meet
-    communication in the end."""
+    """Return how good a plan is, or the decision about it.
+
+    First what it achieves, then how many blocks stay, or are resident beside communication in the end."""
     made = decided or plan
     if made.reason == "capped_without_room":
         return 1, 0.0

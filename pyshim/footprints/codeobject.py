@@ -151,13 +151,13 @@ def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
     architecture = architecture or _architecture(file, target)
     if architecture.split(":")[0] not in UNIFIED:
         return
-    descriptors = dict(_descriptors(data))
+    registers_of = dict(descriptors(data))
     for symbol, kernel in kernels.items():
         required: int | None = None
         if ".reqd_workgroup_size" in kernel:
             x, y, z = kernel[".reqd_workgroup_size"]
             required = x * y * z
-        registers, before = descriptors[symbol]
+        registers, before = registers_of[symbol]
         yield Footprint(
             kernel=kernel[".name"],
             architecture=architecture,
@@ -170,7 +170,7 @@ def _kernels(data: Data, architecture: str = "") -> Iterator[Footprint]:
         )
 
 
-def _descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
+def descriptors(data: Data) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield, by symbol (KERNEL.kd), the registers of a wave, and those before the first AGPR."""
     sections, budget = list(parse(data).iter_sections()), Budget(data)
     for table in sections:

@@ -53,8 +53,9 @@ def bar(parts: Iterable[tuple[float, str, str]], whole: float) -> list[Box]:
 
 
 def strip(dots: Sequence[tuple[float, str, bool]]) -> list[Dot]:
-    """Return (value, title, far) between the least and the most. Near values in one place make one dot, the taller the
-    more they are; far values each have a dot, above the others."""
+    """Place (value, title, far) between the least and the most.
+
+    Near values in one place make one dot, the taller the more they are; far values each have a dot above the others."""
     low, high = min(value for value, _, _ in dots), max(value for value, _, _ in dots)
     places: dict[float, list[str]] = {}
     far = []
@@ -83,7 +84,7 @@ def path(line: Line, x: Scale, y: Scale, height: int) -> str:
 
 
 def forest(low: float, middle: float, high: float, reach: float, sure: bool, label: str) -> Forest:
-    """reach: the scale goes from -reach to +reach."""
+    """Place an interval and its middle on a scale from -reach to +reach."""
 
     def at(value: float) -> float:
         return 50 + 47 * min(max(value / reach, -1.0), 1.0)

@@ -61,7 +61,7 @@ class Table:
 
 
 def compare_reports(data: Data) -> str:
-    """data: as_json() of Compared in pyshim.report.cadence."""
+    """Return the page. data: as_json() of Compared in pyshim.report.cadence."""
     counts, every = data["verdicts"], [Pair(pair) for pair in data["ranks"]]
     faster, slower = counts.get("faster", 0), counts.get("slower", 0)
     changes = [(pair.data["change"]["percent"], pair.label, False) for pair in every]

@@ -14,8 +14,9 @@ _UNPRINTABLE = "\N{REPLACEMENT CHARACTER}"
 
 
 def page(template: str, **shown: object) -> str:
-    """Return a whole document. Its content security policy allows the style and the script of this package, by
-    checksum, and forbids everything else, whatever its text might make a browser do."""
+    """Return a whole document.
+
+    Its content security policy allows the style and the script of this package, by checksum, and nothing else."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -49,8 +50,7 @@ def _finalize(value: object) -> object:
 
 
 def _printable(text: str) -> str:
-    """Return the text without control characters, lone surrogates, and marks that turn the direction of what follows:
-    programs choose names."""
+    """Return the text without control characters, lone surrogates and direction marks: programs choose names."""
     if text.isprintable():
         return text
     return "".join(character if character.isprintable() else _UNPRINTABLE for character in text)

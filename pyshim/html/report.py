@@ -30,7 +30,7 @@ _KINDS = {"shaped": "shaped", "communication": "raised", "critical": "raised", "
 
 
 def report(data: Data) -> str:
-    """data: as `overlap report --json` has it. Raises nothing for what a process calls itself: all text is text."""
+    """Return the page. data: as `overlap report --json` prints it; names in it may hold anything."""
     every, totals = data["processes"], data["totals"]
     devices = Counter((device["name"], device["policy"]) for process in every for device in process["devices"])
     return page(

@@ -31,7 +31,7 @@ def check(path: str, force: bool = False) -> None:
 
 
 def save(path: str, text: str, force: bool = False) -> None:
-    """Raises OverlapError, and leaves what was there, where the file cannot be written."""
+    """Write the file. Raises OverlapError, and leaves an existing file as it is, if that fails."""
     check(path, force)
     real = os.path.realpath(absolute(path))
     try:

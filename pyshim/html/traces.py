@@ -39,7 +39,7 @@ class Table:
 
 
 def compare(data: Data, pictures: Mapping[str, Any]) -> str:
-    """data, pictures: as_json() and timeline() of Compared in pyshim.traces."""
+    """Return the page. data, pictures: as_json() and timeline() of Compared in pyshim.traces."""
     return page(
         "traces.html",
         paths=[data[side]["path"] for side in ("before", "after")],

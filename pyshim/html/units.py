@@ -6,7 +6,7 @@ _UNITS = (("s", 1e6), ("ms", 1e3), ("us", 1.0))
 
 
 def unit(us: float) -> tuple[str, float]:
-    """The largest unit of time in which this is at least one, and how many microseconds it has."""
+    """Return the largest unit of time in which this is at least one, and its microseconds."""
     return next(((name, size) for name, size in _UNITS if abs(us) >= size), _UNITS[-1])
 
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pyshim.launch import driver
-from pyshim.launch.environment import quote
+from pyshim.launch.environment import quote, unquote
 from pyshim.launch.folder import PROBED
 
 if TYPE_CHECKING:
@@ -77,9 +77,7 @@ def of_other_drivers(environment: Mapping[str, str], root: str = "/") -> tuple[F
     directory, identity = folder(environment), driver.identity(environment, root)
     if directory is None:
         return ()
-    from pyshim.launch.environment import unquote
-
-    others = [unquote(name) for name in _names(directory)]
+    others = [unquote(name) for name in driver.names(directory)]
     return tuple(found for other in others if other != identity for found in _answers(directory, other))
 
 
@@ -87,7 +85,7 @@ def _answers(directory: str, identity: str) -> Iterable[Found]:
     from pyshim.enums import KNOWN_DISPATCHES
 
     below = os.path.join(directory, _name(identity))
-    for name in [name for name in _names(below) if name.endswith(".json")][:_MOST]:
+    for name in [name for name in driver.names(below) if name.endswith(".json")][:_MOST]:
         found = _read(os.path.join(below, name))
         # What a file says counts, and it must say what its name says.
         if found and found.driver == identity and f"{_name(found.gpu)}.json" == name and found.rule in KNOWN_DISPATCHES:
@@ -112,13 +110,6 @@ def _read(file: str) -> Found | None:
 def _name(text: str) -> str:
     """As a file's, which unquote() turns back."""
     return quote(text).replace("/", "%2F")
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []
 
 
 def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str]) -> str:
@@ -160,11 +151,11 @@ def forget(environment: Mapping[str, str]) -> int:
     from pyshim.stats.file import SCRATCH
 
     directory, gone = folder(environment), 0
-    for name in _names(directory) if directory else []:
+    for name in driver.names(directory) if directory else []:
         below = os.path.join(str(directory), name)
         if os.path.islink(below):
             continue
-        for file in _names(below):
+        for file in driver.names(below):
             if file.endswith(".json") or SCRATCH.fullmatch(file):
                 os.unlink(os.path.join(below, file))
                 gone += file.endswith(".json")

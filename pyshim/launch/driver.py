@@ -10,12 +10,18 @@ NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
 GPUS = "/proc/driver/nvidia/gpus"
 CACHE = "/etc/ld.so.cache"
+_CACHE_SIZE = 16 << 20  # bytes; a larger file is no cache
 AMD_DEVICE = "/dev/kfd"
 SIMULATED_RULE = "hold"  # where the variable SIMGPU names none
 
 
+def library_path(environment: Mapping[str, str]) -> list[str]:
+    """Return the folders of LD_LIBRARY_PATH, without empty entries."""
+    return [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+
+
 def found(environment: Mapping[str, str], root: str = "/") -> bool:
-    folders = [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+    """Return whether NVIDIA's driver is on this machine, or a library of its name where programs find it."""
     triple = f"{os.uname().machine}-linux-gnu"
     usual = (
         f"usr/lib/{triple}",
@@ -26,12 +32,22 @@ def found(environment: Mapping[str, str], root: str = "/") -> bool:
         "usr/lib/wsl/lib",
         "usr/local/nvidia/lib64",
     )
-    folders += [os.path.join(root, folder) for folder in usual]
     if os.path.exists(os.path.join(root, PROC[1:])):
         return True
-    return any(os.path.exists(os.path.join(folder, NAME)) for folder in folders) or _cached(
-        os.path.join(root, CACHE[1:])
-    )
+    folders = [*library_path(environment), *(os.path.join(root, folder) for folder in usual)]
+    if any(os.path.exists(os.path.join(folder, NAME)) for folder in folders):
+        return True
+    return any(os.path.basename(path) == NAME for path in cached(root))
+
+
+def cached(root: str = "/") -> list[str]:
+    """Return the paths in the loader's cache, in its order; none if it cannot be read."""
+    try:
+        with open(os.path.join(root, CACHE[1:]), "rb") as file:
+            data = file.read(_CACHE_SIZE)
+    except OSError:
+        return []
+    return [os.fsdecode(path) for path in re.findall(rb"(?<=\0)/[^\0]+(?=\0)", data)]
 
 
 def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
@@ -62,11 +78,8 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
     if "SIMGPU" in environment:
         return {}
     folder = os.path.join(root, GPUS[1:])
-    try:
-        names = sorted(os.listdir(folder))
-    except OSError:
-        return None
-    said = {name: re.search(r"^Model:\s*(\S.*?)\s*$", text(f"{folder}/{name}/information"), re.M) for name in names}
+    model = re.compile(r"^Model:\s*(\S.*?)\s*$", re.M)
+    said = {name: model.search(text(f"{folder}/{name}/information")) for name in names(folder)}
     found = {name.lower(): match[1] for name, match in said.items() if match}
     return found if found and len(found) == len(said) else None
 
@@ -74,15 +87,20 @@ def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | 
 def text(path: str) -> str:
     """Return the first MiB of a file; "" where it cannot be read."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(1 << 20)
-    except OSError:
+        with open(path, "rb", opener=at_once) as file:
+            return (file.read(1 << 20) or b"").decode("utf-8", "replace")
+    except (OSError, ValueError):
         return ""
 
 
-def _cached(path: str) -> bool:
+def names(folder: str) -> list[str]:
+    """Return the names in a folder, sorted; none where it cannot be read."""
     try:
-        with open(path, "rb") as file:
-            return b"/" + NAME.encode() + b"\0" in file.read(16 << 20)
+        return sorted(os.listdir(folder))
     except OSError:
-        return False
+        return []
+
+
+def at_once(path: str, flags: int) -> int:
+    """Open a file for open(): a named pipe must not hold us up."""
+    return os.open(path, flags | os.O_NONBLOCK)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pyshim.policy.model import Policy
 
 AUTO = "auto"
-NONE = 0xFFFFFFFF
 
 
 class Chosen(NamedTuple):
@@ -32,12 +31,17 @@ class Chosen(NamedTuple):
     undecided: tuple[Undecided, ...]  # those of them that say `dispatch: unknown`
 
     def fits(self, gpu: Gpu) -> bool:
-        from pyshim import _native
         from pyshim.policy import layout
 
-        data = layout.decode(self.table)
-        answer: int = _native.library().overlap_policy_for(data, gpu.name.encode(), gpu.architecture.encode())
-        return answer != NONE
+        return index_for(layout.decode(self.table), gpu.name, gpu.architecture) is not None
+
+
+def index_for(table: bytes | bytearray, gpu: str, architecture: str) -> int | None:
+    """Return the index of the table's policy for a GPU, by the driver's name for it; None if no policy is for it."""
+    from pyshim import _native
+
+    index: int = _native.library().overlap_policy_for(table, gpu.encode(), architecture.encode())
+    return None if index == 0xFFFFFFFF else index
 
 
 def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:

@@ -11,8 +11,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from pyshim.launch import driver
+
 ETC = "/etc/nccl.conf"
-_LARGEST = 1 << 20
 
 
 class Asked(NamedTuple):
@@ -78,18 +79,8 @@ def nccl_files(base: Mapping[str, str], etc: str = ETC) -> dict[str, str]:
 
 
 def _names(path: str) -> list[str]:
-    """NAME=VALUE by line, as NCCL reads it: no spaces are taken away, # begins a comment at the start of a line."""
-    try:
-        # Not blocking: a named pipe must not hold us up.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    except (OSError, ValueError):
-        return []
-    try:
-        lines = os.read(descriptor, _LARGEST).decode("utf-8", "replace").split("\n")
-    except OSError:
-        return []
-    finally:
-        os.close(descriptor)
+    """Return the names in lines NAME=VALUE as NCCL reads them: # begins a comment only at the start of a line."""
+    lines = driver.text(path).split("\n")
     return [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
 
 
@@ -115,7 +106,7 @@ def _agreed(policies: list[tuple[str, Mapping[str, str]]]) -> tuple[dict[str, st
             same[name] = policies[0][1][name]
             continue
         wanted = "; ".join(
-            f"{name}={value} in {_listed(names)}" if value is not None else f"not in {_listed(names)}"
+            f"{f'{name}={value}' if value is not None else 'not'} in {', '.join(names)}"
             for value, names in sorted(answers.items(), key=lambda item: (item[0] is None, str(item[0])))
         )
         differ.append(f"{name} is not set, because it is not known yet which policy will apply: {wanted}")
@@ -134,7 +125,3 @@ def _without_users(
         else:
             kept[name] = value
     return kept, left
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(names)

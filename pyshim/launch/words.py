@@ -70,7 +70,7 @@ class Words(NamedTuple):
 
 def read(words: Sequence[str], known: str, single_dash: bool = False) -> Words | None:
     """Read options between words[0] and the program; None where they are not certain. single_dash: -name is --name."""
-    takes = _takes(known)
+    takes = values_of(known)
     options: list[tuple[str, str]] = []
     index = 1
     while index < len(words):
@@ -123,7 +123,8 @@ def _short(words: Sequence[str], index: int, takes: Mapping[str, int], options: 
     return 1
 
 
-def _takes(known: str) -> dict[str, int]:
+def values_of(known: str) -> dict[str, int]:
+    """Return the number of values of each option in a list; -1: a value only in the same word."""
     found = {}
     for word in known.split():
         name = word.rstrip(":?")

@@ -12,7 +12,7 @@ from pyshim.launch import driver
 from pyshim.probe import judge
 
 _HERE = os.path.dirname(os.path.realpath(__file__))
-_MEASURE, _COSTS = os.path.join(_HERE, "measure.py"), os.path.join(_HERE, "costs.yaml")
+MEASURE, COSTS = os.path.join(_HERE, "measure.py"), os.path.join(_HERE, "costs.yaml")
 _MEASURING = 5.0  # seconds on a real GPU; where others use it, trials take longer
 # Variables that change how kernels are launched, or who else looks at them: a program may need them, these do not.
 _NOT_FOR_THIS = (
@@ -40,13 +40,13 @@ class Asked(NamedTuple):
 def ask(device: int, environment: Mapping[str, str], seconds: float) -> Asked:
     """Measure a GPU. device: its number in this environment. seconds: limit, after which the process is ended."""
     quiet = {name: value for name, value in environment.items() if name not in _NOT_FOR_THIS}
-    quiet["SIMGPU_COSTS"] = _COSTS
+    quiet["SIMGPU_COSTS"] = COSTS
     started = time.monotonic()
     measuring = seconds / 2
     if "SIMGPU" not in environment:  # a simulated one is slow on a busy host
         measuring = min(measuring, _MEASURING)
     words = (driver.NAME, str(device), str(measuring))
-    data, why = child.ask(_MEASURE, words, quiet, seconds)
+    data, why = child.ask(MEASURE, words, quiet, seconds)
     took = time.monotonic() - started
     nothing = judge.verdict(judge.Run((), 1, 0.0, 1))
     if why:

@@ -84,7 +84,7 @@ def _says(trial: Trial, run: Run) -> str:
     if len(inside) < 0.5 * len(waited) or max(inside) > _SOON or early:
         return UNCLEAR
     lost = (trial.grid - trial.alone) / block - len(inside) * run.high / block / run.multiprocessors
-    part = lost / max(sum(map(_held_back, inside)), 1e-9)
+    part = lost / max(sum(map(held_back, inside)), 1e-9)
     if part <= _DRAINED:
         return DRAIN if part > -_HELD else UNCLEAR
     return HOLD if _HELD <= part <= _MOST else UNCLEAR
@@ -98,7 +98,7 @@ def _ran_out(launch: tuple[float, float], trial: Trial, run: Run) -> bool:
     return started - since >= _LATE * block and abs(started - trial.grid) <= _SOON * block
 
 
-def _held_back(wait: float) -> float:
+def held_back(wait: float) -> float:
     """Return what a grid loses if no block of it starts for so long, in block times of the whole GPU.
 
     Blocks take 0.5 to 1.5, evenly, so t later a part of min(t, 0.5) + ... of them has ended; this is its integral."""

@@ -30,8 +30,8 @@ BLOCK_US = 100.0
 GAPS = (2.0, 1.7, 2.3)  # block times, in turn
 HIGH = 0.1  # block times
 _SMALL_THREADS = 32
-_LEFT_FREE = 4096  # bytes of a multiprocessor's shared memory, for the gap's block
-_CARVEOUT_MOST = 100  # kernels of different carve-outs do not meet on a multiprocessor: tools/gpu/results/carveout.json
+LEFT_FREE = 4096  # bytes of a multiprocessor's shared memory, for the gap's block
+CARVEOUT_MOST = 100  # kernels of different carve-outs do not meet on a multiprocessor: tools/gpu/results/carveout.json
 # CUdevice_attribute, CUfunction_attribute and flags of cuda.h 13.0.
 _ATTRIBUTES = {
     "multiprocessors": 16,
@@ -41,8 +41,8 @@ _ATTRIBUTES = {
     "shared_of_a_block": 97,
     "shared_reserved": 111,
 }
-_MAX_DYNAMIC, _CARVEOUT = 8, 9
-_NON_BLOCKING = 1
+_MAX_DYNAMIC, CARVEOUT = 8, 9
+NON_BLOCKING = 1
 
 
 class Failed(Exception):
@@ -102,7 +102,7 @@ class Gpu:
         self.least, self.greatest = c_int(), c_int()
         cuda("cuCtxGetStreamPriorityRange", byref(self.least), byref(self.greatest))
         self.whole = self.limits["shared_of_a_block"]
-        per_block = (self.limits["shared"] - _LEFT_FREE) // PER_SM // 128 * 128
+        per_block = (self.limits["shared"] - LEFT_FREE) // PER_SM // 128 * 128
         self.part = per_block - self.limits["shared_reserved"]
         # Some threads of a multiprocessor are left, too; compute capability 7.5 has 1024.
         self.threads = THREADS if self.limits["threads"] > PER_SM * THREADS else THREADS // 2
@@ -128,12 +128,12 @@ class Gpu:
         for name in ("low", "high", "gap"):
             kernel = c_void_p()
             self.cuda("cuModuleGetFunction", byref(kernel), self.module, f"overlap_probe_{name}".encode())
-            self.cuda("cuFuncSetAttribute", kernel, _CARVEOUT, _CARVEOUT_MOST)
+            self.cuda("cuFuncSetAttribute", kernel, CARVEOUT, CARVEOUT_MOST)
             if name != "gap":
                 self.cuda("cuFuncSetAttribute", kernel, _MAX_DYNAMIC, self.whole)
             self.kernels[name] = kernel
         for stream, priority in zip(self.streams, (self.least, self.greatest)):
-            self.cuda("cuStreamCreateWithPriority", byref(stream), _NON_BLOCKING, priority)
+            self.cuda("cuStreamCreateWithPriority", byref(stream), NON_BLOCKING, priority)
 
     def launch(self, name: str, stream: c_void_p, cycles: float, blocks: int = 1, shared: int = 0) -> None:
         argument = c_uint(int(cycles))
@@ -157,7 +157,7 @@ def _alone(gpu: Gpu, times: Times, name: str, cycles: float, blocks: int, shared
     return times.between(first, last)
 
 
-def _with(gpu: Gpu, times: Times, cycles: float) -> dict[str, object]:
+def beside_grid(gpu: Gpu, times: Times, cycles: float) -> dict[str, object]:
     """Measure a grid with the control and the high blocks in it: each as start behind the grid's, and length, in us."""
     times.used, (low, high) = 0, gpu.streams
     start = times.record(low)
@@ -197,7 +197,7 @@ def measure(cuda: Driver, index: int, seconds: float) -> dict[str, object]:
     trials = []
     for _ in range(TRIALS):
         alone = _alone(gpu, times, "low", cycles, gpu.grid, gpu.part)
-        trials.append({"alone": alone, **_with(gpu, times, cycles)})
+        trials.append({"alone": alone, **beside_grid(gpu, times, cycles)})
         if time.monotonic() > end:
             break
     return {**found, "waves": WAVES, "high": high, "trials": trials}

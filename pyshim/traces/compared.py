@@ -49,6 +49,12 @@ METHOD = (
 )
 
 
+# What --json has of each Change.
+_TOLD = (
+    "before", "after", "before_interval", "after_interval", "difference", "relative", "interval", "verdict",
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Change:
     """Means over steps, in microseconds, shares (0 to 1) or factors; None where there is nothing to take one of."""
@@ -150,14 +156,8 @@ class Compared:
                     ("before", "after"), (self.before, self.after), self.steps, self.sources, self.left_out
                 )
             },
-            "total": {name: _change(one) for name, one in self.total.items()},
-            "ranks": [
-                {
-                    "name": rank.name,
-                    "changes": {name: _change(one) for name, one in rank.changes.items()},
-                }
-                for rank in self.ranks
-            ],
+            "total": _told(self.total),
+            "ranks": [{"name": rank.name, "changes": _told(rank.changes)} for rank in self.ranks],
             "warnings": list(self.warnings),
         }
 
@@ -303,17 +303,8 @@ def _source(ranks: Sequence[Measured]) -> str | None:
     return None if None in found else found[0]
 
 
-def _change(one: Change) -> dict[str, Any]:
-    return {
-        "before": one.before,
-        "after": one.after,
-        "before_interval": one.before_interval,
-        "after_interval": one.after_interval,
-        "difference": one.difference,
-        "relative": one.relative,
-        "interval": one.interval,
-        "verdict": one.verdict,
-    }
+def _told(changes: Mapping[str, Change]) -> dict[str, dict[str, Any]]:
+    return {name: {word: getattr(change, word) for word in _TOLD} for name, change in changes.items()}
 
 
 def _picture(side: Side) -> dict[str, Any] | None:

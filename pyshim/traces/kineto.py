@@ -97,18 +97,15 @@ class KinetoTrace(_ChromeTrace):
         if event.get("ph") != "X" or not isinstance(category, str):
             return
         category = category.lower()
+        when = self._when(event) if category in ("kernel", *_MEMORY, *_SPANS) else None
+        if when is None:
+            return
         if category == "kernel":
-            when = self._when(event)
-            if when:
-                yield _kernel(event, *when)
+            yield _kernel(event, *when)
         elif category in _MEMORY:
-            when = self._when(event)
-            if when:
-                yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
-        elif category in _SPANS:
-            when = self._when(event)
-            if when:
-                yield Span(str(event.get("name", "")), *when, on_gpu=_SPANS[category])
+            yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
+        else:
+            yield Span(str(event.get("name", "")), *when, on_gpu=_SPANS[category])
 
     def _of_host(self, event: Mapping[str, Any]) -> Iterator[Activity]:
         category = str(event.get("cat")).lower()

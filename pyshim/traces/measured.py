@@ -18,7 +18,7 @@ from pyshim.traces.columns import Columns, Kind, Ran, Shape
 from pyshim.traces.opened import open_trace
 from pyshim.traces.overlap import Times, measure
 from pyshim.traces.record import Span, Trace, TracedLaunch
-from pyshim.traces.steps import Finder, Steps
+from pyshim.traces.steps import Finder, Steps, of_process
 from pyshim.traces.timeline import draw
 
 _NO_KERNELS = "there are no kernels on a GPU in"
@@ -55,7 +55,7 @@ class Side:
         return "simulated" in self.kinds
 
     def in_order(self) -> Side:
-        """Number the ranks as if no file had said its own."""
+        """Return the side with its ranks numbered by the order of the files."""
         order = {rank: index for index, rank in enumerate(dict.fromkeys(rank for rank, _, _ in self.ranks))}
         return replace(self, by_rank=False, ranks={(order[key[0]], *key[1:]): one for key, one in self.ranks.items()})
 
@@ -115,13 +115,13 @@ def _order(trace: Trace) -> float:
 def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
     """By process (which of those in the file) and device. drawn: there is a picture already, of this order."""
     gpus: dict[tuple[int | None, int], Columns] = {}
-    finders: dict[int | None, Finder] = {}
+    finders: defaultdict[int | None, Finder] = defaultdict(Finder)
     communication: defaultdict[tuple[int | None, int], int] = defaultdict(int)
     shapes: dict[tuple[str, bool, int | None], Shape] = {}
     copies = Shape("", Kind.MEMORY, None)
     for record in trace.records():
         if isinstance(record, Span):
-            finders.setdefault(record.process, Finder()).add(record)
+            finders[record.process].add(record)
             continue
         place = record.process, record.device
         columns = gpus.get(place)
@@ -141,8 +141,7 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
     processes = sorted({process for process, _ in gpus}, key=lambda process: process or 0)
     found: dict[tuple[int, int], Measured] = {}
     for (process, device), columns in sorted(gpus.items(), key=lambda item: (item[0][0] or 0, item[0][1])):
-        finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
-        steps = _steps(trace, finder.find() if finder else None, process, columns)
+        steps = _inside(of_process(trace, finders, process), columns)
         bounds = steps.whole if steps else columns.span()
         times = measure(columns, bounds)
         found[processes.index(process), device] = Measured(
@@ -157,20 +156,18 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
     return found
 
 
-def _steps(trace: Trace, steps: Steps | None, process: int | None, columns: Columns) -> Steps | None:
-    """Return steps in the GPU's time where that can be known, and only if something ran in them.
-
-    Where they are the host's, something must have run in every one: one in which nothing ran was before or after what
-    the trace has of the GPU."""
+def _inside(steps: Steps | None, columns: Columns) -> Steps | None:
+    """Return the steps if something ran in them; of steps in the host's time, something must have run in every one."""
     if steps and not steps.on_gpu:
-        bounds = trace.on_gpu(steps.bounds, process)
-        steps = Steps(steps.source, True, tuple(bounds)) if bounds else _busy(steps, columns)
+        steps = _busy(steps, columns)
     first, last = columns.span()
     return steps if steps and steps.bounds[0] < last and first < steps.bounds[-1] else None
 
 
 def _busy(steps: Steps, columns: Columns) -> Steps | None:
-    """Without those at both ends that nothing ran in; None where another is empty: then they are not the GPU's."""
+    """Drop the steps at both ends in which nothing ran: they were before or after what the trace has of the GPU.
+
+    None if a step between others is empty: then the steps are not the GPU's."""
     busy = sorted({step for ran in columns.in_order() for step in _touched(steps.bounds, ran)})
     if not busy or busy[-1] - busy[0] >= len(busy):
         return None

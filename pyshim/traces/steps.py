@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pyshim.traces.record import Span
+from pyshim.traces.record import Span, Trace
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
@@ -86,6 +86,16 @@ class Finder:
         _, on_host, _, _, name, ranges = min(candidates)
         last = max(end for _, end in ranges)
         return Steps(name.replace("##", "#"), not on_host, (*(start for start, _ in ranges), last))
+
+
+def of_process(trace: Trace, finders: Mapping[int | None, Finder], process: int | None) -> Steps | None:
+    """Return the steps of a process in the GPU's time, or in the host's if the trace does not relate the two.
+
+    finders: by process; the only one that there is serves every process."""
+    finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
+    steps = finder.find() if finder else None
+    bounds = trace.on_gpu(steps.bounds, process) if steps and not steps.on_gpu else None
+    return Steps(steps.source, True, tuple(bounds)) if steps and bounds else steps
 
 
 def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:

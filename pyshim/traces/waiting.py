@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 from pyshim.traces.opened import open_trace
 from pyshim.traces.queues import LEAST_US, Cause, Delay, Queued, Queues, walk
-from pyshim.traces.record import Call, MemoryOperation, Span, Trace, TracedLaunch, Wait, Work
-from pyshim.traces.steps import Finder, Steps
+from pyshim.traces.record import Call, MemoryOperation, Span, TracedLaunch, Wait, Work
+from pyshim.traces.steps import Finder, Steps, of_process
 
 MINOR = 0.25  # of the GPU's computation: a policy's default share
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
@@ -99,14 +99,14 @@ def find(path: str, resident: Resident) -> Found:
     works: defaultdict[int | None, list[Work]] = defaultdict(list)
     calls: defaultdict[int | None, list[Call]] = defaultdict(list)
     waits: defaultdict[int | None, list[Wait]] = defaultdict(list)
-    finders: dict[int | None, Finder] = {}
+    finders: defaultdict[int | None, Finder] = defaultdict(Finder)
     kept = 0
     for one in trace.activity(host=True):
         kept += not isinstance(one, Span)
         if kept > MOST:
             return Found((), (f"the trace has more than {MOST:,} records; a trace of a few steps is enough",))
         if isinstance(one, Span):
-            finders.setdefault(one.process, Finder()).add(one)
+            finders[one.process].add(one)
         elif isinstance(one, Call):
             calls[one.process].append(one)
         elif isinstance(one, Wait):
@@ -121,9 +121,9 @@ def find(path: str, resident: Resident) -> Found:
             untold["the trace has no calls of the host that launched its kernels"] = None
             continue
         untold.update(dict.fromkeys(_untold(queues)))
-        finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
-        steps = _steps(trace, finder.find() if finder else None, process)
-        found.append(_Process(queues, steps, resident).waiting(path, number))
+        steps = of_process(trace, finders, process)
+        in_gpu_time = steps if steps and steps.on_gpu else None
+        found.append(_Process(queues, in_gpu_time, resident).waiting(path, number))
     return Found(tuple(found), tuple(untold))
 
 
@@ -138,14 +138,6 @@ def _untold(queues: Queues) -> Iterable[str]:
     works = sum(len(stream.works) for stream in queues.streams.values())
     if queues.without_call > _FEW * works:
         yield f"{queues.without_call:,} of {works:,} kernels and copies have no launch call in the trace"
-
-
-def _steps(trace: Trace, steps: Steps | None, process: int | None) -> Steps | None:
-    """In the GPU's time; None where that is not known."""
-    if steps and not steps.on_gpu:
-        bounds = trace.on_gpu(steps.bounds, process)
-        return Steps(steps.source, True, tuple(bounds)) if bounds else None
-    return steps
 
 
 class _Wait(NamedTuple):

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-from pyshim import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "tools"
@@ -28,28 +25,14 @@ PARTS += ("tools/gpu/overlap", "tools/gpu/results")
 
 
 @pytest.fixture(autouse=True)
-def built() -> None:
-    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
-        if not path.exists():
-            pytest.skip(f"{path.name} was not built")
+def _built(built: None) -> None:
+    pass
 
 
 @pytest.fixture(scope="session")
-def answers(clean_environment: Mapping[str, str]) -> Answers:
-    """`python -m tools.answers` of a folder."""
-
-    def run(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "tools.answers", *arguments],
-            cwd=root,
-            env=dict(clean_environment),
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    return run
+def answers(python: Answers) -> Answers:
+    """Run `python -m tools.answers` in a folder."""
+    return lambda root, *arguments: python("-m", "tools.answers", *arguments, cwd=root)
 
 
 @pytest.fixture

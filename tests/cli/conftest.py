@@ -1,4 +1,4 @@
-"""What tests of several commands share."""
+"""Fixtures of several commands."""
 
 from __future__ import annotations
 

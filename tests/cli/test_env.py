@@ -15,7 +15,7 @@ from pyshim.policy.layout import checksum
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
 def test_sh_can_be_evaluated(overlap, clean_environment, tmp_path, library, shell):
-    """What is for the loader to put in, the shell leaves; whatever it has under that name itself."""
+    """The shell must not expand $PLATFORM, which is for the loader, even if it has a variable of that name."""
     if not shutil.which(shell.split()[0]):
         pytest.skip(f"no {shell} here")
     done = overlap("env", "--policy", "observe", "--report", str(tmp_path / "it's a b"), env={"LD_PRELOAD": "/a.so"})
@@ -123,7 +123,7 @@ def test_a_job_chooses_by_variable(overlap, library):
 
 
 def on_a_terminal(environment, *words):
-    """What the command writes where its stdout is a terminal."""
+    """Return what the command writes to a stdout that is a terminal."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-m", "pyshim", *words], env=environment, stdout=theirs) as process:
         os.close(theirs)

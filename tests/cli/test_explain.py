@@ -27,9 +27,9 @@ def options(**changes) -> list[str]:
 def test_all_options_are_in_the_help_and_the_rare_ones_explained(overlap):
     short, whole = (overlap("explain", option).stdout for option in ("--help", "--help-all"))
     assert max(map(len, whole.splitlines())) <= 80
-    parser = argparse.ArgumentParser()
-    add_to(parser.add_subparsers())
-    (explain,) = parser._subparsers._group_actions[0].choices.values()
+    commands = argparse.ArgumentParser().add_subparsers()
+    add_to(commands)
+    explain = commands.choices["explain"]
     for name in (option for action in explain._actions for option in action.option_strings if option != "-h"):
         assert re.search(rf"{name}[ ,\n]", short), name
         assert f"{name} " in whole or f"{name}," in whole or name == "--help-all", name

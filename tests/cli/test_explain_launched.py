@@ -221,7 +221,7 @@ def test_other_grids_of_the_one_kernel_are_told(overlap, library, tmp_path):
 @pytest.mark.parametrize("columns", [60, 80])
 @pytest.mark.parametrize("policy", ["h200", None])
 def test_that_shaping_would_not_help_is_said_of_shaping_alone(overlap, library, tmp_path, policy, columns):
-    """What the trace measured is the most that there is to gain."""
+    """The exposed time that the trace measured limits the gain."""
     launches = [*step(0, [2000.0, 3000.0], [(1000.0, 500.0), (4800.0, 300.0)]), K(None, 0, 1.0)]
     path = kineto(tmp_path / "t.json", kineto_events(launches, [(1, 0.0, 6000.0)], gpu_steps=True))
     more = ["--policy", policy] if policy else []

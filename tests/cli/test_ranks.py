@@ -18,7 +18,7 @@ OUTER = "0123456789abcdef"
 
 @pytest.fixture
 def start(overlap_run, tmp_path):
-    """start(rank, *options): what a launcher does for one rank of a step; the rank reports to tmp_path/r."""
+    """Start one rank of a step as a launcher does: start(rank, *options); the rank reports to tmp_path/r."""
     (tmp_path / "libcuda.so.1").write_bytes(b"")
     base = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path)}
 
@@ -210,7 +210,7 @@ def test_a_rank_of_another_version_refuses(start, tmp_path, library):
 
 
 def test_a_rank_that_finds_another_table_in_its_environment_refuses(start, library):
-    """Two policies at once: a prolog or module on one node, and an other one there."""
+    """A prolog or module set one policy on this node, and another one on the node of the first rank."""
     tables = [plan.make(plan.Request(policy=policy), {}).settings.table for policy in ("observe", "h100-paper")]
     assert start(0, OVERLAP_TABLE=tables[0]).returncode == 0
     assert start(1, OVERLAP_TABLE=tables[0]).returncode == 0

@@ -1,4 +1,4 @@
-"""What is shown fits the screen that there is, and is coloured only where a person looks on who wants it."""
+"""Output fits the width of the screen, and is coloured only on a terminal, or if asked for."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_names_are_cut_in_their_middle():
 
 
 def on_a_terminal(*arguments, **environment):
-    """What a person sees: stdout is a terminal of 70 columns."""
+    """Return what is printed to a terminal of 70 columns."""
     ours, theirs = pty.openpty()
     base = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
     subprocess.run(["stty", "cols", "70", "rows", "24"], stdin=theirs, check=True)
@@ -132,7 +132,7 @@ def test_an_empty_no_color_means_nothing(library):
 
 
 def test_a_file_gets_whole_rows(clean_environment, library):
-    """Nobody looks on, so nothing says how wide it is: a row is a line, to be searched for."""
+    """A file has no width: each row is one line, so that it can be searched for."""
     base = {name: value for name, value in clean_environment.items() if name != "COLUMNS"}
     done = subprocess.run(
         [sys.executable, "-m", "pyshim", "gpus"], env=base, capture_output=True, text=True, check=True, timeout=300

@@ -69,7 +69,7 @@ def test_a_reader_that_has_gone(command, clean_environment, library):
 
 
 def test_a_launcher_s_own_words_stay_off_stdout(overlap_run, library):
-    """stdout is the program's, also where the launcher only says what it would do."""
+    """stdout belongs to the program, also in a dry run."""
     done = overlap_run("--simulate", "h100", "--dry-run", "true")
     assert (done.returncode, done.stdout) == (0, "")
     assert "overlap: would run " in done.stderr

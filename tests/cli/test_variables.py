@@ -114,7 +114,7 @@ def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_p
 
     monkeypatch.setattr(command, "execute", execute)
     with pytest.raises(SystemExit):
-        command._main(["--policy", asking, "--all-ranks", "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        command.start(["--policy", asking, "--all-ranks", "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
     assert "too long with ours" in capfd.readouterr().err
     first, second = calls
     assert second["HOME"] == str(tmp_path), "what the program had"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import zstandard
 
-from pyshim.footprints.codeobject import COMPRESSED, _descriptors, read_code_objects
+from pyshim.footprints.codeobject import COMPRESSED, descriptors, read_code_objects
 from tools.simgpu.hip.code_object import Kernel, bundle, code_object, compressed
 
 READER = ("core/codeobject.c",)
@@ -222,7 +222,7 @@ def test_installed_libraries_of_gemms(kernels: Kernels) -> None:
         if data[:4] == COMPRESSED:  # those of rocBLAS 7.2
             assert kernels(data) == {}
             continue
-        read = {name[: -len(".kd")]: found for name, found in _descriptors(data)}
+        read = {name[: -len(".kd")]: found for name, found in descriptors(data)}
         assert kernels(data) == {name: registers for name, (registers, _) in read.items()}
         more += sum(registers > vectors for registers, vectors in read.values())
         compared += len(read)

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-from pyshim import _native
-
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -32,13 +30,6 @@ def call() -> Call:
         )
 
     return run
-
-
-@pytest.fixture(scope="session")
-def built() -> None:
-    for path in (_native.SHIM, _native.SIMULATED_DRIVER, _native.DEMO / "demo-step", _native.DEMO / "costs.yaml"):
-        if not path.exists():
-            pytest.skip(f"{path.name} was not built")
 
 
 @pytest.fixture(scope="session")

@@ -131,7 +131,7 @@ def test_how_far_it_is_goes_to_stderr_in_whole_lines(monkeypatch: pytest.MonkeyP
     said: list[str] = []
     monkeypatch.setattr(ui, "say", said.append)
     monkeypatch.setattr(demo, "PAUSE", 0.0)
-    with demo._progress(3, "NVIDIA Invented") as ran:
+    with demo.progress(3, "NVIDIA Invented") as ran:
         for _ in range(3):
             ran()
     assert said == ["1 of 3 runs on NVIDIA Invented", "2 of 3 runs on NVIDIA Invented"]

@@ -8,7 +8,7 @@ from pyshim.demo.arms import Arm, Kernel, Outcome, Run
 from pyshim.demo.drawing import style_for
 from pyshim.demo.reasons import verdict
 from pyshim.demo.scenes import STEP
-from pyshim.demo.sizes import Sizes
+from pyshim.demo.sizes import Sizes, sizes
 from pyshim.demo.text import report
 from pyshim.demo.timeline import Span, arrange
 
@@ -46,6 +46,16 @@ def test_the_verdict_names_the_control_that_is_worth_it(
     plain: float, priority: float, policy: float, said: str
 ) -> None:
     assert verdict(run("hold", plain, priority, policy)).startswith(f"{said} (default +0.0%, priority alone ")
+
+
+def test_sizes_are_those_of_the_library(library: object) -> None:
+    def of(gpu: str, shaped: int | None) -> Sizes | None:
+        return sizes(gpu, GEMM, REDUCE, shaped)
+
+    h100 = "NVIDIA H100 80GB HBM3"
+    assert of(h100, None) == of(h100, GEMM.dynamic_shared) == Sizes(3, "registers", None, 0)
+    assert of(h100, 65536) == Sizes(3, "registers", 2, 0)
+    assert of("NVIDIA Invented", None) is None
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 from pyshim import _native
@@ -18,9 +18,8 @@ from tools.docs.commands import commands
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_parts_are_of_today() -> None:
-    command = [sys.executable, "-m", "tools.docs.write", "--check"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+def test_the_parts_are_of_today(python: Callable[..., CompletedProcess[str]]) -> None:
+    done = python("-m", "tools.docs.write", "--check", cwd=ROOT)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from subprocess import CompletedProcess
 from typing import Any
 
 import pytest
@@ -82,9 +81,8 @@ def test_the_noise_floor_is_above_the_table(cells: list[Any]) -> None:
     assert f"vary by {100 * min(noise):.1f} to {100 * max(noise):.1f} %" in said
 
 
-def test_the_picture_is_of_today(clean_environment: dict[str, str]) -> None:
-    command = [sys.executable, "-m", "tools.docs.picture", "--check"]
-    done = subprocess.run(command, cwd=ROOT, env=clean_environment, capture_output=True, text=True, check=False)
+def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -> None:
+    done = python("-m", "tools.docs.picture", "--check", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3

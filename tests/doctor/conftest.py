@@ -23,8 +23,9 @@ HERE = Path(__file__).parent
 
 @pytest.fixture(autouse=True)
 def machines_processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The doctor looks at all processes of the machine, so a test that starts one with a name that counts (the mark
-    `alone`) runs beside no other test of this folder, also of other workers."""
+    """Run a test with the mark `alone` beside no other test of this folder, in this worker or another.
+
+    The doctor looks at all processes of the machine, and such a test starts one with a name that it warns of."""
     shared = tmp_path_factory.getbasetemp().parent / "doctor.lock"
     with shared.open("w", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
@@ -33,16 +34,17 @@ def machines_processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.
 
 @pytest.fixture
 def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
-    """look("cu-mask", HSA_CU_MASK="1") -> (state, sentence, hint) of the lines of that check. Files are made below the
-    root; access: whether devices are open to this user; machine: fields of Machine. ROOT in values becomes the root.
-    Of other processes only those of this test are seen: another test may have started one with a name that counts."""
-    every = processes._all
+    """Run a check: look("cu-mask", HSA_CU_MASK="1") returns (state, sentence, hint) of its lines.
+
+    files: made below the root; access: whether devices are open to this user; machine: fields of Machine. ROOT in
+    values becomes the root. Only children of this test are seen, because another test may run an MPS server."""
+    every = processes.running
 
     def own() -> Iterator[tuple[int, str]]:
         children = {child.pid for child in psutil.Process().children(recursive=True)}
         return (one for one in every() if one[0] in children)
 
-    monkeypatch.setattr(processes, "_all", own)
+    monkeypatch.setattr(processes, "running", own)
 
     def looked(
         check: str,
@@ -72,7 +74,7 @@ def _compiler() -> list[str]:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """compiled("name", "int main(void) { return 0; }", flags...) -> the file; the same arguments, the same file."""
+    """Compile once: compiled("name", "int main(void) { return 0; }", flags...) returns the file."""
     known: dict[tuple[str, ...], Path] = {}
 
     def compile_(name: str, source: str, *flags: str) -> Path:
@@ -95,7 +97,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
 @pytest.fixture(scope="session")
 def stub(compiled: Compile) -> Callable[[str], str]:
-    """The folder of a libcuda.so.1 (or another library, made of HERE/NAME.c)."""
+    """Return the folder of a libcuda.so.1, or of another library compiled from HERE/NAME.c."""
 
     def folder(name: str = "libcuda.so.1", source: str = "stub_cuda.c") -> str:
         text = (HERE / source).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the fixtures of these tests give."""
+"""Types of what the fixtures of these tests return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""overlap doctor: each check on machines that are folders, that it is told whatever it finds, and the command."""
+"""overlap doctor: each check, on folders that stand for machines, and the command itself."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_hardware_queues(look: Look, environment: dict[str, str], state: str, wo
     assert line[0] == state and words in line[1]
 
 
-def test_nothing_of_amd_is_told_where_only_a_runtime_is_there_beside_nvidias_driver(look: Look) -> None:
+def test_amds_runtime_beside_nvidias_driver_is_not_mentioned(look: Look) -> None:
     runtime = ("/opt/rocm/lib/libamdhip64.so.5",)
     assert states(look("hardware-queues", runtime)) == ["warn"], "no driver at all: a login node"
     assert look("hardware-queues", ("/proc/driver/nvidia/version",)) == []
@@ -155,7 +155,7 @@ def test_visible_devices(look: Look, environment: dict[str, str], expected: list
     assert states(look("visible-devices", KFD, **environment)) == expected
 
 
-def test_what_hides_gpus_is_told_for_nvidia_too_and_nothing_else(look: Look) -> None:
+def test_only_variables_that_hide_every_gpu_are_reported_for_nvidia(look: Look) -> None:
     assert look("visible-devices", HIP_VISIBLE_DEVICES="0", CUDA_VISIBLE_DEVICES="1") == []
     assert states(look("visible-devices", CUDA_VISIBLE_DEVICES="-1")) == ["warn"]
 
@@ -178,7 +178,7 @@ def test_numbers_of_connections(look: Look, value: str) -> None:
     assert states(look("variables", CUDA_DEVICE_MAX_CONNECTIONS=value)) == ["ok"]
 
 
-def test_the_cause_of_no_gpu_comes_before_it_and_is_its_hint(overlap: Any, library: Any) -> None:
+def test_the_variable_that_hides_every_gpu_comes_before_the_error_and_is_its_hint(overlap: Any, library: Any) -> None:
     done = overlap("doctor", "--simulate", "mi250x", env={"HIP_VISIBLE_DEVICES": ""})
     told = done.stdout.split("driver and GPUs\n")[1].splitlines()
     assert done.returncode == 1
@@ -240,7 +240,7 @@ def test_a_library_that_is_not_there_or_in_a_folder_with_spaces(
     assert state == "fail" and ("is missing" in sentence or "LD_PRELOAD cannot hold" in sentence)
 
 
-def test_a_check_that_makes_a_mistake_is_told_and_keeps_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_raises_is_reported_and_the_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(machine: Machine) -> Iterator[Any]:
         yield from ()
         raise ValueError("over\nhere")

@@ -1,4 +1,4 @@
-"""A process that is asked: it may leave others behind, say more than a pipe holds, hang or not be there."""
+"""child.run(): processes that leave others running, write more than a pipe holds, hang, crash or do not exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_it_answers() -> None:
 
 
 def test_what_it_leaves_running_is_not_waited_for() -> None:
-    """As a daemon that a driver starts, with all that it inherited."""
+    """A driver may start a daemon, which inherits all descriptors."""
     source = (
         "import os, subprocess, sys; left = subprocess.Popen(['sleep', '60'], close_fds=False, start_new_session=True);"
         "os.write(int(sys.argv[1]), str(left.pid).encode()); left.returncode = 0"

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def driven(look: Look, stub: Callable[..., str]) -> Callable[..., Lines]:
-    """A check on a machine whose driver is the stub."""
+    """Run a check on a machine whose driver is the stub."""
     return lambda check, machine=None, **environment: look(
         check, machine=machine, LD_LIBRARY_PATH=stub(), **environment
     )
@@ -268,7 +268,7 @@ def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
 
 
 def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its line at exit is nothing that the driver complained about."""
+    """The library's line at exit must not be taken for a message of the driver."""
     script = tmp_path / "ask.py"
     script.write_text("import os, sys; print(os.environ['OVERLAP_RUN'], file=sys.stderr); sys.exit(3)")
     monkeypatch.setattr(gpus, "_ASK", str(script))

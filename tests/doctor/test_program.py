@@ -19,7 +19,7 @@ PROGRAM = Callable[..., Lines]
 
 @pytest.fixture
 def told(look: Look) -> PROGRAM:
-    """What is said of a program."""
+    """Return the lines about a program."""
     return lambda *command, machine=None, **environment: look(
         "program", machine={"command": [str(word) for word in command], "root": "/", **(machine or {})}, **environment
     )
@@ -44,7 +44,7 @@ def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tm
     assert state == "warn" and "is no ELF file" in sentence and hint
 
 
-def test_odd_files_are_told_and_hold_nobody_up(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
+def test_odd_files_are_reported_without_waiting(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
     whole = compiled("program", MAIN).read_bytes()
     contents = {
         "itself": f"#!{tmp_path}/itself\n".encode(),
@@ -112,7 +112,7 @@ def test_other_privileges(told: PROGRAM, compiled: Compile, tmp_path: Path) -> N
 
 @pytest.fixture
 def libraries(compiled: Compile) -> dict[str, Path]:
-    """Of the names that matter, with nothing in them."""
+    """Make empty libraries of the names that the check looks for."""
     return {
         name: compiled(name, "int cuInit(unsigned f) { return (int)f; }", "-shared", "-fPIC", f"-Wl,-soname,{name}")
         for name in ("libcuda.so.1", "libcudart.so.99", "libamdhip64.so.6")

@@ -98,7 +98,7 @@ def test_profilers_that_are_injected(look: Look, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tool", "words"), [("nsys", "Nsight Systems (nsys)"), ("ncu", "kernels one at a time")])
 def test_a_profiler_around_it(tmp_path: Path, clean_environment: dict[str, str], tool: str, words: str) -> None:
-    """A real parent process of that name."""
+    """The parent is a real process of that name."""
     shutil.copy("/bin/sh", tmp_path / tool)
     command = f"'{sys.executable}' -m pyshim doctor; exit $?"
     done = subprocess.run(

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from pyshim.footprints.collectives import LIBRARIES as LIBRARY_TABLES
-from pyshim.footprints.families import LIBRARIES
 from pyshim.footprints.read import read
 from pyshim.footprints.summary import rows
+from tools.footprints.libraries import LIBRARIES
 
 TABLES = [path for name in ("nccl", "cublaslt", "torch") for path in sorted(LIBRARY_TABLES.glob(f"{name}-*.json"))]
 

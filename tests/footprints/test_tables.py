@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from pyshim.footprints.families import LIBRARIES, NCCL
+from pyshim.footprints.families import NCCL
 from pyshim.footprints.footprint import Footprint
 from pyshim.footprints.read import read
 from pyshim.footprints.summary import rows
+from tools.footprints.libraries import LIBRARIES
 from tools.footprints.renew import Source, table, written
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,25 +21,9 @@ Program = Callable[..., "tuple[list[Any], list[dict[str, Any]], list[dict[str, A
 
 
 @pytest.fixture(scope="session")
-def standins(clean_environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory) -> Standins:
-    """`standins.py`, from a folder of no meaning."""
-    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
-        if not path.exists():
-            pytest.skip(f"{path.name} was not built")
-    folder = tmp_path_factory.mktemp("elsewhere")
-
-    def run(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "tools.gpu.overlap.standins", *arguments],
-            cwd=folder,
-            env={**clean_environment, "PYTHONPATH": str(ROOT), **(env or {})},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return run
+def standins(python: Standins, built: None, tmp_path_factory: pytest.TempPathFactory) -> Standins:
+    """Run `standins.py` from an empty folder."""
+    return partial(python, "-m", "tools.gpu.overlap.standins", cwd=tmp_path_factory.mktemp("elsewhere"))
 
 
 @pytest.fixture(scope="session")

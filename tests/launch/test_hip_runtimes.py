@@ -53,7 +53,7 @@ def test_both_are_found_and_one_can_be_simulated(of_a_distribution: Path, of_amd
 def test_the_loaders_cache_counts(of_a_distribution: Path, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     names = [f"{of_a_distribution.parent}/{name}" for name in (of_a_distribution.name, hip.HSA, "libamdhip64.so.5.2.1")]
-    (tmp_path / "etc/ld.so.cache").write_bytes(b"\0".join(name.encode() for name in names) + b"\0")
+    (tmp_path / "etc/ld.so.cache").write_bytes(b"\0".join([b"ld.so-1.7.0", *map(os.fsencode, names), b""]))
     assert hip.installed({}, str(tmp_path)) == {"libamdhip64.so.5": [str(of_a_distribution)]}
     assert hip.runs_on_a_thunk("/elsewhere/libamdhip64.so.5", {}, str(tmp_path))
 

@@ -279,7 +279,7 @@ def test_every_list_of_options_can_be_read():
     lists = [value for name, value in vars(words).items() if name.isupper() and isinstance(value, str)]
     assert len(lists) >= 12
     for known in lists:
-        assert all(number in (-1, 0, 1, 2) for number in words._takes(known).values())
+        assert all(number in (-1, 0, 1, 2) for number in words.values_of(known).values())
 
 
 @pytest.mark.parametrize(("program", "algorithm"), [("mpirun", None), ("true", "Ring")])
@@ -300,5 +300,5 @@ def test_what_a_launcher_cannot_carry_any_more_is_not_set_for_some_ranks(monkeyp
     monkeypatch.setattr(run, "execute", execute)
     base = {"PATH": str(tmp_path), "HOME": str(tmp_path)}
     with pytest.raises(SystemExit):
-        run._main(["--all-ranks", "--quiet", "--policy", str(tmp_path / "p.yaml"), program], base)
+        run.start(["--all-ranks", "--quiet", "--policy", str(tmp_path / "p.yaml"), program], base)
     assert [environment.get("NCCL_ALGO") for environment in environments] == ["Ring", algorithm]

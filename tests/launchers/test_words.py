@@ -47,7 +47,7 @@ OTHERWISE = ("container", "get-user-env", "bcast", "export", "wrap", "K", "kill-
 
 
 def compare(known: str, told: dict[str, int], least: int, but: tuple[str, ...] = ()) -> None:
-    takes = words._takes(known)
+    takes = words.values_of(known)
     both = (takes.keys() & told.keys()) - set(but)
     assert {name: takes[name] for name in both} == {name: told[name] for name in both}
     assert len(both) >= least

@@ -18,7 +18,7 @@ Pairs = list[tuple[float, float]]
 def trial(waits: list[float], lost: float, control: float = 0.05, arrivals: tuple[int, ...] = ARRIVALS) -> Trial:
     """waits, control: in block times; lost: of what the grid loses under hold, by the integral of blocks that end."""
     highs = [(since * BLOCK, wait * BLOCK + HIGH) for since, wait in zip(arrivals, waits)]
-    whole = sum(judge._held_back(wait) for wait in waits) * BLOCK
+    whole = sum(judge.held_back(wait) for wait in waits) * BLOCK
     own = len(waits) * HIGH / 132
     return Trial(GRID, GRID + lost * whole + own, (1.5 * BLOCK, control * BLOCK + HIGH), highs)
 

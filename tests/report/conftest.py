@@ -22,7 +22,7 @@ Write = Callable[..., Path]
 
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
-    """An empty report folder with its run."""
+    """Make an empty report folder with its run."""
     from pyshim.launch import folder
 
     path = tmp_path / "report"
@@ -30,6 +30,14 @@ def report(tmp_path: Path) -> Path:
     policies = ({"name": "h100", "hash": "ab", "file": None},)
     folder.write(str(path), folder.Run(RUN, 1.0, ("python", "train.py"), policies, "0.1.0"))
     return path
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Return an empty folder for the pages of real processes."""
+    folder = tmp_path / "pages"
+    folder.mkdir()
+    return folder
 
 
 @pytest.fixture
@@ -105,7 +113,7 @@ def record(library: Any) -> Callable[..., bytes]:
 
 @pytest.fixture(scope="session")
 def rank_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a rank of a job is: a real process that launches."""
+    """Build the program of a rank: a real process that launches."""
     return job.build(tmp_path_factory.mktemp("rank"))
 
 

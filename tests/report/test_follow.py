@@ -29,7 +29,7 @@ LINE = re.compile(
 
 @contextmanager
 def rank(program: Path, report: Path, launches: int, host: str = "") -> Iterator[subprocess.Popen[bytes]]:
-    """A process of this host that launches, and is stopped at the end at the latest."""
+    """Run a process of this host that launches, and kill it at the end."""
     place = {"HOST": host or os.uname().nodename, "RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0"}
     env = {**job.surroundings(report, 1), **place}
     process = subprocess.Popen([str(program), str(launches)], env=env, stdin=subprocess.DEVNULL)
@@ -52,7 +52,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def follow(clean_environment):
-    """follow(folder): the command, which runs until the test ends, and its lines as they come."""
+    """Start the command, follow(folder, ...), which is killed when the test ends."""
     started = []
 
     def start(folder: Path, *more: str) -> subprocess.Popen[str]:
@@ -71,7 +71,7 @@ def follow(clean_environment):
 
 
 def lines_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
-    """What it says, up to a line in which the expression is found."""
+    """Return the lines up to one that matches the expression."""
     said: list[str] = []
     end = time.monotonic() + SECONDS
     while not said or not re.search(wanted, said[-1]):
@@ -83,7 +83,7 @@ def lines_until(process: subprocess.Popen[str], wanted: str) -> list[str]:
 
 
 def rest(process: subprocess.Popen[str]) -> list[str]:
-    """What it says until it ends by itself."""
+    """Return the remaining lines once the process has ended by itself."""
     said = process.stdout.read().splitlines()
     process.wait(SECONDS)
     return said
@@ -182,7 +182,7 @@ def test_what_vanishes_does_not_stop_it(rank_program, folder, follow):
 
 
 def test_a_process_of_another_host_is_over_when_it_says_so(rank_program, folder, follow):
-    """Nobody here can tell whether it lives."""
+    """Whether a process of another host still runs cannot be known here."""
     with rank(rank_program, folder, FOREVER, host="elsewhere"):
         process = follow(folder)
         lines_until(process, LINE.pattern)
@@ -226,7 +226,7 @@ def test_a_warning_whose_numbers_grow_is_said_once(follow, write_page, report):
 
 @contextmanager
 def under_overlap_run(report: Path, policy: Path, *program: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that overlap-run starts on a simulated GPU, and that is stopped at the end at the latest."""
+    """Start a program by overlap-run on a simulated GPU, and kill it at the end."""
     words = ("--simulate", "h100", "--policy", str(policy), "--report", str(report), *program)
     env = {**job.surroundings(report, 1), "HOST": os.uname().nodename}
     env = {name: value for name, value in env.items() if not name.startswith(("OVERLAP_", "LD_PRELOAD"))}
@@ -319,7 +319,7 @@ def test_on_a_terminal_it_is_redrawn(rank_program, folder, clean_environment):
 
 
 def terminal_until(descriptor: int, enough) -> str:
-    """What comes out of the terminal until it is enough, or its last process has gone."""
+    """Return the terminal's output until it is enough, or until its last process has ended."""
     text, end = b"", time.monotonic() + SECONDS
     while time.monotonic() < end:
         if select.select([descriptor], [], [], 0.2)[0]:

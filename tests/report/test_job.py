@@ -25,7 +25,7 @@ ABI = 4  # an earlier layout of the pages
 
 
 def shown(done: subprocess.CompletedProcess[str]) -> str:
-    """On whichever stream."""
+    """Return what the command printed, on stdout and stderr."""
     return done.stdout + done.stderr
 
 
@@ -38,7 +38,7 @@ def notes(done: subprocess.CompletedProcess[str]) -> list[str]:
 
 
 def is_whole(page: Path) -> bool:
-    """Its file is there before anything is in it."""
+    """Return whether a page is complete: its file exists before anything is written to it."""
     with suppress(Unreadable):
         return bool(read_page(str(page)).devices)
     return False
@@ -76,7 +76,7 @@ def test_the_head_node_without_the_library_is_missing(overlap, run_job):
 
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library as an earlier version, on one of the hosts."""
+    """Return the library of an earlier version, for one of the hosts."""
     output = tmp_path_factory.mktemp("older")
     words = [
         "shim/build.py",

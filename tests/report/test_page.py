@@ -80,7 +80,7 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
 
 
 def test_launches_that_another_thread_has_moved_to_another_reason(write_page, library):
-    """How many they are is counted apart; a page that is read while both go on may know of more than there were."""
+    """Moved launches are counted separately, so a page read meanwhile may count more moves than launches."""
     path = write_page({("symbol", "communication"): 1})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     way = names(library.overlap_route_name).index
@@ -159,7 +159,7 @@ HEAD = {
 
 @pytest.mark.parametrize("field", HEAD)
 def test_the_head_of_a_page_keeps_its_place_in_every_version(library, field):
-    """By it one says whose page it is that another version wrote."""
+    """The head tells which version and process wrote a page of another layout."""
     kind = dict(_native.ffi.typeof("struct overlap_page").fields)[field]
     assert (kind.offset, _native.ffi.sizeof(kind.type)) == HEAD[field]
 
@@ -210,7 +210,7 @@ def test_times_that_are_just_being_written_are_left_out(write_page, library):
 
 
 def test_a_row_whose_record_is_not_written_yet(write_page, library):
-    """Its key says the reason; the rest is not believed."""
+    """Only the key, which has the reason, is used."""
     path = write_page({("symbol", "no_rule"): 1})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     reason = names(library.overlap_reason_name).index("shaped")

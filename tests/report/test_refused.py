@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from interposing import BLOCKS, ONE, build, preloaded, table_of
 
@@ -13,13 +11,6 @@ from pyshim.report.findings import findings
 __all__ = ["build", "preloaded", "table_of"]
 CAPTURED = f"launch=k,{BLOCKS},256,0,1 launch=other,{BLOCKS},256,64,1"
 GRAPH = f"ptx=k,other stream=0 begin=1 {CAPTURED} end=1 make=plain run=1,2"
-
-
-@pytest.fixture
-def pages(tmp_path: Path) -> Path:
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    return folder
 
 
 def test_a_graph_that_the_driver_refused(preloaded, pages, overlap):

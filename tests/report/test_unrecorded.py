@@ -24,13 +24,6 @@ compute:
   - {match: {kernel: "*"}, shape: leave}"""
 
 
-@pytest.fixture
-def pages(tmp_path: Path) -> Path:
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    return folder
-
-
 def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
     """300 sizes of another kernel come first. Further kinds have one row for their rule."""
     others = [f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300)]
@@ -63,7 +56,7 @@ def bare(reason: str, launches: int = 3, windowed: bool = False) -> Row:
 
 @pytest.fixture
 def page(write_page, tmp_path: Path) -> Page:
-    """Its rule is policy `h100`, on one H100."""
+    """Return the page of one H100 under policy `h100`."""
     return replace(collect(str(write_page({("symbol", "no_rule"): 1}).parent)).pages[0])
 
 

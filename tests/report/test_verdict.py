@@ -22,7 +22,7 @@ DEMO = _native.DEMO
 
 @pytest.fixture
 def of(report, write_page, library):
-    """of(reasons, counters...): the verdict about a process that counted these; a change is what `raised` says."""
+    """Return the verdict about a process with these counters: of(reasons, counters...)."""
 
     def make(launches: dict[str, int], policy: str = "h100", streams=(), **counters: int) -> Verdict:
         numbers = {getattr(library, f"OVERLAP_COUNTER_{name.upper()}"): count for name, count in counters.items()}
@@ -34,7 +34,7 @@ def of(report, write_page, library):
 
 
 def again(report, **fields) -> None:
-    """The run of the folder with other fields."""
+    """Write the run of the folder with other fields."""
     (run,) = folder.runs(str(report))
     (report / f"run-{RUN}.json").unlink()
     folder.write(str(report), run._replace(**fields))
@@ -168,7 +168,7 @@ def test_what_auto_left_may_cost_and_goes_into_the_own_file(of, report):
 
 
 def test_communication_that_is_waited_for_can_still_gain_by_passing_what_is_before_it(of):
-    """A raised stencil: every exchange is waited for at once, and what it passes was launched before it."""
+    """A raised stencil: the host waits for every exchange at once, and the exchange passes work launched before it."""
     streams = [{"why": HOST | COMMUNICATION, "status": RAISED, "launches": 60}]
     found = of({"critical": 60, "no_rule": 200, "communication": 40}, communication=40, waited_for=40, streams=streams)
     assert found.gain.endswith(

@@ -35,7 +35,7 @@ def wait_for(room: Path, write_page: Callable[..., Path]) -> Callable[..., Path]
 
 
 def dead() -> int:
-    """The id of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
     return process.pid
@@ -171,7 +171,7 @@ def test_from_inside_a_container_nobody_is_taken_for_dead(contained, report, wai
 
 
 def test_a_process_that_runs_in_a_container_is_not_taken_for_dead(contained, report, wait_for, room):
-    """Its page has its id of inside, which nobody has outside."""
+    """Its page has its id of inside the container, which no process has outside."""
     pid = dead()
     shell = f'echo {pid - 1} >/proc/sys/kernel/ns_last_pid && sh -c "echo \\$\\$; read line"; true'
     with subprocess.Popen([*IN, "sh", "-c", shell], stdin=-1, stdout=-1, text=True) as process:

@@ -7,7 +7,7 @@ import os
 import shlex
 import struct
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -110,8 +110,6 @@ def test_what_is_no_library_is_a_finding(tmp_path: Path) -> None:
     assert findings(cut)
 
 
-def test_as_a_script() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tools.lint.check_exports"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def test_as_a_script(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = python("-m", "tools.lint.check_exports", cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

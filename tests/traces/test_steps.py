@@ -6,11 +6,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from made import GEMM, NCCL, K, nsys
+from made import GEMM, NCCL, K, kineto, kineto_events, nsys
 
 from pyshim.traces import Span, open_trace
 from pyshim.traces.measured import read_side
-from pyshim.traces.steps import Finder, Steps
+from pyshim.traces.steps import Finder, Steps, of_process
 
 
 def found(*spans: tuple[str, float, float] | Span) -> Steps | None:
@@ -90,3 +90,26 @@ def test_nsys_ranges_of_the_host_become_times_of_the_gpu(tmp_path):
     (measured,) = read_side(str(path)).ranks[0, 0, 0]
     assert measured.steps == Steps("step #", True, (1000.0, 2100.0, 3000.0))
     assert [times.span for times in measured.times] == [1100, 900]
+
+
+def test_only_ranges_of_one_process_serve_all(tmp_path):
+    trace = open_trace(str(kineto(tmp_path / "trace.json", kineto_events([K(GEMM, 0.0, 1.0)]))))
+    finders = {1: Finder(), 2: Finder()}
+    for process, finder in finders.items():
+        for start in (0.0, 10.0):
+            finder.add(Span("step", start, start + 10 - process, on_gpu=True, process=process))
+    assert of_process(trace, {1: finders[1]}, 3) == of_process(trace, finders, 1) == finders[1].find()
+    assert of_process(trace, finders, 3) is None
+
+
+@pytest.mark.parametrize(
+    ("starts", "bounds"),
+    [((1100.0, 2100.0), (1000.0, 2000.0, 3000.0)), ((100.0, 2100.0), None)],
+    ids=["at the ends", "between others"],
+)
+def test_steps_of_the_host_in_which_nothing_ran(tmp_path, starts, bounds):
+    """Without launch calls times of the host cannot be related to the GPU's."""
+    steps = [(number, 1000.0 * number, 1000.0) for number in range(4)]
+    events = kineto_events([K(GEMM, start, 500.0) for start in starts], steps)
+    (measured,) = read_side(str(kineto(tmp_path / "trace.json", events))).ranks[0, 0, 0]
+    assert (measured.steps and measured.steps.bounds) == bounds

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from pyshim import _native
 from tests.windows.conservative import CASES
 from tests.windows.legal import ended
 from tests.windows.operations import NotAProgram, line_of, program_of
@@ -20,27 +17,12 @@ from tests.windows.test_checker import ROWS, STREAMS
 ROOT = Path(__file__).resolve().parents[2]
 
 
+pytestmark = pytest.mark.usefixtures("built")
+
+
 @pytest.fixture
-def command(clean_environment: Mapping[str, str]):
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "tools.verify.windows", *arguments],
-            cwd=ROOT,
-            env={**clean_environment, "COLUMNS": "80"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-
-    return run
-
-
-@pytest.fixture(autouse=True)
-def built() -> None:
-    for path in (_native.SHIM, _native.SIMULATED_DRIVER):
-        if not path.exists():
-            pytest.skip(f"{path.name} was not built")
+def command(python):
+    return partial(python, "-m", "tools.verify.windows", cwd=ROOT)
 
 
 @pytest.mark.parametrize(

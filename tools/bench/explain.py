@@ -19,7 +19,7 @@ GPUS = ("a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x")
 
 
 def request(source: random.Random) -> dict[str, object]:
-    """Any kernel beside what NCCL or RCCL launches, or beside something smaller; some ask for more than the default."""
+    """Return a random request: a kernel beside NCCL or RCCL or something smaller, some with more than the defaults."""
     gpu = source.choice(GPUS)
     nccl = (source.choice((160, 288, 544, 640)), 96, source.choice((6176, 7104, 20832, 21568, 36800)), 82240)
     communication = (256, source.choice((280, 316, 356)), 19808, 0) if gpu.startswith("mi") else nccl
@@ -48,7 +48,7 @@ def lines(count: int, seed: int = 1) -> str:
 
 
 def seconds(text: str) -> float:
-    """Of one process, its start included."""
+    """Return the seconds of one process, its start included."""
     command = [sys.executable, "-m", "pyshim", "explain", "--stdin", "--json"]
     start = time.perf_counter()
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=True)

@@ -31,7 +31,7 @@ ROUNDS = 5
 
 
 def build(folder: Path) -> Path:
-    """The program that is a rank."""
+    """Build the program that is a rank, and return its path."""
     program, host = folder / "rank", folder / "librankhost.so"
     command = [os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE"]
     subprocess.run([*command, "-shared", "-fPIC", str(HERE / "rank_host.c"), "-o", str(host)], check=True)
@@ -41,7 +41,7 @@ def build(folder: Path) -> Path:
 
 
 def surroundings(report: Path, gpus: int, policy: str = POLICY) -> dict[str, str]:
-    """What a site's prolog gives to every process: no overlap-run is there."""
+    """Return the environment that a site's prolog sets for every process; there is no overlap-run."""
     base = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(report)}
     made = plan.make(plan.Request(policy=policy, simulate=f"h100,{gpus}"), base)
     return {**environment(base, made.settings._replace(quiet=True)), "OVERLAP_REPORT": str(report)}
@@ -55,8 +55,9 @@ def run(
     otherwise: Mapping[int, Mapping[str, str]] | None = None,
     daemon: Sequence[str] = (),
 ) -> None:
-    """All ranks of one job, a few at a time. otherwise: by rank, variables that it has; LAUNCHES is the program's
-    argument. daemon: a command that starts what its arguments say."""
+    """Run all ranks of one job, a few at a time.
+
+    otherwise: variables by rank; LAUNCHES is the program's argument. daemon: a command that starts its arguments."""
     running: list[subprocess.Popen[bytes]] = []
     for rank in range(processes):
         place = {"RANK": str(rank), "WORLD_SIZE": str(processes), "LOCAL_RANK": str(rank % per_host)}

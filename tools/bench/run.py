@@ -32,7 +32,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def compile_all(folder: Path) -> None:
-    """The programs, and beside them the drivers that do nothing."""
+    """Compile the programs, and the drivers that do nothing, into one folder."""
     common = [os.environ.get("CC", "cc"), "-O2", "-std=c11", "-D_GNU_SOURCE"]
     shared = ["-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-Bsymbolic"]
     start.compile_all(folder)
@@ -50,7 +50,7 @@ def compile_all(folder: Path) -> None:
 
 
 def armed(folder: Path, policy: str = POLICY) -> dict[str, str]:
-    """The variables that overlap-run would set."""
+    """Return the variables that overlap-run would set."""
     file = folder / "bench.yaml"
     file.write_text(policy)
     return {"OVERLAP_TABLE": encode(compile_table(load(str(file), {}))), "OVERLAP_QUIET": "1"}
@@ -63,7 +63,7 @@ def ask(command: list[str], extra: dict[str, str]) -> float:
 
 
 def interleaved(commands: dict[str, tuple[list[str], dict[str, str]]], rounds: int) -> dict[str, float]:
-    """The median of each command over the rounds, taken in turn."""
+    """Return the median of each command over the rounds, in which the commands run in turn."""
     seen: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(rounds):
         for name, (command, extra) in commands.items():
@@ -72,7 +72,7 @@ def interleaved(commands: dict[str, tuple[list[str], dict[str, str]]], rounds: i
 
 
 def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
-    """Instructions of one call of one thread: two runs of different length, all else equal."""
+    """Return the instructions of one call of one thread: the difference of two runs that differ in length only."""
     few, many = 20_000, 60_000
     counted = []
     for launches in (few, many):
@@ -136,7 +136,7 @@ def launches(folder: Path, rounds: int, threads: list[int]) -> list[dict[str, ob
 
 
 def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
-    """Any preload is one more object to look through; what the library adds is told from that."""
+    """Measure dlsym. Any preload is one more object to search; the library's own cost is told apart from that."""
     rows: list[dict[str, object]] = []
     for name, budget in (("malloc", 3), ("custom_name", None), ("cuNothing", None)):
         command = [str(folder / "symbols"), name, "1000000"]

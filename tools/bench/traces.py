@@ -52,7 +52,7 @@ _STEP = """  {{
 
 
 def events(seed: int, kernels_only: bool) -> Iterator[str]:
-    """Steps without end: GEMMs on one stream, an all-reduce beside every tenth on another."""
+    """Yield steps without end: GEMMs on one stream, an all-reduce beside every tenth on another."""
     made = random.Random(seed)
     now, count, step = 1000.0, 0, 0
     while True:
@@ -74,7 +74,7 @@ def events(seed: int, kernels_only: bool) -> Iterator[str]:
 
 
 def write(path: Path, size: int, seed: int = 1, kernels_only: bool = False) -> None:
-    """About this many bytes, in whole events."""
+    """Write about this many bytes, in whole events."""
     with path.open("w", encoding="utf-8") as file:
         written = file.write('{\n  "schemaVersion": 1,\n  "distributedInfo": {"rank": 0, "world_size": 8},\n')
         written += file.write('  "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}],\n  "traceEvents": [\n')

@@ -55,7 +55,7 @@ def build(source: Path, target: Path, architecture: str, nvcc: str, ptxas: str) 
 
 
 def footprints(text: str) -> dict[str, tuple[int, int]]:
-    """Registers and static shared memory by kernel."""
+    """Return registers and static shared memory by kernel."""
     found = {}
     for kernel, registers, rest in re.findall(
         r"Compiling entry function '(\w+)'.*?Used (\d+) registers([^\n]*)", text, flags=re.DOTALL

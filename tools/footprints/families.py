@@ -28,7 +28,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyshim.footprints.families import CUBLASLT, NCCL
+from pyshim.footprints.families import NCCL
+from tools.footprints.libraries import CUBLASLT
 
 ROOT = Path(__file__).resolve().parents[2]
 

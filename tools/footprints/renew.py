@@ -21,10 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from pyshim.footprints import collectives
-from pyshim.footprints.families import LIBRARIES, Library
+from pyshim.footprints.families import Library
 from pyshim.footprints.footprint import Footprint, Unreadable
 from pyshim.footprints.read import read, read_bytes
 from pyshim.footprints.summary import rows
+from tools.footprints.libraries import LIBRARIES
 
 
 @dataclass(frozen=True)

@@ -40,17 +40,10 @@ class Kernel:
     label: str = ""  # of communication: what those of one name differ in
 
 
-def architecture_of(gpu: Any) -> str:
-    return _native.text(_native.ffi.cast("char *", gpu.architecture))
-
-
 def known_gpu(key: str) -> Any:
-    lib = _native.library()
-    gpu, index = _native.ffi.new("struct overlap_gpu *"), 0
-    while lib.overlap_gpu_known(index, gpu):
-        if _native.text(_native.ffi.cast("char *", gpu.key)) == key:
+    for gpu in _native.gpus():
+        if _native.text(gpu.key) == key:
             return gpu
-        index += 1
     raise SystemExit(f"tables.py: no GPU is called {key}; `overlap gpus` lists them")
 
 
@@ -153,7 +146,7 @@ def verdict(gpu: Any, kernel: Kernel, beside: Kernel) -> str:
 
 
 def lines(gpu: Any) -> Iterator[str]:
-    architecture = architecture_of(gpu)
+    architecture = _native.text(gpu.architecture)
     library = collectives.library_of(architecture).name
     others = list(communication(architecture))
     for kernel in computation(architecture):

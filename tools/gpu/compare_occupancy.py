@@ -37,13 +37,10 @@ Row = dict[str, int]
 
 
 def known(name: str) -> Any:
-    """The GPU of our table that is called so. Raises SystemExit."""
-    library, gpu = _native.library(), _native.ffi.new("struct overlap_gpu *")
-    index = 0
-    while library.overlap_gpu_known(index, gpu):
-        if name in (_native.text(_native.ffi.cast("char *", part)) for part in (gpu.key, gpu.name)):
+    """Return the GPU of our table by its name. Raises SystemExit if there is none."""
+    for gpu in _native.gpus():
+        if name in (_native.text(gpu.key), _native.text(gpu.name)):
             return gpu
-        index += 1
     raise SystemExit(f"{name}: no such GPU in the library's table")
 
 
@@ -162,7 +159,7 @@ def planner(gpu: Any, program: str, plans: int) -> dict[str, Any]:
 
 
 def compare(program: str, name: str | None, samples: int, plans: int) -> dict[str, Any]:
-    """What main() prints."""
+    """Return the object that main() prints."""
     found = name or next((name for name, _ in needs.gpus()), "no GPU")
     gpu = known(found)
     said = arithmetic(gpu, rows_of(asked(program, str(samples))))

@@ -22,7 +22,7 @@ SAID = {(True, True): "room", (False, False): "no_room", (True, False): "too_muc
 
 
 def room(explainer: Explainer, low: dict[str, int], high: dict[str, int]) -> bool:
-    """Does the planner find room for one block of high beside as many blocks of low as a multiprocessor holds?"""
+    """Return whether one block of high fits beside all blocks of low that a multiprocessor holds, by the planner."""
     request = {"gpu": GPU, "comm_static_smem": 0, "dynamic_smem": low["dynamic"], "comm_dynamic_smem": high["dynamic"]}
     for key in ("threads", "registers"):
         request |= {key: low[key], f"comm_{key}": high[key]}

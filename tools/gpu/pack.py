@@ -53,7 +53,7 @@ def _together(values: list[Any]) -> Any:
 
 
 def unpack(rows: Iterable[Row]) -> Iterator[Row]:
-    """The lines again, but for counts, which stay added up."""
+    """Return the lines again; counts stay added up."""
     for row in rows:
         keys = list(row)
         at = keys.index(REPETITIONS) if REPETITIONS in row else len(keys)

@@ -24,7 +24,7 @@ class Ended:
 
 
 def ended(words: Sequence[str], environment: Mapping[str, str], limit: float, work: Path) -> Ended:
-    """Runs it in `work`, for at most `limit` seconds; all that it started in its session ends with it."""
+    """Run it in `work`, for at most `limit` seconds; all that it started in its session ends with it."""
     begun = time.monotonic()
     paths = work / "stdout", work / "stderr"
     with paths[0].open("wb") as output, paths[1].open("wb") as errors:

@@ -67,7 +67,7 @@ class Step:
 
 
 def milliseconds(step: Callable[[], None], count: int) -> float:
-    """The median step, by events, the host running ahead."""
+    """Return the median step by events, while the host runs ahead."""
     marks = [torch.cuda.Event(enable_timing=True) for _ in range(count + 1)]
     marks[0].record()
     for mark in marks[1:]:

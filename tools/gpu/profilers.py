@@ -51,7 +51,7 @@ def arms(folder: Path, report: Path) -> dict[str, tuple[list[str], dict[str, str
 
 
 def profiled(report: Path) -> dict[str, Any]:
-    """What the profiler of an arm wrote."""
+    """Return what the profiler of an arm wrote."""
     found: dict[str, Any] = {}
     injected, kernels, rows = (Path(str(report) + ending) for ending in (".json", ".kernels", ".csv"))
     if injected.exists():

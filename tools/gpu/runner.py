@@ -144,7 +144,7 @@ def architecture() -> str:
 
 
 def run(chosen: Sequence[Set], place: Place, limit: float, arch: str | None, folder: Path) -> int:
-    """Builds and runs; folder: for what sets leave behind."""
+    """Build and run the sets. folder: for their files."""
     begun, good = time.monotonic(), True
     ready = []
     for one in chosen:
@@ -167,7 +167,7 @@ def run(chosen: Sequence[Set], place: Place, limit: float, arch: str | None, fol
 
 
 def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Path) -> str:
-    """Writes its file. What was wrong with it, or the empty string."""
+    """Run one set and write its file; return what was wrong, or the empty string."""
     file = place.out / f"{one.name}.json"
     file.unlink(missing_ok=True)
     begun = time.monotonic()
@@ -248,7 +248,7 @@ def parsed(text: str) -> Any:
 
 
 def entry_points() -> list[str]:
-    """That the library wraps, or calls."""
+    """Return the entry points that the library wraps or calls."""
     found = []
     for name in ("driver.def", "api.def"):
         text = (product.ROOT / "shim/vendor/cuda" / name).read_text(encoding="utf-8")

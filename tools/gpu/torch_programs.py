@@ -73,7 +73,7 @@ def compiled() -> Iterable[Any]:
 
 @program
 def captured() -> Iterable[Any]:
-    """A whole training step in a CUDA graph, replayed."""
+    """Replay a whole training step in a CUDA graph."""
     network = model()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, capturable=True)
     data = torch.randn(4096, 2048, device="cuda")
@@ -225,7 +225,7 @@ def scans_and_sorts() -> Iterable[Any]:
 
 @program
 def float_scan() -> Iterable[Any]:
-    """Looks back at blocks that happen to be done: not deterministic by itself."""
+    """Run a scan that looks back at blocks that happen to be done: not deterministic by itself."""
     return [torch.randn(1 << 24, device="cuda").cumsum(0)]
 
 
@@ -291,7 +291,7 @@ def digest(outputs: Iterable[Any]) -> str:
 
 
 def collective() -> Callable[[], Any]:
-    """Starts NCCL's SendRecv from this rank to itself."""
+    """Start NCCL's SendRecv from this rank to itself."""
     import torch.distributed as dist
 
     address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": os.environ.get("MASTER_PORT", "29517")}

@@ -235,7 +235,7 @@ class Case:
 
 
 def digest_of(results: list[Any]) -> str:
-    """The same for the same bits in the same order. results: tensors on the GPU, a multiple of 4 bytes each."""
+    """Return a digest of all bits in their order. results: tensors on the GPU, a multiple of 4 bytes each."""
     import torch
 
     total = 0

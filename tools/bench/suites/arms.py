@@ -44,7 +44,7 @@ class Outcome:
 
 
 def built() -> None:
-    """Raises OverlapError where the library is not there to be measured."""
+    """Raise OverlapError if the library to measure is not built."""
     for path in (_native.SHIM, _native.SIMULATED_DRIVER):
         if not path.exists():
             raise OverlapError(f"{path.name} was not built", "make setup", USAGE)
@@ -94,7 +94,7 @@ class Bench:
         return self._settings[key]
 
     def _found(self, policy: str) -> str:
-        """A derived policy as a file in our folder; any other as it was named."""
+        """Return a derived policy as a file in our folder; any other as it was named."""
         base = variants.base_of(policy)
         if base is None:
             return policy
@@ -107,7 +107,7 @@ class Bench:
         return self._run(program, gpu, rule, arm, arm, settings)
 
     def under(self, policy: str, program: Program, gpu: KnownGpu, rule: str) -> Outcome:
-        """The arm `plain`, with the library in front of the driver."""
+        """Run the arm `plain` with the library in front of the driver."""
         with tempfile.TemporaryDirectory(dir=self.folder) as report:
             settings = self.settings(policy, gpu, rule)._replace(report=report, run_id=secrets.token_hex(8))
             outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings)

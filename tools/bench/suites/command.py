@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _drawn(name: str | None) -> Path | None:
-    """Minutes go by before the picture is written: what is wrong with its name is said now."""
+    """Check the name of the picture at once, because the picture itself is written minutes later."""
     if name is None:
         return None
     path = Path(name)
@@ -137,7 +137,7 @@ def _programs(options: argparse.Namespace, named: Sequence[str]) -> tuple[Progra
 
 
 def _listed(option: str, values: Sequence[str]) -> list[str]:
-    """Of lists with commas; an empty name is a variable of a script that nobody set."""
+    """Split lists at commas. Raises OverlapError for an empty name: probably an unset variable of a script."""
     items = [item.strip() for value in values for item in value.split(",")]
     if not all(items):
         raise OverlapError(f"{option} has an empty name", "leave the option away for all", USAGE)
@@ -151,8 +151,7 @@ def chosen_programs(wanted: Sequence[str]) -> tuple[Program, ...]:
 
 
 def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
-    """The policies of each GPU. One that was named together with a GPU it is not for runs there all the same: it only
-    observes."""
+    """Return the policies of each GPU. A policy named together with a GPU that it is not for only observes there."""
     simulated = {gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA}  # the programs are CUDA's
     chosen = _chosen("simulated GPU", gpus, tuple(simulated)) or tuple(simulated)
     shipped = [name for key in simulated for name in policies_of(key)]
@@ -169,8 +168,7 @@ def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
 
 
 def policies_of(key: str) -> list[str]:
-    """The default of a GPU first, then its variants, each with windows where that is another policy, then what changes
-    nothing."""
+    """Return the default policy of a GPU, then its variants and those with overlap windows, then `observe`."""
     shipped = [name for name in sorted(library.names({})) if name.startswith(f"{key}-")]
     pairs = [(name, variants.with_windows(name)) for name in shipped]
     return [key, *(name for pair in pairs for name in pair if name), OBSERVE]

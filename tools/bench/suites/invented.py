@@ -1,4 +1,4 @@
-"""Programs made at random, to look for harm where nobody thought of it. A seed always makes the same ones."""
+"""Random programs, to find harm in cases that no shape of the suite covers. A seed always makes the same ones."""
 
 from __future__ import annotations
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from pyshim import _native
+from pyshim.explain import planner
 from pyshim.policy.gpus import KnownGpu
 from tools.simgpu.simgpu_cubin import Kernel as CubinKernel
 from tools.simgpu.simgpu_cubin import cubin
@@ -79,7 +78,7 @@ def collective(word: str, gpu: KnownGpu) -> Kernel:
 
 
 def channels(blocks: int, gpu: KnownGpu) -> int:
-    """A block for each channel of the ring; over PCIe there are fewer."""
+    """Return the blocks of a collective, one for each channel of the ring; over PCIe there are fewer."""
     return max(1, blocks // 3) if gpu.key in PCIE else blocks
 
 
@@ -92,23 +91,13 @@ def _number(gpu: KnownGpu) -> int:
 
 
 def resident(kernel: Kernel, gpu: KnownGpu) -> int:
-    """Blocks on one multiprocessor, as launched."""
-    library = _native.library()
-    described: Any = _native.ffi.new("struct overlap_gpu *")
-    index = 0
-    while library.overlap_gpu_known(index, described):
-        if _native.text(_native.ffi.cast("char *", described.key)) == gpu.key:
-            break
-        index += 1
-    library.overlap_gpu_units(described)
-    footprint: Any = _native.ffi.new("struct overlap_footprint *")
-    footprint.threads, footprint.registers = kernel.threads, kernel.registers
-    footprint.static_shared, footprint.dynamic_shared = kernel.static_shared, kernel.dynamic_shared
-    return int(library.overlap_occupancy_of(described, footprint).blocks)
+    """Return the blocks on one multiprocessor, as launched."""
+    block = planner.Footprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+    return planner.occupancy(gpu, block)[0]
 
 
 def write_stencil_cubin(path: Path, gpu: KnownGpu) -> None:
-    """The kernels of stencil.cu, with the footprint of NCCL's for that of the exchange."""
+    """Write the kernels of stencil.cu, the exchange with the footprint of NCCL's kernel."""
     static = NCCL_STATIC_NEWER if newer(gpu) else NCCL_STATIC
     made = [
         CubinKernel("stencil_interior", 32, parameters=(8, 8, 4, 4, 4)),

@@ -232,7 +232,7 @@ PROGRAMS = tuple(
 
 
 def words(program: Program, gpu: KnownGpu) -> list[str]:
-    """A step as program.c reads it, in blocks of this GPU."""
+    """Return a step as program.c reads it, in blocks of this GPU."""
     return [_word(word, gpu) for word in program.step.split()]
 
 

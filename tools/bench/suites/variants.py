@@ -6,12 +6,12 @@ PAPER, WINDOWS = "-paper", "-windows"
 
 
 def with_windows(name: str) -> str | None:
-    """The derived policy of a shipped one, where the suite makes one: h100-paper-windows."""
+    """Return the name of the policy derived from a shipped one, if the suite has one: h100-paper-windows."""
     return name + WINDOWS if name.endswith(PAPER) else None
 
 
 def base_of(name: str) -> str | None:
-    """The shipped policy that a derived one extends; None for any other policy."""
+    """Return the shipped policy that a derived one extends; None for any other policy."""
     return name[: -len(WINDOWS)] if name.endswith(PAPER + WINDOWS) and "/" not in name else None
 
 

@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def prepare(programs: list[Program], occupancy: bool, built: Path) -> None:
-    """Builds what they need."""
+    """Build what the programs need."""
     targets = [name for one in programs for name in one.builds]
     targets += [INJECTED] * any(one.counted == "cupti" for one in programs) + [OCCUPANCY] * occupancy
     build(targets, built, needs.gpus()[0][1])

@@ -36,7 +36,8 @@ class Outcome:
 
 
 def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> dict[str, Any]:
-    """What a program printed, by name: JSON objects as their keys, answers to questions by their case, else the lines.
+    """Return what a program printed, by name: keys of JSON objects, answers to questions by their case, else lines.
+
     Of answers, the facts `but` are left out, and those `apart` are results of their own.
 
     >>> results('{"a": 1}'), results("ab12")
@@ -65,7 +66,7 @@ def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> 
 
 
 def compare(program: Program, outcomes: Mapping[str, Outcome]) -> list[dict[str, Any]]:
-    """A row for each policy. `itself`: what differs between two bare runs, and so is not compared."""
+    """Return a row for each policy. `itself`: what differs between two bare runs, and so is not compared."""
     bare, again = outcomes[BARE], outcomes.get(AGAIN, outcomes[BARE])
     itself = sorted(_differing(bare.results, again.results))
     rows = []

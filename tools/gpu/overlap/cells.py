@@ -75,7 +75,7 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """The primary matrix first, kind by kind; then the others, kind by kind."""
+    """Return the cells kind by kind, those of the primary matrix first."""
     made = [Cell(kind, ratio=ratio) for kind in KINDS for ratio in RATIOS]
     for kind in KINDS:
         made += [Cell(kind, pattern=pattern) for pattern in ("loop", "pairs")]
@@ -122,8 +122,9 @@ def turns(cell: Cell, sizes: Mapping[int, int], bytes_: int, kernel_us: float, e
 
 
 def copier(communication: str) -> str:
-    """The arm that copies the bytes of a stand-in by cuMemcpyAsync. To the host an engine does it; inside the device it
-    waits behind a grid as a kernel does (measured; README.md)."""
+    """Return the arm that copies the bytes of a stand-in by cuMemcpyAsync.
+
+    A copy engine copies to the host; a copy in the device waits behind a grid like a kernel (measured; README.md)."""
     return "copy-engine" if STAND_INS[communication].words.get("host") else "memcpy"
 
 
@@ -153,6 +154,6 @@ def _bare(cell: Cell, executed: bool) -> Iterator[tuple[str, str, dict[str, int]
 
 
 def described(answer: dict[str, Any], role: str, what: str) -> dict[str, Any]:
-    """A row of `kernels` of the file of results."""
+    """Return a row of `kernels` of the file of results."""
     kept = ("symbol", "threads", "registers", "static", "dynamic", "blocks", "resident_blocks", "bytes")
     return {**{key: answer[key] for key in kept}, "role": role, "what": what}

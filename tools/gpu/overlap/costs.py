@@ -40,7 +40,7 @@ class Costs:
         self.communication = {(row["communication"], row["variant"]): row for row in file["communication"]}
 
     def text(self, kernel: str, words: Mapping[str, int]) -> str:
-        """A file of costs for the simulated GPU in which communication is that of the sample."""
+        """Return a file of costs for the simulated GPU, with the sample's communication."""
         rows = [self._computation(row, words) for row in self.computation]
         if words.get("bytes"):
             rows.append(self._communication(words))

@@ -163,7 +163,7 @@ class Suite:
             self.say(name, f"{made['bytes'] >> 20} MiB", shown, "differences:", made["differences"])
 
     def forget(self, following: plan.Cell) -> None:
-        """What the last kind took is given back, and processes that no further cell needs end: memory is short."""
+        """Free the memory of the last kind, and end processes that no further cell needs: memory is short."""
         left = {cell.kind for cell in self.cells[self.cells.index(following) :]}
         for process in self.processes:
             ranks = self.ranks[process.name]
@@ -236,7 +236,7 @@ def middle(values: list[float]) -> float:
 
 
 def counted(report: dict[str, Any]) -> dict[str, Any]:
-    """What the library did: the totals of its report that are not 0."""
+    """Return what the library did: the totals of its report that are not 0."""
     return {key: value for key, value in report["totals"].items() if value}
 
 

@@ -100,7 +100,7 @@ PROCESSES = (
 
 
 def cells() -> list[Cell]:
-    """What matters most comes first, because time may run out; what needs the same matrices comes together."""
+    """Return the cells, the most important first because time may run out, those of the same matrices together."""
     made = [Cell(kind, "one", ratio, True) for kind in PRIMARY for ratio in (0.25, 0.5, 1.0)]
     made += [Cell(kind, pattern, 0.5) for kind in REPEATED for pattern in ("loop", "pairs")]
     made += [Cell("llama", pattern, 0.5) for pattern in ("step", "graph")]
@@ -150,7 +150,7 @@ def size_for(wanted_ms: float, tried: Sequence[int], took_ms: Sequence[float]) -
 
 
 def columns(kept: Mapping[str, Sequence[Mapping[str, float] | None]]) -> dict[str, dict[str, Any]]:
-    """Samples of each arm, by key. An arm that lacks one is left out whole, because samples of arms pair by index."""
+    """Return the samples of each arm, by key. Samples of arms pair by index, so an arm that lacks one is left out."""
     made: dict[str, dict[str, Any]] = {}
     for arm, samples in kept.items():
         rows = [sample for sample in samples if sample is not None]

@@ -97,7 +97,7 @@ class Cell:
         self.timing = False
 
     def run(self, way: str) -> None:
-        """Launches all of it; main waits for all of it."""
+        """Launch all of it; main waits for all of it."""
         if way in self.graphs:
             self.graphs[way][0].replay()
             return
@@ -186,7 +186,7 @@ class Cell:
             self.marks.setdefault(part, []).append((before, after))
 
     def prepare(self, ways: list[str]) -> float:
-        """Runs all of them, captures them for graphs; ms that the host takes for the slowest, of all ranks."""
+        """Run all of them, and capture graphs; return the host's ms for the slowest, over all ranks."""
         slowest = 0.0
         for way in ways:
             for _ in range(3):
@@ -223,7 +223,7 @@ class Cell:
         return {key: round(value, 4) for key, value in made.items()}
 
     def check(self, way: str) -> str:
-        """A digest of what computation and communication leave, from the same beginning."""
+        """Return a digest of the results of computation and communication, from the same initial data."""
         self.computation.reset()
         self.collective.reset()
         self.run(way)
@@ -344,7 +344,7 @@ def passes(collective: Collective, main: Any, side: Any) -> bool:
 
 
 def two_streams(collective: Collective) -> tuple[Any, Any, int]:
-    """main, side, and how many pairs were tried until a collective could pass; -1: it never could."""
+    """Return main, side, and how many pairs were tried until a collective could pass; -1 if it never could."""
     tries = 0
     for _ in range(4):
         main = torch.cuda.Stream()

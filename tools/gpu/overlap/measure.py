@@ -85,7 +85,7 @@ class Suite:
         return {int(blocks): dynamic for blocks, dynamic in self.kernels[kind]["sizes"].items()}
 
     def bytes_for(self, kind: str, communication: str, ratio: float) -> int:
-        """Copied bytes, so that communication alone takes `ratio` of the kernel's time."""
+        """Return the bytes to copy so that communication alone takes `ratio` of the kernel's time."""
         key = (kind, communication, ratio)
         if key not in self.calibrated:
             target, bytes_ = ratio * self.alone_ms[kind], 1 << 24
@@ -107,7 +107,7 @@ class Suite:
         return turns(cell, sizes, bytes_, self.alone_ms[kind] * 1e3, self.executed)
 
     def cell(self, cell: Cell, only: Sequence[str]) -> dict[str, Any]:
-        """A row of `cells`. only: arms; without any, all of the cell."""
+        """Measure a row of `cells`. only: arms; without any, all of the cell."""
         rounds = self.rounds if cell.primary else max(2, self.rounds // 3)
         chosen = {arm: turn for arm, turn in self.turns(cell).items() if not only or arm in only}
         arms: dict[str, dict[str, Any]] = {arm: dict(turn.about) for arm, turn in chosen.items()}
@@ -175,7 +175,7 @@ class Suite:
         return min(fewer, default=self.kernels[kind]["resident_blocks"])
 
     def planner(self, kind: str) -> dict[str, Any]:
-        """What `overlap explain` would do with it beside this communication."""
+        """Return what `overlap explain` would do with the kernel beside this communication."""
         words = ["explain", "--gpu", "h200", "--json", "--blocks", str(self.kernels[kind]["blocks"])]
         for prefix, row in (("--", self.kernels[kind]), ("--comm-", self.kernels[COPY])):
             words += [f"{prefix}threads", str(row["threads"]), f"{prefix}registers", str(row["registers"])]

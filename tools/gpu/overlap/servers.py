@@ -56,7 +56,7 @@ def compiled(folder: Path) -> Path:
 
 
 def overlap(*arguments: str, environment: Mapping[str, str]) -> Any:
-    """The answer, as JSON, of this repository's `overlap`, or of the one that is installed."""
+    """Return the JSON answer of this repository's `overlap`, or of the installed one."""
     command, environment = ["overlap"], dict(environment)
     if (ROOT / "pyshim").is_dir():
         command = [sys.executable, "-m", "pyshim"]
@@ -80,7 +80,7 @@ class Server:
         self.ready = False
 
     def ask(self, request: str) -> Any:
-        """The answer; Failed if there is none."""
+        """Return the answer. Raises Failed if there is none."""
         if not self.ready:
             self._answer("its start")
             self.ready = True

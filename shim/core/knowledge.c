@@ -85,7 +85,7 @@ static void finish(struct overlap_sync_model *model, const struct overlap_clock 
         overlap_sync_changed(model);
 }
 
-static void finish_all(struct overlap_sync_model *model) {
+__attribute__((cold)) static void finish_all(struct overlap_sync_model *model) {
     struct overlap_clock now;
     now.set = overlap_domain_set(&model->eager);
     for (uint32_t left = now.set; left; left &= left - 1)

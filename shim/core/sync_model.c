@@ -86,7 +86,7 @@ void overlap_sync_legacy_action(struct overlap_sync_model *model, struct overlap
         overlap_sync_changed(model);
 }
 
-void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_stream *stream) {
+__attribute__((cold)) void overlap_sync_behind_all(struct overlap_sync_model *model, struct overlap_stream *stream) {
     stream = overlap_stream_here(stream);
     if (!stream)
         return;

@@ -253,7 +253,7 @@ RARE enum overlap_window_position window_position(vendor_stream stream, enum def
     return this_thread.position;
 }
 
-struct overlap_window_answer window_query(vendor_stream stream, enum default_stream null_stream) {
+RARE struct overlap_window_answer window_query(vendor_stream stream, enum default_stream null_stream) {
     struct overlap_sync_model *model = windows();
     struct overlap_window_answer found = {0};
     if (model)

@@ -214,9 +214,12 @@ def _launches(options: argparse.Namespace) -> int:
 def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
     """Print the verdict, warnings, notes and what was run; with `full`, also the tables."""
     from pyshim.cli import ui
-    from pyshim.report import many, text
+    from pyshim.report import many, text, trial
     from pyshim.report.verdict import verdict
 
+    tried = trial.sentence(collected)
+    if tried:
+        ui.sentence(f"trial: {tried}")
     for name, sentence in verdict(collected)._asdict().items():
         ui.sentence(f"{name}: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

@@ -60,8 +60,9 @@ class Outcome(NamedTuple):
 
 
 def outcomes(pages: Sequence[Page]) -> list[Outcome]:
-    """Return the outcomes of processes with a trial, the most frequent first. Helpers that count nothing are left out
-    where others do."""
+    """Return the outcomes of processes with a trial, the most frequent first.
+
+    Helpers that count nothing are left out where others count."""
     tried = [page for page in pages if page.trial]
     counting = [page for page in tried if page.trial and (page.trial.mark or any(page.trial.early))]
     found: dict[tuple[str, str | None], list[Page]] = {}

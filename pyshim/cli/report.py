@@ -1,8 +1,8 @@
 """Report what was changed in the latest run of a report folder, what that gained or why nothing could be gained, and
 what to do next.
 
-Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too:
-its counters are valid at any time.
+Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too.
+What a trial found out is kept for the next run of the program (overlap trial).
 """  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.many import FEW
+    from pyshim.report.remember import remember
     from pyshim.report.summary import as_json
 
     _check(options)
@@ -87,6 +88,8 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
+    for sentence in remember(collected):
+        ui.note(sentence)
     if options.html:
         page.put(text, len(found), options)
     if options.json:
@@ -214,9 +217,12 @@ def _launches(options: argparse.Namespace) -> int:
 def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
     """Print the verdict, warnings, notes and what was run; with `full`, also the tables."""
     from pyshim.cli import ui
-    from pyshim.report import many, text
+    from pyshim.report import many, text, trial
     from pyshim.report.verdict import verdict
 
+    tried = trial.sentence(collected)
+    if tried:
+        ui.sentence(f"trial: {tried}")
     for name, sentence in verdict(collected)._asdict().items():
         ui.sentence(f"{name}: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]

@@ -19,6 +19,7 @@ from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
 from pyshim.launch.environment import Settings, added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
+from pyshim.policy import layout
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
@@ -149,6 +150,7 @@ def _prepare(
     if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
     _look(made, path, ours, command, base)
+    _remember(made, path, command, base)
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     report = _report(options, base)
@@ -164,6 +166,14 @@ def _prepare(
     result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
     made.carried = _way(made, path, ours, command, base).changes
     return {**result, **made.carried}
+
+
+def _remember(made: plan.Plan, path: str, command: list[str], base: Mapping[str, str]) -> None:
+    """Let trials of policies begin with what is known of the program."""
+    if made.settings.table and layout.trials(layout.decode(made.settings.table)):
+        from pyshim.launch import trials
+
+        trials.begin(made, path, command, {**base, "SIMGPU": made.simulate} if made.simulate else base)
 
 
 def _report(options: Namespace, base: Mapping[str, str]) -> str | None:

@@ -12,6 +12,7 @@ from pyshim.html import draw, kernels
 from pyshim.html.cadence import cadence
 from pyshim.html.page import page
 from pyshim.html.processes import Processes, counters, name, program
+from pyshim.html.trial import paces
 from pyshim.report import many
 from pyshim.report.streams import OUTCOMES, because
 from pyshim.report.text import OTHER_ROUTES, ROUTES, reasons_of
@@ -58,6 +59,7 @@ def report(data: Data) -> str:
         streams=[(process, stream) for process in every for stream in process["streams"]],
         because=because,
         outcomes=OUTCOMES,
+        paces=paces(every),
         cadence=cadence(every),
         routes=[(name, ROUTES.get(name, name), count) for name, count in totals["entry_points"].items() if count],
         other_routes=[(words, totals[name]) for name, words in OTHER_ROUTES.items() if totals[name]],

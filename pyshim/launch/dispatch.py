@@ -10,12 +10,11 @@ damaged, a link or another user's counts for nothing, and nothing that is wrong 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pyshim.launch import driver
+from pyshim.launch import cache, driver
 from pyshim.launch.environment import quote, unquote
 from pyshim.launch.folder import PROBED
 
@@ -51,12 +50,7 @@ class Contradiction(OSError):
 
 def folder(environment: Mapping[str, str]) -> str | None:
     """Return the folder of all answers; None: the user has no cache folder."""
-    base, home = environment.get("XDG_CACHE_HOME", ""), environment.get("HOME", "")
-    if not base.startswith("/"):  # what the specification says of such a value
-        if not home.startswith("/"):
-            return None
-        base = f"{home}/.cache"
-    return os.path.join(base, "overlap-run", "dispatch")
+    return cache.folder(environment, "dispatch")
 
 
 def path(environment: Mapping[str, str], found: Found) -> str | None:
@@ -125,14 +119,7 @@ def keep(found: Found, more: Mapping[str, object], environment: Mapping[str, str
     if file is None:
         raise OSError(0, "neither XDG_CACHE_HOME nor HOME names a folder")
     below = os.path.dirname(file)
-    directory = os.path.dirname(below)
-    os.makedirs(os.path.dirname(os.path.dirname(directory)), mode=0o700, exist_ok=True)
-    for own in (os.path.dirname(directory), directory, below):
-        with suppress(FileExistsError):
-            os.mkdir(own, 0o700)
-        info = os.lstat(own)
-        if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-            raise OSError(0, f"{own} is not a folder of yours")
+    cache.make(os.path.dirname(below), below)
     before = _read(file)
     differs = (
         before is not None and (before.gpu, before.driver) == (found.gpu, found.driver) and before.rule != found.rule

@@ -40,6 +40,7 @@ class Run(NamedTuple):
     host: str = ""
     table: str | None = None  # checksum of the policy table, as pages have it
     outer: str | None = None  # the id of the run inside of which it was started, to the same folder
+    trials: tuple[Mapping[str, Any], ...] = ()  # trials.Given of each policy with a trial
     version: int = 1
 
 
@@ -249,6 +250,7 @@ def _read(path: str, identifier: str) -> Run | None:
             host=str(data.get("host", "")),
             table=_text(data.get("table")),
             outer=_text(data.get("outer")),
+            trials=tuple(item for item in data.get("trials") or () if isinstance(item, dict)),
         )
     except (Unreadable, ValueError, TypeError, OverflowError, RecursionError):
         return None

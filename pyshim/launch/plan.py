@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyshim import preload
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
@@ -59,6 +59,7 @@ class Plan:
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
+        self.trials: tuple[Mapping[str, Any], ...] = ()  # trials.Given of each policy with a trial
 
     def readable(self, value: str) -> str:
         """Return the value of a variable as a person reads it."""
@@ -235,6 +236,7 @@ def open_report(
         environment=set_by_policies(base, plan.settings),
         host=os.uname().nodename,
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
+        trials=plan.trials,
     )
     # Ranks that have no name in common take each other's runs for earlier ones.
     earlier = 0 if outer or ((run.expected_world_size or 1) > 1 and not common) else folder.earlier(path, run.id)

@@ -90,6 +90,21 @@ def remembered(
     return _signed(data)
 
 
+def trials(table: bytes) -> list[tuple[int, tuple[str, ...]]]:
+    """Return index and names of the arms of each policy that has a trial."""
+    *_, policies, _, _, strings = _HEAD.unpack_from(table)
+    start, found = len(table) - strings, []
+    for index in range(policies):
+        first, count = _PAIR.unpack_from(table, _HEAD.size + index * _POLICY + _ARMS)
+        if count:
+            names = [
+                start + _NUMBER.unpack_from(table, _HEAD.size + (first + arm) * _POLICY)[0] for arm in range(count)
+            ]
+            texts = (table[name : table.index(b"\0", name)] for name in names)
+            found.append((index, tuple(text.decode("utf-8", "replace") for text in texts)))
+    return found
+
+
 def _signed(data: bytearray) -> bytes:
     _NUMBER.pack_into(data, _CHECKSUM, zlib.crc32(data[_HEAD.size :]))
     return bytes(data)

@@ -12,6 +12,7 @@ from pyshim.report.runs import remark as of_runs
 from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
+from pyshim.report.trial import findings as _trial
 from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Opened, Page, Stranger, sentences
 
@@ -217,7 +218,7 @@ def _gpus(step: Step) -> Iterator[str]:
         yield f"the GPU differs: {_answers(by_name)}. Collectives are as fast as the slowest rank"
 
 
-BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
+BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice, _trial)
 
 
 def _idle(collected: Collected) -> Iterator[str]:
@@ -232,8 +233,10 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 def _rules(collected: Collected) -> Iterator[str]:
     """Yield rules that never acted. Rules that wait for a probe or have unrecorded launches are in remarks()."""
+    # An arm of a trial is in force for a while only, and its rules are listed under the name of the policy.
+    tried = {page.trial.arms[0].name for page in collected.pages if page.trial}
     for use in rules(collected):
-        if use.rule.inert or use.acted or use.unsure:
+        if use.rule.inert or use.acted or use.unsure or use.rule.policy in tried:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:

@@ -24,6 +24,7 @@ OUTCOMES = {
     "major": "left alone: it has too much of the computation",
     "programs": "left alone: the program has set its priority",
     "fixed": "left alone: its priority could not be changed",
+    "other_arm": "left as it was: the arm of the trial that is in force raises no stream",
 }
 LEFT = ("major", "programs", "fixed")
 _ROWS = 12

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.launch.program import BUNDLED
+from pyshim.report import trial
 from pyshim.report.kernels import COMMUNICATION, SHAPED
 from pyshim.report.who import some
 from pyshim.stats.page import sentences
@@ -215,6 +216,9 @@ def _where(counts: _Counts) -> str:
 
 def _outcome(counts: _Counts) -> tuple[str, str]:
     """Return what was gained, or why nothing was, and what to do next."""
+    tried = trial.gain(counts.collected)
+    if tried:
+        return tried
     if not counts.changed and counts.reasons and set(counts.reasons) <= {"observe_only", "unknown_limits"}:
         return _observed(counts)
     if not counts.communication and not counts.critical and not counts.streams:

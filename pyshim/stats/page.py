@@ -11,6 +11,7 @@ from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
 from pyshim.stats.streams import Stream, streams
+from pyshim.stats.trial import Trial, trial
 
 _VALID = 2  # overlap_device.state
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
@@ -71,6 +72,7 @@ class Page:
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     streams: tuple[Stream, ...] = ()  # that are waited for, whether or not they were raised
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
+    trial: Trial | None = None  # None: the policy has none
 
     @property
     def simulated(self) -> bool:
@@ -206,6 +208,7 @@ def _page(page: Any, library: Any) -> Page:
         rules=its_rules,
         streams=streams(page),
         cadence=cadence(page),
+        trial=trial(page),
     )
 
 

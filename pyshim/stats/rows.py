@@ -109,7 +109,7 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
     library = _native.library()
     found: list[Rule] = []
     places: dict[int, int] = {}
-    for index, (state, *_) in enumerate(_records("<8B2I", page.rules)):
+    for index, (state, *_) in enumerate(records("<8B2I", page.rules)):
         if state == _VALID:
             places[index] = len(found)
             record = page.rules[index]
@@ -152,7 +152,7 @@ def cadence(page: Any) -> tuple[tuple[int, int], ...]:
 
     Samples that a thread was just writing are left out, and so are those that threads took in another order than they
     were numbered."""
-    samples = _records("<3Q", page.cadence.samples)
+    samples = records("<3Q", page.cadence.samples)
     whole = sorted(
         (launches, nanoseconds)
         for launches, nanoseconds, check in samples
@@ -165,7 +165,7 @@ def cadence(page: Any) -> tuple[tuple[int, int], ...]:
     return tuple(kept)
 
 
-def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
+def records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
     """Up to the last that is not empty. A folder may hold thousands of pages: cffi would take its time over each."""
     data = bytes(_native.ffi.buffer(array)).rstrip(b"\0")
     return struct.iter_unpack(layout, data + b"\0" * (-len(data) % struct.calcsize(layout)))

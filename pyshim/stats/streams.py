@@ -8,7 +8,7 @@ from pyshim import _native
 from pyshim.enums import CRITICAL_KINDS
 
 _VALID = 2  # state of a record
-STATUSES = ("learning", "raised", "major", "programs", "fixed")
+STATUSES = ("learning", "raised", "major", "programs", "fixed", "other_arm")
 
 
 class Stream(NamedTuple):

@@ -75,6 +75,7 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "host": "",
         "table": None,
         "outer": None,
+        "trials": [],
     }
     assert folder.runs(str(tmp_path)) == [RUN]
     assert os.listdir(tmp_path) == [f"run-{ID}.json"]

@@ -38,6 +38,7 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
         reasons.update(process["reasons"])
     return {
         "version": 1,
+        "trial": {"sentence": f"{name or 'critical-streams'}: -17.8 %, kept", "outcomes": []},
         "verdict": {
             "done": "45 of 90 communication launches raised",
             "gain": "not measured",
@@ -108,7 +109,25 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "reasons": reasons,
         "entry_points": _ways(launches),
         "streams": [_stream(status, name) for status in ("raised", "major")],
+        "trial": _trial(name),
         "cadence": [[16 * sample, 10**15 + 16 * sample * (step + sample % 5 * 100_000)] for sample in range(samples)],
+    }
+
+
+def _trial(name: str) -> dict[str, Any]:
+    none = {"count": 0, "sum": 0.0, "squares": 0.0}
+    arms = [f"{name}{arm}" for arm in ("trial", "critical-streams", "a100-paper")]
+    return {
+        "status": "kept",
+        "kept": 1,
+        "mark": "communication",
+        "begun": 10**15,
+        "settled": 10**15 + 10**9,
+        "marks": 2048,
+        "early": [64, 0],
+        "arms": [{"name": arm, "status": "tried", "level": 1, "samples": none} for arm in arms],
+        "measured": 100,
+        "blocks": [[10**15 + n * 10**7, None if n % 9 == 8 else (10 + n % 3) * 10**6, n % 3, 23] for n in range(57)],
     }
 
 

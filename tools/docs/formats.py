@@ -9,6 +9,10 @@ from __future__ import annotations
 FORMATS: dict[str, dict[str, str]] = {
     "overlap report DIR --json": {
         "version": "of this format; 1",
+        "trial": "? null: no policy has a trial",
+        "trial.*": "? `sentence`, and `outcomes[]` of processes of which the same can be said: `outcome` (kept, "
+        "nothing, noisy, graphs, unsettled, stopped), `arm` that was kept, `processes`, `mark`, `marks`, `seconds`, "
+        "and `arms[]` with `name`, `dropped`, `samples`, `percent`, `low_percent`, `high_percent`",
         "verdict.done": "what was raised and shaped, in a sentence",
         "verdict.gain": "why nothing was gained, or that it was not measured",
         "verdict.next": "one command, or one line of a policy",
@@ -50,8 +54,12 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",
         "processes[].streams[].*": "?",
         "processes[].streams[]": "streams that are waited for: `device`, `why`, `status` (learning, raised, or left "
-        "alone: major, programs, fixed), `share_percent` of the computation, `priority` that it was given or null, "
-        "`launches` while it was raised, `library` that made it",
+        "alone: major, programs, fixed, other_arm), `share_percent` of the computation, `priority` that it was given "
+        "or null, `launches` while it was raised, `library` that made it",
+        "processes[].trial": "? null: its policy has no trial",
+        "processes[].trial.*": "? `status`, `kept`, `mark`, `begun`, `settled`, `marks`, `early`, `measured`; "
+        "`arms[]` with `name`, `status`, `level`, `samples`; `blocks[]`: the latest, as lists of begin, nanoseconds "
+        "or null, arm, marks",
         "processes[].devices[].*": "`index`, `uuid`, `name`, `multiprocessors`, `policy` (or null)",
         "processes[].kernels[].kernel": "index into `kernels`",
         "processes[].kernels[].*": "what this process did with it",

@@ -1,0 +1,303 @@
+"""What a trial found out: one sentence over all processes, the same as data, and what makes its verdict doubtful."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyshim import _native
+from pyshim.report.who import who
+from pyshim.samples import Change
+from pyshim.stats.trial import Arm, Trial
+
+if TYPE_CHECKING:
+    from pyshim.report.collect import Collected
+    from pyshim.report.steps import Step
+    from pyshim.stats.page import Page
+
+# Marks before a trial begins (shim/vendor/common/arms.c), and of the shortest block (shim/core/trial.c).
+WARM_UP = {"communication": 64, "host_wait": 256}
+SHORTEST = 7
+WORDS = {"communication": "communication launch", "host_wait": "host wait"}
+_IN_STEP = 0.9  # of the time: less is a finding
+_SETTLED = ("kept", "nothing", "noisy")
+
+
+class Outcome(NamedTuple):
+    """Processes of which the same can be said."""
+
+    outcome: str  # kept | nothing | noisy | graphs | unsettled: ended before a verdict | stopped: has not ended
+    arm: str | None  # that was kept
+    pages: Sequence[Page]
+
+    @property
+    def trials(self) -> list[Trial]:
+        return [page.trial for page in self.pages if page.trial]
+
+    @property
+    def mark(self) -> str | None:
+        """What was counted; None: no trial began."""
+        return next((trial.mark for trial in self.trials if trial.mark), None)
+
+    @property
+    def marks(self) -> int:
+        return max(trial.marks for trial in self.trials)
+
+    @property
+    def seconds(self) -> float | None:
+        return max((trial.seconds for trial in self.trials if trial.seconds is not None), default=None)
+
+    @property
+    def arms(self) -> dict[str, tuple[Arm, ...]]:
+        """Return what each process says of an arm, by its name; the reference is left out."""
+        found: dict[str, tuple[Arm, ...]] = {}
+        for trial in self.trials:
+            for arm in trial.arms[1:]:
+                found[arm.name] = (*found.get(arm.name, ()), arm)
+        return found
+
+
+def outcomes(pages: Sequence[Page]) -> list[Outcome]:
+    """Return the outcomes of processes with a trial, the most frequent first.
+
+    Helpers that count nothing are left out where others count."""
+    tried = [page for page in pages if page.trial]
+    counting = [page for page in tried if page.trial and (page.trial.mark or any(page.trial.early))]
+    found: dict[tuple[str, str | None], list[Page]] = {}
+    for page in counting or tried:
+        found.setdefault(_outcome(page), []).append(page)
+    return sorted((Outcome(*key, of) for key, of in found.items()), key=lambda outcome: -len(outcome.pages))
+
+
+def _outcome(page: Page) -> tuple[str, str | None]:
+    trial = page.trial
+    assert trial
+    if trial.status == "kept":
+        return trial.status, trial.arms[trial.kept].name
+    if _replays(page, trial):
+        return "graphs", None
+    if trial.status in _SETTLED:
+        return trial.status, None
+    return ("unsettled" if page.ended else "stopped"), None
+
+
+def _replays(page: Page, trial: Trial) -> bool:
+    """Return whether graphs make most of the launches.
+
+    Each launch of a graph repeats one launch at least. A step that is a graph leaves fewer marks than graph launches.
+    """
+    graphs = page.graph_launches
+    return 2 * graphs > page.launches > 0 or graphs > trial.marks + trial.early[0] + trial.early[1]
+
+
+def change(arms: Sequence[Arm]) -> Change | None:
+    """Return the change of time under an arm. Of several processes: the mean, and an interval that holds all theirs."""
+    found = [one for arm in arms for one in [arm.samples.change()] if one]
+    if not found:
+        return None
+    return Change(fmean(one.percent for one in found), min(one.low for one in found), max(one.high for one in found))
+
+
+def sentence(collected: Collected) -> str | None:
+    """Return the verdict; None: no policy has a trial."""
+    every = outcomes(collected.pages)
+    if len(every) < 2:
+        return _said(every[0]) if every else None
+    return "the processes differ: " + ". ".join(f"{who(one.pages)}: {_said(one)}" for one in every)
+
+
+def _said(one: Outcome) -> str:
+    if one.outcome == "kept":
+        return "; ".join([f"{_arm(one, str(one.arm))}, kept{_by(one)}{_after(one)}", *_others(one)])
+    if one.outcome == "nothing":
+        arms = "; ".join(_others(one))
+        return f"no arm is surely faster by what the policy calls `worth`{_by(one)}{_after(one)}: {arms}"
+    if one.outcome == "noisy":
+        when = f"{_by(one)}{_after(one)}"
+        return f"cannot tell, the pace varies too much{when}, so nothing was kept: {'; '.join(_others(one))}"
+    if one.outcome == "graphs":
+        graphs, launches = (sum(getattr(page, name) for page in one.pages) for name in ("graph_launches", "launches"))
+        return (
+            f"cannot tell: most launches are repeated by graphs ({graphs:,} launches of graphs, {launches:,} launches "
+            "of kernels), and an arm acts only when a graph is captured. Run some hundred steps before the capture, or "
+            "compare whole runs: overlap-run --policy ARM --report DIR, then overlap report --compare"
+        )
+    return _unsettled(one)
+
+
+def _unsettled(one: Outcome) -> str:
+    stopped = one.outcome == "stopped"
+    if not one.mark:
+        early = [max(trial.early[index] for trial in one.trials) for index in (0, 1)]
+        when = "it has not begun" if stopped else "the process ended before it began"
+        seen = f"{_count(early[0], 'communication')} and {_count(early[1], 'host_wait')}"
+        begins = f"{_count(WARM_UP['communication'], 'communication')} ({_count(WARM_UP['host_wait'], 'host_wait')}"
+        return (
+            f"no verdict: {when}, after {seen}. It begins after {begins} where there is no communication), and a "
+            f"verdict needs at least {_needed(one):,} more"
+        )
+    when = "the process was killed in the middle, or is still running," if stopped else "the process ended"
+    need = f"of at least {_needed(one):,} " if one.marks < _needed(one) else ""
+    short = "" if need else ". Steps vary, or blocks were too short to be judged"
+    known = "; ".join(_others(one)) if any(change(arms) for arms in one.arms.values()) else "no arm has two samples"
+    return f"no verdict: {when} after {_count(one.marks, one.mark, need)}{_by(one)}{short}. So far: {known}"
+
+
+def _needed(one: Outcome) -> int:
+    """Return the fewest marks between the beginning of a trial and its verdict."""
+    arms = max(len(trial.arms) for trial in one.trials)
+    return 2 * arms * SHORTEST * int(_native.header().OVERLAP_TRIAL_ROUNDS)
+
+
+def _count(count: int, mark: str, of: str = "") -> str:
+    """of: how many there should be."""
+    word = WORDS[mark]
+    return f"{count:,} {of}{word if count == 1 and not of else f'{word}es' if word.endswith('h') else f'{word}s'}"
+
+
+def _by(one: Outcome) -> str:
+    count = len(one.pages)
+    what = "ranks" if all(page.rank is not None for page in one.pages) else "processes"
+    return f" in {count:,} {what}" if count > 1 else ""
+
+
+def _after(one: Outcome) -> str:
+    seconds = one.seconds
+    when = "" if seconds is None else f" after {seconds:,.0f} s" if seconds >= 10 else f" after {seconds:.1f} s"
+    return f"{when} ({_count(one.marks, one.mark or 'communication')})"
+
+
+def _others(one: Outcome) -> list[str]:
+    return [_arm(one, name) for name in one.arms if name != one.arm]
+
+
+def _arm(one: Outcome, name: str) -> str:
+    arms = one.arms[name]
+    found = change(arms)
+    dropped = [arm for arm in arms if arm.status == "harmful"]
+    if dropped:
+        some = f" in {len(dropped):,} of {len(arms):,}" if len(dropped) < len(arms) else ""
+        return f"{name}: dropped{some}" + (f", {found.percent:+.0f} %" if found else "")
+    if found is None:
+        return f"{name}: no samples"
+    return f"{name}: {_signed(found.percent)} % [{_signed(found.low)}, {_signed(found.high)}]"
+
+
+def _signed(percent: float) -> str:
+    text = f"{percent:+.1f}"
+    return "0.0" if text in ("-0.0", "+0.0") else text
+
+
+def gain(collected: Collected) -> tuple[str, str] | None:
+    """Return the second and third sentence of a report; None: there is no trial, or its processes differ."""
+    every = outcomes(collected.pages)
+    if len(every) != 1:
+        return None
+    (one,) = every
+    if one.outcome == "kept":
+        return (
+            "measured: see the trial",
+            f"nothing: the next run of the same command begins with {one.arm} (overlap trial lists what is remembered)",
+        )
+    if one.outcome == "nothing":
+        return "nothing was gained: see the trial", "nothing: this program runs as fast without overlap-run"
+    if one.outcome == "graphs":
+        return "not known: see the trial", "capture later, or compare whole runs, as the trial says"
+    if one.outcome == "noisy":
+        folder = shlex.quote(collected.directories[0])
+        following = f"compare whole runs: overlap report --compare BEFORE {folder}"
+    elif one.outcome == "stopped":
+        following = "a run to its end: then its samples are remembered for the next one"
+    else:
+        following = "a run with more steps, or further runs: each begins with the samples of those before"
+    return "not known: the trial has no verdict", following
+
+
+def as_json(collected: Collected) -> dict[str, Any] | None:
+    said = sentence(collected)
+    if said is None:
+        return None
+    return {
+        "sentence": said,
+        "outcomes": [
+            {
+                "outcome": one.outcome,
+                "arm": one.arm,
+                "processes": len(one.pages),
+                "mark": one.mark,
+                "marks": one.marks,
+                "seconds": one.seconds,
+                "arms": [_arm_json(name, arms) for name, arms in one.arms.items()],
+            }
+            for one in outcomes(collected.pages)
+        ],
+    }
+
+
+def _arm_json(name: str, arms: Sequence[Arm]) -> dict[str, Any]:
+    found = change(arms)
+    return {
+        "name": name,
+        "dropped": sum(arm.status == "harmful" for arm in arms),
+        "samples": sum(arm.samples.count for arm in arms),
+        "percent": found and found.percent,
+        "low_percent": found and found.low,
+        "high_percent": found and found.high,
+    }
+
+
+def findings(step: Step) -> Iterator[str]:
+    """Yield verdicts that differ between the ranks of a step, and ranks whose arms were not in step."""
+    settled = [one for one in outcomes(step.pages) if any(trial.status in _SETTLED for trial in one.trials)]
+    if len(settled) > 1:
+        words = (f"{one.arm or 'no arm'} kept ({one.outcome}) for {who(one.pages)}" for one in settled)
+        yield (
+            f"the trial settled differently: {'; '.join(words)}. These ranks run under different policies to the end; "
+            "name one policy instead: overlap-run --policy ARM"
+        )
+    worst = min(_shared(step.pages), default=None, key=lambda pair: pair[0])
+    if worst and worst[0] < _IN_STEP:
+        share, pages = worst
+        yield (
+            f"the arms of the trial were not in step: {who(pages)} were under the same arm {100 * share:.0f} % of the "
+            "time. Each rank switches after the same number of marks, and these ranks count different ones, as stages "
+            "of a pipeline do. The verdict is that of a mixture of arms"
+        )
+
+
+def _shared(pages: Sequence[Page]) -> Iterator[tuple[float, tuple[Page, Page]]]:
+    """Yield the share of time in which a rank had the same arm in force as the first rank of its host."""
+    first: dict[str, Page] = {}
+    ranks = (page for page in pages if page.rank is not None and page.trial)
+    for page in sorted(ranks, key=lambda page: page.rank or 0):
+        other = first.setdefault(page.host, page)
+        if other is not page and page.trial and other.trial:
+            share = overlap(_spans(other.trial), _spans(page.trial))
+            if share is not None:
+                yield share, (other, page)
+
+
+Span = tuple[int, int, int]  # from, to, arm
+
+
+def _spans(trial: Trial) -> list[Span]:
+    """Return the spans of blocks; the last one's end is not known."""
+    return [
+        (block.begun, after.begun, block.arm)
+        for block, after in zip(trial.blocks, trial.blocks[1:])
+        if block.begun < after.begun
+    ]
+
+
+def overlap(some: Sequence[Span], others: Sequence[Span]) -> float | None:
+    """Return the share of the time of both in which the arm is the same; None: there is no such time."""
+    same = both = at = beside = 0
+    while at < len(some) and beside < len(others):
+        (begin, end, arm), (other_begin, other_end, other_arm) = some[at], others[beside]
+        length = max(0, min(end, other_end) - max(begin, other_begin))
+        both += length
+        same += length * (arm == other_arm)
+        at, beside = (at + 1, beside) if end <= other_end else (at, beside + 1)
+    return same / both if both else None

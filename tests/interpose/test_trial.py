@@ -55,7 +55,7 @@ def test_a_harmful_arm_is_dropped(trials: Trials) -> None:
     found = tried.verdict
     assert (found.status, found.kept, found.settled) == (NOTHING, "test", True)
     arm = found.arms["critical-streams"]
-    assert arm.harmful and arm.count < 12 and arm.mean == pytest.approx(0.087, abs=0.01)
+    assert arm.harmful and arm.samples < 12 and arm.mean == pytest.approx(0.087, abs=0.01)
     assert 30 < sum(raised(tried)) < 250  # the host is some hundred launches ahead of the GPU
     assert not any(raised(tried)[-400:])
 
@@ -65,7 +65,7 @@ def test_of_equal_arms_the_reference_is_kept(trials: Trials) -> None:
     tried = trials(words, policy("raised-communication"), made)
     found = tried.verdict
     assert (found.status, found.kept, found.arms["raised-communication"].harmful) == (NOTHING, "test", False)
-    assert found.arms["raised-communication"].count == 12 and found.marks <= 2200
+    assert found.arms["raised-communication"].samples == 12 and found.marks <= 2200
     tail = tried.done.launches[3 * (WARM_UP + found.marks + 7) :]
     assert {launch["priority"] for launch in tail} == {0}
 

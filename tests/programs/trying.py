@@ -36,7 +36,7 @@ def policy(*arms: str, worth: str = "0.5%") -> str:
 
 
 class Samples(NamedTuple):
-    count: int
+    samples: int
     mean: float
     harmful: bool
     level: int

@@ -86,6 +86,7 @@ def test_two_ranks_have_the_same_arm_at_the_same_mark(trials: Trials) -> None:
         found.append(trials(words, ARMS, costs(100, spread=spread), env=env).verdict)
     blocks = [[(arm, marks) for arm, marks, _ in one.blocks] for one in found]
     assert blocks[0] == blocks[1] and len(blocks[0]) > 30
+    assert {marks for _, marks in blocks[0]} == {5}  # of seven; the first two work off what the arm before launched
     assert [took for _, _, took in found[0].blocks] != [took for _, _, took in found[1].blocks]
 
 

@@ -210,7 +210,7 @@ def main() -> int:
         "--runs", type=int, default=20, metavar="N", help="pairs of ranks for each effect (default: 20)"
     )
     parser.add_argument("--effect", choices=sorted(EFFECTS), action="append", help="only this one; may be repeated")
-    parser.add_argument("--iterations", type=int, default=4000, metavar="N", help="of each rank (default: 4000)")
+    parser.add_argument("--iterations", type=int, default=10000, metavar="N", help="of each rank (default: 10000)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the costs (default: 0)")
     parser.add_argument("--clock", choices=("virtual", "real"), default="virtual", help="of the GPU (default: virtual)")
     parser.add_argument(

@@ -9,16 +9,22 @@
  *   f D        fill memory, copy it inside the device, on the default stream: the host waits for neither
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
- *   B:S G      begin a capture on S; end it, and instantiate                                              g:S  launch that graph on S
+ *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size)                                            g:S  launch that graph on S
+ *   T:N:M      N threads at once launch communication, M times each    F   a child launches it by fork, and ends
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  */
 #define WAY_LINKED
 #define DRIVER_MORE_FILE "windows_driver.h"
 #include "driver.h"
 
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
-    cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t);
+    cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
+    cuCtxGetCurrent(void **), cuGraphGetNodes(void *, void **, size_t *);
 
 enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
@@ -82,6 +88,40 @@ static int launch(void *kernel, int number, int blocks) {
     return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, stream(number), parameters, NULL);
 }
 
+struct crowd {
+    void *context;
+    int count; /* of launches of each thread */
+};
+
+static void *communicate(void *data) {
+    const struct crowd *const crowd = data;
+    good(CU(cuCtxSetCurrent)(crowd->context), "cuCtxSetCurrent");
+    for (int i = 0; i < crowd->count; i++)
+        good(launch(comm, 2, 4), "thread");
+    return NULL;
+}
+
+static int communicate_at_once(int threads, int count) {
+    pthread_t thread[MOST];
+    struct crowd crowd = {.count = count};
+    good(cuCtxGetCurrent(&crowd.context), "cuCtxGetCurrent");
+    for (int i = 0; i < threads; i++)
+        good(pthread_create(&thread[i], NULL, communicate, &crowd), "pthread_create");
+    for (int i = 0; i < threads; i++)
+        good(pthread_join(thread[i], NULL), "pthread_join");
+    return 0;
+}
+
+/* The driver refuses what a child does. */
+static int communicate_in_child(void) {
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(launch(comm, 2, 4) == 0);
+    waitpid(child, &status, 0);
+    return status;
+}
+
 static int until(int (*ask)(void *), void *what) {
     int result;
     do
@@ -94,6 +134,7 @@ static int act(const char *word, int first, int second) {
     int priority = 99;
     int32_t value[16] = {0};
     void *graph = NULL, *fresh;
+    size_t nodes = 0;
     switch (word[0]) {
     case 'k':
         return launch(k, first, second);
@@ -160,7 +201,14 @@ static int act(const char *word, int first, int second) {
         return CU(cuStreamBeginCapture_v2)(capturing, 2);
     case 'G':
         good(CU(cuStreamEndCapture)(capturing, &graph), "cuStreamEndCapture");
+        good(cuGraphGetNodes(graph, NULL, &nodes), "cuGraphGetNodes");
+        if (first)
+            printf("%zu nodes\n", nodes);
         return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+    case 'T':
+        return communicate_at_once(first, second);
+    case 'F':
+        return communicate_in_child();
     case 'z':
         return begin_anew();
     case 'g':

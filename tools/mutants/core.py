@@ -311,6 +311,17 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
          "        news |= overlap_stream_learns(model, stream, e, OVERLAP_LOAD(stream->context->blocking.entry[e]));\n",
          "        ;\n", "tests/interpose/test_entry_points.py"),
     ],
+    "shim/core/trial.c": [
+        ("the order of a round is no palindrome",
+         "2 * arms - 1 - trial->turn", "trial->turn - arms", "tests/core/test_trial.py"),
+        ("what the arm before launched is measured",
+         ".measured = trial->measures}", ".measured = true}", "tests/interpose/test_trial_processes.py"),
+        ("rounds are judged of which a time is lost",
+         "    if (!(trial->lost >> trial->closed & 1))", "    if (true)", "tests/core/test_trial.py"),
+        ("a harmful arm is launched again",
+         "status == OVERLAP_ARM_HARMFUL ? 0 : arm", "status == OVERLAP_ARM_HARMFUL ? arm : arm",
+         "tests/interpose/test_trial.py"),
+    ],
     "shim/core/window.c": [
         ("a window stays open",
          "    if (inside >= OVERLAP_WINDOW_LAUNCHES)\n        return 0;\n",

@@ -196,12 +196,23 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
     __atomic_store_n(&now.left, next_turn(clock), __ATOMIC_RELEASE);
 }
 
+static void give_up(void) {
+    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
+    apply();
+}
+
 /* The last mark of a turn. Marks of other threads meanwhile make `left` negative: they belong to the next turn. */
 __attribute__((cold, noinline)) static void switch_turns(const struct request *request) {
     uint32_t marks;
     do {
         const uint64_t clock = overlap_clock();
         end_turn(request, clock);
+        if (state->trial.pace.errors >= PACE_ERRORS) {
+            pace_end(&state->trial.pace);
+            give_up();
+            return;
+        }
         marks = next_turn(clock);
     } while (marks && __atomic_add_fetch(&now.left, marks, __ATOMIC_ACQ_REL) <= 0);
 }
@@ -269,9 +280,7 @@ void arms_context_gone(uint64_t context) {
     if (!OVERLAP_RELAXED(arms_counts) || now.mark != OVERLAP_MARK_COMMUNICATION ||
         (context && context != state->trial.context))
         return;
-    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
-    apply();
+    give_up();
 }
 
 void arms_forked(void) {

@@ -13,6 +13,7 @@ static struct pace_turn *turn_at(struct pace *pace, uint64_t number) {
 void pace_begin(struct pace *pace, enum vendor vendor) {
     pace->vendor = vendor;
     pace->ended = pace->read = 0;
+    pace->errors = 0;
     pace->gap = true;
 }
 
@@ -49,7 +50,7 @@ static bool has_room(const struct pace *pace) {
 }
 
 /* A capture forbids it: the event would become part of a graph. */
-static bool record(const struct pace *pace, struct pace_turn *at, const struct request *request) {
+static bool record(struct pace *pace, struct pace_turn *at, const struct request *request) {
     const enum default_stream null_stream = hook_default(request->hook);
     if (OPERATION_OF(pace->vendor, captures)(request->config.hStream, null_stream))
         return false;
@@ -57,6 +58,7 @@ static bool record(const struct pace *pace, struct pace_turn *at, const struct r
     vendor_result result = at->event ? VENDOR_SUCCESS : OPERATION_OF(pace->vendor, event_make)(&at->event);
     if (result == VENDOR_SUCCESS)
         result = OPERATION_OF(pace->vendor, event_record)(at->event, request->config.hStream, null_stream);
+    pace->errors += result != VENDOR_SUCCESS;
     return end(ours, result) == VENDOR_SUCCESS;
 }
 
@@ -87,6 +89,7 @@ void pace_read(struct pace *pace, struct overlap_trial *trial) {
         if (result == VENDOR_NOT_READY)
             return;
         if (result != VENDOR_SUCCESS || !(ms >= 0)) {
+            pace->errors++;
             overlap_trial_lose(trial, &at->turn);
             continue;
         }

@@ -7,7 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { PACE_TURNS = 128 /* that may be in flight */ };
+enum {
+    PACE_TURNS = 128, /* that may be in flight */
+    PACE_ERRORS = 16  /* the driver cannot time turns */
+};
 #define PACE_NO_BLOCK UINT32_MAX
 
 struct pace {
@@ -19,7 +22,8 @@ struct pace {
     } turns[PACE_TURNS];
     uint64_t ended, read; /* number of turns */
     enum vendor vendor;
-    bool gap; /* the end of the last turn was not recorded */
+    bool gap;        /* the end of the last turn was not recorded */
+    uint32_t errors; /* of the driver */
 };
 
 void pace_begin(struct pace *pace, enum vendor vendor);

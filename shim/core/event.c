@@ -117,15 +117,15 @@ static void mark(struct overlap_sync_model *model, uint64_t key, uint32_t flag) 
         __atomic_store_n(&model->event_unknown, 1, __ATOMIC_RELEASE);
 }
 
-void overlap_sync_event_unknown(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) void overlap_sync_event_unknown(struct overlap_sync_model *model, uint64_t key) {
     mark(model, key, OVERLAP_EVENT_ALWAYS);
 }
 
-void overlap_sync_event_imported(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) void overlap_sync_event_imported(struct overlap_sync_model *model, uint64_t key) {
     mark(model, key, OVERLAP_EVENT_IMPORTED);
 }
 
-void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) void overlap_sync_event_exported(struct overlap_sync_model *model, uint64_t key) {
     __atomic_store_n(&model->exported, 1, __ATOMIC_RELEASE);
     mark(model, key, OVERLAP_EVENT_ALWAYS);
 }

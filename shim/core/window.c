@@ -125,7 +125,8 @@ struct overlap_before overlap_window_communicates(struct overlap_sync_model *mod
     return found;
 }
 
-void overlap_window_set_sequence(struct overlap_sync_model *model, struct overlap_stream *stream, uint64_t sequence) {
+__attribute__((cold)) void overlap_window_set_sequence(struct overlap_sync_model *model, struct overlap_stream *stream,
+                                                       uint64_t sequence) {
     stream = overlap_stream_here(stream);
     if (stream && OVERLAP_LOAD(stream->communication) >= 0 && !overlap_stream_is_unknown(model, stream))
         __atomic_store_n(&stream->domain->communication[OVERLAP_LOAD(stream->communication)].sequence, sequence + 1,

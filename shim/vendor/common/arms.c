@@ -19,9 +19,10 @@
 #include "vendor_ops.h"
 
 enum {
-    WARM_UP = 64,        /* communication launches before a trial */
-    WAITS = 256,         /* host waits before a trial that counts those */
-    WAITS_EACH = 16,     /* more waits than this for each communication launch: those are counted */
+    WARM_UP = 64,    /* communication launches before a trial */
+    WAITS = 256,     /* host waits before a trial that counts those */
+    WAITS_EACH = 16, /* more waits than this for each communication launch: those are counted */
+    BEGINNING = 3,
     WAITS_WITHOUT = 256, /* host waits without communication, as in an evaluation: that runs under the reference */
 };
 /* Nanoseconds. Shorter blocks show how fast decisions are made anew rather than how fast the GPU is; by the host's
@@ -32,12 +33,13 @@ enum {
 uint32_t arms_counts;
 static struct {
     uint32_t chosen;    /* + 1: the policy whose arms are tried; 0: none */
-    uint32_t mark;      /* enum overlap_trial_mark: what is counted */
+    uint32_t ready;     /* its arms are known */
+    uint32_t mark;      /* enum overlap_trial_mark, or BEGINNING: what is counted */
     uint32_t early[3];  /* marks before the trial, by enum overlap_trial_mark */
     int32_t left;       /* marks to the end of the turn */
     uint32_t waits;     /* of the host, since the last communication launch */
     uint32_t paused;    /* there is no communication for now */
-    uint32_t capturing; /* captures in progress */
+    int32_t capturing;  /* captures in progress */
     uint32_t disturbed; /* the turn's arm was not in force all the time */
     uint32_t settled;
     uint32_t turn_arm; /* whose turn it is */
@@ -60,7 +62,7 @@ uint32_t arms_policy(const struct device *device, bool lasting) {
 }
 
 static uint32_t wanted(void) {
-    const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(now.paused);
+    const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) > 0 || OVERLAP_RELAXED(now.paused);
     return waits_for_end && !OVERLAP_RELAXED(now.settled) ? 0 : OVERLAP_RELAXED(now.turn_arm);
 }
 
@@ -93,7 +95,7 @@ static void write_page(void) {
         page->arm[i].samples = trial->arm[i].samples;
         page->arm[i].level = trial->level;
     }
-    page->mark = now.mark;
+    page->mark = state->trial.counted;
     page->marks = state->trial.marks;
     page->kept = trial->kept;
     __atomic_store_n(&page->status, trial->status, __ATOMIC_RELEASE);
@@ -117,6 +119,7 @@ void arms_found(const struct device *device, const uint32_t *policies, uint32_t 
             now.turn_arm = i;
     }
     page_trial()->arms = count;
+    __atomic_store_n(&now.ready, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&arms_counts, 1, __ATOMIC_RELEASE);
     apply();
 }
@@ -133,12 +136,12 @@ static void settle(uint64_t clock) {
     __atomic_store_n(&now.settled, 1, __ATOMIC_RELAXED);
     __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
     page_trial()->settled = clock;
-    if (now.mark == OVERLAP_MARK_COMMUNICATION)
+    if (state->trial.counted == OVERLAP_MARK_COMMUNICATION)
         pace_end(&state->trial.pace);
 }
 
 /* Begins the next turn; returns its marks. */
-static uint32_t next_turn(uint64_t clock) {
+static int32_t next_turn(uint64_t clock) {
     struct trial *const own = &state->trial;
     struct overlap_page_trial *const page = page_trial();
     own->turn = overlap_trial_next(&own->trial);
@@ -157,7 +160,7 @@ static uint32_t next_turn(uint64_t clock) {
     own->marks += own->turn.marks;
     __atomic_store_n(&now.disturbed, 0, __ATOMIC_RELAXED);
     apply();
-    return own->turn.marks;
+    return (int32_t)own->turn.marks;
 }
 
 /* request: the launch that is the last mark; NULL where waits are counted. */
@@ -176,9 +179,10 @@ static void end_turn(const struct request *request, uint64_t clock) {
 
 __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counted, const struct request *request) {
     uint32_t none = OVERLAP_MARK_NONE;
-    if (!__atomic_compare_exchange_n(&now.mark, &none, (uint32_t)counted, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&now.mark, &none, BEGINNING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
     struct trial *const own = &state->trial;
+    own->counted = counted;
     const struct overlap_policy *const reference = policy_at(own->policies[0]);
     struct overlap_samples known[OVERLAP_PAGE_ARMS];
     for (uint32_t i = 0; i < own->arms; i++)
@@ -193,7 +197,8 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
         pace_begin(&own->pace, own->vendor);
         pace_ended(&own->pace, &own->trial, &own->turn, PACE_NO_BLOCK, request);
     }
-    __atomic_store_n(&now.left, next_turn(clock), __ATOMIC_RELEASE);
+    __atomic_store_n(&now.left, next_turn(clock), __ATOMIC_RELAXED);
+    __atomic_store_n(&now.mark, (uint32_t)counted, __ATOMIC_RELEASE);
 }
 
 static void give_up(void) {
@@ -204,7 +209,7 @@ static void give_up(void) {
 
 /* The last mark of a turn. Marks of other threads meanwhile make `left` negative: they belong to the next turn. */
 __attribute__((cold, noinline)) static void switch_turns(const struct request *request) {
-    uint32_t marks;
+    int32_t marks;
     do {
         const uint64_t clock = overlap_clock();
         end_turn(request, clock);
@@ -234,10 +239,9 @@ void arms_mark_communication(const struct request *request) {
     if (hook_vendor(request->hook) != state->trial.vendor)
         return;
     if (counted == OVERLAP_MARK_NONE && count_early(OVERLAP_MARK_COMMUNICATION) >= WARM_UP &&
-        !__atomic_load_n(&now.capturing, __ATOMIC_RELAXED))
+        OVERLAP_RELAXED(now.capturing) <= 0)
         begin(OVERLAP_MARK_COMMUNICATION, request);
-    if (counted != OVERLAP_MARK_COMMUNICATION ||
-        OPERATION_OF(state->trial.vendor, context)() != OVERLAP_RELAXED(state->trial.context))
+    if (counted != OVERLAP_MARK_COMMUNICATION || OPERATION_OF(state->trial.vendor, context)() != state->trial.context)
         return;
     __atomic_store_n(&now.waits, 0, __ATOMIC_RELAXED);
     if (OVERLAP_RELAXED(now.paused)) {
@@ -259,25 +263,27 @@ void arms_mark_wait(bool critical) {
         if (critical)
             count(NULL);
         return;
-    default:
+    case OVERLAP_MARK_COMMUNICATION:
         if (__atomic_add_fetch(&now.waits, 1, __ATOMIC_RELAXED) == WAITS_WITHOUT) {
             __atomic_store_n(&now.paused, 1, __ATOMIC_RELAXED);
             apply();
         }
+        return;
+    default:
+        return;
     }
 }
 
 /* ---- Captures, contexts, forks ---- */
 
 void arms_captured(int captures) {
-    if (!OVERLAP_RELAXED(now.chosen) || !state->trial.arms)
-        return;
-    __atomic_add_fetch(&now.capturing, (uint32_t)captures, __ATOMIC_ACQ_REL);
-    apply();
+    __atomic_add_fetch(&now.capturing, captures, __ATOMIC_ACQ_REL);
+    if (__atomic_load_n(&now.ready, __ATOMIC_ACQUIRE))
+        apply();
 }
 
 void arms_context_gone(uint64_t context) {
-    if (!OVERLAP_RELAXED(arms_counts) || now.mark != OVERLAP_MARK_COMMUNICATION ||
+    if (!OVERLAP_RELAXED(arms_counts) || __atomic_load_n(&now.mark, __ATOMIC_ACQUIRE) != OVERLAP_MARK_COMMUNICATION ||
         (context && context != state->trial.context))
         return;
     give_up();

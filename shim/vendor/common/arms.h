@@ -19,14 +19,14 @@ uint32_t arms_policy(const struct device *device, bool lasting);
 /* A communication launch was made. */
 void arms_mark_communication(const struct request *request);
 static inline void arms_communicated(const struct request *request) {
-    if (__builtin_expect(OVERLAP_RELAXED(arms_counts), 0))
+    if (__builtin_expect(__atomic_load_n(&arms_counts, __ATOMIC_ACQUIRE), 0))
         arms_mark_communication(request);
 }
 
 /* The host has waited; critical: for a critical stream. */
 void arms_mark_wait(bool critical);
 static inline void arms_waited(bool critical) {
-    if (__builtin_expect(OVERLAP_RELAXED(arms_counts), 0))
+    if (__builtin_expect(__atomic_load_n(&arms_counts, __ATOMIC_ACQUIRE), 0))
         arms_mark_wait(critical);
 }
 

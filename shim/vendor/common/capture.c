@@ -15,12 +15,13 @@ uint32_t capture_begun;
 
 static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
-    if (result == VENDOR_SUCCESS)
-        __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
-    if (model && result == VENDOR_SUCCESS) {
+    if (result != VENDOR_SUCCESS)
+        return result;
+    __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
+    arms_captured(1);
+    if (model) {
         overlap_sync_capture(model, window_stream(model, stream, hook_default(hook)));
         window_wake_if_asleep(model);
-        arms_captured(1);
     }
     return result;
 }
@@ -51,11 +52,11 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     /* Before the call: after a failure the driver must not be queried. */
     struct overlap_stream *tracked = model ? window_stream(model, stream, null_stream) : NULL;
     vendor_result result = real(stream, graph);
-    if (model &&
-        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result))) {
+    if (result != VENDOR_SUCCESS && !OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result))
+        return result;
+    arms_captured(-1);
+    if (model)
         overlap_sync_capture_ended(model, tracked);
-        arms_captured(-1);
-    }
     return result;
 }
 

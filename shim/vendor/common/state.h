@@ -39,6 +39,7 @@ struct site {
 /* arms.c */
 struct trial {
     enum vendor vendor;
+    enum overlap_trial_mark counted;
     uint32_t arms;                        /* with the reference; 0: there is no trial */
     uint32_t policies[OVERLAP_PAGE_ARMS]; /* of the arms, in the table */
     struct overlap_trial trial;

@@ -378,6 +378,21 @@ SETS = (
         gpus=2,
         rounds=8,
     ),
+    Set(
+        "trial",
+        "the same programs: does a trial keep the right policy, after how long, and what does trying cost?",
+        ("critical.cu", "trial.py", "critical_step.py"),
+        520,
+        (
+            Step(
+                "trial",
+                "{python} -m tools.gpu.trial run --program {bin}/critical --nccl {nccl} --limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + TORCH + OURS,
+        ("critical",),
+        gpus=2,
+    ),
     *sets_two.SETS,
 )
 BY_NAME = {one.name: one for one in SETS}

@@ -5,7 +5,7 @@
 
 Each arm of policies/trial-h200.yaml runs by itself, in processes of their own and in random order; then the trial,
 twice. `best` is the arm with the smallest median. A trial is right if it kept the best arm, an arm within WORTH of it,
-or none where none gains WORTH over the reference. `first` compares the first ITERATIONS iterations of the trial with
+or none where none gains WORTH over the reference. The second trial begins with what the first one knew. `first` compares the first ITERATIONS iterations of the trial with
 those of the reference: what trying costs. What `overlap report --json` says of the trial is kept whole.
 """
 
@@ -143,10 +143,11 @@ def medians(row: dict[str, Any]) -> dict[str, float]:
 
 
 def kept_of(trial: dict[str, Any]) -> str | None:
-    """Return the arm that a trial has kept, the reference where it has found that none gains; None: not settled."""
-    found = trial.get("trial") or {}
-    kept = {rank.get("kept") for rank in found.get("ranks", [found])}
-    return None if len(kept) != 1 else next(iter(kept))
+    """Return the arm that all ranks have kept, the reference where they found that none gains; None: not settled."""
+    outcomes = (trial.get("trial") or {}).get("outcomes", [])
+    if len(outcomes) != 1:
+        return None
+    return {"kept": outcomes[0]["arm"], "nothing": REFERENCE}.get(outcomes[0]["outcome"])
 
 
 def is_right(row: dict[str, Any], kept: str | None) -> bool:

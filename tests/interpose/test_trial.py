@@ -60,6 +60,14 @@ def test_a_harmful_arm_is_dropped(trials: Trials) -> None:
     assert not any(raised(tried)[-400:])
 
 
+def test_a_dropped_arm_is_not_launched_again(trials: Trials) -> None:
+    """The trial goes on with the other one."""
+    words, made = loop(9, 1500)
+    tried = trials(words, policy("critical-streams", "raised-communication"), made)
+    assert tried.verdict.arms["critical-streams"].harmful and tried.verdict.marks > 1000
+    assert not any(raised(tried)[600:])
+
+
 def test_of_equal_arms_the_reference_is_kept(trials: Trials) -> None:
     words, made = loop(-10, 2500)
     tried = trials(words, policy("raised-communication"), made)

@@ -20,8 +20,6 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
          "        overlap_cache_forget_all(&launch_cache);\n", "", "tests/interpose/test_trial.py"),
         ("an arm has the raised streams of the one before",
          "        critical_switch(vendor);\n", "", "tests/interpose/test_trial.py"),
-        ("a child goes on with the trial of its parent",
-         "    memset(&now, 0, sizeof now);\n", "", "tests/interpose/test_trial_processes.py"),
         ("a trial goes on when its context has ended",
          "        return;\n    give_up();", "        return;", "tests/interpose/test_trial_processes.py"),
         ("a trial goes on although the driver cannot time it",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from interposing import Build
-from trying import KEPT, REFERENCE, RUNNING, STEP, WARM_UP, Trials, costs, policy, verdict
+from trying import KEPT, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy, verdict
 
 from pyshim.launch import plan
 
@@ -92,27 +92,25 @@ def test_two_ranks_have_the_same_arm_at_the_same_mark(trials: Trials) -> None:
 
 def test_devices_have_the_same_arm(trials: Trials, tmp_path: Path) -> None:
     """Marks are counted on one, that of the last launch before the trial."""
-    arm = tmp_path / "one.yaml"
-    rules = 'when: always\ncompute: [{match: {kernel: "j"}, shape: {blocks_per_sm: 1}}]\n'
-    arm.write_text(f'policy: 1\nname: one\ngpu: ["NVIDIA *"]\n{REFERENCE}{rules}')
     words = f"100 begin {LOOP} v:1 {LOOP} v:0 end x"
-    tried = trials(words, policy(str(arm)), costs(100), env={"SIMGPU": "h100:hold,2"})
+    tried = trials(words, policy(one_block(tmp_path)), costs(100), env={"SIMGPU": "h100:hold,2"})
     assert (tried.done.status, tried.done.stdout, tried.verdict.early) == (0, "", (WARM_UP, 0))
     assert 100 - WARM_UP // 2 - 7 < tried.verdict.marks <= 100 - WARM_UP // 2
     sizes = [launch["dynamic_shared"] for launch in tried.done.launches if launch["kernel"] == "j"]
     assert len(set(sizes)) == 2 and sizes[::2] == sizes[1::2]
 
 
-def test_a_context_that_ends_ends_the_trial(trials: Trials) -> None:
+def test_a_context_that_ends_ends_the_trial(trials: Trials, tmp_path: Path) -> None:
     """Whichever arm is in force."""
     before = set()
-    for count in (240, 247, 254, 261):
-        tried = trials(f"{count} z begin {LOOP} end z " + f"{LOOP} " * 100, ARMS, costs(100))
+    for count in (100, 107, 114, 121):
+        words = f"{count} z begin {LOOP} end z " + f"{LOOP} " * 100
+        tried = trials(words, policy(one_block(tmp_path)), costs(100))
         assert (tried.done.status, tried.done.stderr) == (0, "")
         assert (tried.verdict.status, tried.verdict.settled, tried.verdict.kept) == (RUNNING, False, "test")
-        boundaries = [launch["priority"] < 0 for launch in tried.done.launches if launch["kernel"] == "k"]
-        before.add(boundaries[count - 1])
-        assert not any(boundaries[count:])
+        sizes = [launch["dynamic_shared"] for launch in tried.done.launches if launch["kernel"] == "j"]
+        before.add(sizes[count - 1] > 0)
+        assert not any(sizes[count:])
     assert before == {False, True}
 
 

@@ -14,8 +14,8 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
     ],
     "shim/vendor/common/arms.c": [
         ("captures are made under the arm of the turn",
-         "    const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(now.paused);",
-         "    const bool waits_for_end = OVERLAP_RELAXED(now.paused);", "tests/interpose/test_trial_captures.py"),
+         "__atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(now.paused)",
+         "OVERLAP_RELAXED(now.paused)", "tests/interpose/test_trial_captures.py"),
         ("an arm has the decisions of the one before",
          "        overlap_cache_forget_all(&launch_cache);\n", "", "tests/interpose/test_trial.py"),
         ("an arm has the raised streams of the one before",

@@ -14,7 +14,7 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
     ],
     "shim/vendor/common/arms.c": [
         ("captures are made under the arm of the turn",
-         "__atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) || OVERLAP_RELAXED(now.paused)",
+         "__atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) > 0 || OVERLAP_RELAXED(now.paused)",
          "OVERLAP_RELAXED(now.paused)", "tests/interpose/test_trial_captures.py"),
         ("an arm has the decisions of the one before",
          "        overlap_cache_forget_all(&launch_cache);\n", "", "tests/interpose/test_trial.py"),
@@ -25,7 +25,7 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
         ("a trial goes on although the driver cannot time it",
          "state->trial.pace.errors >= PACE_ERRORS", "false", "tests/interpose/test_trial_captures.py"),
         ("earlier runs do not choose the first arm",
-         "            now.turn_arm = count;\n", "            ;\n", "tests/interpose/test_trial_captures.py"),
+         "            now.turn_arm = i;\n", "            ;\n", "tests/interpose/test_trial_captures.py"),
     ],
     "shim/vendor/common/capture.c": [
         ("a capture is not seen to begin",

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from trying import KEPT, NOTHING, REFERENCE, STEP, WARM_UP, Trials, Tried, costs, policy
+from trying import KEPT, NOTHING, REFERENCE, STEP, WARM_UP, Trials, Tried, costs, one_block, policy
 
 # By what raised streams change of a step's time, in per cent: blocks of the interior, costs.
 STEPS = {
@@ -60,6 +60,14 @@ def test_a_harmful_arm_is_dropped(trials: Trials) -> None:
     assert not any(raised(tried)[-400:])
 
 
+def test_a_dropped_arm_is_not_launched_again(trials: Trials) -> None:
+    """The trial goes on with the other one."""
+    words, made = loop(9, 1500)
+    tried = trials(words, policy("critical-streams", "raised-communication"), made)
+    assert tried.verdict.arms["critical-streams"].harmful and tried.verdict.marks > 700
+    assert not any(raised(tried)[600:])
+
+
 def test_of_equal_arms_the_reference_is_kept(trials: Trials) -> None:
     words, made = loop(-10, 2500)
     tried = trials(words, policy("raised-communication"), made)
@@ -78,11 +86,8 @@ def test_a_gain_must_be_worth_it(worth: str, kept: str, trials: Trials) -> None:
 
 def test_sizes_are_an_arm(trials: Trials, tmp_path: Path) -> None:
     """One block on a multiprocessor costs a lot; only launches under that arm had the size."""
-    arm = tmp_path / "one.yaml"
-    rules = 'when: always\ncompute: [{match: {kernel: "j"}, shape: {blocks_per_sm: 1}}]\n'
-    arm.write_text(f'policy: 1\nname: one\ngpu: ["NVIDIA *"]\n{REFERENCE}{rules}')
     words, _ = loop(9, 1000)
-    tried = trials(words, policy(str(arm)), costs(50, gain=8))
+    tried = trials(words, policy(one_block(tmp_path)), costs(50, gain=8))
     found = tried.verdict
     assert (found.status, found.arms["one"].harmful) == (NOTHING, True)
     sizes = [launch["dynamic_shared"] > 0 for launch in tried.done.launches if launch["kernel"] == "j"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from interposing import Build, Runner
 from peers import forwarding_driver
-from trying import KEPT, NOTHING, REFERENCE, RUNNING, STEP, WARM_UP, Trials, costs, policy
+from trying import KEPT, NOTHING, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy
 
 from pyshim.policy.layout import remembered
 
@@ -20,13 +20,12 @@ GRAPH = "B:2 k:2:8 c:2 G:1 g:2"
 
 def test_captures_are_made_under_the_reference(trials: Trials, tmp_path: Path) -> None:
     """Whichever arm is in force before and behind them."""
-    arm = tmp_path / "one.yaml"
-    rules = 'when: always\ncompute: [{match: {kernel: "j"}, shape: {blocks_per_sm: 1}}]\n'
-    arm.write_text(f'policy: 1\nname: one\ngpu: ["NVIDIA *"]\n{REFERENCE}{rules}')
     before = set()
     for count in (68, 75, 82, 89):
         words = f"{count} begin {LOOP} end B:2 j:2:64 c:2 G g:2 j:1:64 x"
-        launches = [one for one in trials(words, policy(str(arm)), costs(100)).done.launches if one["kernel"] == "j"]
+        launches = [
+            one for one in trials(words, policy(one_block(tmp_path)), costs(100)).done.launches if one["kernel"] == "j"
+        ]
         sizes = [one["dynamic_shared"] for one in launches]
         before.add(sizes[count - 1] > 0)
         assert {size for size, one in zip(sizes, launches) if one["captured"] or one["graph"]} == {0}

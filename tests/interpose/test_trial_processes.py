@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from interposing import Build
-from trying import KEPT, RUNNING, STEP, WARM_UP, Trials, costs, policy, verdict
+from trying import KEPT, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy, verdict
 
 from pyshim.launch import plan
 
@@ -90,13 +90,28 @@ def test_two_ranks_have_the_same_arm_at_the_same_mark(trials: Trials) -> None:
     assert [took for _, _, took in found[0].blocks] != [took for _, _, took in found[1].blocks]
 
 
-def test_a_context_that_ends_ends_the_trial(trials: Trials) -> None:
-    words = f"300 z begin {LOOP} end z " + f"{LOOP} " * 100
-    tried = trials(words, ARMS, costs(100))
-    assert tried.done.status == 0 and tried.done.stderr == ""
-    assert (tried.verdict.status, tried.verdict.settled, tried.verdict.kept) == (RUNNING, False, "test")
-    assert any(launch["priority"] < 0 for launch in tried.done.launches[:900])
-    assert {launch["priority"] for launch in tried.done.launches[900:]} == {0}
+def test_devices_have_the_same_arm(trials: Trials, tmp_path: Path) -> None:
+    """Marks are counted on one, that of the last launch before the trial."""
+    words = f"100 begin {LOOP} v:1 {LOOP} v:0 end x"
+    tried = trials(words, policy(one_block(tmp_path)), costs(100), env={"SIMGPU": "h100:hold,2"})
+    assert (tried.done.status, tried.done.stdout, tried.verdict.early) == (0, "", (WARM_UP, 0))
+    assert 100 - WARM_UP // 2 - 7 < tried.verdict.marks <= 100 - WARM_UP // 2
+    sizes = [launch["dynamic_shared"] for launch in tried.done.launches if launch["kernel"] == "j"]
+    assert len(set(sizes)) == 2 and sizes[::2] == sizes[1::2]
+
+
+def test_a_context_that_ends_ends_the_trial(trials: Trials, tmp_path: Path) -> None:
+    """Whichever arm is in force."""
+    before = set()
+    for count in (100, 107, 114, 121):
+        words = f"{count} z begin {LOOP} end z " + f"{LOOP} " * 100
+        tried = trials(words, policy(one_block(tmp_path)), costs(100))
+        assert (tried.done.status, tried.done.stderr) == (0, "")
+        assert (tried.verdict.status, tried.verdict.settled, tried.verdict.kept) == (RUNNING, False, "test")
+        sizes = [launch["dynamic_shared"] for launch in tried.done.launches if launch["kernel"] == "j"]
+        before.add(sizes[count - 1] > 0)
+        assert not any(sizes[count:])
+    assert before == {False, True}
 
 
 def test_a_context_that_ends_once_it_is_settled(trials: Trials) -> None:

@@ -35,6 +35,13 @@ def policy(*arms: str, worth: str = "0.5%") -> str:
     return f"{REFERENCE}trial: {{arms: [{', '.join(arms)}], worth: {worth}}}\n"
 
 
+def one_block(folder: Path) -> str:
+    """Return the file of an arm, `one`: one block of kernel j on a multiprocessor."""
+    rules = 'when: always\ncompute: [{match: {kernel: "j"}, shape: {blocks_per_sm: 1}}]\n'
+    (folder / "one.yaml").write_text(f'policy: 1\nname: one\ngpu: ["NVIDIA *"]\n{REFERENCE}{rules}')
+    return str(folder / "one.yaml")
+
+
 class Samples(NamedTuple):
     samples: int
     mean: float

@@ -10,6 +10,7 @@
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
  *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size)                                            g:S  launch that graph on S
+ *   v:D        go to device D (0, 1), which has streams and events of its own
  *   T:N:M      N threads at once launch communication, M times each    F   a child launches it by fork, and ends
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  */
@@ -82,6 +83,27 @@ static void *event(int number) {
     if (!events[number])
         good(CU(cuEventCreate)(&events[number], 2), "cuEventCreate");
     return events[number];
+}
+
+static int go_to(int number) {
+    static struct device {
+        void *streams[MOST], *events[MOST], *k, *j, *comm;
+    } devices[2];
+    static int device;
+    void *context;
+    struct device *const left = &devices[device], *const other = &devices[number];
+    memcpy(left->streams, streams, sizeof streams);
+    memcpy(left->events, events, sizeof events);
+    left->k = k, left->j = j, left->comm = comm;
+    memcpy(streams, other->streams, sizeof streams);
+    memcpy(events, other->events, sizeof events);
+    k = other->k, j = other->j, comm = other->comm;
+    device = number;
+    good(CU(cuDevicePrimaryCtxRetain)(&context, number), "cuDevicePrimaryCtxRetain");
+    good(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
+    if (!k)
+        load();
+    return 0;
 }
 
 static int launch(void *kernel, int number, int blocks) {
@@ -205,6 +227,8 @@ static int act(const char *word, int first, int second) {
         if (first)
             printf("%zu nodes\n", nodes);
         return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+    case 'v':
+        return go_to(first);
     case 'T':
         return communicate_at_once(first, second);
     case 'F':

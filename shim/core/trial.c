@@ -34,6 +34,12 @@ static bool is_above(const struct overlap_samples *samples, double sign, double 
     return above > 0 && above * above * count > student * student * variance;
 }
 
+static void drop_if_harmful(struct overlap_trial_arm *arm) {
+    const uint64_t count = arm->samples.count;
+    if (count >= FIRST_LOOK && is_above(&arm->samples, 1, HARM, drops[at_most(count, ROUNDS) - FIRST_LOOK]))
+        arm->status = OVERLAP_ARM_HARMFUL;
+}
+
 /* The arm of a turn: in each half of a round, every arm has one. */
 static uint32_t arm_of(const struct overlap_trial *trial) {
     const uint32_t arms = trial->arms, round = trial->round % ROUNDS;
@@ -57,6 +63,7 @@ void overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t wo
         trial->order[i] = trial->order[place];
         trial->order[place] = (uint8_t)i;
         trial->arm[i].samples = known[i];
+        drop_if_harmful(&trial->arm[i]);
     }
 }
 
@@ -89,9 +96,7 @@ static void take_samples(struct overlap_trial *trial) {
         samples->sum += sample;
         samples->squares += sample * sample;
         samples->count++;
-        if (samples->count >= FIRST_LOOK &&
-            is_above(samples, 1, HARM, drops[at_most(samples->count, ROUNDS) - FIRST_LOOK]))
-            trial->arm[i].status = OVERLAP_ARM_HARMFUL;
+        drop_if_harmful(&trial->arm[i]);
     }
 }
 

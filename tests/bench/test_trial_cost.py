@@ -32,7 +32,6 @@ def folder(run: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.mark.hazard("resources", "a trial would make each launch slower, also once it is over")
 @pytest.mark.parametrize("kernel", ["k", "ncclDevKernel"])
 def test_a_launch_costs_what_it_costs_without_a_trial(kernel: str, run: ModuleType, folder: Path) -> None:
     """The driver of these programs has no times, so the trial of communication ends after a few turns."""

@@ -89,3 +89,13 @@ def test_an_arm_that_earlier_runs_knew_is_measured_again(
     made = base64.b64encode(remembered(table, 0, 1, 0, [(8, -0.8, 8 * 0.01 + 8 * 0.0001)])).decode()
     tried = trials(f"3500 begin {LOOP} end x", ARMS, costs(50, gain=8), env={"OVERLAP_TABLE": made})
     assert (tried.verdict.status, tried.verdict.kept) == (NOTHING, "test")
+
+
+def test_an_arm_that_earlier_runs_knew_as_harmful_is_not_tried(
+    trials: Trials, table_of: Callable[[str], Mapping[str, str]]
+) -> None:
+    table = base64.b64decode(table_of(ARMS)["OVERLAP_TABLE"])
+    made = base64.b64encode(remembered(table, 0, 0, 1, [(8, 3.2, 8 * 0.16 + 8 * 0.0001)])).decode()
+    tried = trials(f"1200 begin {LOOP} end x", ARMS, costs(100), env={"OVERLAP_TABLE": made})
+    assert (tried.verdict.status, tried.verdict.kept) == (NOTHING, "test")
+    assert {launch["priority"] for launch in tried.done.launches} == {0}

@@ -4,9 +4,9 @@
     python -m tools.gpu.trial table FILE
 
 Each arm of policies/trial-h200.yaml runs by itself, in processes of their own and in random order; then the trial,
-twice. `best` is the arm with the smallest median. A trial is right if it kept the best arm, an arm within WORTH of it,
-or none where none gains WORTH over the reference. The second trial begins with what the first one knew. `first` compares the first ITERATIONS iterations of the trial with
-those of the reference: what trying costs. What `overlap report --json` says of the trial is kept whole.
+twice: the second one begins with what the first one knew. A trial is right if it kept the fastest arm, an arm within
+WORTH of it, or none where none gains WORTH over the reference. `first` compares the first ITERATIONS iterations of the
+trial with those of the reference: what trying costs. What `overlap report --json` says of the trial is kept whole.
 """
 
 from __future__ import annotations

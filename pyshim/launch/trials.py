@@ -64,6 +64,12 @@ class Memory:
         """Return the level at which most is known, the longer blocks of equal ones."""
         return max(self.levels, key=lambda level: (_fewest(self.levels[level]), level), default=0)
 
+    def at(self, level: int) -> Known:
+        """Return the samples at a level; of an arm that was dropped at another one, those."""
+        return {
+            name: one for other in (*sorted(self.levels), level) for name, one in self.levels.get(other, {}).items()
+        }
+
 
 def _fewest(known: Known) -> int:
     return max((samples.count for samples in known.values()), default=0)
@@ -99,7 +105,7 @@ def begin(plan: Plan, path: str, command: Sequence[str], environment: Mapping[st
         arms = [name.encode("utf-8")[:_NAME].decode("utf-8", "replace") for name in names]
         found = _remembered(program, environment, plan)
         level = found.level if found else 0
-        known = {name: one.at_most(_GIVEN) for name, one in (found.levels.get(level, {}) if found else {}).items()}
+        known = {name: one.at_most(_GIVEN) for name, one in (found.at(level) if found else {}).items()}
         first = arms.index(found.kept) + 1 if found and found.kept in arms else 0
         if found:
             samples = [known.get(name, Samples()) for name in arms]

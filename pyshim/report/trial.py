@@ -89,7 +89,8 @@ def _replays(page: Page, trial: Trial) -> bool:
     Each launch of a graph repeats one launch at least. A step that is a graph leaves fewer marks than graph launches.
     """
     graphs = page.graph_launches
-    return 2 * graphs > page.launches > 0 or graphs > trial.marks + trial.early[0] + trial.early[1]
+    marks = max(page.communication, trial.marks + sum(trial.early))
+    return 2 * graphs > page.launches > 0 or graphs > marks
 
 
 def change(arms: Sequence[Arm]) -> Change | None:

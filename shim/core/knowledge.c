@@ -256,8 +256,9 @@ static bool is_completed(const struct overlap_sync_model *model, const struct ov
                                          OVERLAP_LOAD(owner->kind) == OVERLAP_STREAM_BLOCKING));
 }
 
-void overlap_sync_completion_of_stream(struct overlap_sync_model *model, struct overlap_stream *stream,
-                                       struct overlap_completion *completion) {
+__attribute__((cold)) void overlap_sync_completion_of_stream(struct overlap_sync_model *model,
+                                                             struct overlap_stream *stream,
+                                                             struct overlap_completion *completion) {
     clear_completion(completion);
     if (!stream) {
         completion->all = OVERLAP_LOAD(model->stream_overflow);
@@ -284,8 +285,8 @@ void overlap_sync_completion_of_stream(struct overlap_sync_model *model, struct 
     }
 }
 
-bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t key,
-                                      struct overlap_completion *completion) {
+__attribute__((cold)) bool overlap_sync_completion_of_event(struct overlap_sync_model *model, uint64_t key,
+                                                            struct overlap_completion *completion) {
     struct overlap_event event, *const at = overlap_event_find(model, key);
     const uint32_t sequence = at ? OVERLAP_LOAD(at->sequence) : 0;
     if (at && OVERLAP_RELAXED(at->completed) == sequence && !OVERLAP_LOAD(at->flags) && !is_torn(at, key, sequence))
@@ -346,7 +347,8 @@ void overlap_sync_complete(struct overlap_sync_model *model, const struct overla
     overlap_sync_changed(model);
 }
 
-struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *model, uint64_t event) {
+__attribute__((cold)) struct overlap_stream *overlap_critical_recorder(struct overlap_sync_model *model,
+                                                                       uint64_t event) {
     struct overlap_event copy;
     const enum knowledge knows = read_event(model, overlap_event_find(model, event), event, &copy);
     return (knows == A_CLOCK || knows == UNKNOWN_ORDER) && copy.by && copy.domain == &model->eager &&

@@ -63,7 +63,7 @@ static const char *check_trial(const struct overlap_view *view, const struct ove
         return "a policy has an impossible trial";
     for (uint32_t i = 0; i < arms.count; i++)
         if (view->policies[arms.first + i].is_arm != 1)
-            return "a policy's arm is no arm";
+            return "a policy's trial names a policy that is no arm";
     if (policy->known.count > OVERLAP_TRIAL_KNOWN || !(policy->known.sum >= -2 * count) ||
         !(policy->known.sum <= 2 * count) || !(policy->known.squares >= 0) || !(policy->known.squares <= 4 * count))
         return "a policy has impossible samples of a trial";

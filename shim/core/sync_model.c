@@ -100,7 +100,7 @@ __attribute__((cold)) void overlap_sync_behind_all(struct overlap_sync_model *mo
         overlap_sync_changed(model);
 }
 
-void overlap_sync_unknown(struct overlap_sync_model *model, struct overlap_stream *stream) {
+__attribute__((cold)) void overlap_sync_unknown(struct overlap_sync_model *model, struct overlap_stream *stream) {
     stream = overlap_stream_here(stream);
     if (!stream)
         return;
@@ -131,7 +131,7 @@ __attribute__((noinline)) struct overlap_stream *overlap_sync_find_further(struc
 }
 
 /* Returns a free slot for a key, or NULL. The lock is held. */
-static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64_t key) {
+__attribute__((cold)) static struct overlap_stream *take_slot(struct overlap_sync_model *model, uint64_t key) {
     for (uint64_t probe = 0; probe < OVERLAP_SYNC_PROBES; probe++) {
         struct overlap_stream *stream = overlap_sync_slot(model, key, probe);
         const uint64_t owner = stream->key;

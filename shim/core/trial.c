@@ -112,14 +112,18 @@ static bool is_known(const struct overlap_trial *trial, uint32_t but, double bes
     return true;
 }
 
-/* Settles if it can be. A gain is known well enough if no other arm may exceed it by a quarter. */
-static void judge(struct overlap_trial *trial, bool last) {
-    uint64_t fewest = ROUNDS;
+/* The number of samples of the arm with the fewest; ROUNDS if every arm was dropped. */
+static uint64_t fewest_samples(const struct overlap_trial *trial) {
+    uint64_t fewest = UINT64_MAX;
     for (uint32_t i = 1; i < trial->arms; i++)
-        fewest = is_tried(trial, i) ? at_most(fewest, trial->arm[i].samples.count) : fewest;
-    if (fewest < FEWEST)
-        return;
-    const double student = settles[fewest - FEWEST];
+        if (is_tried(trial, i))
+            fewest = at_most(trial->arm[i].samples.count, fewest);
+    return fewest == UINT64_MAX ? ROUNDS : fewest;
+}
+
+/* Settles if it can be. A gain is known well enough if no other arm may exceed it by a quarter. */
+static void judge(struct overlap_trial *trial, uint64_t fewest, bool last) {
+    const double student = settles[at_most(fewest, ROUNDS) - FEWEST];
     uint32_t best = 0;
     double gain = 0;
     for (uint32_t i = 1; i < trial->arms; i++)
@@ -146,23 +150,17 @@ static void end_level(struct overlap_trial *trial) {
         trial->arm[i].samples = (struct overlap_samples){0};
 }
 
-/* Samples of earlier runs complete a level early. */
-static bool is_complete(const struct overlap_trial *trial) {
-    for (uint32_t i = 1; i < trial->arms; i++)
-        if (is_tried(trial, i) && trial->arm[i].samples.count < ROUNDS)
-            return false;
-    return true;
-}
-
 static void close_round(struct overlap_trial *trial) {
     if (!(trial->lost >> trial->closed & 1))
         take_samples(trial);
     for (uint32_t i = 0; i < trial->arms; i++)
         trial->arm[i].time = 0;
     trial->closed++;
+    /* Samples of earlier runs complete a level early: then, and at its end, there is a verdict, not at every round. */
     const bool ends = trial->closed % ROUNDS == 0;
-    if ((ends || is_complete(trial)) && trial->length >= trial->shortest * trial->blocks)
-        judge(trial, trial->closed == ALL_ROUNDS);
+    const uint64_t fewest = fewest_samples(trial);
+    if ((ends ? fewest >= FEWEST : fewest == ROUNDS) && trial->length >= trial->shortest * trial->blocks)
+        judge(trial, fewest, trial->closed == ALL_ROUNDS);
     if (ends)
         end_level(trial);
 }

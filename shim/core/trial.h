@@ -4,10 +4,10 @@
  * A mark is a communication launch, or a wait of the host where a program has no communication. A block is a number of
  * marks under one arm. The first quarter of it is not measured: it works off what was launched under the arm before. A
  * round has two blocks of every arm, the second half in the reverse order of the first, so that a linear drift of the
- * pace cancels. Over the rounds of a level each arm has each place equally often. At the next level blocks are four
+ * pace cancels. Over the rounds of a level each arm has each place about equally often. At the next level blocks are four
  * times as long, so that steps of any length get a verdict at some level. The order depends on nothing but the seed and
- * the number of marks: ranks of a job that count the same marks are under the same arm without a message. Blocks of an
- * arm that was dropped run the reference.
+ * the number of marks: ranks of a job that count the same marks are under the same arm without a message, until one of
+ * them drops or keeps an arm by its own times. Blocks of an arm that was dropped run the reference.
  *
  * A round gives one sample of each arm: 2 (a - r) / (a + r) of its time and the reference's, which changes sign if the
  * two change places. Rounds are long compared with what makes the paces of neighbouring steps depend on each other. The

@@ -42,7 +42,8 @@ static struct {
     int32_t capturing;  /* captures in progress */
     uint32_t disturbed; /* the turn's arm was not in force all the time */
     uint32_t settled;
-    uint32_t turn_arm; /* whose turn it is */
+    uint32_t over;     /* what was raised is gone with its context */
+    uint32_t turn_arm; /* of the present turn */
     uint32_t active;   /* in force */
 } now;
 
@@ -62,11 +63,13 @@ uint32_t arms_policy(const struct device *device, bool lasting) {
 }
 
 static uint32_t wanted(void) {
+    if (OVERLAP_RELAXED(now.over))
+        return 0;
     const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) > 0 || OVERLAP_RELAXED(now.paused);
     return waits_for_end && !OVERLAP_RELAXED(now.settled) ? 0 : OVERLAP_RELAXED(now.turn_arm);
 }
 
-/* Puts the arm in force that should be. Another thread may change that meanwhile. */
+/* Switches to the arm that is to be in force. Another thread may change which that is meanwhile. */
 static void apply(void) {
     const enum vendor vendor = state->trial.vendor;
     uint32_t arm;
@@ -78,6 +81,8 @@ static void apply(void) {
             continue;
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
+        if (OVERLAP_RELAXED(now.over)) /* nothing of a context that is gone may be named to the driver */
+            return;
         OPERATION_OF(vendor, forget_carveouts)();
         critical_switch(vendor);
     } while (arm != wanted());
@@ -201,12 +206,6 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
     __atomic_store_n(&now.mark, (uint32_t)counted, __ATOMIC_RELEASE);
 }
 
-static void give_up(void) {
-    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
-    apply();
-}
-
 /* The last mark of a turn. Marks of other threads meanwhile make `left` negative: they belong to the next turn. */
 __attribute__((cold, noinline)) static void switch_turns(const struct request *request) {
     int32_t marks;
@@ -215,7 +214,9 @@ __attribute__((cold, noinline)) static void switch_turns(const struct request *r
         end_turn(request, clock);
         if (state->trial.pace.errors >= PACE_ERRORS) {
             pace_end(&state->trial.pace);
-            give_up();
+            __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+            __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
+            apply();
             return;
         }
         marks = next_turn(clock);
@@ -286,7 +287,9 @@ void arms_context_gone(uint64_t context) {
     if (!OVERLAP_RELAXED(arms_counts) || __atomic_load_n(&now.mark, __ATOMIC_ACQUIRE) != OVERLAP_MARK_COMMUNICATION ||
         (context && context != state->trial.context))
         return;
-    give_up();
+    __atomic_store_n(&now.over, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+    apply();
 }
 
 void arms_forked(void) {

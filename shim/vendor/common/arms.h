@@ -30,7 +30,7 @@ static inline void arms_waited(bool critical) {
         arms_mark_wait(critical);
 }
 
-/* A capture has begun (1), or ended (-1). What is captured may run at any time, so it is captured under the reference
+/* A capture is about to begin (1), has not begun, or has ended (-1). What is captured may run at any time, so it is captured under the reference
  * until the trial has settled. */
 void arms_captured(int captures);
 

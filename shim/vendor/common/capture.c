@@ -15,10 +15,11 @@ uint32_t capture_begun;
 
 static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
-    if (result != VENDOR_SUCCESS)
+    if (result != VENDOR_SUCCESS) {
+        arms_captured(-1);
         return result;
+    }
     __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
-    arms_captured(1);
     if (model) {
         overlap_sync_capture(model, window_stream(model, stream, hook_default(hook)));
         window_wake_if_asleep(model);
@@ -28,11 +29,13 @@ static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result r
 
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
+    arms_captured(1);
     return begun(hook, stream, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
     BEHIND((vendor_stream stream, int mode));
+    arms_captured(1);
     return begun(hook, stream, real(stream, mode));
 }
 
@@ -40,6 +43,7 @@ vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph
                                        const vendor_edge *edges, size_t count, int mode) {
     BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
             size_t count, int mode));
+    arms_captured(1);
     return begun(hook, stream, real(stream, graph, dependencies, edges, count, mode));
 }
 
@@ -51,10 +55,12 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     const enum default_stream null_stream = hook_default(hook);
     /* Before the call: after a failure the driver must not be queried. */
     struct overlap_stream *tracked = model ? window_stream(model, stream, null_stream) : NULL;
+    const bool captures = overlap_armed() && OPERATION_OF(hook_vendor(hook), captures)(stream, null_stream);
     vendor_result result = real(stream, graph);
     if (result != VENDOR_SUCCESS && !OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result))
         return result;
-    arms_captured(-1);
+    if (captures)
+        arms_captured(-1);
     if (model)
         overlap_sync_capture_ended(model, tracked);
     return result;

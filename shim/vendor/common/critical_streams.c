@@ -357,7 +357,7 @@ RARE void critical_stream_created(enum vendor vendor, uintptr_t site, struct ove
 
 RARE void critical_stream_destroyed(struct overlap_sync_model *model, vendor_stream stream) {
     struct critical_stream *const entry = critical_find(stream);
-    const struct overlap_stream *tracked = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
+    struct overlap_stream *const tracked = overlap_sync_find(model, (uint64_t)(uintptr_t)stream);
     struct site *const at = tracked && tracked->part.site ? site_of(tracked->part.site, false) : NULL;
     if (at) {
         if (take(&at->busy)) {
@@ -369,6 +369,8 @@ RARE void critical_stream_destroyed(struct overlap_sync_model *model, vendor_str
     }
     if (entry)
         raised_drop(entry);
+    if (tracked)
+        raised_gone(tracked);
 }
 
 RARE void critical_forked(void) {

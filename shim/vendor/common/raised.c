@@ -187,6 +187,18 @@ bool raised_lower(enum vendor vendor, struct overlap_stream *tracked, const stru
     return lowered;
 }
 
+void raised_gone(struct overlap_stream *tracked) {
+    enum { PATIENCE = 4096 }; /* a signal handler may have interrupted the thread for which it waits */
+    bool locked = take(&changing);
+    for (uint32_t i = 0; !locked && i < PATIENCE; i++) {
+        overlap_pause();
+        locked = take(&changing);
+    }
+    set(&tracked->part.raised, OVERLAP_PART_CANNOT_RAISE);
+    if (locked)
+        leave(&changing);
+}
+
 bool raised_in_doubt(void) {
     enum { DOUBTED = 64 };
     for (uint32_t i = 0; i < get(&entries_used); i++) {

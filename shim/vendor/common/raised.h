@@ -47,6 +47,9 @@ void raised_copied(struct overlap_stream *tracked, const struct critical_stream 
 /* Stop tracking a stream that was destroyed or whose priority the program has set. */
 void raised_drop(struct critical_stream *entry);
 
+/* The stream is about to be destroyed: waits for a thread that is raising or lowering it, and lets none do so again. */
+void raised_gone(struct overlap_stream *tracked);
+
 /* *priority: the greatest if communication waits for the stream, else the next one if that is above 0, the default.
  * False: no priority is above 0. */
 bool raised_level(enum vendor vendor, bool communication, int *priority);

@@ -323,8 +323,8 @@ RARE void window_context_gone(const void *context, uint64_t last_serial) {
     uint64_t key = (uint64_t)(uintptr_t)context;
     if (!model || !key)
         return;
-    arms_context_gone(key);
     overlap_sync_context_gone(model, key, last_serial);
+    arms_context_gone(key);
     __atomic_compare_exchange_n(&first, &key, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
@@ -336,9 +336,9 @@ RARE void window_device_over(enum vendor vendor) {
     /* Also drop what its streams wait for: the primary context may return at the same address. */
     if (model && only)
         overlap_sync_context_gone(model, only, UINT64_MAX);
-    arms_context_gone(0);
     if (model)
         overlap_sync_complete(model, &(struct overlap_completion){.all = true});
+    arms_context_gone(0);
 }
 
 /* A forked child has one thread only. */

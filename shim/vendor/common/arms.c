@@ -231,7 +231,7 @@ static void count(const struct request *request) {
 /* Return the number of marks of this kind before the trial. */
 static uint32_t count_early(enum overlap_trial_mark kind) {
     const uint32_t count = __atomic_add_fetch(&now.early[kind], 1, __ATOMIC_RELAXED);
-    page_trial()->early[kind - 1] = count;
+    __atomic_store_n(&page_trial()->early[kind - 1], count, __ATOMIC_RELAXED);
     return count;
 }
 

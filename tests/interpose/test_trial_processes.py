@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pytest
 from interposing import Build
 from trying import KEPT, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy, verdict
 

@@ -280,8 +280,9 @@ def test_no_value_is_more_than_a_value(modules, own_site):
 def test_other_shells_are_told_the_same(modules, site, shell, policy):
     said = modules.said_to(shell, "load", "overlap-preload", env={"OVERLAP_POLICY": policy})
     values = exported(site, policy)
-    if (modules.name, shell, policy) == ("tcl", "csh", "auto"):  # which would get the first 4,000 characters
-        assert len(values["OVERLAP_TABLE"]) > 4000
+    too_long = len(f"export OVERLAP_TABLE={values['OVERLAP_TABLE']}") > 4000
+    assert too_long or policy != "auto"
+    if (modules.name, shell) == ("tcl", "csh") and too_long:  # which would get the first 4,000 characters
         assert "OVERLAP" not in said
         return
     for name, value in values.items():

@@ -1,5 +1,5 @@
 """The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, words on the
-screen; and the fields of JSON answers.
+screen; the fields of JSON answers; and the version, wherever a file has to repeat it.
 
     python -m tools.docs.write --check    # exit status 1 and a line for each part that is not of today
     python -m tools.docs.write --write
@@ -18,6 +18,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from pyshim import __version__
 from pyshim.cli.words import WORDS
 from pyshim.policy.key import REQUIRED
 from pyshim.policy.model import KEYS
@@ -30,6 +31,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+# What comes before the version of pyshim/__init__.py in files that cannot ask for it.
+VERSIONED = {
+    "CITATION.cff": "\nversion: ",
+    "tools/containers/kubernetes.yaml": "/overlap-run:",
+    "tools/release/README.md": "cd overlap_run-",
+}
 
 
 def prose(text: str) -> str:
@@ -133,9 +141,21 @@ def pages() -> list[Path]:
     return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
 
 
+def versioned() -> dict[Path, str]:
+    """Files that repeat the version, with that of today. Raises SystemExit if one does not."""
+    made = {}
+    for name, before in VERSIONED.items():
+        text = (ROOT / name).read_text(encoding="utf-8")
+        made[ROOT / name], found = re.subn(rf"({re.escape(before)})\d+(?:\.\d+)+", rf"\g<1>{__version__}", text)
+        if found != 1:
+            raise SystemExit(f"tools.docs.write: {name} should say the version once, behind {before!r}")
+    return made
+
+
 def main() -> int:
     options = files.parser(__doc__).parse_args()
     made = {path: of_today(path.read_text(encoding="utf-8")) for path in pages()} | {FIELDS: json_fields()}
+    made |= versioned()
     return files.finish(made, "tools.docs.write", options.write)
 
 

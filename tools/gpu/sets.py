@@ -362,36 +362,32 @@ SETS = (
         rounds=20,
     ),
     Set(
-        "critical",
-        "stencils and training steps: what do streams that are waited for gain by being raised?",
-        ("critical.cu", "critical.py", "critical_step.py"),
-        480,
+        "whole",
+        "whole programs under every policy: what do they gain, what could they, what was expected?",
+        tuple(f"whole/{name}" for name in ("measure.py", "rank.py", "jax_rank.py", "tracing.py", "stencil.cu")),
+        1300,
         (
             Step(
-                "critical",
-                "{python} -m tools.gpu.critical run --program {bin}/critical --nccl {nccl} --rounds {rounds} "
-                "--limit {limit} --out {out}",
+                "whole",
+                "{python} -m tools.gpu.whole.measure --built {bin} --nccl {nccl} --rounds {rounds} --limit {limit} "
+                "--out {out}",
             ),
         ),
         NVCC + TORCH + OURS,
-        ("critical",),
+        WHOLE,
         gpus=2,
-        rounds=8,
+        rounds=12,
     ),
     Set(
-        "trial",
-        "the same programs: does a trial keep the right policy, after how long, and what does trying cost?",
-        ("critical.cu", "trial.py", "critical_step.py"),
-        520,
-        (
-            Step(
-                "trial",
-                "{python} -m tools.gpu.trial run --program {bin}/critical --nccl {nccl} --limit {limit} --out {out}",
-            ),
-        ),
-        NVCC + TORCH + OURS,
-        ("critical",),
+        "whole-costs",
+        "what do the start of a program and its memory cost, by policy?",
+        ("whole/costs.py",),
+        60,
+        (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} --rounds {rounds}"),),
+        NVCC + OURS,
+        ("stencil",),
         gpus=2,
+        rounds=5,
     ),
     *sets_two.SETS,
 )

@@ -1,0 +1,92 @@
+"""Whole programs: how samples become changes, what is called possible, and which cells run together. No GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.gpu.whole import table
+from tools.gpu.whole.cells import put_together
+from tools.gpu.whole.measure import ARMS, GIB, PROCESSES, grouped
+from tools.gpu.whole.programs import GAINS, Cell, Place, cells
+
+BARE = [[1.0], [1.02], [0.98], [1.0], [1.01], [0.99]]
+
+
+def row(arm: str, factor: float = 1.0, start: int = 0, **more: Any) -> dict[str, Any]:
+    ms = [[one * factor for one in turn] for turn in BARE]
+    base = {"program": "halo-stream", "n": 256, "bits": 64, "arm": arm, "start": start, "ms": ms, "digest": "d"}
+    return {**base, **more}
+
+
+def one(*rows: dict[str, Any], **file: Any) -> dict[str, Any]:
+    (found,) = put_together({"rows": list(rows), **file})
+    return found
+
+
+def test_a_change_is_of_rounds_and_has_an_interval() -> None:
+    found = one(row("bare"), row("default", 0.8), row("observe"))
+    assert found["ms"] == 1.0 and found["change"]["default"] == [-0.2, -0.2, -0.2]
+    assert found["change"]["observe"] == [0.0, 0.0, 0.0] and not found["wrong"]
+    assert found["expected"] == GAINS and found["as_expected"]
+
+
+def test_starts_count_as_one_and_a_missing_one_is_left_out() -> None:
+    found = one(row("bare"), row("bare", 2.0, 1), row("default", 0.9), row("default", 1.8, 1), row("trial", 0.5))
+    assert found["starts"] == 2 and found["rounds"] == 12
+    assert found["change"]["default"][0] == -0.1 and found["change"]["trial"][0] == -0.5
+
+
+def test_what_is_possible_is_the_longer_part() -> None:
+    found = one(row("bare", computation=[0.7, 0.7], communication=[0.4]), row("streams", 0.8), row("communication"))
+    assert found["possible"] == -0.3 and found["best"] == "streams" and table.best(found) == -0.2
+    assert one(row("bare", computation=[1.2], communication=[0.4]))["possible"] == 0.0
+
+
+def test_a_prediction_is_of_the_trace_of_that_size() -> None:
+    predicted = {"halo-stream-256.json.gz": {"span_us": 400.0, "most_us": 100.0}}
+    assert one(row("bare"), predicted=predicted)["predicted"] == -0.25
+    assert (
+        one(row("bare"), predicted={"halo-stream-512.json.gz": {"span_us": 1.0, "most_us": 1.0}})["predicted"] is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kept"),
+    [
+        ([{"outcome": "kept", "arm": "critical-streams"}], "critical-streams"),
+        ([{"outcome": "nothing", "arm": None}], ""),
+        ([{"outcome": "unsettled"}], None),
+        ([{"outcome": "kept", "arm": "a"}, {"outcome": "nothing"}], None),
+    ],
+)
+def test_a_trial_says_what_it_kept_and_what_trying_cost(outcomes: list[dict[str, Any]], kept: str | None) -> None:
+    tried = {"first_ms": 1.1, "last_ms": 0.8, "iterations": 2000}
+    found = one(row("bare"), row("trial", 0.8, tried=tried, trial={"outcomes": outcomes}))
+    assert found["kept"] == kept and found["trial_first"] == 0.1
+
+
+def test_what_is_wrong_is_said() -> None:
+    assert one(row("bare"), row("default", digest="e"))["wrong"] == ["digests differ: ['d', 'e']"]
+    assert one(row("bare"), row("default", broken="ended"))["wrong"] == ["a process failed: default"]
+    assert "wrong" in table.table([one(row("bare"), row("default", broken="ended"))])
+
+
+def test_stages_fit_the_machine(tmp_path: Any) -> None:
+    groups = grouped(cells())
+    assert [cell for group in groups for cell in group] == cells() and len(set(cells())) == len(cells())
+    for group in groups:
+        assert len(group) == 1 or all(cell.is_compiled for cell in group)
+        assert len(group) * len(ARMS) <= PROCESSES
+        assert len(group) == 1 or len(ARMS) * sum(cell.gib for cell in group) <= GIB
+        for cell in group:
+            assert Place(tmp_path, "nccl", "/mpi").command(cell, True, ["overlap-run"]).count("overlap-run") == 1
+
+
+def test_priorities_of_the_program_are_an_argument() -> None:
+    place = Place(Path("/bin"), "libnccl.so.2", "")
+    cell = Cell("host-stream", "", GAINS, 128, 32)
+    assert place.command(cell, True, []) == ["/bin/stencil", "libnccl.so.2", "host-stream", "128", "32", "1"]
+    assert place.lacks(Cell("mpi-stencil", "", GAINS, 128)) and not place.lacks(cell)

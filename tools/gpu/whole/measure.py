@@ -1,0 +1,280 @@
+"""Whole programs, each under every arm: what does a step take, and what could it take at best?
+
+    python -m tools.gpu.whole.measure --built BIN --nccl LIBNCCL --out FILE [--only PROGRAM...] [--limit SECONDS]
+    python -m tools.gpu.whole.table FILE
+
+A process is one arm of one cell (programs.py). All processes of a stage are started at once and take turns in random
+order, so that what drifts hits all arms alike. Before the first round the arm `trial` runs by itself for some seconds,
+as long as it may need to settle; `bare` is also asked for its computation and its communication alone.
+Traces of bare programs are given to `overlap explain --from`, for the upper bound that it says beforehand. Programs
+are started again, without `trial`, as long as time is left, because a process often keeps a speed of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.gpu import machine
+from tools.gpu.files import write
+from tools.gpu.overlap.turns import END, Ranks
+from tools.gpu.whole.programs import JAX, MPI, Cell, Place, cells
+
+POLICIES = Path(__file__).resolve().parents[1] / "policies"
+BARE, OWN, TRIAL, DEFAULT = "bare", "own", "trial", "default"
+ARMS = {
+    BARE: None,
+    OWN: None,  # the program's own priorities: streams that it creates, or TORCH_NCCL_HIGH_PRIORITY
+    "observe": "observe",
+    DEFAULT: os.environ.get("WHOLE_DEFAULT", "h200"),
+    TRIAL: "trial",
+    "streams": "critical-streams",
+    "communication": "raised-communication",
+    "published": str(POLICIES / "published.yaml"),
+}
+VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
+PROCESSES, GIB = 40, 110.0  # of a stage, at most
+COMPILED, PYTHON = (40, 15.0, 2, 4.0), (2, 150.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
+FIRST = 1000  # iterations over which the cost of trying is shown
+TRACED, SIZES_TRACED = 8, (256, 512)
+START, TURN = 120.0, 60.0  # seconds of patience
+
+
+@dataclass
+class Running:
+    """One arm of a cell: its processes, and its row."""
+
+    cell: Cell
+    arm: str
+    ranks: Ranks
+    folder: Path
+    row: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def habits(self) -> tuple[int, float, int, float]:
+        return COMPILED if self.cell.is_compiled else PYTHON
+
+    def ask(self, part: str, batches: Any, steps: int) -> list[float]:
+        """Return milliseconds of a step, by batch; nothing if there is no answer, and the processes are ended."""
+        answer = self.ranks.ask([part, batches, steps], TURN)[0]
+        if answer is None:
+            for process in self.ranks.processes:  # what hangs on a GPU disturbs the others
+                process.kill()
+        return list((answer or {}).get("ms", []))
+
+
+def even(steps: float, least: int = 2) -> int:
+    """Streams may change roles from step to step."""
+    return max(least, 2 * round(steps / 2))
+
+
+def start(cell: Cell, arm: str, place: Place, port: int, number: int) -> Running:
+    folder = Path(tempfile.mkdtemp(prefix="whole-"))
+    policy = ARMS[arm]
+    before = ["overlap-run", "--quiet", "--policy", policy, "--report", str(folder), "--"] if policy else []
+    variables = dict(VARIABLES)
+    if arm == OWN and not cell.is_compiled:
+        variables["TORCH_NCCL_HIGH_PRIORITY"] = "1"
+    if cell.program == MPI:
+        variables["LD_LIBRARY_PATH"] = os.pathsep.join((f"{place.mpi}/lib", os.environ.get("LD_LIBRARY_PATH", "")))
+    command = place.command(cell, arm == OWN, before)
+    row = {"program": cell.program, "n": cell.n, "bits": cell.bits, "arm": arm, "start": number, "ms": []}
+    return Running(cell, arm, Ranks(f"{cell.name} {arm}", command, variables, cell.ranks, port), folder, row)
+
+
+def has(cell: Cell, arm: str) -> bool:
+    return not (arm == OWN and cell.program == JAX)
+
+
+def learn(running: Running) -> None:
+    """Steps that do not count; sets how long batches are."""
+    learnt, ms, _, _ = running.habits
+    running.ask("whole", 1, learnt)
+    took = running.ask("whole", 1, even(learnt / 2))
+    running.row["steps"] = even(ms / took[0]) if took else 2
+
+
+def try_out(running: Running) -> None:
+    """A trial by itself: the first FIRST iterations, and those of the last fifth."""
+    _, _, _, seconds = running.habits
+    begun, found = time.monotonic(), list[float]()
+    steps = running.row["steps"]
+    while time.monotonic() - begun < seconds and (more := running.ask("whole", 5, steps)):
+        found += more
+    first = found[: max(1, FIRST // steps)]
+    running.row["tried"] = {
+        "iterations": len(found) * steps,
+        "first_ms": round(statistics.mean(first), 5) if first else None,
+        "last_ms": round(statistics.median(found[-len(found) // 5 :]), 5) if found else None,
+    }
+
+
+def parts(running: Running) -> None:
+    for part in ("computation", "communication"):
+        running.row[part] = [round(ms, 5) for ms in running.ask(part, 4, running.row["steps"])]
+
+
+def end(running: Running) -> dict[str, Any]:
+    statuses = running.ranks.end()
+    if any(statuses) or running.ranks.broken:
+        said = [line.rstrip() for line in running.ranks.errors[0]][-6:]
+        running.row.update(broken=running.ranks.broken, statuses=statuses, said=said)
+    running.row["digest"] = (running.ranks.last[0] or {}).get("digest")
+    return running.row
+
+
+def report(running: Running) -> None:
+    """What overlap says of the run: counters of the default, the whole of a trial."""
+    words = ["overlap", "report", str(running.folder), "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    said = json.loads(done.stdout) if done.stdout else {}
+    if running.arm == TRIAL:
+        running.row["trial"] = said.get("trial")
+    totals = said.get("totals", {})
+    running.row["totals"] = {key: totals.get(key) for key in ("launches", "communication", "raised", "shaped")}
+
+
+def stage(
+    group: Sequence[Cell], place: Place, number: int, rounds: int, traces: Path, until: float
+) -> list[dict[str, Any]]:
+    """Return rows of cells that are measured in the same minute; number: of the start, from 0."""
+    arms = [arm for arm in ARMS if number == 0 or arm != TRIAL]
+    base = 20000 + 997 * number
+    made = [(cell, arm) for cell in group for arm in arms if has(cell, arm)]
+    all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
+    patience = time.monotonic() + START
+    for one in all_:
+        one.row["ready"] = one.ranks.answers(max(1.0, patience - time.monotonic()))[0]
+    for one in all_:
+        learn(one)
+    steps = {one.cell: one.row["steps"] for one in all_ if one.arm == BARE}
+    for one in all_:
+        one.row["steps"] = steps[one.cell]
+        if one.arm == BARE and number == 0:
+            parts(one)
+        if one.arm == TRIAL:
+            try_out(one)
+    mixed = random.Random(number)
+    for turn in range((rounds + 1) // 2 if number else rounds):
+        if turn and time.monotonic() > until:
+            break
+        for one in mixed.sample(all_, len(all_)):
+            one.row["ms"].append([round(ms, 5) for ms in one.ask("whole", one.habits[2], one.row["steps"])])
+    for one in all_:
+        if one.arm == BARE and number == 0 and one.cell.ranks == 2:
+            one.ask("trace", str(traces / f"{one.cell.program}.json.gz"), TRACED)
+    for one in all_:
+        one.ranks.tell(END)
+    with ThreadPoolExecutor(16) as pool:
+        rows = list(pool.map(end, all_))
+        list(pool.map(report, (one for one in all_ if one.arm in (DEFAULT, TRIAL))))
+    return rows
+
+
+def grouped(found: Sequence[Cell]) -> list[list[Cell]]:
+    """Stages: Python's programs by themselves, compiled ones as many as fit."""
+    made: list[list[Cell]] = []
+    for cell in found:
+        last = made[-1] if made else []
+        fits = last and cell.is_compiled and last[0].is_compiled
+        fits = fits and (len(last) + 1) * len(ARMS) <= PROCESSES
+        fits = fits and len(ARMS) * sum(one.gib for one in (*last, cell)) <= GIB
+        if fits:
+            last.append(cell)
+        else:
+            made.append([cell])
+    return made
+
+
+def trace_compiled(found: Sequence[Cell], place: Place, traces: Path) -> None:
+    """Record those that a library can be made of, one after the other in children of one process."""
+    wanted = [cell for cell in found if cell.is_compiled and cell.n in SIZES_TRACED and cell.bits == 64]
+    jobs = []
+    for cell in wanted:
+        if cell.program != MPI:
+            words = place.command(cell, False, [])
+            library = str(place.built / f"lib{Path(words[0]).name}.so")
+            jobs.append([str(traces / f"{cell.program}-{cell.n}.json.gz"), library, *words])
+    words = [sys.executable, "-m", "tools.gpu.whole.tracing", str(TRACED)]
+    subprocess.run(words, input=json.dumps(jobs), text=True, check=False, env={**os.environ, **VARIABLES})
+
+
+def predicted(traces: Path) -> dict[str, Any]:
+    """By trace: microseconds of a step, and how many of them raising can save at most, as explain says."""
+
+    def explain(path: Path) -> tuple[str, Any]:
+        words = ["overlap", "explain", "--json", "--from", str(path)]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        if not done.stdout:
+            return path.name, {"error": done.stderr[-500:]}
+        waiting = json.loads(done.stdout).get("waiting")
+        found = [one for trace in waiting or [] for one in trace.get("processes", [])]
+        keys = ("span_us", "most_us", "waited_us", "busy_us", "unclaimed_us", "count")
+        return path.name, {key: found[0].get(key) for key in keys} if found else {"error": "no process"}
+
+    with ThreadPoolExecutor(16) as pool:
+        return dict(pool.map(explain, sorted(traces.glob("*.json.gz"))))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--built", type=Path, required=True, help="folder of the built programs")
+    parser.add_argument("--nccl", required=True, help="the library")
+    parser.add_argument("--mpi", default="", help="folder with bin/mpiexec and lib of MPICH; without: no MPI")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage is begun")
+    parser.add_argument("--only", nargs="+", metavar="PROGRAM")
+    parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM")
+    parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
+    parser.add_argument("--rounds", type=int, default=12, help="of the first start; later ones have half")
+    parser.add_argument("--starts", type=int, default=3, help="of compiled programs, at most")
+    parser.add_argument("--traces", type=Path, help="where to keep traces")
+    options = parser.parse_args(arguments)
+    return run(options)
+
+
+def run(options: argparse.Namespace) -> int:
+    begun = time.monotonic()
+    until = begun + options.limit
+    place = Place(options.built, options.nccl, options.mpi)
+    chosen = [cell for cell in cells() if not options.only or cell.program in options.only]
+    chosen = [cell for cell in chosen if cell.program not in options.skip]
+    chosen = [cell for cell in chosen if not cell.n or not options.sizes or cell.n in options.sizes]
+    traces = options.traces or Path(tempfile.mkdtemp(prefix="whole-traces-"))
+    traces.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe(), "arms": ARMS}
+    made["not_measured"] = [f"{cell.name}: no MPI" for cell in chosen if place.lacks(cell)]
+    chosen = [cell for cell in chosen if not place.lacks(cell)]
+    for number in range(options.starts):
+        for group in grouped([cell for cell in chosen if cell.is_compiled or not number]):
+            names = ", ".join(cell.name for cell in group)
+            if time.monotonic() > until:
+                made["not_measured"].append(f"{names}: start {number + 1}, out of time")
+                continue
+            rows += stage(group, place, number, options.rounds, traces, until)
+            print(f"[{time.monotonic() - begun:.0f} s] start {number + 1}: {names}", file=sys.stderr, flush=True)
+            write(options.out, {**made, "rows": rows})
+        if not number:
+            trace_compiled(chosen, place, traces)
+            made["predicted"] = predicted(traces)
+            print(f"[{time.monotonic() - begun:.0f} s] traces", file=sys.stderr, flush=True)
+    made["seconds"] = round(time.monotonic() - begun)
+    write(options.out, {**made, "rows": rows})
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Whole programs, a line a cell: python -m tools.gpu.whole.table FILE"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.gpu.whole.cells import put_together
+
+COLUMNS = ("observe", "default", "trial", "streams", "communication", "own", "published")
+
+
+def said(value: Any) -> str:
+    return "" if value is None else f"{100 * (value[0] if isinstance(value, list) else value):+.1f}"
+
+
+def line(one: dict[str, Any]) -> str:
+    if "ms" not in one:
+        return f"{one['program']:17} {one['n'] or '':>4} {'; '.join(one['wrong'])}"
+    size = f"{one['n']:>4} {one['bits']:>3}" if one["n"] else " " * 8
+    words = [said(one["change"].get(arm)) for arm in COLUMNS] + [said(one.get("possible")), said(one["predicted"])]
+    kept = {None: "?", "": "none"}.get(one.get("kept"), one.get("kept")) if "trial" in one["change"] else ""
+    expected = "" if one.get("as_expected", True) else f"expected: {one['expected']}"
+    rest = "; ".join(filter(None, (kept, said(one.get("trial_first")), expected, *one["wrong"])))
+    return f"{one['program']:17} {size} {one['ms']:9.4f} " + " ".join(f"{word:>7}" for word in words) + f"  {rest}"
+
+
+def table(found: Sequence[dict[str, Any]]) -> str:
+    heads = (*(arm[:7] for arm in COLUMNS), "possibl", "predict")
+    lines = [
+        f"{'program':17} {'n':>4} {'fp':>3} {'bare ms':>9} "
+        + " ".join(f"{head:>7}" for head in heads)
+        + "  kept; first"
+    ]
+    lines += map(line, found)
+    judged = [one["as_expected"] for one in found if "as_expected" in one]
+    wrong = sum(bool(one["wrong"]) for one in found)
+    off = [abs(one["predicted"] - best(one)) for one in found if one["predicted"] is not None and best(one) is not None]
+    lines.append(f"{len(found)} cells, {wrong} wrong; the default as expected in {sum(judged)} of {len(judged)}")
+    if off:
+        lines.append(f"predictions: {len(off)}, median error {100 * statistics.median(off):.1f} points")
+    return "".join(f"{one}\n" for one in lines)
+
+
+def best(one: dict[str, Any]) -> float | None:
+    """What the best single control gained; 0 if all lose."""
+    return min(0.0, one["change"][one["best"]][0]) if one.get("best") else None
+
+
+def main() -> int:
+    print(table(put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Training steps of transformers: DDP, FSDP2, tensor and pipeline parallel, and HuggingFace's Llama by accelerate.
+
+Each function makes a Program. No weight changes from step to step, so that all steps have the same results.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.fsdp import fully_shard
+
+from tools.gpu.whole.layers import DEVICE, GPU, HIDDEN, KIND, RANK, WORLD, Sums, layers, random
+from tools.gpu.whole.program import Program
+
+LAYERS, TOKENS = (4, 4096) if GPU else (2, 32)
+BUCKET = 64 << 20 if GPU else 4096  # bytes
+MICRO = 8  # micro-batches of a pipeline step
+
+
+def trained(model: nn.Module, x: Tensor) -> list[Tensor]:
+    """Forward and backward; the loss, and the gradient that was made last."""
+    loss = model(x).float().pow(2).mean()
+    loss.backward()
+    first = next(model.parameters()).grad
+    results = [loss.detach(), local(first)]
+    for parameter in model.parameters():
+        parameter.grad = None
+    return results
+
+
+def local(tensor: Any) -> Tensor:
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def all_reduced(model: nn.Module) -> list[Tensor]:
+    """Return buckets for what DDP sends of the model."""
+    left, size = sum(parameter.numel() for parameter in model.parameters()), BUCKET // KIND.itemsize
+    return [torch.zeros(min(size, left - at), device=DEVICE, dtype=KIND) for at in range(0, left, size)]
+
+
+def reduce_all(buckets: list[Tensor]) -> None:
+    works = [dist.all_reduce(bucket, async_op=True) for bucket in buckets]
+    for work in works:
+        work.wait()
+
+
+def ddp() -> Program:
+    bare = layers(LAYERS)
+    model = nn.parallel.DistributedDataParallel(layers(LAYERS), bucket_cap_mb=64, gradient_as_bucket_view=True)
+    x, buckets = random(1, TOKENS, HIDDEN), all_reduced(bare)
+    return Program(lambda: trained(model, x), lambda: trained(bare, x), lambda: reduce_all(buckets))
+
+
+def fsdp() -> Program:
+    bare, model, x = layers(LAYERS), layers(LAYERS), random(1, TOKENS, HIDDEN)
+    for module in (*model, model):
+        fully_shard(module)
+    count = sum(parameter.numel() for parameter in bare[0].parameters())
+    whole = [torch.zeros(count, device=DEVICE, dtype=KIND) for _ in range(2)]
+    shard = torch.zeros(count // WORLD, device=DEVICE, dtype=KIND)
+
+    def communicate() -> None:
+        for _ in range(LAYERS):
+            for _ in range(2):  # forward and backward
+                dist.all_gather_into_tensor(whole[0], shard)
+            dist.reduce_scatter_tensor(shard, whole[1])
+
+    return Program(lambda: trained(model, x), lambda: trained(bare, x), communicate)
+
+
+def tensor() -> Program:
+    model, x = layers(LAYERS, WORLD), random(1, TOKENS, HIDDEN)
+    part = torch.zeros_like(x)
+
+    def communicate() -> None:
+        for _ in range(4 * LAYERS):  # two of each layer, forward and backward
+            dist.all_reduce(part)
+
+    return Program(lambda: trained(model, x), without_sums(lambda: trained(model, x)), communicate)
+
+
+def without_sums(body: Any) -> Any:
+    def run() -> Any:
+        Sums.on = False
+        try:
+            return body()
+        finally:
+            Sums.on = True
+
+    return run
+
+
+def pipeline() -> Program:
+    """GPipe: each rank has half of the layers, all micro-batches go forward, then backward."""
+    model, tokens = layers(LAYERS), TOKENS // 4
+    inputs = [random(1, tokens, HIDDEN, seed=2 + at) for at in range(MICRO)]
+    received = [torch.zeros(1, tokens, HIDDEN, device=DEVICE, dtype=KIND) for _ in range(2 * MICRO)]
+    last, peer = RANK == WORLD - 1, (RANK + 1) % WORLD
+
+    def step(send: Any, receive: Any) -> list[Tensor]:
+        sent, outputs, begun = [], [], []
+        coming = [receive(received[at]) for at in range(MICRO)] if last else [None] * MICRO
+        for at in range(MICRO):
+            if coming[at]:
+                coming[at].wait()
+            x = (received[at] if last else inputs[at]).detach().requires_grad_()
+            begun.append(x)
+            outputs.append(model(x))
+            if not last:
+                sent.append(send(outputs[at].detach()))
+        losses = []
+        coming = [None] * MICRO if last else [receive(received[MICRO + at]) for at in range(MICRO)]
+        for at in range(MICRO):
+            if last:
+                losses.append(outputs[at].float().pow(2).mean())
+                losses[-1].backward()
+                sent.append(send(begun[at].grad))
+            else:
+                if coming[at]:
+                    coming[at].wait()
+                outputs[at].backward(received[MICRO + at])
+        for work in sent:
+            if work:
+                work.wait()
+        results = [local(next(model.parameters()).grad), *(loss.detach() for loss in losses)]
+        for parameter in model.parameters():
+            parameter.grad = None
+        return results
+
+    def communicate() -> None:
+        works = []
+        for at in range(2 * MICRO):
+            forward = (at < MICRO) != last
+            body = dist.isend if forward else dist.irecv
+            works.append(body(received[at], peer))
+        for work in works:
+            work.wait()
+
+    return Program(
+        lambda: step(lambda x: dist.isend(x, peer), lambda x: dist.irecv(x, peer)),
+        lambda: step(lambda x: None, lambda x: None),
+        communicate,
+    )
+
+
+def llama() -> Program:
+    """8 layers, hidden 2048, four sequences of 2048 tokens; AdamW whose rate is 0."""
+    from accelerate import Accelerator
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = (2048, 5632, 8, 16, 32000, 4, 2048) if GPU else (32, 64, 2, 4, 100, 2, 16)
+    hidden, feed, count, heads, words, batch, tokens = sizes
+    config = LlamaConfig(
+        hidden_size=hidden,
+        intermediate_size=feed,
+        num_hidden_layers=count,
+        num_attention_heads=heads,
+        num_key_value_heads=heads // 2,
+        vocab_size=words,
+    )
+    torch.manual_seed(0)
+    bare = LlamaForCausalLM(config).to(DEVICE, KIND)
+    torch.manual_seed(0)
+    model = LlamaForCausalLM(config).to(DEVICE, KIND)
+    accelerator = Accelerator(cpu=not GPU)
+    made = [(one, torch.optim.AdamW(one.parameters(), lr=0.0)) for one in (bare, model)]
+    made[1] = accelerator.prepare(*made[1])
+    said = torch.randint(words, (batch, tokens), generator=torch.Generator().manual_seed(3 + RANK)).to(DEVICE)
+
+    def step(network: nn.Module, optimizer: Any) -> list[Tensor]:
+        loss = network(input_ids=said, labels=said).loss
+        accelerator.backward(loss)
+        optimizer.step()
+        optimizer.zero_grad()
+        return [loss.detach()]
+
+    buckets = all_reduced(bare)
+    return Program(lambda: step(*made[1]), lambda: step(*made[0]), lambda: reduce_all(buckets))

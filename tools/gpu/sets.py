@@ -20,6 +20,7 @@ ORDER_CASES += "retained-attribute retained-module"
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
+WHOLE = ("stencil", "solver", "transpose", "mpi_stencil", "libstencil.so", "libsolver.so", "libtranspose.so")
 
 SETS = (
     Set(

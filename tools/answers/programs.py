@@ -90,7 +90,17 @@ def every_whole(root: Path) -> Table:
         row += [{None: "unsettled", "": "nothing"}.get(cell.get("kept"), cell.get("kept")), cell.get("trial_first")]
         rows.append([*row, "; ".join(cell["wrong"]) or None])
     ends = (f"{arm}{part}" for arm in ARMS for part in ("_percent", "_low", "_high"))
-    heads = ("program", "points", "bits", "waits", "expected", "rounds", "starts", "bare_ms", "computation_ms")
+    heads: tuple[str, ...] = (
+        "program",
+        "points",
+        "bits",
+        "waits",
+        "expected",
+        "rounds",
+        "starts",
+        "bare_ms",
+        "computation_ms",
+    )
     heads += ("communication_ms", "possible", "predicted")
     return Table((*heads, *ends, "trial_kept", "trial_first", "wrong"), rows)
 

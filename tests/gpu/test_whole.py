@@ -88,5 +88,5 @@ def test_stages_fit_the_machine(tmp_path: Any) -> None:
 def test_priorities_of_the_program_are_an_argument() -> None:
     place = Place(Path("/bin"), "libnccl.so.2", "")
     cell = Cell("host-stream", "", GAINS, 128, 32)
-    assert place.command(cell, True, []) == ["/bin/stencil", "libnccl.so.2", "host-stream", "128", "32", "1"]
+    assert place.command(cell, True, []) == ["/bin/stencil32", "libnccl.so.2", "host-stream", "128", "1"]
     assert place.lacks(Cell("mpi-stencil", "", GAINS, 128)) and not place.lacks(cell)

@@ -72,8 +72,9 @@ def _driver(folder: Path) -> None:
 def _one(target: str, folder: Path, architecture: str) -> str | None:
     words = command(target, architecture, folder / target)
     made, hashed = folder / f"{target}.made", hashlib.sha256(lines()[target][1].encode() + architecture.encode())
-    for source in (lines()[target][0], *sorted(HERE.glob("*.h"))):
-        hashed.update(source.read_bytes())
+    source = lines()[target][0]
+    for read in dict.fromkeys((source, *sorted(HERE.glob("*.h")), *sorted(source.parent.glob("*.h")))):
+        hashed.update(read.read_bytes())
     if made.exists() and (folder / target).exists() and made.read_text(encoding="utf-8") == hashed.hexdigest():
         return None
     try:

@@ -20,7 +20,16 @@ ORDER_CASES += "retained-attribute retained-module"
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
-WHOLE = ("stencil", "solver", "transpose", "mpi_stencil", "libstencil.so", "libsolver.so", "libtranspose.so")
+WHOLE = (
+    "stencil",
+    "stencil32",
+    "solver",
+    "transpose",
+    "mpi_stencil",
+    "libstencil.so",
+    "libsolver.so",
+    "libtranspose.so",
+)
 
 SETS = (
     Set(

@@ -15,7 +15,7 @@ from torch import Tensor
 from tools.gpu.whole.layers import DEVICE, GPU, KIND, RANK, WORLD, random
 from tools.gpu.whole.program import Program
 
-EXPERTS, TOKENS, WIDTH, FEED, CHUNKS, DEPTH = (4, 1024, 2048, 4096, 4, 2) if GPU else (2, 8, 16, 32, 4, 2)
+EXPERTS, TOKENS, WIDTH, FEED, CHUNKS, DEPTH = (4, 4096, 2048, 4096, 4, 2) if GPU else (2, 8, 16, 32, 4, 2)
 BLOCK, INNER = 128, 64  # of a product in Triton
 
 try:

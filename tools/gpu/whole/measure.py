@@ -46,7 +46,7 @@ ARMS = {
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 40, 110.0  # of a stage, at most
-COMPILED, PYTHON = (40, 15.0, 2, 4.0), (2, 150.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
+COMPILED, PYTHON = (40, 15.0, 2, 4.0), (2, 200.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
 FIRST = 1000  # iterations over which the cost of trying is shown
 TRACED, SIZES_TRACED = 8, (256, 512)
 START, TURN = 120.0, 60.0  # seconds of patience

@@ -24,8 +24,8 @@ PAGE = Path("docs/results.md")
 DATA = Path("docs/data")
 SIMULATED = "simulated"
 SMALL = {
-    "whole": programs.whole,
-    "stencils": programs.by_size,
+    "stencils": programs.stencils,
+    "steps": programs.steps,
     "kernels": overlap.kernels,
     "losses": overlap.losses,
     "training": programs.by_arm,
@@ -37,7 +37,7 @@ SMALL = {
     SIMULATED: simulated.policies,
 }
 LONG = {
-    "whole-programs": programs.every_whole,
+    "critical": programs.every_stencil,
     "training-steps": programs.every_step,
     "overlap": overlap.every_cell,
     "overlap-lost": overlap.lost,

@@ -1,8 +1,7 @@
-"""Whole programs on two GPUs, and training-like steps by arm: whole.json and two-gpus.json."""
+"""Stencils and whole steps on two GPUs: critical.json and two-gpus.json."""
 
 from __future__ import annotations
 
-import functools
 import statistics
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,31 +11,23 @@ from typing import Any
 
 from tools.answers import results
 from tools.answers.table import Table, Value, percent, rounded, span
-from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.table import best
 
-# Rows of the pages: the programs of tools/gpu/whole/programs.py that wait in the same way, and what else the default
-# would have to do to gain more.
-FAMILIES = {
-    "stencils, halo by NCCL": ("halo-stream", "computing-stream", "third-stream", "warmed"),
-    "stencils, through host memory": ("host-stream", "host-event", "host-polling"),
-    "stencils, blocking copies": ("host-copy",),
-    "stencils, ranks of MPI": ("mpi-stencil",),
-    "stencils that cannot overlap more": ("swapped", "one-stream", "synchronised", "equal"),
-    "conjugate gradient": ("solver",),
-    "transpose of an FFT, in chunks": ("transpose",),
-    "recommender (DLRM), training": ("recommender",),
-    "mixture of experts, Triton": ("experts",),
-    "one token, tensor parallel": ("token",),
-    "the same, as a graph": ("token-graph",),
-    "DDP step": ("ddp",),
-    "FSDP2 step": ("fsdp",),
-    "tensor-parallel step": ("tensor",),
-    "pipeline step": ("pipeline",),
-    "HuggingFace Llama, DDP": ("llama",),
-    "JAX, pmap": ("pmap",),
+# Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
+EXCHANGES = {
+    "NCCL": ("halo-stream", "computing-stream", "third-stream"),
+    "host memory": ("host-stream", "host-event", "host-polling"),
 }
-ARMS = ("observe", "default", "trial", "streams", "communication", "own", "published")
+OTHERS = {
+    "ddp": "DDP step",
+    "fsdp": "FSDP2 step",
+    "tensor": "tensor-parallel step",
+    "warmed": "stencil warmed up on its computing stream",
+    "one-stream": "stencil, one stream",
+    "synchronised": "stencil, waits for its only stream",
+    "swapped": "stencil, streams swap roles",
+    "equal": "two streams with equal work",
+}
+ARMS = ("raised", "observe", "default", "paper")
 BARE, ITSELF, WORST = "bare", "bare, against itself", 1.0
 ROUND = 8  # steps of two_gpus_cases.py between two turns of an arm
 # Arms that are shown; every arm is in training-steps.csv.
@@ -49,75 +40,50 @@ POLICIES = {
 }
 
 
-@functools.cache
-def cells(root: Path) -> list[dict[str, Any]]:
-    """Of whole.json, those with an answer."""
-    return [cell for cell in put_together(results.read(root, "whole")) if "ms" in cell]
+def _cells(root: Path) -> list[dict[str, Any]]:
+    return list(results.read(root, "critical")["cells"])
 
 
-def of_family(root: Path, name: str) -> list[dict[str, Any]]:
-    return [cell for cell in cells(root) if cell["program"] in FAMILIES[name]]
+def _change(cell: dict[str, Any], arm: str) -> float | None:
+    return 100 * cell["change"][arm][0] if arm in cell["change"] else None
 
 
-def changes(found: Iterable[dict[str, Any]], arm: str) -> list[float]:
-    """In per cent."""
-    return [100 * cell["change"][arm][0] for cell in found if cell["change"].get(arm)]
-
-
-def whole(root: Path) -> Table:
-    """Ranges over the programs and sizes of a family."""
+def stencils(root: Path) -> Table:
+    """Ranges over the programs that exchange in the same way."""
     rows: list[list[Value]] = []
-    for name in FAMILIES:
-        found = of_family(root, name)
-        if not found:
-            continue
-        possible = span(100 * cell["possible"] for cell in found if cell.get("possible") is not None)
-        single = span(100 * value for value in map(best, found) if value is not None)
-        said = (span(changes(found, arm)) for arm in ("observe", "default", "trial"))
-        rows.append([name, *said, single, span(changes(found, "published")), possible])
-    heads = ("program", "noise, %", "default, %", "trial, %", "best single control, %", "published, %", "possible, %")
+    for exchange, programs in EXCHANGES.items():
+        cells = [cell for cell in _cells(root) if cell["program"] in programs]
+        for n in sorted({cell["n"] for cell in cells}):
+            own = [cell for cell in cells if cell["n"] == n]
+            bare = sorted(cell["ms"]["bare"] for cell in own)
+            changes = (span(_change(cell, arm) for cell in own) for arm in ("observe", "default", "raised", "paper"))
+            rows.append([f"{exchange}, {n}³", f"{statistics.median(bare):.3f}", *changes])
+    heads = ("exchange, points a GPU", "ms, bare", "noise, %", "default, %", "own priorities, %", "published, %")
     return Table(heads, rows)
 
 
-def every_whole(root: Path) -> Table:
+def steps(root: Path) -> Table:
     rows: list[list[Value]] = []
-    for cell in cells(root):
-        parts = (cell.get(key) for key in ("computation_ms", "communication_ms", "possible", "predicted"))
-        row: list[Value] = [cell["program"], cell["n"] or None, cell["bits"] if cell["n"] else None]
-        row += [cell["waits"], cell["expected"], cell["rounds"], cell["starts"], cell["ms"], *parts]
+    cells = {cell["program"]: cell for cell in _cells(root)}
+    for program, words in OTHERS.items():
+        cell = cells[program]
+        _, low, high = (100 * value for value in cell["change"]["default"])
+        change = percent(_change(cell, "default"))
+        rows.append([words, f"{cell['ms']['bare']:.3f}", change, f"{percent(low)} to {percent(high)}"])
+    return Table(("program", "ms, bare", "default, %", "90 % interval"), rows)
+
+
+def every_stencil(root: Path) -> Table:
+    rows: list[list[Value]] = []
+    for cell in _cells(root):
+        share = cell.get("share_interval") or [None, None]
+        row: list[Value] = [cell["program"], cell["n"] or None, cell["turns"], cell["ms"]["bare"]]
         for arm in ARMS:
-            row += [rounded(100 * value) for value in cell["change"].get(arm) or ()] or [None] * 3
-        row += [{None: "unsettled", "": "nothing"}.get(cell.get("kept"), cell.get("kept")), cell.get("trial_first")]
-        rows.append([*row, "; ".join(cell["wrong"]) or None])
-    ends = (f"{arm}{part}" for arm in ARMS for part in ("_percent", "_low", "_high"))
-    heads: tuple[str, ...] = (
-        "program",
-        "points",
-        "bits",
-        "waits",
-        "expected",
-        "rounds",
-        "starts",
-        "bare_ms",
-        "computation_ms",
-    )
-    heads += ("communication_ms", "possible", "predicted")
-    return Table((*heads, *ends, "trial_kept", "trial_first", "wrong"), rows)
-
-
-def by_size(root: Path) -> Table:
-    """Stencils in double precision, by exchange and size."""
-    rows: list[list[Value]] = []
-    for words, name in (("NCCL", "stencils, halo by NCCL"), ("host memory", "stencils, through host memory")):
-        double = [cell for cell in of_family(root, name) if cell["bits"] == 64 and cell["program"] != "warmed"]
-        for n in sorted({cell["n"] for cell in double}):
-            own = [cell for cell in double if cell["n"] == n]
-            middle = statistics.median(cell["ms"] for cell in own)
-            said = (span(changes(own, arm)) for arm in ("observe", "default", "own", "published"))
-            possible = span(100 * cell["possible"] for cell in own if cell.get("possible") is not None)
-            rows.append([f"{words}, {n}³", f"{middle:.3f}", *said, possible])
-    heads = ("exchange, points a GPU", "ms, bare", "noise, %", "default, %", "own priorities, %", "published, %")
-    return Table((*heads, "possible, %"), rows)
+            row += [rounded(100 * value) for value in cell["change"].get(arm, ())] or [None] * 3
+        rows.append([*row, cell.get("share"), *share])
+    changes = (f"{arm}{part}" for arm in ARMS for part in ("_percent", "_low", "_high"))
+    heads = ("program", "points", "turns", "bare_ms", *changes, "default_share_of_raised", "share_low", "share_high")
+    return Table(heads, rows)
 
 
 # ---- Training steps with real collectives, by arm ----

@@ -372,6 +372,38 @@ SETS = (
         rounds=20,
     ),
     Set(
+        "critical",
+        "stencils and training steps: what do streams that are waited for gain by being raised?",
+        ("critical.py", "whole/stencil.cu", "whole/rank.py"),
+        480,
+        (
+            Step(
+                "critical",
+                "{python} -m tools.gpu.critical run --program {bin}/stencil --nccl {nccl} --rounds {rounds} "
+                "--limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + TORCH + OURS,
+        ("stencil",),
+        gpus=2,
+        rounds=8,
+    ),
+    Set(
+        "trial",
+        "the same programs: does a trial keep the right policy, after how long, and what does trying cost?",
+        ("trial.py", "whole/stencil.cu", "whole/rank.py"),
+        520,
+        (
+            Step(
+                "trial",
+                "{python} -m tools.gpu.trial run --program {bin}/stencil --nccl {nccl} --limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + TORCH + OURS,
+        ("stencil",),
+        gpus=2,
+    ),
+    Set(
         "whole",
         "whole programs under every policy: what do they gain, what could they, what was expected?",
         tuple(f"whole/{name}" for name in ("measure.py", "rank.py", "jax_rank.py", "tracing.py", "stencil.cu")),

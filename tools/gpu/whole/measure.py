@@ -176,7 +176,8 @@ def stage(
         if one.arm == BARE and number == 0 and one.cell.ranks == 2:
             one.ask("trace", str(traces / f"{one.cell.program}.json.gz"), TRACED)
     for one in all_:
-        one.ranks.tell(END)
+        if one.cell.program != MPI:  # mpiexec fails if it still has a line for a process that ends
+            one.ranks.tell(END)
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(end, all_))
         list(pool.map(report, (one for one in all_ if one.arm in (DEFAULT, TRIAL))))
@@ -232,7 +233,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", type=Path, required=True, help="folder of the built programs")
     parser.add_argument("--nccl", required=True, help="the library")
-    parser.add_argument("--mpi", default="", help="folder with bin/mpiexec and lib of MPICH; without: no MPI")
+    mpi = os.environ.get("WHOLE_MPI", "")
+    parser.add_argument("--mpi", default=mpi, help="folder of MPICH, with bin and lib (default: WHOLE_MPI, or no MPI)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage is begun")
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")

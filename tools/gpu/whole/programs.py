@@ -115,8 +115,8 @@ class Place:
             return [f"{self.mpi}/bin/mpiexec", "-n", "2", *before, *program]
         if cell.program in (SOLVER, TRANSPOSE):
             return [*before, os.fspath(self.built / cell.program), self.nccl, str(cell.n), raised]
-        program = self.built / ("stencil" if cell.bits == 64 else f"stencil{cell.bits}")
-        return [*before, os.fspath(program), self.nccl, cell.program, str(cell.n), raised]
+        stencil = "stencil" if cell.bits == 64 else f"stencil{cell.bits}"
+        return [*before, os.fspath(self.built / stencil), self.nccl, cell.program, str(cell.n), raised]
 
     def lacks(self, cell: Cell) -> bool:
         return cell.program == MPI and not self.mpi

@@ -1,4 +1,7 @@
-"""Whole programs, a line a cell: python -m tools.gpu.whole.table FILE"""
+"""Whole programs: python -m tools.gpu.whole.table FILE
+
+Prints a line for each cell, then one for each family of programs that wait in the same way, with ranges.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,25 @@ from typing import Any
 
 from tools.gpu.whole.cells import put_together
 
+FAMILIES = {
+    "stencils, halo by NCCL": ("halo-stream", "computing-stream", "third-stream", "warmed"),
+    "stencils, through host memory": ("host-stream", "host-event", "host-polling"),
+    "stencils, blocking copies": ("host-copy",),
+    "stencils, ranks of MPI": ("mpi-stencil",),
+    "stencils that cannot overlap more": ("swapped", "one-stream", "synchronised", "equal"),
+    "conjugate gradient": ("solver",),
+    "transpose of an FFT, in chunks": ("transpose",),
+    "recommender (DLRM), training": ("recommender",),
+    "mixture of experts, Triton": ("experts",),
+    "one token, tensor parallel": ("token",),
+    "the same, as a graph": ("token-graph",),
+    "DDP step": ("ddp",),
+    "FSDP2 step": ("fsdp",),
+    "tensor-parallel step": ("tensor",),
+    "pipeline step": ("pipeline",),
+    "HuggingFace Llama, DDP": ("llama",),
+    "JAX, pmap": ("pmap",),
+}
 COLUMNS = ("observe", "default", "trial", "streams", "communication", "own", "published")
 
 
@@ -46,13 +68,28 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{one}\n" for one in lines)
 
 
+def families(found: Sequence[dict[str, Any]]) -> str:
+    """From the least change to the greatest of each family, in per cent."""
+    heads = ("cells", *COLUMNS, "possible")
+    lines = [f"{'family':34}" + " ".join(f"{head[:13]:>14}" for head in heads)]
+    for name, programs in FAMILIES.items():
+        own = [one for one in found if one["program"] in programs and "ms" in one]
+        if own:
+            columns = [[one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in COLUMNS]
+            columns.append([one["possible"] for one in own if one.get("possible") is not None])
+            words = [str(len(own)), *(f"{said(min(each))} to {said(max(each))}" if each else "" for each in columns)]
+            lines.append(f"{name:34}" + " ".join(f"{word:>14}" for word in words))
+    return "".join(f"{one}\n" for one in lines)
+
+
 def best(one: dict[str, Any]) -> float | None:
     """What the best single control gained; 0 if all lose."""
     return min(0.0, one["change"][one["best"]][0]) if one.get("best") else None
 
 
 def main() -> int:
-    print(table(put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))), end="")
+    found = put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    print(table(found), families(found), sep="\n", end="")
     return 0
 
 

@@ -243,6 +243,7 @@ def _milliseconds(microseconds: float) -> str:
 _HEADS = ("kernel", "count", "waits", "on", "waited for by", "behind")
 _MOST_WAITS = 8  # rows
 _NEXT_TO_NOTHING = 0.02  # of a step
+_IDLE = 0.15  # of a step, in which the GPU waits for the host: other work would wait without the profiler
 _SHOWN_US = 1.0  # the last digit of a time
 _HOW = (
     "torch.profiler records waits with enable_cuda_sync_events, and with CUDA up to 12.8 what they are for; nsys "
@@ -292,6 +293,11 @@ def _process(one: Waiting, partly: bool) -> Iterator[Part]:
     if one.unclaimed_us > _NEXT_TO_NOTHING * one.span_us:
         why = "the trace does not say whether anything waited for it" if partly else "nothing waited for it"
         yield Prose(f"For {_ms(one.unclaimed_us)} {step}, other work stood behind other streams; {why}.")
+    if one.idle_us > _IDLE * one.span_us:
+        yield Prose(
+            f"For {_ms(one.idle_us)} {step} ({_of_step(one.idle_us / one.span_us)}), the GPU had nothing to do: the "
+            "host launched too late, perhaps only under the profiler. Without it, other work may wait, and for longer."
+        )
 
 
 def _inversions(one: Waiting, step: str) -> Iterator[Part]:

@@ -21,6 +21,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
 from statistics import mean, median
 from typing import NamedTuple
@@ -80,6 +81,7 @@ class Waiting:
     major: tuple[Major, ...]
     one_wave_us: float  # what was waited behind kernels of one wave
     unclaimed_us: float  # what was waited that nothing is known to have waited for
+    idle_us: float  # in which the GPU with the most work had nothing to do
 
 
 @dataclass(frozen=True)
@@ -309,12 +311,19 @@ class _Process:
             ),
             one_wave_us=one_wave / count,
             unclaimed_us=unclaimed / count,
+            idle_us=(span - max(map(self._worked, self.devices))) / count,
         )
 
     def _busy(self, place: tuple[int, str]) -> float:
+        return self._within(self.queues.streams[place].works)
+
+    def _worked(self, device: int) -> float:
+        streams = (stream for (number, _), stream in self.queues.streams.items() if number == device)
+        return self._within(chain.from_iterable(stream.works for stream in streams))
+
+    def _within(self, works: Iterable[Queued]) -> float:
         begin, end = self.bounds[0], self.bounds[-1]
-        works = (one.work for one in self.queues.streams[place].works)
-        return _union((max(begin, work.start_us), min(end, work.end_us)) for work in works)
+        return _union((max(begin, one.work.start_us), min(end, one.work.end_us)) for one in works)
 
 
 def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> dict[tuple[Cause, bool], float]:

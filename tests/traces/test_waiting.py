@@ -21,10 +21,13 @@ from made_waits import (
     interior,
 )
 
+from pyshim.explain.launches_screen import waiting_screen
+from pyshim.explain.screen import Prose
 from pyshim.traces import waiting
 from pyshim.traces.record import TracedLaunch
 from pyshim.traces.waiting import Found, Waiting, find
 
+IDLE = "the GPU had nothing to do: the host launched too late"
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
 STEPS = 5  # of 100 us; the first is before what is measured, the last is not measured
 FORMS: list[Callable[[Program, Path], Path]] = [
@@ -45,6 +48,10 @@ def look(program: Program, path: Path, told: str = WHOLE, **more: Any) -> Found:
 def only(found: Found) -> Waiting:
     (process,) = found.processes
     return process
+
+
+def screen(found: Found) -> str:
+    return " ".join(part.text for part in waiting_screen([found]) if isinstance(part, Prose))
 
 
 def steps(program: Program, one: Callable[[Program, float], None], count: int = STEPS) -> Program:
@@ -100,6 +107,7 @@ def test_a_boundary_in_front_of_a_collective(form, tmp_path):
     # The interior's stream works for 76 us of 100, whatever is raised.
     assert (process.busy_us, process.most_us) == (pytest.approx(76), pytest.approx(24))
     assert (process.major, process.one_wave_us, process.unclaimed_us) == ((), 0, 0)
+    assert process.idle_us == pytest.approx(9) and IDLE not in screen(found)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -111,6 +119,13 @@ def test_the_host_waits(form, how, tmp_path):
     assert (inversion.kernel, inversion.waiters) == (SHORT, ("the host",))
     assert (process.waited_us, process.busy_us) == (pytest.approx(64, abs=0.01), pytest.approx(68))
     assert process.most_us == pytest.approx(32)
+
+
+def test_a_gpu_that_waits_for_the_host_makes_the_bound_doubtful(tmp_path):
+    """From 75 to 76, and from 85 until the next interior: the profiler may have slowed the host."""
+    found = look(steps(Program(), by_host), tmp_path)
+    assert only(found).idle_us == pytest.approx(20)
+    assert f"For 0.020 ms a step (20 %), {IDLE}" in screen(found)
 
 
 def test_no_more_is_saved_than_the_waiter_waited(tmp_path):

@@ -203,6 +203,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "waiting[].processes[].major[].*": "streams that waited, but have too much of the computation to be raised: "
         "`device`, `stream`, `share`, `waited_us`",
         "waiting[].processes[].one_wave_us": "waited behind kernels whose blocks are all resident",
+        "waiting[].processes[].idle_us": "in which the GPU with the most work had nothing to do",
         "waiting[].processes[].unclaimed_us": "waited, and nothing is known to have waited for it",
         "notes[]": "what else is to be known",
     },

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
-import re
 import subprocess
 import sys
 import time
@@ -33,19 +32,11 @@ from torch.profiler import (
     schedule,
 )
 
+from tools.gpu.whole.tracing import CUDA_EVENT, loaded
+
 EXCHANGES = ("nccl", "host", "host-query")  # enum Exchange
 KINDS = ("plain", "sync", "events")
-CUDA_EVENT = 36  # CUPTI_ACTIVITY_KIND_CUDA_EVENT
 WARM, RECORDED, TIMED, ROUNDS = 20, 10, 200, 9  # iterations; rounds of TIMED
-
-
-def loaded(name: str) -> ctypes.CDLL:
-    """Return the library of that name that PyTorch has loaded, with global symbols from now on."""
-    maps = Path("/proc/self/maps").read_text(encoding="utf-8")
-    found = re.search(rf"\S*/{re.escape(name)}[.\d]*$", maps, re.MULTILINE)
-    if not found:
-        raise SystemExit(f"PyTorch has not loaded {name}")
-    return ctypes.CDLL(found[0], ctypes.RTLD_GLOBAL)
 
 
 class Stencil:

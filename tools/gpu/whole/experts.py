@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tools.gpu.whole.layers import DEVICE, GPU, KIND, RANK, WORLD, random
-from tools.gpu.whole.program import Program
+from tools.gpu.whole.program import Program, wait
 
 EXPERTS, TOKENS, WIDTH, FEED, CHUNKS, DEPTH = (4, 4096, 2048, 4096, 4, 2) if GPU else (2, 8, 16, 32, 4, 2)
 BLOCK, INNER = 128, 64  # of a product in Triton
@@ -97,11 +97,6 @@ class Experts:
         for _ in range(2 * DEPTH):
             for _, work in [self.exchange(flow) for flow in self.x]:
                 wait(work)
-
-
-def wait(work: Any) -> None:
-    if work:
-        work.wait()
 
 
 def experts() -> Program:

@@ -13,6 +13,8 @@ import torch.distributed as dist
 import torch.nn.functional as functional
 from torch import Tensor, nn
 
+from tools.gpu.whole.program import wait
+
 GPU = torch.cuda.is_available()
 HIDDEN, FEED, HEADS, KEYS, HEAD = (4096, 14336, 32, 8, 128) if GPU else (64, 96, 4, 2, 16)
 KIND = torch.bfloat16
@@ -47,8 +49,7 @@ class Column(torch.autograd.Function):  # type: ignore[misc, unused-ignore]  # t
         of_input = gradient @ weight
         work = Sums.add_up(of_input, beside=True)
         of_weight = gradient.flatten(0, -2).t() @ x.flatten(0, -2)
-        if work:
-            work.wait()
+        wait(work)
         return of_input, of_weight
 
 

@@ -14,3 +14,9 @@ class Program:
     whole: Callable[[], list[Any]]
     computation: Callable[[], Any]
     communication: Callable[[], Any]
+
+
+def wait(work: Any) -> None:
+    """For a collective, which is None where communication is left out."""
+    if work:
+        work.wait()

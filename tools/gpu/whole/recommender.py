@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tools.gpu.whole.layers import DEVICE, GPU, RANK, WORLD
-from tools.gpu.whole.program import Program
+from tools.gpu.whole.program import Program, wait
 
 TABLES, ROWS, WIDTH, BATCH, DENSE = (13, 200_000, 128, 8192, 512) if GPU else (3, 50, 8, 16, 12)  # of each rank
 LOOKED_UP = 20  # rows of a table for a sample
@@ -87,11 +87,6 @@ class Recommender:
         works += [dist.all_reduce(one, async_op=True) for one in self.sums]
         for work in works:
             wait(work)
-
-
-def wait(work: Any) -> None:
-    if work:
-        work.wait()
 
 
 def recommender() -> Program:

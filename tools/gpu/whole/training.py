@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.fsdp import fully_shard
 
 from tools.gpu.whole.layers import DEVICE, GPU, HIDDEN, KIND, RANK, WORLD, Sums, layers, random
-from tools.gpu.whole.program import Program
+from tools.gpu.whole.program import Program, wait
 
 LAYERS, TOKENS = (4, 4096) if GPU else (2, 32)
 BUCKET = 64 << 20 if GPU else 4096  # bytes
@@ -104,8 +104,7 @@ def pipeline() -> Program:
         sent, outputs, begun = [], [], []
         coming = [receive(received[at]) for at in range(MICRO)] if last else [None] * MICRO
         for at in range(MICRO):
-            if coming[at]:
-                coming[at].wait()
+            wait(coming[at])
             x = (received[at] if last else inputs[at]).detach().requires_grad_()
             begun.append(x)
             outputs.append(model(x))
@@ -119,12 +118,10 @@ def pipeline() -> Program:
                 losses[-1].backward()
                 sent.append(send(begun[at].grad))
             else:
-                if coming[at]:
-                    coming[at].wait()
+                wait(coming[at])
                 outputs[at].backward(received[MICRO + at])
         for work in sent:
-            if work:
-                work.wait()
+            wait(work)
         results = [local(next(model.parameters()).grad), *(loss.detach() for loss in losses)]
         for parameter in model.parameters():
             parameter.grad = None

@@ -6,11 +6,11 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 11
+#define OVERLAP_ABI_VERSION 12
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
- * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. Strings are
+ * Sections without gaps, in this order: header, policies, trials, rules, patterns, strings. A pattern is a string offset. Strings are
  * NUL-terminated, and offsets are relative to the string section; offset 0 is the empty string. No content may be used before
  * overlap_table_check() has accepted the table.
  */
@@ -81,7 +81,8 @@ struct overlap_table {
     uint32_t version;  /* OVERLAP_ABI_VERSION */
     uint32_t size;     /* bytes of the whole table, header included */
     uint32_t checksum; /* CRC-32 (as in zlib) of everything after this header */
-    uint32_t policy_count, rule_count, pattern_count;
+    uint16_t policy_count, trial_count;
+    uint32_t rule_count, pattern_count;
     uint32_t string_size; /* bytes of the string section */
 };
 
@@ -104,7 +105,9 @@ struct overlap_policy {
     int32_t priority_value;
     uint32_t stream_priority; /* enum overlap_priority, of streams created by stream_creators */
     int32_t stream_priority_value;
-    uint32_t footprint_given;       /* 1: the policy gives the footprint; 0: it is measured */
+    uint8_t footprint_given;        /* 1: the policy gives the footprint; 0: it is measured */
+    uint8_t is_arm;                 /* 1: one of another policy's arms, and never chosen for a device itself */
+    uint16_t trial;                 /* number of its trial, from 1; 0: none */
     uint32_t dispatch;              /* enum overlap_dispatch */
     struct overlap_span fixed_size; /* kernels that read their own dynamic size: never shaped */
     struct overlap_span families;   /* families (such as nccl) that may be raised; none: every family */
@@ -112,14 +115,16 @@ struct overlap_policy {
     uint32_t carveout;              /* enum overlap_carveout, of communication */
     uint32_t reserve_cus;    /* AMD: compute units reserved for communication by the masks of new streams; 0: none */
     uint32_t critical_share; /* per cent: largest share of the device's computation of a critical stream */
-    /* A trial (core/trial.h). */
-    struct overlap_span arms; /* policies that are compared with this one; none: no trial */
-    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
-    uint32_t is_arm;          /* 1: one of another policy's arms, and never chosen for a device itself */
-    uint32_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
-    uint32_t first_level; /* of blocks: the one at which earlier runs knew most */
-    struct overlap_samples known; /* of an arm, at first_level of its trial, from earlier runs */
     struct overlap_footprint footprint;
+};
+
+/* Of a policy, which is the reference (core/trial.h). */
+struct overlap_table_trial {
+    struct overlap_span arms; /* policies that are compared with it */
+    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
+    uint16_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
+    uint16_t first_level; /* of blocks: the one at which earlier runs knew most */
+    struct overlap_samples known[5]; /* [OVERLAP_PAGE_ARMS - 1], of the arms at first_level, from earlier runs */
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */

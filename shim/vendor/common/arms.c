@@ -51,6 +51,11 @@ static const struct overlap_policy *policy_at(uint32_t index) {
     return &overlap_table_view(overlap_armed()->table).policies[index];
 }
 
+/* What the table says of the trial. */
+static const struct overlap_table_trial *given(void) {
+    return &overlap_table_view(overlap_armed()->table).trials[policy_at(state->trial.policies[0])->trial - 1];
+}
+
 static struct overlap_page_trial *page_trial(void) {
     return &overlap_current_page->trial;
 }
@@ -110,7 +115,6 @@ static void write_page(void) {
 
 void arms_found(const struct device *device, const uint32_t *policies, uint32_t count) {
     const char *const strings = overlap_table_view(overlap_armed()->table).strings;
-    const struct overlap_policy *const reference = policy_at(policies[0]);
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&now.chosen, &none, policies[0] + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
@@ -120,7 +124,7 @@ void arms_found(const struct device *device, const uint32_t *policies, uint32_t 
         uint8_t *const name = page_trial()->arm[i].policy;
         state->trial.policies[i] = policies[i];
         strncpy((char *)name, strings + policy_at(policies[i])->name, sizeof page_trial()->arm[i].policy - 1);
-        if (i && policies[i] == reference->arms.first + reference->first_arm - 1)
+        if (i && policies[i] == given()->arms.first + given()->first_arm - 1)
             now.turn_arm = i;
     }
     page_trial()->arms = count;
@@ -188,12 +192,12 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
         return;
     struct trial *const own = &state->trial;
     own->counted = counted;
-    const struct overlap_policy *const reference = policy_at(own->policies[0]);
-    struct overlap_samples known[OVERLAP_PAGE_ARMS];
-    for (uint32_t i = 0; i < own->arms; i++)
-        known[i] = policy_at(own->policies[i])->known;
-    overlap_trial_begin(&own->trial, own->arms, reference->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
-                        reference->first_level, known);
+    const struct overlap_table_trial *const table = given();
+    struct overlap_samples known[OVERLAP_PAGE_ARMS] = {{0}};
+    for (uint32_t i = 1; i < own->arms; i++)
+        known[i] = table->known[own->policies[i] - table->arms.first];
+    overlap_trial_begin(&own->trial, own->arms, table->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
+                        table->first_level, known);
     const uint64_t clock = overlap_clock();
     page_trial()->begun = clock;
     own->turn = (struct overlap_trial_turn){0};

@@ -382,10 +382,13 @@ struct overlap_page_stream {
 
 /* The trial of a process: core/trial.h. */
 #define OVERLAP_PAGE_ARMS 6
-#define OVERLAP_BLOCKS 57       /* on the page */
-#define OVERLAP_TRIAL_LEVELS 5  /* block lengths, each about four times the one before */
-#define OVERLAP_TRIAL_ROUNDS 12 /* of a level: each gives a sample of every arm */
-#define OVERLAP_TRIAL_KNOWN 8   /* samples that a table may bring from earlier runs */
+#define OVERLAP_BLOCKS 57        /* on the page */
+#define OVERLAP_TRIAL_LEVELS 5   /* block lengths, each about four times the one before */
+#define OVERLAP_TRIAL_ROUNDS 12  /* of a level: each gives a sample of every arm */
+#define OVERLAP_TRIAL_KNOWN 8    /* samples that a table may bring from earlier runs */
+#define OVERLAP_TRIAL_SHORTEST 7 /* marks of a block of the first level */
+#define OVERLAP_TRIAL_WARM_UP 64 /* communication launches before a trial */
+#define OVERLAP_TRIAL_WAITS 256  /* host waits before a trial that counts those */
 
 enum overlap_trial_status {
     OVERLAP_TRIAL_RUNNING = 0,
@@ -394,6 +397,13 @@ enum overlap_trial_status {
     OVERLAP_TRIAL_NOISY = 3    /* all levels are over, and it is not known */
 };
 enum overlap_trial_arm_status { OVERLAP_ARM_TRIED = 0, OVERLAP_ARM_HARMFUL = 1 };
+/* Why a trial gets no times. */
+enum overlap_trial_obstacle {
+    OVERLAP_OBSTACLE_NONE = 0,
+    OVERLAP_OBSTACLE_CONTEXT = 1, /* the context whose communication it counted has ended */
+    OVERLAP_OBSTACLE_TIMES = 2,   /* the driver's events have no times */
+    OVERLAP_OBSTACLE_CAPTURES = 3 /* something was captured in each of its latest turns, or it cannot begin for that */
+};
 /* What a trial counts. */
 enum overlap_trial_mark { OVERLAP_MARK_NONE = 0, OVERLAP_MARK_COMMUNICATION = 1, OVERLAP_MARK_HOST_WAIT = 2 };
 
@@ -411,14 +421,15 @@ struct overlap_page_block {
     uint32_t marks;
 };
 struct overlap_page_trial {
-    uint32_t arms;             /* with the reference; 0: there is no trial */
-    uint32_t status;           /* enum overlap_trial_status */
-    uint32_t kept;             /* the arm in force to the end of the process, unless RUNNING */
-    uint32_t mark;             /* enum overlap_trial_mark; NONE: the trial has not begun */
-    uint64_t begun, settled;   /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
-    uint64_t marks;            /* of the trial, up to the last switch */
-    uint64_t early[2];         /* marks before it, of communication and of host waits */
-    uint32_t blocks, reserved; /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
+    uint32_t arms;           /* with the reference; 0: there is no trial */
+    uint32_t status;         /* enum overlap_trial_status */
+    uint32_t kept;           /* the arm in force to the end of the process, unless RUNNING */
+    uint32_t mark;           /* enum overlap_trial_mark; NONE: the trial has not begun */
+    uint64_t begun, settled; /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
+    uint64_t marks;          /* of the trial, up to the last switch */
+    uint64_t early[2];       /* marks before it, of communication and of host waits */
+    uint32_t blocks;         /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
+    uint32_t obstacle;       /* enum overlap_trial_obstacle */
     struct overlap_page_arm arm[6];      /* [OVERLAP_PAGE_ARMS] */
     struct overlap_page_block block[57]; /* [OVERLAP_BLOCKS], the latest */
 };

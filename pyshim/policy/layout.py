@@ -93,8 +93,9 @@ def remembered(
 
 def _trial_at(table: bytes, policy: int) -> int:
     """Return where the table has the trial of a policy; 0: the policy has none."""
-    (number,) = _SHORT.unpack_from(table, _HEAD.size + policy * _POLICY + _NUMBERED)
-    return number and _HEAD.size + _HEAD.unpack_from(table)[4] * _POLICY + (number - 1) * _TRIAL_SIZE
+    number: int = _SHORT.unpack_from(table, _HEAD.size + policy * _POLICY + _NUMBERED)[0]
+    policies: int = _HEAD.unpack_from(table)[4]
+    return _HEAD.size + policies * _POLICY + (number - 1) * _TRIAL_SIZE if number else 0
 
 
 def trials(table: bytes) -> list[tuple[int, tuple[str, ...]]]:

@@ -11,7 +11,8 @@ OVERLAP_SIZE_IS(overlap_range, 16);
 OVERLAP_SIZE_IS(overlap_footprint, 24);
 OVERLAP_SIZE_IS(overlap_table, 32);
 OVERLAP_SIZE_IS(overlap_samples, 24);
-OVERLAP_SIZE_IS(overlap_policy, 176);
+OVERLAP_SIZE_IS(overlap_policy, 128);
+OVERLAP_SIZE_IS(overlap_table_trial, 136);
 OVERLAP_SIZE_IS(overlap_rule, 128);
 OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);
@@ -30,6 +31,9 @@ OVERLAP_SIZE_IS(overlap_page_trial, 1552);
 OVERLAP_SIZE_IS(overlap_page, 843472);
 OVERLAP_SIZE_IS(overlap_totals, 5584);
 OVERLAP_SIZE_IS(overlap_trace, 72);
+_Static_assert(sizeof(((struct overlap_table_trial *)0)->known) ==
+                   (OVERLAP_PAGE_ARMS - 1) * sizeof(struct overlap_samples),
+               "known");
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->routes) == sizeof(uint64_t[OVERLAP_ROUTES]), "routes");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");

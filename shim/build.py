@@ -49,6 +49,8 @@ FAST = (
     *("-freorder-blocks-algorithm=simple", "-fno-caller-saves", "-fno-tree-pre", "-fno-tree-tail-merge"),
     *(f"-falign-{what}=1" for what in ("functions", "loops", "jumps")),
 )
+# No gaps between constants: gcc would align each array to 32 bytes.
+PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "sync_model", "window")),
     *(f"shim/vendor/common/{name}.c" for name in ("critical_streams", "launch_slow", "sleep", "sync_calls", "windows")),
@@ -63,7 +65,7 @@ NEVER_UNWOUND_SOURCES = (
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
     *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process", "trace")),
     *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "state", "unopened")),
-    "shim/vendor/hip/absent.c",
+    *(f"shim/vendor/hip/{name}.c" for name in ("absent", "code")),
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
@@ -198,13 +200,14 @@ def objects(chosen: Sequence[str], flags: Sequence[str], scratch: Path) -> list[
     """Compiles the preloaded library, each file by a call of its own. flags: those of the user and for the linker."""
     flags = [flag for flag in flags if not flag.startswith("-Wl,")]
     common = [*COMMON, "-fPIC", "-fvisibility=hidden", *WARNINGS, *INCLUDES["shim"]]
-    small, fast = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in (SMALL, FAST))
+    every = (SMALL, FAST, PACKED)
+    small, fast, packed = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in every)
     pure = {str(path.relative_to(ROOT)) for glob in NEVER_UNWOUND_SOURCES for path in ROOT.glob(glob)}
 
     def one(source: str) -> str:
         made = str(scratch / f"{source.replace('/', '-')}.o")
         own = [*(fast if source in FAST_SOURCES else small[:1]), *(NEVER_UNWOUND if source in pure else ())]
-        command = [*chosen, *common, *own, *flags, "-c", source, "-o", made]
+        command = [*chosen, *common, *packed, *own, *flags, "-c", source, "-o", made]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:
             raise BuildError(f"shim: the compiler failed ({code}): {shlex.join(command)}")

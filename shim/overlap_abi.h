@@ -6,11 +6,11 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 11
+#define OVERLAP_ABI_VERSION 12
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
- * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. Strings are
+ * Sections without gaps, in this order: header, policies, trials, rules, patterns, strings. A pattern is a string offset. Strings are
  * NUL-terminated, and offsets are relative to the string section; offset 0 is the empty string. No content may be used before
  * overlap_table_check() has accepted the table.
  */
@@ -81,7 +81,8 @@ struct overlap_table {
     uint32_t version;  /* OVERLAP_ABI_VERSION */
     uint32_t size;     /* bytes of the whole table, header included */
     uint32_t checksum; /* CRC-32 (as in zlib) of everything after this header */
-    uint32_t policy_count, rule_count, pattern_count;
+    uint16_t policy_count, trial_count;
+    uint32_t rule_count, pattern_count;
     uint32_t string_size; /* bytes of the string section */
 };
 
@@ -104,7 +105,9 @@ struct overlap_policy {
     int32_t priority_value;
     uint32_t stream_priority; /* enum overlap_priority, of streams created by stream_creators */
     int32_t stream_priority_value;
-    uint32_t footprint_given;       /* 1: the policy gives the footprint; 0: it is measured */
+    uint8_t footprint_given;        /* 1: the policy gives the footprint; 0: it is measured */
+    uint8_t is_arm;                 /* 1: one of another policy's arms, and never chosen for a device itself */
+    uint16_t trial;                 /* number of its trial, from 1; 0: none */
     uint32_t dispatch;              /* enum overlap_dispatch */
     struct overlap_span fixed_size; /* kernels that read their own dynamic size: never shaped */
     struct overlap_span families;   /* families (such as nccl) that may be raised; none: every family */
@@ -112,14 +115,16 @@ struct overlap_policy {
     uint32_t carveout;              /* enum overlap_carveout, of communication */
     uint32_t reserve_cus;    /* AMD: compute units reserved for communication by the masks of new streams; 0: none */
     uint32_t critical_share; /* per cent: largest share of the device's computation of a critical stream */
-    /* A trial (core/trial.h). */
-    struct overlap_span arms; /* policies that are compared with this one; none: no trial */
-    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
-    uint32_t is_arm;          /* 1: one of another policy's arms, and never chosen for a device itself */
-    uint32_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
-    uint32_t first_level; /* of blocks: the one at which earlier runs knew most */
-    struct overlap_samples known; /* of an arm, at first_level of its trial, from earlier runs */
     struct overlap_footprint footprint;
+};
+
+/* Of a policy, which is the reference (core/trial.h). */
+struct overlap_table_trial {
+    struct overlap_span arms; /* policies that are compared with it */
+    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
+    uint16_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
+    uint16_t first_level; /* of blocks: the one at which earlier runs knew most */
+    struct overlap_samples known[5]; /* [OVERLAP_PAGE_ARMS - 1], of the arms at first_level, from earlier runs */
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
@@ -377,10 +382,13 @@ struct overlap_page_stream {
 
 /* The trial of a process: core/trial.h. */
 #define OVERLAP_PAGE_ARMS 6
-#define OVERLAP_BLOCKS 57       /* on the page */
-#define OVERLAP_TRIAL_LEVELS 5  /* block lengths, each about four times the one before */
-#define OVERLAP_TRIAL_ROUNDS 12 /* of a level: each gives a sample of every arm */
-#define OVERLAP_TRIAL_KNOWN 8   /* samples that a table may bring from earlier runs */
+#define OVERLAP_BLOCKS 57        /* on the page */
+#define OVERLAP_TRIAL_LEVELS 5   /* block lengths, each about four times the one before */
+#define OVERLAP_TRIAL_ROUNDS 12  /* of a level: each gives a sample of every arm */
+#define OVERLAP_TRIAL_KNOWN 8    /* samples that a table may bring from earlier runs */
+#define OVERLAP_TRIAL_SHORTEST 7 /* marks of a block of the first level */
+#define OVERLAP_TRIAL_WARM_UP 64 /* communication launches before a trial */
+#define OVERLAP_TRIAL_WAITS 256  /* host waits before a trial that counts those */
 
 enum overlap_trial_status {
     OVERLAP_TRIAL_RUNNING = 0,
@@ -389,6 +397,13 @@ enum overlap_trial_status {
     OVERLAP_TRIAL_NOISY = 3    /* all levels are over, and it is not known */
 };
 enum overlap_trial_arm_status { OVERLAP_ARM_TRIED = 0, OVERLAP_ARM_HARMFUL = 1 };
+/* Why a trial gets no times. */
+enum overlap_trial_obstacle {
+    OVERLAP_OBSTACLE_NONE = 0,
+    OVERLAP_OBSTACLE_CONTEXT = 1, /* the context whose communication it counted has ended */
+    OVERLAP_OBSTACLE_TIMES = 2,   /* the driver's events have no times */
+    OVERLAP_OBSTACLE_CAPTURES = 3 /* something was captured in each of its latest turns, or it cannot begin for that */
+};
 /* What a trial counts. */
 enum overlap_trial_mark { OVERLAP_MARK_NONE = 0, OVERLAP_MARK_COMMUNICATION = 1, OVERLAP_MARK_HOST_WAIT = 2 };
 
@@ -406,14 +421,15 @@ struct overlap_page_block {
     uint32_t marks;
 };
 struct overlap_page_trial {
-    uint32_t arms;             /* with the reference; 0: there is no trial */
-    uint32_t status;           /* enum overlap_trial_status */
-    uint32_t kept;             /* the arm in force to the end of the process, unless RUNNING */
-    uint32_t mark;             /* enum overlap_trial_mark; NONE: the trial has not begun */
-    uint64_t begun, settled;   /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
-    uint64_t marks;            /* of the trial, up to the last switch */
-    uint64_t early[2];         /* marks before it, of communication and of host waits */
-    uint32_t blocks, reserved; /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
+    uint32_t arms;           /* with the reference; 0: there is no trial */
+    uint32_t status;         /* enum overlap_trial_status */
+    uint32_t kept;           /* the arm in force to the end of the process, unless RUNNING */
+    uint32_t mark;           /* enum overlap_trial_mark; NONE: the trial has not begun */
+    uint64_t begun, settled; /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
+    uint64_t marks;          /* of the trial, up to the last switch */
+    uint64_t early[2];       /* marks before it, of communication and of host waits */
+    uint32_t blocks;         /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
+    uint32_t obstacle;       /* enum overlap_trial_obstacle */
     struct overlap_page_arm arm[6];      /* [OVERLAP_PAGE_ARMS] */
     struct overlap_page_block block[57]; /* [OVERLAP_BLOCKS], the latest */
 };

@@ -59,22 +59,25 @@ def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True
     rules_of = [guarded(policy.rules) for policy in policies]
     packed_policies: list[Record] = [{} for _ in policies]
     packed_rules: list[Record] = [{} for own in rules_of for _ in own]
+    trials: list[Record] = []
     first_rule, first_arm = 0, named
     for index, policy in enumerate(policies):
         own = rules_of[index]
-        arms = len(policy.trial.arms) if policy.trial else 0
+        if policy.trial:
+            trials.append({"arms": (first_arm, len(policy.trial.arms)), "worth": policy.trial.worth})
+            first_arm += len(policy.trial.arms)
         packed_policies[index] = {
             **_structure({**packed(policy), "hash": hashes[index]}, sections),
             "first_rule": first_rule,
             "rule_count": len(own),
-            "arms": (first_arm if arms else 0, arms),
+            "trial": len(trials) if policy.trial else 0,
             "is_arm": int(index >= named),
         }
         for offset, rule in enumerate(own):
             at = {"line": _place(rule) if lines else 0, "guard": int(rule.guard)}
             packed_rules[first_rule + offset] = _structure({**packed(rule), **at}, sections)
-        first_rule, first_arm = first_rule + len(own), first_arm + arms
-    return assemble(packed_policies, packed_rules, sections)
+        first_rule += len(own)
+    return assemble(packed_policies, packed_rules, sections, trials)
 
 
 def _place(rule: Rule) -> int:

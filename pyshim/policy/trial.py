@@ -9,7 +9,7 @@ from typing import cast
 import yaml
 
 from pyshim.policy.finding import quote
-from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, key, made, mapping, packed, shown
+from pyshim.policy.key import REQUIRED, Key, Kind, Schema, key, made, mapping, shown
 from pyshim.policy.kinds import Number, one_or_more, single
 from pyshim.policy.parts import Arm, PartsReader, items
 from pyshim.policy.values import Bad
@@ -67,9 +67,6 @@ class TrialKind(Kind["Trial | None"]):
 
     def shown(self, value: Trial | None) -> object:
         return value and shown(value, "trial")
-
-    def packed(self, value: Trial | None, name: str) -> dict[str, Packed]:
-        return packed(value) if value else {}
 
 
 def _share(text: str) -> int:

@@ -17,12 +17,16 @@ if TYPE_CHECKING:
     from pyshim.report.steps import Step
     from pyshim.stats.page import Page
 
-# Marks before a trial begins (shim/vendor/common/arms.c), and of the shortest block (shim/core/trial.c).
-WARM_UP = {"communication": 64, "host_wait": 256}
-SHORTEST = 7
 WORDS = {"communication": "communication launch", "host_wait": "host wait"}
 _IN_STEP = 0.9  # of the time: less is a finding
 _SETTLED = ("kept", "nothing", "noisy")
+# What happened to a trial that gets no times.
+_OBSTACLES = {
+    "context": "the program ended the context of the GPU in which the trial counted, and the trial ended with it",
+    "times": "the driver cannot time events, so the trial was given up",
+    "captures": "in each block the program captured something for a graph, and such a block cannot be timed",
+}
+_WHOLE_RUNS = "compare whole runs: overlap-run --policy ARM --report DIR, then overlap report --compare"
 
 
 class Outcome(NamedTuple):
@@ -40,6 +44,11 @@ class Outcome(NamedTuple):
     def mark(self) -> str | None:
         """What was counted; None: no trial began."""
         return next((trial.mark for trial in self.trials if trial.mark), None)
+
+    @property
+    def obstacle(self) -> str | None:
+        """Why a trial got no times; None: they all did."""
+        return next((trial.obstacle for trial in self.trials if trial.obstacle), None)
 
     @property
     def marks(self) -> int:
@@ -78,7 +87,7 @@ def _outcome(page: Page) -> tuple[str, str | None]:
         return trial.status, trial.arms[trial.kept].name
     if _replays(page, trial):
         return "graphs", None
-    if trial.status in _SETTLED:
+    if trial.status in _SETTLED and not (trial.status == "noisy" and trial.obstacle):
         return trial.status, None
     return ("unsettled" if page.ended else "stopped"), None
 
@@ -123,18 +132,25 @@ def _said(one: Outcome) -> str:
         return (
             f"cannot tell: most launches are repeated by graphs ({graphs:,} launches of graphs, {launches:,} launches "
             "of kernels), and an arm acts only when a graph is captured. Run some hundred steps before the capture, or "
-            "compare whole runs: overlap-run --policy ARM --report DIR, then overlap report --compare"
+            f"{_WHOLE_RUNS}"
         )
     return _unsettled(one)
 
 
 def _unsettled(one: Outcome) -> str:
     stopped = one.outcome == "stopped"
+    if one.obstacle:
+        when = f" after {_count(one.marks, one.mark)}" if one.mark else ""
+        return f"no verdict: {_OBSTACLES[one.obstacle]}{when}{_by(one)}. No arm was kept. To find out, {_WHOLE_RUNS}"
     if not one.mark:
         early = [max(trial.early[index] for trial in one.trials) for index in (0, 1)]
         when = "it has not begun" if stopped else "the process ended before it began"
         seen = f"{_count(early[0], 'communication')} and {_count(early[1], 'host_wait')}"
-        begins = f"{_count(WARM_UP['communication'], 'communication')} ({_count(WARM_UP['host_wait'], 'host_wait')}"
+        header = _native.header()
+        begins = (
+            f"{_count(header.OVERLAP_TRIAL_WARM_UP, 'communication')} "
+            f"({_count(header.OVERLAP_TRIAL_WAITS, 'host_wait')}"
+        )
         return (
             f"no verdict: {when}, after {seen}. It begins after {begins} where there is no communication), and a "
             f"verdict needs at least {_needed(one):,} more"
@@ -148,8 +164,8 @@ def _unsettled(one: Outcome) -> str:
 
 def _needed(one: Outcome) -> int:
     """Return the fewest marks between the beginning of a trial and its verdict."""
-    arms = max(len(trial.arms) for trial in one.trials)
-    return 2 * arms * SHORTEST * int(_native.header().OVERLAP_TRIAL_ROUNDS)
+    header, arms = _native.header(), max(len(trial.arms) for trial in one.trials)
+    return 2 * arms * int(header.OVERLAP_TRIAL_SHORTEST * header.OVERLAP_TRIAL_ROUNDS)
 
 
 def _count(count: int, mark: str, of: str = "") -> str:
@@ -209,6 +225,8 @@ def gain(collected: Collected) -> tuple[str, str] | None:
     if one.outcome == "noisy":
         folder = shlex.quote(collected.directories[0])
         following = f"compare whole runs: overlap report --compare BEFORE {folder}"
+    elif one.obstacle:
+        following = _WHOLE_RUNS
     elif one.outcome == "stopped":
         following = "a run to its end: then its samples are remembered for the next one"
     else:

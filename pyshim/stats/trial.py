@@ -14,6 +14,7 @@ from pyshim.stats.rows import records
 STATUSES = ("running", "kept", "nothing", "noisy")
 ARM_STATUSES = ("tried", "harmful")
 MARKS = (None, "communication", "host_wait")
+OBSTACLES = (None, "context", "times", "captures")
 
 
 class Block(NamedTuple):
@@ -37,6 +38,7 @@ class Trial:
     status: str  # running | kept | nothing | noisy
     kept: int  # the arm in force to the end of the process, unless running
     mark: str | None  # what is counted: communication | host_wait; None: the trial has not begun
+    obstacle: str | None  # why it gets no times: its context ended, the driver has no times, each turn has captures
     begun: int | None  # this and the next: nanoseconds of the host's monotonic clock; None: not yet
     settled: int | None
     marks: int  # of the trial, up to the last switch
@@ -60,6 +62,7 @@ def trial(page: Any) -> Trial | None:
         2 <= record.arms <= library.OVERLAP_PAGE_ARMS
         and record.status < len(STATUSES)
         and record.mark < len(MARKS)
+        and record.obstacle < len(OBSTACLES)
         and record.kept < record.arms
         and (STATUSES[record.status] != "kept" or record.kept)
     )
@@ -75,6 +78,7 @@ def trial(page: Any) -> Trial | None:
         status=STATUSES[record.status],
         kept=record.kept,
         mark=MARKS[record.mark],
+        obstacle=OBSTACLES[record.obstacle],
         begun=record.begun or None,
         settled=record.settled if record.begun and record.settled >= record.begun else None,
         marks=record.marks,

@@ -48,6 +48,7 @@ _Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for 
 struct overlap_view {
     const struct overlap_table *table;
     const struct overlap_policy *policies;
+    const struct overlap_table_trial *trials;
     const struct overlap_rule *rules;
     const uint32_t *patterns;
     const char *strings;

@@ -141,8 +141,8 @@ static bool waited(const struct overlap_sync_model *model, struct overlap_stream
     return true;
 }
 
-bool overlap_critical_waited(struct overlap_sync_model *model, struct overlap_stream *stream, uint32_t why,
-                             uint32_t share) {
+__attribute__((cold)) bool overlap_critical_waited(struct overlap_sync_model *model, struct overlap_stream *stream,
+                                                   uint32_t why, uint32_t share) {
     uint32_t free = 0;
     if (!stream || OVERLAP_LOAD(stream->kind) == OVERLAP_STREAM_LEGACY || OVERLAP_LOAD(stream->captured))
         return false;

@@ -19,6 +19,8 @@ struct overlap_view overlap_table_view(const void *table) {
     const char *section = (const char *)table + sizeof *view.table;
     view.policies = (const struct overlap_policy *)section;
     section += (size_t)view.table->policy_count * sizeof *view.policies;
+    view.trials = (const struct overlap_table_trial *)section;
+    section += (size_t)view.table->trial_count * sizeof *view.trials;
     view.rules = (const struct overlap_rule *)section;
     section += (size_t)view.table->rule_count * sizeof *view.rules;
     view.patterns = (const uint32_t *)section;
@@ -51,22 +53,27 @@ static const char *check_policy(const struct overlap_table *table, const struct 
     const uint32_t waits = OVERLAP_CRITICAL_COMMUNICATION | OVERLAP_CRITICAL_HOST_WAITS | OVERLAP_CRITICAL_FEEDING;
     if (policy->critical & ~waits || policy->critical_share > 100 || !policy->critical != !policy->critical_share)
         return "a policy has an unknown kind of critical stream, or an impossible share";
+    if (policy->is_arm > 1 || policy->trial > (policy->is_arm ? 0 : table->trial_count))
+        return "a policy has an impossible trial";
     return NULL;
 }
 
-static const char *check_trial(const struct overlap_view *view, const struct overlap_policy *policy) {
-    const struct overlap_span arms = policy->arms;
-    const double count = (double)policy->known.count;
-    if (arms.count >= OVERLAP_PAGE_ARMS || arms.first > view->table->policy_count ||
-        arms.count > view->table->policy_count - arms.first || policy->is_arm > 1 || policy->first_arm > arms.count ||
-        policy->first_level >= OVERLAP_TRIAL_LEVELS || (arms.count && (policy->is_arm || policy->worth - 1 >= 500000)))
+static const char *check_trial(const struct overlap_view *view, const struct overlap_table_trial *trial) {
+    const struct overlap_span arms = trial->arms;
+    if (arms.count - 1 >= OVERLAP_PAGE_ARMS - 1 || arms.first > view->table->policy_count ||
+        arms.count > view->table->policy_count - arms.first || trial->first_arm > arms.count ||
+        trial->first_level >= OVERLAP_TRIAL_LEVELS || trial->worth - 1 >= 500000)
         return "a policy has an impossible trial";
     for (uint32_t i = 0; i < arms.count; i++)
-        if (view->policies[arms.first + i].is_arm != 1)
+        if (!view->policies[arms.first + i].is_arm)
             return "a policy's trial names a policy that is no arm";
-    if (policy->known.count > OVERLAP_TRIAL_KNOWN || !(policy->known.sum >= -2 * count) ||
-        !(policy->known.sum <= 2 * count) || !(policy->known.squares >= 0) || !(policy->known.squares <= 4 * count))
-        return "a policy has impossible samples of a trial";
+    for (uint32_t i = 0; i < OVERLAP_PAGE_ARMS - 1; i++) {
+        const struct overlap_samples *const known = &trial->known[i];
+        const double count = (double)known->count;
+        if (known->count > OVERLAP_TRIAL_KNOWN || !(known->sum >= -2 * count) || !(known->sum <= 2 * count) ||
+            !(known->squares >= 0) || !(known->squares <= 4 * count))
+            return "a policy has impossible samples of a trial";
+    }
     return NULL;
 }
 
@@ -97,6 +104,7 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
         return "the policy table was cut or extended";
     /* 64-bit sums: 32-bit counts times record sizes cannot wrap. */
     uint64_t needed = sizeof *table + (uint64_t)table->policy_count * sizeof(struct overlap_policy) +
+                      (uint64_t)table->trial_count * sizeof(struct overlap_table_trial) +
                       (uint64_t)table->rule_count * sizeof(struct overlap_rule) +
                       (uint64_t)table->pattern_count * sizeof(uint32_t) + table->string_size;
     if (needed != size || table->string_size == 0)
@@ -113,8 +121,8 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
     const char *wrong = NULL;
     for (uint32_t i = 0; !wrong && i < table->policy_count; i++)
         wrong = check_policy(table, &view.policies[i]);
-    for (uint32_t i = 0; !wrong && i < table->policy_count; i++)
-        wrong = check_trial(&view, &view.policies[i]);
+    for (uint32_t i = 0; !wrong && i < table->trial_count; i++)
+        wrong = check_trial(&view, &view.trials[i]);
     for (uint32_t i = 0; !wrong && i < table->rule_count; i++)
         wrong = check_rule(table, &view.rules[i]);
     return wrong;

@@ -2,7 +2,7 @@
 #include "trial.h"
 
 /* Marks of a block by level. Primes: steps of 2^n collectives, for instance, do not all begin at the same mark. */
-static const uint32_t lengths[OVERLAP_TRIAL_LEVELS] = {7, 31, 127, 509, 2039};
+static const uint32_t lengths[OVERLAP_TRIAL_LEVELS] = {OVERLAP_TRIAL_SHORTEST, 31, 127, 509, 2039};
 
 enum {
     ROUNDS = OVERLAP_TRIAL_ROUNDS,

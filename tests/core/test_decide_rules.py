@@ -47,8 +47,8 @@ def table(*rules: Rule, fixed: tuple[str, ...] = (), **policy: Any) -> bytes:
     body = bytes(ffi.buffer(ffi.new("struct overlap_policy *", policy)))
     body += bytes(ffi.buffer(ffi.new("struct overlap_rule[]", list(rules)))) if rules else b""
     body += struct.pack(f"<{len(patterns)}I", *patterns) + strings
-    head = (lib.OVERLAP_TABLE_MAGIC, lib.OVERLAP_ABI_VERSION, 32 + len(body), zlib.crc32(body), 1, len(rules))
-    return struct.pack("<8I", *head, len(patterns), len(strings)) + body
+    head = (lib.OVERLAP_TABLE_MAGIC, lib.OVERLAP_ABI_VERSION, 32 + len(body), zlib.crc32(body), 1, 0, len(rules))
+    return struct.pack("<4I2H3I", *head, len(patterns), len(strings)) + body
 
 
 class Decider:

@@ -20,7 +20,8 @@ from pyshim.policy.table import compile_table
 from pyshim.policy.trial import Trial
 
 Run = Callable[..., str]
-HEAD = struct.Struct("<8I")  # magic version size checksum policies rules patterns strings
+HEAD = struct.Struct("<4I2H3I")
+NAMES = ("magic", "version", "size", "checksum", "policies", "trials", "rules", "patterns", "strings")
 SMALL = [
     Policy(
         "first",
@@ -58,8 +59,7 @@ def signed(data: bytes) -> bytes:
 
 
 def head(data: bytes, **changes: int) -> bytes:
-    names = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
-    values = dict(zip(names, HEAD.unpack(data[:32])))
+    values = dict(zip(NAMES, HEAD.unpack(data[:32])))
     return HEAD.pack(*{**values, **changes}.values()) + data[32:]
 
 
@@ -112,7 +112,7 @@ def test_good_tables_are_believed(library: Any) -> None:
 
 
 # Every record with one field made wrong: struct, index, field, value, what the sentence must say.
-POLICY, RULE, NAN = "overlap_policy", "overlap_rule", float("nan")
+POLICY, TRIAL, RULE = "overlap_policy", "overlap_table_trial", "overlap_rule"
 WRONG = [
     (POLICY, "name", 10**6, "name"),
     (POLICY, "hash", 2**32 - 1, "name"),
@@ -131,10 +131,7 @@ WRONG = [
     (POLICY, "critical", 2**32 - 1, "critical"),
     (POLICY, "critical_share", 101, "share"),
     (POLICY, "critical_share", 2**32 - 1, "share"),
-    *[(POLICY, field, value, "impossible trial") for field, value in (("arms", (0, 6)), ("arms", (0, 1)), ("is_arm", 2),
-      ("arms", (2**32 - 1, 1)), ("arms", (3, 0)), ("first_arm", 1), ("first_level", 5))],
-    *[(POLICY, "known", value, "samples") for value in ((9, 0, 0), (0, 1, 0), (0, 0, 1), (8, 17, 1), (8, -17, 1),
-      (1, 0, -1), (1, 0, 5), (1, NAN, 0), (1, 0, NAN))],
+    *[(POLICY, field, value, "impossible trial") for field, value in (("is_arm", 2), ("trial", 1), ("trial", 65535))],
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
     (RULE, "shape", 6, "shape"),
@@ -158,29 +155,56 @@ def test_one_wrong_field_of_the_first_or_last_record_is_named(library: Any) -> N
             assert says in refusal(library, signed(good[:at] + data + good[at + size :])), (kind, field, value, at)
 
 
-# A policy and its two arms: the index of one, its field, what the sentence must say.
+# A policy, its two arms and its trial: the record, its field, what the sentence must say.
 @pytest.mark.parametrize(
-    ("index", "field", "value", "says"),
+    ("record", "field", "value", "says"),
     [
-        (0, "worth", 0, "impossible trial"),
-        (0, "worth", 500_001, "impossible trial"),
-        (0, "worth", 500_000, ""),
-        (0, "is_arm", 1, "impossible trial"),
-        (0, "first_arm", 2, ""),
-        (0, "first_arm", 3, "impossible trial"),
-        (0, "first_level", 4, ""),
-        (0, "arms", (1, 3), "impossible trial"),
-        (0, "arms", (0, 2), "no arm"),
-        (1, "is_arm", 0, "no arm"),
-        (2, "arms", (1, 1), "impossible trial"),
-        (2, "known", (8, -16, 32), ""),
+        ("policies[0]", "is_arm", 1, "impossible trial"),
+        ("policies[0]", "trial", 2, "impossible trial"),
+        ("policies[0]", "trial", 0, ""),
+        ("policies[1]", "is_arm", 0, "no arm"),
+        ("policies[2]", "trial", 1, "impossible trial"),
+        ("trials[0]", "worth", 0, "impossible trial"),
+        ("trials[0]", "worth", 500_001, "impossible trial"),
+        ("trials[0]", "worth", 500_000, ""),
+        ("trials[0]", "first_arm", 2, ""),
+        ("trials[0]", "first_arm", 3, "impossible trial"),
+        ("trials[0]", "first_level", 4, ""),
+        ("trials[0]", "first_level", 5, "impossible trial"),
+        ("trials[0]", "arms", (1, 0), "impossible trial"),
+        ("trials[0]", "arms", (1, 1), ""),
+        ("trials[0]", "arms", (1, 3), "impossible trial"),
+        ("trials[0]", "arms", (0, 2), "no arm"),
+        ("trials[0]", "arms", (0, 6), "impossible trial"),
+        ("trials[0]", "arms", (4, 1), "impossible trial"),
+        ("trials[0]", "arms", (2**32 - 1, 1), "impossible trial"),
+        ("trials[0]", "arms", (1, 2**32 - 1), "impossible trial"),
     ],
 )
-def test_a_trial_that_cannot_be(library: Any, index: int, field: str, value: Any, says: str) -> None:
+def test_a_trial_that_cannot_be(library: Any, record: str, field: str, value: Any, says: str) -> None:
     data = bytearray(compile_table([TRIED]))
-    setattr(View(data).policies[index], field, value)
+    name, index = record[:-1].split("[")
+    setattr(getattr(View(data), name)[int(index)], field, value)
     found = refusal(library, signed(bytes(data)))
     assert found.endswith(says) if says else not found
+
+
+@pytest.mark.parametrize("arm", [0, 1, 4])
+@pytest.mark.parametrize(
+    ("known", "good"),
+    [
+        ((8, -16, 32), True),
+        *(
+            (known, False)
+            for known in ((9, 0, 0), (0, 1, 0), (0, 0, 1), (8, 17, 1), (8, -17, 1), (1, 0, -1), (1, 0, 5))
+        ),
+        *((known, False) for known in ((1, float("nan"), 0), (1, 0, float("nan")))),
+    ],
+)
+def test_samples_that_cannot_be(library: Any, arm: int, known: Any, good: bool) -> None:
+    data = bytearray(compile_table([TRIED]))
+    View(data).trials[0].known[arm] = known
+    assert ("impossible samples" in refusal(library, signed(bytes(data)))) != good
 
 
 @pytest.mark.parametrize(("critical", "share", "good"), [(0, 0, True), (7, 1, True), (0, 1, False), (7, 0, False)])
@@ -202,14 +226,14 @@ def test_values_that_no_shape_can_have(library: Any, shape: int, value: int) -> 
 
 def test_strings_must_begin_empty_and_end(library: Any) -> None:
     data = compile_table(SMALL)
-    strings = len(data) - HEAD.unpack(data[:32])[7]
+    strings = len(data) - HEAD.unpack(data[:32])[8]
     for at in (strings, len(data) - 1):
         assert "terminated" in refusal(library, signed(data[:at] + b"x" + data[at + 1 :]))
 
 
 def test_a_pattern_outside(library: Any) -> None:
     data = compile_table(SMALL)
-    count, strings = HEAD.unpack(data[:32])[6:]
+    count, strings = HEAD.unpack(data[:32])[7:]
     for index in (0, count - 1):
         at = len(data) - strings - 4 * count + 4 * index
         for offset in (strings, 2**32 - 1):
@@ -232,17 +256,16 @@ def test_the_header_is_checked_first(library: Any) -> None:
     assert "impossible size" in refusal(library, head(data + bytes(65536), size=len(data) + 65536))
 
 
-@pytest.mark.parametrize("field", ["policies", "rules", "patterns", "strings"])
+@pytest.mark.parametrize("field", NAMES[4:])
 def test_counts_cannot_wrap(library: Any, field: str) -> None:
     """Every count by which some product or sum of 32 or 64 bits would come back to the size that is there."""
     data = compile_table(SMALL)
-    names = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
-    now = dict(zip(names, HEAD.unpack(data[:32])))
-    policy, rule = (_native.ffi.sizeof(f"struct {name}") for name in (POLICY, RULE))
-    record = {"policies": policy, "rules": rule, "patterns": 4, "strings": 1}[field]
+    now = dict(zip(NAMES, HEAD.unpack(data[:32])))
+    policy, trial, rule = (_native.ffi.sizeof(f"struct {name}") for name in (POLICY, TRIAL, RULE))
+    record = {"policies": policy, "trials": trial, "rules": rule, "patterns": 4, "strings": 1}[field]
     wraps = {now[field] + (2**32 // record) * k for k in range(1, record + 1)}
     wraps |= {now[field] + 2**k for k in range(32)} | {2**32 - 1, 2**31, 2**32 - now[field]}
-    wraps = {count for count in wraps if count < 2**32}
+    wraps = {count for count in wraps if count < (2**16 if field in ("policies", "trials") else 2**32)}
     assert wraps
     for count in wraps:
         assert "do not add up" in refusal(library, head(data, **{field: count})), count
@@ -250,12 +273,12 @@ def test_counts_cannot_wrap(library: Any, field: str) -> None:
 
 def test_two_counts_that_cancel_out(library: Any) -> None:
     data = compile_table(SMALL)
-    patterns, strings = HEAD.unpack(data[:32])[6:]
+    patterns, strings = HEAD.unpack(data[:32])[7:]
     for more in (1, 3):
         wrong = signed(head(data, patterns=patterns + more, strings=strings - 4 * more))
         assert refusal(library, wrong) != ""
     assert "do not add up" in refusal(
-        library, head(data, rules=2**32 - 1, patterns=2**32 - 1, strings=2**32 - 1, policies=2**32 - 1)
+        library, head(data, rules=2**32 - 1, patterns=2**32 - 1, strings=2**32 - 1, policies=65535, trials=65535)
     )
     only_patterns = head(data, strings=0, patterns=patterns + strings // 4)
     assert "do not add up" in refusal(library, signed(only_patterns))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from interposing import Build, Runner
 from peers import forwarding_driver
-from trying import KEPT, NOTHING, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy
+from trying import CAPTURES, KEPT, NOTHING, RUNNING, STEP, TIMES, WARM_UP, Trials, costs, one_block, policy
 
 from pyshim.policy.layout import remembered
 
@@ -47,8 +47,30 @@ def test_a_program_that_captures_all_the_time(trials: Trials, bare: Runner) -> N
     tried = trials(words, ARMS, costs(100), env={"OVERLAP_QUIET": "1"})
     assert tried.done.stdout == bare(words, program=tried.program).stdout == "2 nodes\n" * 700
     found = tried.verdict
-    assert (found.status, found.kept) == (RUNNING, "test")
+    assert (found.status, found.kept, found.obstacle) == (RUNNING, "test", CAPTURES)
     assert found.marks > 300 and found.arms["critical-streams"].samples == 0
+    assert "captured something for a graph" in tried.said
+
+
+def test_a_program_whose_communication_is_all_captured(trials: Trials) -> None:
+    tried = trials(f"100 begin {GRAPH.replace('G:1', 'G')} x end x", ARMS, costs(100))
+    found = tried.verdict
+    assert (found.mark, found.early[0], found.obstacle, found.blocks) == (0, 100, CAPTURES, [])
+    assert "graph" in tried.said and "ended before" not in tried.said
+
+
+def test_a_program_that_captures_no_more(trials: Trials) -> None:
+    """What it did at first does not stay on the page."""
+    found = trials(f"300 {f'{LOOP} x ' * 80} {f'{GRAPH} x ' * 90} begin {LOOP} x end", ARMS, costs(100)).verdict
+    assert (found.mark, found.obstacle) == (1, 0)
+    assert found.arms["critical-streams"].samples
+
+
+@pytest.mark.parametrize("ended", ["n:1 n:2 B:3 k:3:8 d:3", "z n:1 n:2 B:3 k:3:8 z n:1 n:2 n:3"])
+def test_a_capture_that_ends_with_its_stream(ended: str, trials: Trials) -> None:
+    """The stream is destroyed, or goes with its context; then another stream may get its address."""
+    found = trials(f"900 {ended} begin {LOOP} end x", ARMS, costs(100)).verdict
+    assert (found.status, found.kept, found.obstacle) == (KEPT, "critical-streams", 0)
 
 
 @pytest.mark.parametrize("failing", ["cuEventCreate", "cuEventElapsedTime"])
@@ -61,8 +83,21 @@ def test_a_driver_that_has_no_times(failing: str, trials: Trials, build: Build, 
     assert tried.done.stdout == without.stdout
     assert tried.verdict.status == RUNNING and tried.verdict.kept == "test"
     assert all(arm.samples == 0 for arm in tried.verdict.arms.values())
-    assert tried.verdict.marks < 200
+    assert tried.verdict.marks < 200 and tried.verdict.obstacle == TIMES
     assert {launch["priority"] for launch in tried.done.launches[1500:]} == {0}
+    assert "the driver cannot time events" in tried.said
+
+
+def test_a_driver_without_events(trials: Trials, build: Build) -> None:
+    """It has none of these functions, and the program needs none."""
+    driver = forwarding_driver(build, "EARLY", without="cuEvent")
+    tried = trials("900 begin j:1:64 c:2 x end x", ARMS, costs(100), env={"LD_LIBRARY_PATH": str(driver.parent)})
+    assert (tried.done.status, tried.done.stdout, tried.done.stderr) == (0, "", "")
+    found = tried.verdict
+    assert (found.status, found.kept, found.obstacle, found.marks < 200) == (RUNNING, "test", TIMES, True)
+    assert len(tried.done.launches) == 1800
+    assert {launch["priority"] for launch in tried.done.launches[600:]} == {0}
+    assert "the driver cannot time events" in tried.said
 
 
 def test_the_arm_of_earlier_runs_is_in_force_from_the_start(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from interposing import Build
-from trying import KEPT, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy, verdict
+from trying import CONTEXT, KEPT, RUNNING, STEP, WARM_UP, Trials, costs, one_block, policy, verdict
 
 from pyshim.launch import plan
 
@@ -109,10 +109,38 @@ def test_a_context_that_ends_ends_the_trial(trials: Trials, tmp_path: Path) -> N
         tried = trials(words, policy(one_block(tmp_path)), costs(100))
         assert (tried.done.status, tried.done.stderr) == (0, "")
         assert (tried.verdict.status, tried.verdict.settled, tried.verdict.kept) == (RUNNING, False, "test")
+        assert tried.verdict.obstacle == CONTEXT
         sizes = [launch["dynamic_shared"] for launch in tried.done.launches if launch["kernel"] == "j"]
         before.add(sizes[count - 1] > 0)
         assert not any(sizes[count:])
     assert before == {False, True}
+    assert "ended the context" in tried.said and "ended with it after" in tried.said
+
+
+# In an evaluation the host waits so often without communication.
+EVALUATION = "j:1:1 s:1 " * 300
+
+
+def test_many_waits_of_the_host_in_each_step(trials: Trials, tmp_path: Path) -> None:
+    """They are no evaluation: blocks are timed."""
+    asked = policy("critical-streams", one_block(tmp_path))
+    found = trials(f"300 begin {STEP.format(640)} {EVALUATION} end x", asked, costs(50, gain=8)).verdict
+    assert (found.mark, found.early[0]) == (1, WARM_UP)
+    times = [took for _, _, took in found.blocks]
+    assert found.arms["one"].harmful and times.count(0) < 4
+
+
+def test_an_evaluation_is_in_no_time(trials: Trials, tmp_path: Path) -> None:
+    """Whichever arm is in force before and behind it, also the reference."""
+    arms = set()
+    for steps in (3, 9, 18):
+        words = f"1 begin {f'{LOOP} ' * (WARM_UP + steps)} {EVALUATION} {f'{LOOP} x ' * 60} end"
+        asked = policy("critical-streams", one_block(tmp_path))
+        found = trials(words, asked, costs(50, gain=8)).verdict
+        times = [took for _, _, took in found.blocks[:-1]]
+        assert len(times) > 5 and times.count(0) == 1
+        arms.add(found.blocks[times.index(0)][0])
+    assert arms == {0, 1, 2}
 
 
 def test_a_context_that_ends_once_it_is_settled(trials: Trials) -> None:

@@ -177,9 +177,11 @@ def begun(here: Environment, root: Path, like: Program, words: tuple[str, ...] =
 def in_table(made: plan.Plan) -> tuple[int, int, list[tuple[int, float, float]]]:
     """Return first_arm, first_level and the samples of the arms."""
     view = layout.View(layout.decode(made.settings.table or ""))
-    policy = view.policies[1]
-    arms = [view.policies[policy.arms.first + index].known for index in range(policy.arms.count)]
-    return policy.first_arm, policy.first_level, [(one.count, one.sum, one.squares) for one in arms]
+    assert [policy.trial for policy in view.policies[0:2]] == [0, 1]
+    trial = view.trials[0]
+    known = [(one.count, one.sum, one.squares) for one in trial.known]
+    assert set(known[trial.arms.count :]) == {(0, 0, 0)}
+    return trial.first_arm, trial.first_level, known[: trial.arms.count]
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from pyshim import _native
 from pyshim.policy import gpus, places
+from pyshim.policy.layout import encode
 from pyshim.policy.library import DEFAULTS, load
 from pyshim.policy.model import AUTO, Policy
 from pyshim.policy.reader import read_file
@@ -178,3 +179,10 @@ def test_the_published_method_on_an_h200_is_that_of_an_h100() -> None:
 @pytest.mark.parametrize("name", places.names({}))
 def test_a_shipped_policy_has_no_finding_not_even_a_note(library: Any, name: str) -> None:
     assert read_file(places.find(name, {})).findings == ()
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_table_of_one_gpu_is_short_enough_for_a_module_in_csh(name: str) -> None:
+    """Environment Modules in Tcl cut a line at 4,000 characters (tools/modulefiles)."""
+    line = f"export OVERLAP_TABLE={encode(compile_table(load(name, {})))}"
+    assert len(line) <= 4000

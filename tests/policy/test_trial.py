@@ -13,7 +13,7 @@ from pyshim import _native
 from pyshim.policy import show
 from pyshim.policy.arms import arms_of
 from pyshim.policy.finding import render
-from pyshim.policy.layout import View, remembered
+from pyshim.policy.layout import View, remembered, trials
 from pyshim.policy.library import load
 from pyshim.policy.model import Match, Policy, Priority, Rule, Shape
 from pyshim.policy.parts import Arm
@@ -116,8 +116,9 @@ def test_arms_are_policies_behind_all_others(library: Any) -> None:
     found = [view.policies[i] for i in range(4)]
     assert [view.text(policy.name) for policy in found] == ["plain", "tried", "first", "second"]
     assert [policy.is_arm for policy in found] == [0, 0, 1, 1]
-    assert [(policy.arms.first, policy.arms.count) for policy in found] == [(0, 0), (2, 2), (0, 0), (0, 0)]
-    assert [policy.worth for policy in found] == [0, 20_000, 0, 0]
+    assert [policy.trial for policy in found] == [0, 1, 0, 0]
+    trial = view.trials[0]
+    assert (trial.arms.first, trial.arms.count, trial.worth) == (2, 2, 20_000)
     assert [(policy.first_rule, policy.rule_count) for policy in found] == [(0, 1), (1, 0), (1, 0), (1, 1)]
     assert [view.text(policy.hash) for policy in found[2:]] == [fingerprint(arm) for arm in arms_of(TRIED)]
     assert _native.text(library.overlap_table_check(data, len(data))) == ""
@@ -128,8 +129,9 @@ def test_arms_are_policies_behind_all_others(library: Any) -> None:
 
 def test_each_policy_has_its_own_arms(library: Any) -> None:
     data = compile_table([replace(TRIED, gpus=("NVIDIA A40",)), PLAIN, replace(TRIED, name="more", gpus=("sm_80",))])
-    spans = [(policy.arms.first, policy.arms.count) for policy in View(data).policies[0:3]]
-    assert spans == [(3, 2), (0, 0), (5, 2)]
+    view = View(data)
+    assert [policy.trial for policy in view.policies[0:3]] == [1, 0, 2]
+    assert [(trial.arms.first, trial.arms.count) for trial in view.trials[0:2]] == [(3, 2), (5, 2)]
     assert _native.text(library.overlap_table_check(data, len(data))) == ""
 
 
@@ -158,12 +160,10 @@ def test_what_earlier_runs_found_out(library: Any) -> None:
     table = compile_table([PLAIN, TRIED])
     data = remembered(table, 1, 2, 4, [(8, -0.25, 0.5), (3, 0.125, 1.0)])
     view = View(data)
-    assert (view.policies[1].first_arm, view.policies[1].first_level) == (2, 4)
-    known = [view.policies[i].known for i in range(4)]
-    assert [(each.count, each.sum, each.squares) for each in known] == [
-        (0, 0, 0), (0, 0, 0), (8, -0.25, 0.5), (3, 0.125, 1.0)
-    ]  # fmt: skip
-    assert view.policies[1].known.count == view.policies[0].first_arm == view.policies[2].first_level == 0
+    trial = view.trials[0]
+    assert (trial.first_arm, trial.first_level, trial.worth, trial.arms.count) == (2, 4, 20_000, 2)
+    known = [(each.count, each.sum, each.squares) for each in trial.known]
+    assert known == [(8, -0.25, 0.5), (3, 0.125, 1.0), *[(0, 0, 0)] * 3]
     assert _native.text(library.overlap_table_check(data, len(data))) == ""
     assert int.from_bytes(data[12:16], "little") == zlib.crc32(data[32:]) != zlib.crc32(table[32:])
     for index, policy in enumerate((PLAIN, TRIED)):
@@ -171,16 +171,32 @@ def test_what_earlier_runs_found_out(library: Any) -> None:
     assert remembered(data, 1, 0, 0, [(0, 0, 0)] * 2) == table
     with pytest.raises(ValueError, match="1 arms for a trial of 2"):
         remembered(table, 1, 0, 0, [(0, 0, 0)])
+    with pytest.raises(ValueError, match="1 arms for a trial of 0"):
+        remembered(table, 0, 0, 0, [(0, 0, 0)])
+
+
+def test_the_second_trial_of_a_table(library: Any) -> None:
+    table = compile_table([replace(TRIED, gpus=("NVIDIA A40",)), PLAIN, replace(TRIED, name="more", gpus=("sm_80",))])
+    assert trials(table) == [(0, ("first", "second")), (2, ("first", "second"))]
+    data = remembered(table, 2, 1, 3, [(1, 0.5, 0.25), (0, 0, 0)])
+    assert [(one.first_arm, one.first_level, one.known[0].count) for one in View(data).trials[0:2]] == [
+        (0, 0, 0),
+        (1, 3, 1),
+    ]
+    assert _native.text(library.overlap_table_check(data, len(data))) == ""
 
 
 def test_what_is_remembered_is_where_the_header_has_it() -> None:
     from pyshim.policy import layout
 
-    ffi, name = _native.ffi, "struct overlap_policy"
+    ffi = _native.ffi
     _native.header()
-    offsets = [ffi.offsetof(name, field) for field in ("arms", "first_arm", "known")]
-    assert [ffi.sizeof(name), *offsets] == [layout._POLICY, layout._ARMS, layout._FIRST, layout._KNOWN]
-    assert ffi.offsetof(name, "first_level") == layout._FIRST + 4
+    policy, trial = "struct overlap_policy", "struct overlap_table_trial"
+    assert (ffi.sizeof(policy), ffi.offsetof(policy, "trial")) == (layout._POLICY, layout._NUMBERED)
+    assert (ffi.sizeof(trial), ffi.offsetof(trial, "known")) == (layout._TRIAL_SIZE, layout._TRIAL.size)
+    fields = ("arms", "worth", "first_arm", "first_level")
+    assert [ffi.offsetof(trial, field) for field in fields] == [0, 8, 12, 14]
+    assert ffi.sizeof("struct overlap_samples") == layout._SAMPLES.size
 
 
 def test_the_shipped_trial_compares_with_a_run_in_which_nothing_is_changed(overlap: Any, overlap_run: Any) -> None:

@@ -17,18 +17,19 @@ ROOT = PROGRAMS.parents[1]
 RELEASE, RELEASE_GLIBC = "bookworm", (2, 36)
 
 
-def forwarding_driver(build: Build, kind: str) -> Path:
+def forwarding_driver(build: Build, kind: str, without: str = "") -> Path:
     """A driver that is only a doorway to the simulated one. EARLY: it opens that when it is loaded, LATE: when it is
-    used; TELLS: it loads profilers, too."""
-    table = build.folder / "driver-functions.def"
+    used; TELLS: it loads profilers, too. without: it has no functions whose names begin so."""
+    table = build.folder / f"driver-functions{without}.def"
     if not table.exists():
         symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
-        table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in symbols))
+        there = (symbol for symbol in symbols if not without or not symbol.startswith(without))
+        table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in there))
     inner = build.folder / "libcuda.so.1.1"  # named as WSL's is
     if not inner.exists():
         inner.symlink_to(plan.SIMULATED_DRIVER)
     flags = [f'-DFUNCTIONS="{table}"', f'-DINNER="{inner}"', "-O0", f"-D{kind}"]
-    return build.library(f"forwarding-{kind}/libcuda.so.1", "forwarding_driver.c", *flags)
+    return build.library(f"forwarding-{kind}{without}/libcuda.so.1", "forwarding_driver.c", *flags)
 
 
 def third_party(package: str, name: str) -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +14,9 @@ from interposing import Build, Done, Runner
 from pyshim import _native
 from pyshim.launch import plan
 
+ROOT = Path(__file__).resolve().parents[2]
 RUNNING, KEPT, NOTHING, NOISY = range(4)
+CONTEXT, TIMES, CAPTURES = range(1, 4)  # enum overlap_trial_obstacle
 REFERENCE = "critical: off\ncommunication: {priority: inherit}\n"
 # The interior on stream 1, the boundary and its exchange on stream 2: a step is shorter if stream 2 is raised.
 JOIN = "r:1:1 w:2:1 r:2:2 w:1:2"
@@ -60,6 +64,7 @@ class Verdict(NamedTuple):
     marks: int
     settled: bool
     blocks: Sequence[tuple[int, int, int]]  # arm, marks and microseconds of the latest
+    obstacle: int
 
 
 def verdict(page: Path) -> Verdict:
@@ -83,6 +88,7 @@ def verdict(page: Path) -> Verdict:
         trial.marks,
         trial.settled != 0,
         [(block.arm, block.marks, block.took) for block in blocks],
+        trial.obstacle,
     )
 
 
@@ -90,11 +96,19 @@ class Tried(NamedTuple):
     done: Done
     program: Path
     verdicts: list[Verdict]  # of each process
+    pages: Path  # the report's folder
 
     @property
     def verdict(self) -> Verdict:
         (one,) = self.verdicts
         return one
+
+    @property
+    def said(self) -> str:
+        """Return what `overlap report` says first."""
+        command = [sys.executable, "-m", "pyshim", "report", str(self.pages)]
+        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60)
+        return done.stdout.splitlines()[0]
 
 
 Trials = Callable[..., Tried]
@@ -113,6 +127,6 @@ def trials(build: Build, preloaded: Runner, tmp_path: Path) -> Trials:
         pages.mkdir()
         env = {"SIMGPU_MULTIPROCESSORS": "2", "SIMGPU_COSTS": str(file), **(env or {})}
         done = preloaded(words, asked, **{"program": program, "env": env, "report": pages, **more})
-        return Tried(done, program, [verdict(page) for page in sorted(pages.glob("*.page"))])
+        return Tried(done, program, [verdict(page) for page in sorted(pages.glob("*.page"))], pages)
 
     return run

@@ -236,11 +236,38 @@ def test_the_share_of_time():
     assert trial.overlap([(0, 10, 0)], [(10, 20, 0)]) is None
 
 
-def test_what_is_needed_is_what_the_library_has():
-    arms, core = ((SHIM / name).read_text(encoding="utf-8") for name in ("vendor/common/arms.c", "core/trial.c"))
-    assert re.search(r"\bWARM_UP = (\d+)", arms)[1] == str(trial.WARM_UP["communication"])  # type: ignore[index]
-    assert re.search(r"\bWAITS = (\d+)", arms)[1] == str(trial.WARM_UP["host_wait"])  # type: ignore[index]
-    assert re.search(r"lengths\[OVERLAP_TRIAL_LEVELS\] = \{(\d+),", core)[1] == str(trial.SHORTEST)  # type: ignore[index]
+@pytest.mark.parametrize(
+    "obstacle, status, says",
+    [
+        (1, 0, "the program ended the context"),
+        (2, 0, "the driver cannot time events"),
+        (3, 0, "in each block the program captured"),
+        (3, trials.NOISY, "in each block the program captured"),
+    ],
+)
+def test_a_trial_without_times_says_why(obstacle, status, says, report, write_page, overlap):
+    path = write_page(SOME)
+    trials.put(path, status, 0, marks=300, obstacle=obstacle, dropped=(), samples=[(0, 0.0, 0.0)] * 3)
+    sentence = said(report)
+    assert sentence and sentence.startswith(f"no verdict: {says}")
+    assert "after 300 communication launches. No arm was kept." in sentence
+    assert "overlap report --compare" in sentence and "ended before" not in sentence
+    data = json.loads(overlap("report", str(report), "--json").stdout)
+    assert data["verdict"]["next"].startswith("compare whole runs")
+    assert data["processes"][0]["trial"]["obstacle"] == ("context", "times", "captures")[obstacle - 1]
+
+
+def test_captures_may_keep_a_trial_from_its_beginning(report, write_page):
+    fields = {"mark": 0, "begun": 0, "settled": 0, "marks": 0, "early": (700, 0), "obstacle": 3}
+    trials.put(write_page(SOME), 0, 0, samples=[(0, 0.0, 0.0)] * 3, dropped=(), **fields)
+    sentence = said(report)
+    assert sentence and "cannot be timed. No arm was kept." in sentence
+
+
+def test_a_verdict_stands_whatever_comes_later(report, write_page):
+    trials.put(write_page(SOME), trials.NOTHING, 0, obstacle=3)
+    sentence = said(report)
+    assert sentence and sentence.startswith("no arm")
 
 
 def test_the_page_draws_the_pace_of_each_block(overlap, report, write_page, tmp_path):

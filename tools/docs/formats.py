@@ -57,7 +57,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "alone: major, programs, fixed, other_arm), `share_percent` of the computation, `priority` that it was given "
         "or null, `launches` while it was raised, `library` that made it",
         "processes[].trial": "? null: its policy has no trial",
-        "processes[].trial.*": "? `status`, `kept`, `mark`, `begun`, `settled`, `marks`, `early`, `measured`; "
+        "processes[].trial.*": "? `status`, `kept`, `mark`, `obstacle`, `begun`, `settled`, `marks`, `early`, "
+        "`measured`; "
         "`arms[]` with `name`, `status`, `level`, `samples`; `blocks[]`: the latest, as lists of begin, nanoseconds "
         "or null, arm, marks",
         "processes[].devices[].*": "`index`, `uuid`, `name`, `multiprocessors`, `policy` (or null)",

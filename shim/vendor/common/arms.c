@@ -19,16 +19,19 @@
 #include "vendor_ops.h"
 
 enum {
-    WARM_UP = 64,    /* communication launches before a trial */
-    WAITS = 256,     /* host waits before a trial that counts those */
     WAITS_EACH = 16, /* more waits than this for each communication launch: those are counted */
     BEGINNING = 3,
-    WAITS_WITHOUT = 256, /* host waits without communication, as in an evaluation: that runs under the reference */
+    /* Host waits without communication, as in an evaluation: that runs under the reference. Twice as many after each
+     * pause, because some programs wait as often in each step. */
+    WAITS_WITHOUT = 256,
+    CAPTURED = 16, /* turns with a capture, one after the other: that is what the program does */
 };
 /* Nanoseconds. Shorter blocks show how fast decisions are made anew rather than how fast the GPU is; by the host's
  * clock, also how fast launches are queued. */
 #define SHORTEST_OF_GPU UINT64_C(500000)
 #define SHORTEST_OF_HOST UINT64_C(2000000)
+
+enum disturbance { UNDISTURBED, PAUSE, CAPTURE };
 
 uint32_t arms_counts;
 static struct {
@@ -38,9 +41,10 @@ static struct {
     uint32_t early[3];  /* marks before the trial, by enum overlap_trial_mark */
     int32_t left;       /* marks to the end of the turn */
     uint32_t waits;     /* of the host, since the last communication launch */
+    uint32_t patience;  /* waits before a pause */
     uint32_t paused;    /* there is no communication for now */
     int32_t capturing;  /* captures in progress */
-    uint32_t disturbed; /* the turn's arm was not in force all the time */
+    uint32_t disturbed; /* enum disturbance: something in this turn takes another time than usual */
     uint32_t settled;
     uint32_t over;     /* what was raised is gone with its context */
     uint32_t turn_arm; /* of the present turn */
@@ -51,8 +55,17 @@ static const struct overlap_policy *policy_at(uint32_t index) {
     return &overlap_table_view(overlap_armed()->table).policies[index];
 }
 
+/* What the table says of the trial. */
+static const struct overlap_table_trial *given(void) {
+    return &overlap_table_view(overlap_armed()->table).trials[policy_at(state->trial.policies[0])->trial - 1];
+}
+
 static struct overlap_page_trial *page_trial(void) {
     return &overlap_current_page->trial;
+}
+
+static void note_obstacle(enum overlap_trial_obstacle obstacle) {
+    __atomic_store_n(&page_trial()->obstacle, obstacle, __ATOMIC_RELAXED);
 }
 
 /* ---- What is in force ---- */
@@ -65,8 +78,13 @@ uint32_t arms_policy(const struct device *device, bool lasting) {
 static uint32_t wanted(void) {
     if (OVERLAP_RELAXED(now.over))
         return 0;
-    const bool waits_for_end = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) > 0 || OVERLAP_RELAXED(now.paused);
-    return waits_for_end && !OVERLAP_RELAXED(now.settled) ? 0 : OVERLAP_RELAXED(now.turn_arm);
+    const enum disturbance found = __atomic_load_n(&now.capturing, __ATOMIC_ACQUIRE) ? CAPTURE
+                                   : OVERLAP_RELAXED(now.paused)                     ? PAUSE
+                                                                                     : UNDISTURBED;
+    if (!found || OVERLAP_RELAXED(now.settled))
+        return OVERLAP_RELAXED(now.turn_arm);
+    __atomic_store_n(&now.disturbed, found, __ATOMIC_RELAXED); /* also of the reference, in whose time it would be */
+    return 0;
 }
 
 /* Switches to the arm that is to be in force. Another thread may change which that is meanwhile. */
@@ -75,8 +93,6 @@ static void apply(void) {
     uint32_t arm;
     do {
         arm = wanted();
-        if (arm != OVERLAP_RELAXED(now.turn_arm))
-            __atomic_store_n(&now.disturbed, 1, __ATOMIC_RELAXED);
         if (__atomic_exchange_n(&now.active, arm, __ATOMIC_ACQ_REL) == arm)
             continue;
         invalidate_decisions();
@@ -110,7 +126,6 @@ static void write_page(void) {
 
 void arms_found(const struct device *device, const uint32_t *policies, uint32_t count) {
     const char *const strings = overlap_table_view(overlap_armed()->table).strings;
-    const struct overlap_policy *const reference = policy_at(policies[0]);
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&now.chosen, &none, policies[0] + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
@@ -120,7 +135,7 @@ void arms_found(const struct device *device, const uint32_t *policies, uint32_t 
         uint8_t *const name = page_trial()->arm[i].policy;
         state->trial.policies[i] = policies[i];
         strncpy((char *)name, strings + policy_at(policies[i])->name, sizeof page_trial()->arm[i].policy - 1);
-        if (i && policies[i] == reference->arms.first + reference->first_arm - 1)
+        if (i && policies[i] == given()->arms.first + given()->first_arm - 1)
             now.turn_arm = i;
     }
     page_trial()->arms = count;
@@ -171,8 +186,13 @@ static int32_t next_turn(uint64_t clock) {
 /* request: the launch that is the last mark; NULL where waits are counted. */
 static void end_turn(const struct request *request, uint64_t clock) {
     struct trial *const own = &state->trial;
-    if (OVERLAP_RELAXED(now.disturbed))
+    const uint32_t disturbed = OVERLAP_RELAXED(now.disturbed);
+    if (disturbed) {
         overlap_trial_lose(&own->trial, &own->turn);
+        own->block = PACE_NO_BLOCK;
+    }
+    own->captured = disturbed == CAPTURE ? own->captured + 1 : 0;
+    note_obstacle(own->captured < CAPTURED ? OVERLAP_OBSTACLE_NONE : OVERLAP_OBSTACLE_CAPTURES);
     if (request) {
         pace_ended(&own->pace, &own->trial, &own->turn, own->block, request);
         pace_read(&own->pace, &own->trial);
@@ -188,12 +208,13 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
         return;
     struct trial *const own = &state->trial;
     own->counted = counted;
-    const struct overlap_policy *const reference = policy_at(own->policies[0]);
-    struct overlap_samples known[OVERLAP_PAGE_ARMS];
-    for (uint32_t i = 0; i < own->arms; i++)
-        known[i] = policy_at(own->policies[i])->known;
-    overlap_trial_begin(&own->trial, own->arms, reference->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
-                        reference->first_level, known);
+    now.patience = WAITS_WITHOUT;
+    const struct overlap_table_trial *const table = given();
+    struct overlap_samples known[OVERLAP_PAGE_ARMS] = {{0}};
+    for (uint32_t i = 1; i < own->arms; i++)
+        known[i] = table->known[own->policies[i] - table->arms.first];
+    overlap_trial_begin(&own->trial, own->arms, table->worth, seed(), request ? SHORTEST_OF_GPU : SHORTEST_OF_HOST,
+                        table->first_level, known);
     const uint64_t clock = overlap_clock();
     page_trial()->begun = clock;
     own->turn = (struct overlap_trial_turn){0};
@@ -214,6 +235,7 @@ __attribute__((cold, noinline)) static void switch_turns(const struct request *r
         end_turn(request, clock);
         if (state->trial.pace.errors >= PACE_ERRORS) {
             pace_end(&state->trial.pace);
+            note_obstacle(OVERLAP_OBSTACLE_TIMES);
             __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
             __atomic_store_n(&now.turn_arm, 0, __ATOMIC_RELAXED);
             apply();
@@ -239,14 +261,17 @@ void arms_mark_communication(const struct request *request) {
     const uint32_t counted = __atomic_load_n(&now.mark, __ATOMIC_ACQUIRE);
     if (hook_vendor(request->hook) != state->trial.vendor)
         return;
-    if (counted == OVERLAP_MARK_NONE && count_early(OVERLAP_MARK_COMMUNICATION) >= WARM_UP &&
-        OVERLAP_RELAXED(now.capturing) <= 0)
-        begin(OVERLAP_MARK_COMMUNICATION, request);
+    if (counted == OVERLAP_MARK_NONE && count_early(OVERLAP_MARK_COMMUNICATION) >= OVERLAP_TRIAL_WARM_UP) {
+        if (OVERLAP_RELAXED(now.capturing))
+            note_obstacle(OVERLAP_OBSTACLE_CAPTURES);
+        else
+            begin(OVERLAP_MARK_COMMUNICATION, request);
+    }
     if (counted != OVERLAP_MARK_COMMUNICATION || OPERATION_OF(state->trial.vendor, context)() != state->trial.context)
         return;
     __atomic_store_n(&now.waits, 0, __ATOMIC_RELAXED);
-    if (OVERLAP_RELAXED(now.paused)) {
-        __atomic_store_n(&now.paused, 0, __ATOMIC_RELAXED);
+    if (OVERLAP_RELAXED(now.paused) && __atomic_exchange_n(&now.paused, 0, __ATOMIC_RELAXED)) {
+        __atomic_store_n(&now.patience, 2 * OVERLAP_RELAXED(now.patience), __ATOMIC_RELAXED);
         apply();
     }
     count(request);
@@ -255,7 +280,7 @@ void arms_mark_communication(const struct request *request) {
 void arms_mark_wait(bool critical) {
     switch (__atomic_load_n(&now.mark, __ATOMIC_ACQUIRE)) {
     case OVERLAP_MARK_NONE:
-        if (critical && count_early(OVERLAP_MARK_HOST_WAIT) >= WAITS &&
+        if (critical && count_early(OVERLAP_MARK_HOST_WAIT) >= OVERLAP_TRIAL_WAITS &&
             OVERLAP_RELAXED(now.early[OVERLAP_MARK_HOST_WAIT]) / WAITS_EACH >
                 OVERLAP_RELAXED(now.early[OVERLAP_MARK_COMMUNICATION]))
             begin(OVERLAP_MARK_HOST_WAIT, NULL);
@@ -265,7 +290,7 @@ void arms_mark_wait(bool critical) {
             count(NULL);
         return;
     case OVERLAP_MARK_COMMUNICATION:
-        if (__atomic_add_fetch(&now.waits, 1, __ATOMIC_RELAXED) == WAITS_WITHOUT) {
+        if (__atomic_add_fetch(&now.waits, 1, __ATOMIC_RELAXED) == OVERLAP_RELAXED(now.patience)) {
             __atomic_store_n(&now.paused, 1, __ATOMIC_RELAXED);
             apply();
         }
@@ -277,10 +302,18 @@ void arms_mark_wait(bool critical) {
 
 /* ---- Captures, contexts, forks ---- */
 
-void arms_captured(int captures) {
-    __atomic_add_fetch(&now.capturing, captures, __ATOMIC_ACQ_REL);
-    if (__atomic_load_n(&now.ready, __ATOMIC_ACQUIRE))
-        apply();
+bool arms_captures(uint64_t stream, bool begins) {
+    for (uint32_t i = 0; state && (begins || OVERLAP_RELAXED(now.capturing)) && i < CAPTURES; i++) {
+        uint64_t before = begins ? 0 : stream;
+        if (!__atomic_compare_exchange_n(&state->trial.captures[i], &before, begins ? stream : 0, false,
+                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        __atomic_add_fetch(&now.capturing, begins ? 1 : -1, __ATOMIC_ACQ_REL);
+        if (__atomic_load_n(&now.ready, __ATOMIC_ACQUIRE))
+            apply();
+        return true;
+    }
+    return false;
 }
 
 void arms_context_gone(uint64_t context) {
@@ -289,6 +322,7 @@ void arms_context_gone(uint64_t context) {
         return;
     __atomic_store_n(&now.over, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
+    note_obstacle(OVERLAP_OBSTACLE_CONTEXT);
     apply();
 }
 

@@ -30,9 +30,10 @@ static inline void arms_waited(bool critical) {
         arms_mark_wait(critical);
 }
 
-/* A capture is about to begin (1), has not begun, or has ended (-1). What is captured may run at any time, so it is captured under the reference
- * until the trial has settled. */
-void arms_captured(int captures);
+/* A capture is about to begin on the stream with this stream_key(), or has ended, or has not begun. What is captured may
+ * run at any time, so it is captured under the reference until the trial has settled. False: there was none to end, or
+ * too many at a time. */
+bool arms_captures(uint64_t stream, bool begins);
 
 /* This context has ended (0: it may have been any), and our events with it: no more trial if it is the trial's. */
 void arms_context_gone(uint64_t context);

@@ -3,6 +3,7 @@
 #include "../../core/sync_model.h"
 #include "arms.h"
 #include "capture.h"
+#include "comm_streams.h"
 #include "graph_exec.h"
 #include "resolve.h"
 #include "sleep.h"
@@ -13,10 +14,14 @@
 
 uint32_t capture_begun;
 
+static void note(enum hook hook, vendor_stream stream, bool begins) {
+    arms_captures(stream_key(stream, hook_default(hook)), begins);
+}
+
 static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result result) {
     struct overlap_sync_model *model = windows();
     if (result != VENDOR_SUCCESS) {
-        arms_captured(-1);
+        note(hook, stream, false);
         return result;
     }
     __atomic_store_n(&capture_begun, 1, __ATOMIC_RELAXED);
@@ -29,13 +34,13 @@ static vendor_result begun(enum hook hook, vendor_stream stream, vendor_result r
 
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    arms_captured(1);
+    note(hook, stream, true);
     return begun(hook, stream, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
     BEHIND((vendor_stream stream, int mode));
-    arms_captured(1);
+    note(hook, stream, true);
     return begun(hook, stream, real(stream, mode));
 }
 
@@ -43,7 +48,7 @@ vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph
                                        const vendor_edge *edges, size_t count, int mode) {
     BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
             size_t count, int mode));
-    arms_captured(1);
+    note(hook, stream, true);
     return begun(hook, stream, real(stream, graph, dependencies, edges, count, mode));
 }
 
@@ -55,12 +60,10 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     const enum default_stream null_stream = hook_default(hook);
     /* Before the call: after a failure the driver must not be queried. */
     struct overlap_stream *tracked = model ? window_stream(model, stream, null_stream) : NULL;
-    const bool captures = overlap_armed() && OPERATION_OF(hook_vendor(hook), captures)(stream, null_stream);
     vendor_result result = real(stream, graph);
     if (result != VENDOR_SUCCESS && !OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result))
         return result;
-    if (captures)
-        arms_captured(-1);
+    note(hook, stream, false);
     if (model)
         overlap_sync_capture_ended(model, tracked);
     return result;

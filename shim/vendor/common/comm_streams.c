@@ -4,6 +4,7 @@
 #include "../../core/core.h"
 #include "../../core/sync_model.h"
 #include "../../sys/sys.h"
+#include "arms.h"
 #include "comm_streams.h"
 #include "critical_streams.h"
 #include "device.h"
@@ -94,10 +95,14 @@ vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t
 vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_sync_model *model = windows();
+    const bool captures = arms_captures((uint64_t)(uintptr_t)stream, false);
     stream_is_programs(stream, STREAM_OF_CONTEXT);
     if (model && (uintptr_t)stream > STREAM_PER_THREAD) {
         critical_stream_destroyed(model, stream);
         overlap_sync_stream_gone(model, (uint64_t)(uintptr_t)stream);
     }
-    return real(stream);
+    const vendor_result result = real(stream);
+    if (captures && result != VENDOR_SUCCESS)
+        arms_captures((uint64_t)(uintptr_t)stream, true);
+    return result;
 }

@@ -68,7 +68,7 @@ static void record_rules(const struct device *device, const struct overlap_polic
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    return fits ? fits->rule_count || fits->arms.count || fits->priority != OVERLAP_PRIORITY_INHERIT ||
+    return fits ? fits->rule_count || fits->trial || fits->priority != OVERLAP_PRIORITY_INHERIT ||
                       fits->stream_priority != OVERLAP_PRIORITY_INHERIT
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
 }
@@ -76,7 +76,8 @@ static bool asks_for_more(const struct overlap_settings *settings, uint32_t poli
 /* Sets the indices of the device's policy and of its arms that are for this device; returns how many. */
 static uint32_t arms_of(const struct device *device, const struct overlap_settings *settings, uint32_t *arms) {
     const struct overlap_view view = overlap_table_view(settings->table);
-    const struct overlap_span of = view.policies[device->policy].arms;
+    const uint32_t trial = view.policies[device->policy].trial;
+    const struct overlap_span of = trial ? view.trials[trial - 1].arms : (struct overlap_span){0};
     uint32_t count = 1;
     arms[0] = device->policy;
     for (uint32_t i = of.first; i < of.first + of.count; i++) {

@@ -37,6 +37,7 @@ struct site {
 };
 
 /* arms.c */
+enum { CAPTURES = 64 }; /* at a time */
 struct trial {
     enum vendor vendor;
     enum overlap_trial_mark counted;
@@ -48,6 +49,8 @@ struct trial {
     uint64_t since;                 /* when it began, by the host's clock */
     uint64_t marks;                 /* of the trial, up to the turn's end */
     uint64_t context;               /* whose communication is counted */
+    uint32_t captured;              /* turns with a capture, one after the other */
+    uint64_t captures[CAPTURES];    /* stream_key() of where they began; 0: free */
     struct pace pace;
 };
 

@@ -126,6 +126,7 @@ static struct overlap_stream *make_stream(struct overlap_sync_model *model, enum
 
 RARE void window_stream_created(enum vendor vendor, uintptr_t site, vendor_stream stream) {
     struct overlap_sync_model *model = windows();
+    arms_captures((uint64_t)(uintptr_t)stream, false); /* of an earlier stream at this address, gone with its context */
     if (!model)
         return;
     /* An earlier stream at this address may have been destroyed with its context. */

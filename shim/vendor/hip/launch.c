@@ -181,9 +181,10 @@ hipError_t hip_launch(struct request *request, uint64_t word) {
 
 /* ---- From a call to a request ---- */
 
-hipError_t hip_items_old_body(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
-                              uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
-                              void **parameters, void **extra, hipEvent_t start, hipEvent_t stop) {
+RARE hipError_t hip_items_old_body(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                                   uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared,
+                                   hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+                                   hipEvent_t stop) {
     this_thread.found = 0;
     return hip_items_body_miss(route, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z,
                                shared, stream, parameters, extra, start, stop, 0);
@@ -225,16 +226,16 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
     return hip_launch(&request, 0);
 }
 
-hipError_t hip_cooperative_body(ENTRY, const void *function, dim3 grid, dim3 block, void **arguments, uint32_t shared,
-                                hipStream_t stream) {
+RARE hipError_t hip_cooperative_body(ENTRY, const void *function, dim3 grid, dim3 block, void **arguments,
+                                     uint32_t shared, hipStream_t stream) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
     return hip_launch(&request, 0);
 }
 
-hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                                       uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
-                                       hipStream_t stream, void **parameters) {
+RARE hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y,
+                                            uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                                            uint32_t shared, hipStream_t stream, void **parameters) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
     return hip_launch(&request, 0);
@@ -249,7 +250,7 @@ static void count_several(enum overlap_route route, uint32_t count, uint32_t rea
     copy_made(NULL, STREAM_OF_HIP_DEVICE);
 }
 
-hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
+RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
     REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
     count_several(route, (uint32_t)count,
                   hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
@@ -260,7 +261,7 @@ hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t 
     return result;
 }
 
-hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
+RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
     REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
     count_several(route, count, OVERLAP_REASON_cooperative);
     this_thread.inside++;
@@ -272,7 +273,7 @@ hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint3
 /* Only the runtime has what hipConfigureCall set up. It calls hipModuleLaunchKernel, where the launch is decided,
  * for the caller recorded here. If the record is still there afterwards, the runtime has made the launch by a path
  * that we do not hook. */
-hipError_t hip_by_pointer_body(ENTRY, const void *function) {
+RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
     REAL_OR_RETURN(hipLaunchByPtr);
     this_thread.from = site;
     const hipError_t result = real(function);

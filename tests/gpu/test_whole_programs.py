@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interposing import Build
@@ -31,26 +32,44 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(words, cwd=gpu_build.HERE, check=True, timeout=300)
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(compiled, ("stencil", "solver", "transpose")))
+        list(pool.map(compiled, ("stencil", "solver", "transpose", "mpi_stencil")))
     return folder
+
+
+SIMULATED = {"LD_LIBRARY_PATH": str(Path(plan.SIMULATED_DRIVER).parent), "SIMGPU": "h200:hold,2"}
+
+
+def answers(command: list[str], turns: str, **variables: str) -> list[dict[str, Any]]:
+    environment = {**os.environ, **SIMULATED, **variables}
+    done = subprocess.run(command, input=turns, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (command, done.stderr)
+    return [json.loads(line.removeprefix("answer ")) for line in done.stdout.splitlines()]
 
 
 def test_turns_are_answered_and_every_run_has_the_same_digest(programs: Path, build: Build) -> None:
     nccl = str(build("collectives", str(Path(__file__).with_name("collectives.c")), "-shared", "-fPIC", "-w"))
-    own = {"LD_LIBRARY_PATH": str(Path(plan.SIMULATED_DRIVER).parent), "SIMGPU": "h200:hold,2"}
     commands = [["stencil", nccl, style, "32", "0"] for style in STYLES]
     commands += [["solver", nccl, "32", "1"], ["transpose", nccl, "32", "0"]]
     for name, *words in commands:
         digests = set()
         for turns in (TURNS, ""):
-            command = [str(programs / name), *words]
-            done = subprocess.run(
-                command, input=turns, env={**os.environ, **own}, capture_output=True, text=True, timeout=60
-            )
-            assert done.returncode == 0, (words, done.stderr)
-            answers = [json.loads(line.removeprefix("answer ")) for line in done.stdout.splitlines()]
-            assert [len(answer["ms"]) for answer in answers[1:-1]] == ([2, 1, 1] if turns else [])
-            digests.add(answers[-1]["digest"])
+            said = answers([str(programs / name), *words], turns)
+            assert [len(answer["ms"]) for answer in said[1:-1]] == ([2, 1, 1] if turns else [])
+            digests.add(said[-1]["digest"])
         assert len(digests) == 1, words
     wrong = subprocess.run([str(programs / "stencil"), nccl, "halo", "32", "0"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "styles: halo-stream " in wrong.stderr
+
+
+def test_ranks_of_mpi_answer_as_one(programs: Path, build: Build) -> None:
+    """With MPICH's folder in WHOLE_MPI, as tools/gpu/whole/measure.py has it; its wheel is enough."""
+    mpi = os.environ.get("WHOLE_MPI")
+    if not mpi:
+        pytest.skip("needs WHOLE_MPI, a folder of MPICH")
+    libraries = {"LD_LIBRARY_PATH": f"{SIMULATED['LD_LIBRARY_PATH']}:{mpi}/lib"}
+    command = [f"{mpi}/bin/mpiexec", "-n", "2", str(programs / "mpi_stencil"), "32", "1"]
+    said = answers(command, TURNS.replace('"end"\n', ""), **libraries)
+    assert [len(answer["ms"]) for answer in said[1:-1]] == [2, 1, 1]
+    nccl = str(build("collectives", str(Path(__file__).with_name("collectives.c")), "-shared", "-fPIC", "-w"))
+    other = answers([str(programs / "stencil"), nccl, "host-stream", "32", "0"], "")
+    assert said[-1] == other[-1], "the digest is that of the program of one process"

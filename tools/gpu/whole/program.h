@@ -34,9 +34,9 @@ static Part part = WHOLE; // of the iterations that follow
 extern "C" {
 int program_open(int count, char **arguments); // 2: the arguments are wrong, and it said so
 void program_step();                           // one iteration of `part`
+void program_reset();                          // back to the first values
 void program_wait();                           // until the GPUs are idle
 }
-void program_reset();               // back to the first values
 uint64_t program_digest();          // of the results; all ranks call it
 bool program_is_asked();            // is this the process that reads turns?
 void program_share(int (&turn)[3]); // part, batches, iterations: from that process to all others; a batch of 0: the end
@@ -102,10 +102,11 @@ static double milliseconds(int iterations) {
 static bool read_turn(int (&turn)[3]) {
     const char *const names[] = {"whole", "computation", "communication"};
     char line[256], name[16];
-    turn[1] = 0;
     if (!program_is_asked() || !fgets(line, sizeof line, stdin) ||
-        sscanf(line, "[\"%15[a-z]\", %d, %d]", name, &turn[1], &turn[2]) != 3)
+        sscanf(line, "[\"%15[a-z]\", %d, %d]", name, &turn[1], &turn[2]) != 3) {
+        turn[1] = 0;
         return false;
+    }
     for (int one = WHOLE; one <= COMMUNICATION; one++)
         if (strcmp(name, names[one]) == 0)
             turn[0] = one;
@@ -132,6 +133,10 @@ static void answer_turns() {
         if (program_is_asked())
             printf("]}\n");
         fflush(stdout);
+        if (part != WHOLE) { // it leaves values that no whole iteration would meet
+            part = WHOLE;
+            program_reset();
+        }
     }
 }
 

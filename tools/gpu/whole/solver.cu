@@ -39,7 +39,7 @@ __global__ void product(const double *p, double *q, int n, int first) {
         return;
     const size_t across = (size_t)n * n, at = z * across + (size_t)y * n + x;
     const double *const here = p + across + at;
-    double sum = 6.5 * here[0] - here[across] - *(here - across);
+    double sum = 6 * here[0] - here[across] - *(here - across);
     sum -= x > 0 ? here[-1] : 0;
     sum -= x < n - 1 ? here[1] : 0;
     sum -= y > 0 ? *(here - n) : 0;

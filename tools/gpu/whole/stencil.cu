@@ -236,12 +236,8 @@ void program_step() {
 void program_reset() {
     program_wait();
     for (int device = 0; device < GPUS; device++) {
-        const std::vector<Real> first(plane, (Real)(1 + device));
         TRY(cudaSetDevice(device));
-        for (Real *grid : {gpus[device].from, gpus[device].to}) {
-            TRY(cudaMemset(grid, 0, plane * points * sizeof(Real)));
-            TRY(cudaMemcpy(grid, first.data(), plane * sizeof(Real), cudaMemcpyHostToDevice));
-        }
+        set_grids(gpus[device].from, gpus[device].to, points, device);
     }
     program_wait();
 }
@@ -250,8 +246,7 @@ uint64_t program_digest() {
     uint64_t hash = HASH;
     for (int device = 0; device < GPUS; device++) {
         TRY(cudaSetDevice(device));
-        for (const int at : {0, 1, points - 2, points - 1})
-            hash = hashed(hash, gpus[device].from + at * plane, plane * sizeof(Real));
+        hash = hashed_planes(hash, gpus[device].from, points);
     }
     return hash;
 }

@@ -66,6 +66,7 @@ def one(path: str, name: str, words: list[str], steps: int) -> None:
     arguments = (ctypes.c_char_p * len(words))(*(word.encode() for word in words))
     if library.program_open(len(words), arguments):
         raise SystemExit(f"{name} cannot be opened with {words[1:]}")
+    library.program_reset()
     for _ in range(LEARNT):
         library.program_step()
     library.program_wait()

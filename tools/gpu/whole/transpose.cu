@@ -10,6 +10,7 @@
 
 namespace {
 
+constexpr float SCALE = 0.70710678f;                // numbers keep their size
 constexpr int CHUNKS = 8, ROW = 256, PER_BLOCK = 4; // rows of a block
 
 struct Gpu {
@@ -42,8 +43,8 @@ __global__ void transform(const float2 *from, float2 *to) {
             for (int row = 0; row < PER_BLOCK; row++) {
                 const float2 a = rows[row][low], b = rows[row][low + half];
                 const float2 c = make_float2(cosine * b.x - sine * b.y, cosine * b.y + sine * b.x);
-                rows[row][low] = make_float2(0.7f * (a.x + c.x), 0.7f * (a.y + c.y));
-                rows[row][low + half] = make_float2(0.7f * (a.x - c.x), 0.7f * (a.y - c.y));
+                rows[row][low] = make_float2(SCALE * (a.x + c.x), SCALE * (a.y + c.y));
+                rows[row][low + half] = make_float2(SCALE * (a.x - c.x), SCALE * (a.y - c.y));
             }
         }
     }

@@ -41,7 +41,7 @@ class Cell:
     @property
     def gib(self) -> float:
         """Of a GPU's memory, about."""
-        grids = {SOLVER: 6, TRANSPOSE: 8}.get(self.program, 2)
+        grids = {SOLVER: 4, TRANSPOSE: 3.5}.get(self.program, 2)
         return 0.8 + grids * self.n**3 * self.bits / 8 / 2**30 if self.n else 14
 
 

@@ -418,7 +418,7 @@ SETS = (
         NVCC + TORCH + OURS,
         WHOLE,
         gpus=2,
-        rounds=12,
+        rounds=10,
     ),
     Set(
         "whole-costs",

@@ -46,9 +46,9 @@ ARMS = {
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 40, 110.0  # of a stage, at most
-COMPILED, PYTHON = (40, 15.0, 2, 4.0), (2, 200.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
+COMPILED, PYTHON = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
 FIRST = 1000  # iterations over which the cost of trying is shown
-TRACED, SIZES_TRACED = 8, (256, 512)
+TRACED, SIZES_TRACED = 8, (384, 512)
 START, TURN = 120.0, 60.0  # seconds of patience
 
 
@@ -240,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
-    parser.add_argument("--rounds", type=int, default=12, help="of the first start; later ones have half")
+    parser.add_argument("--rounds", type=int, default=10, help="of the first start; later ones have half")
     parser.add_argument("--starts", type=int, default=3, help="of compiled programs, at most")
     parser.add_argument("--traces", type=Path, help="where to keep traces")
     options = parser.parse_args(arguments)

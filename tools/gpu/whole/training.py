@@ -144,11 +144,11 @@ def pipeline() -> Program:
 
 
 def llama() -> Program:
-    """8 layers, hidden 2048, four sequences of 2048 tokens; AdamW whose rate is 0."""
+    """8 layers, hidden 2048, two sequences of 2048 tokens; AdamW whose rate is 0."""
     from accelerate import Accelerator
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes = (2048, 5632, 8, 16, 32000, 4, 2048) if GPU else (32, 64, 2, 4, 100, 2, 16)
+    sizes = (2048, 5632, 8, 16, 32000, 2, 2048) if GPU else (32, 64, 2, 4, 100, 2, 16)
     hidden, feed, count, heads, words, batch, tokens = sizes
     config = LlamaConfig(
         hidden_size=hidden,

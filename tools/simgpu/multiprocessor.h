@@ -4,8 +4,9 @@
 
 #include "sim.h"
 
-/* A block has ended when what is left of it is less than this much time. */
-static const double DONE_US = 1e-6;
+/* A block has ended when what is left of it is less than this much time. That must be more than what counts as the same
+ * instant (ops.c): otherwise rounding could make a block due that has not ended, again and again. */
+static const double DONE_US = 2e-6;
 
 /* A moment, by two clocks. The second is that of all blocks that move memory: while the bandwidth of the device is
  * short it goes more slowly. So a change of their speed changes one number of the device, and no block. */

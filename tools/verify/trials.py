@@ -46,6 +46,7 @@ launches to the verdict (median, longest), measured change (median, range).
 
 exit status: 0 no run is wrong; 1 some are; 2 the options are wrong, or no make setup"""
 FOREIGN = ("OVERLAP_", "SIMGPU", "LD_")
+LIMIT = 600  # seconds of a run
 KEPT, NOTHING = 1, 2  # enum overlap_trial_status
 REFERENCE = "policy: 1\nname: reference\ncritical: off\ncommunication: {priority: inherit}\n"
 
@@ -143,9 +144,14 @@ class World:
             folder = self.folder / f"run-{list(EFFECTS).index(name)}-{seed}-{rank}"
             env = {**self.tables[effect.arm], "RANK": rank, "WORLD_SIZE": "2"}
             started.append((folder, self.start(env, effect, iterations, chance, folder)))
-        for _, process in started:
-            if process.wait():
-                raise RuntimeError(f"{name}, seed {seed}: the program ended with {process.returncode}")
+        try:
+            for _, process in started:
+                if process.wait(LIMIT):
+                    raise RuntimeError(f"{name}, seed {seed}: the program ended with {process.returncode}")
+        finally:
+            for _, process in started:
+                process.kill()
+                process.wait()
         return [rank_of(next(folder.glob("*.page"))) for folder, _ in started]
 
 

@@ -266,6 +266,17 @@ def _arm_json(name: str, arms: Sequence[Arm]) -> dict[str, Any]:
     }
 
 
+def never_in_force(collected: Collected) -> set[str]:
+    """Return the arms of trials that no process is known to have run under: their rules had nothing to act on."""
+    every: set[str] = set()
+    seen: set[str] = set()
+    for trial in (page.trial for page in collected.pages if page.trial):
+        names = [arm.name for arm in trial.arms]
+        every.update(names[1:])
+        seen.update(names[arm] for arm in (0, trial.kept, *(block.arm for block in trial.blocks)))
+    return every - seen
+
+
 def findings(step: Step) -> Iterator[str]:
     """Yield verdicts that differ between the ranks of a step, and ranks whose arms were not in step."""
     settled = [one for one in outcomes(step.pages) if any(trial.status in _SETTLED for trial in one.trials)]

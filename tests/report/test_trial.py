@@ -255,6 +255,18 @@ def test_blocks_out_of_step(late, warns, report, write_page):
         )
 
 
+def test_arms_that_were_never_in_force(report, write_page):
+    def idle() -> set[str]:
+        return trial.never_in_force(collect(str(report), waiting_room="/nonexistent"))
+
+    trials.put(write_page(SOME, rank=0, world=2), trials.RUNNING, 0)
+    assert idle() == {"critical-streams", "a100-paper"}
+    trials.put(write_page(SOME, rank=0, world=2), blocks=trials.blocks([1, 1], [0, 1]))
+    assert idle() == {"a100-paper"}
+    trials.put(write_page(SOME, rank=1, world=2, pid=101), kept=2, dropped=())
+    assert idle() == set()
+
+
 def test_the_share_of_time():
     assert trial.overlap([(0, 10, 0), (10, 20, 1)], [(0, 10, 0), (10, 20, 1)]) == 1
     assert trial.overlap([(0, 10, 0), (10, 20, 1)], [(0, 20, 0)]) == 0.5

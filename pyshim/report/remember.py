@@ -45,4 +45,6 @@ def _remember(step: Step, environment: Mapping[str, str]) -> trials.Memory | Non
         kept = said[0].arm or own.program.policy
     level = max((arm.level for arm in trial.arms[1:]), default=0)
     samples = {arm.name: arm.samples for arm in trial.arms[1:] if arm.level == level and arm.samples.count}
+    if not samples and kept is None:
+        return None
     return trials.keep(step.id, own, level, samples, kept, environment)

@@ -182,7 +182,7 @@ def _by(one: Outcome) -> str:
 
 def _after(one: Outcome) -> str:
     seconds = one.seconds
-    when = "" if seconds is None else f" after {seconds:,.0f} s" if seconds >= 10 else f" after {seconds:.1f} s"
+    when = "" if seconds is None else f" after {seconds:,.0f} s" if seconds >= 10 else f" after {seconds:.2g} s"
     return f"{when} ({_count(one.marks, one.mark or 'communication')})"
 
 

@@ -125,6 +125,13 @@ def test_one_arm_kept(overlap, report, write_page):
     assert lines[3].startswith("next: nothing: the next run of the same command begins with critical-streams")
 
 
+@pytest.mark.parametrize("seconds, shown", [(0.0227, "0.023"), (3.24, "3.2"), (12.4, "12"), (4000, "4,000")])
+def test_the_time_until_the_verdict(seconds, shown, report, write_page):
+    trials.put(write_page(SOME), settled=trials.BEGUN + int(seconds * 1e9))
+    sentence = said(report)
+    assert sentence and f", kept after {shown} s (2,048 communication launches)" in sentence
+
+
 def test_ranks_that_agree_are_summed_up(report, write_page):
     for rank, percent in enumerate((-17.0, -18.0, -19.0)):
         path = write_page(SOME, rank=rank, world=3, pid=100 + rank)

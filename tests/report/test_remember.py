@@ -10,7 +10,7 @@ import pytest
 import trials
 
 from pyshim.launch import folder
-from pyshim.launch.trials import Given, Program, given, keep
+from pyshim.launch.trials import Given, Program, given, keep, remembered
 
 RUN = "0123456789abcdef"
 SOME = {("symbol", "no_rule"): 9000, ("runtime", "communication"): 3000}
@@ -64,6 +64,23 @@ def test_a_run_that_found_out_nothing_is_not_kept(overlap, report, tried, home):
     tried(status=trials.RUNNING, kept=0, settled=0, dropped=(), samples=((0, 0.0, 0.0),) * 3)
     assert "is kept" not in overlap("report", str(report), env=home).stderr
     assert known(overlap, home) == []
+
+
+def test_an_arm_that_was_dropped_early_is_not_tried_again(overlap, report, tried, home):
+    """It was dropped at level 0, and the verdict came at level 1. The next run is given it, and adds none of it."""
+    tried(levels={2: 0})
+    overlap("report", str(report), env=home)
+    (memory,), broken = remembered(home)
+    assert broken == [] and {level: [*arms] for level, arms in memory.levels.items()} == {
+        0: ["a100-paper"],
+        1: ["critical-streams"],
+    }
+    known = memory.at(memory.level)
+    assert (memory.level, known["a100-paper"].count, known["critical-streams"].count) == (1, 4, 12)
+    given = {"a100-paper": known["a100-paper"], "critical-streams": known["critical-streams"].at_most(8)}
+    now = keep("next", Given(PROGRAM, 1, given), 1, known, "critical-streams", home)
+    assert now and now.at(1)["a100-paper"] == known["a100-paper"]
+    assert (now.level, now.levels[1]["critical-streams"].count) == (1, 16)
 
 
 def test_samples_of_two_runs_without_a_verdict(overlap, report, tried, home):

@@ -100,13 +100,13 @@ def _verdict(one: Memory) -> str:
         return "no verdict yet"
     if one.kept == one.program.policy:
         return "none is faster"
-    samples = one.levels.get(one.level, {}).get(one.kept)
+    samples = one.at(one.level).get(one.kept)
     change = samples and samples.change()
     return one.kept + (f" ({change.percent:+.1f} %)" if change else "")
 
 
 def _object(one: Memory) -> dict[str, Any]:
-    known = one.levels.get(one.level, {})
+    known = one.at(one.level)
     found = [(name, samples, samples.change()) for name, samples in known.items()]
     return {
         **one.program._asdict(),

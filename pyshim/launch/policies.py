@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
-from pyshim.launch.folder import EXTENDS
+from pyshim.launch.folder import EXTENDS, WORTH
 from pyshim.launch.variables import Asked
 from pyshim.policy.layout import Undecided
 
@@ -74,7 +74,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         error.status = LAUNCHER_FAILED
         raise
     described = tuple(
-        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy)}
+        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy), **_worth(policy)}
         for policy, file in zip(policies, _files(value, environment))
     )
     asked = tuple(
@@ -95,6 +95,10 @@ def _extended(policy: Policy) -> dict[str, str]:
     from pathlib import Path
 
     return {f"{EXTENDS}{rule.depth}": _named(Path(rule.file)) for rule in policy.rules if rule.depth and rule.file}
+
+
+def _worth(policy: Policy) -> dict[str, str]:
+    return {WORTH: f"{policy.trial.worth / 1e4:g}"} if policy.trial else {}
 
 
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:

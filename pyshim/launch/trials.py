@@ -176,11 +176,18 @@ def given(data: Mapping[str, Any]) -> Given | None:
 
 
 def keep(
-    run: str, given: Given, level: int, samples: Known, kept: str | None, environment: Mapping[str, str]
+    run: str,
+    given: Given,
+    level: int,
+    samples: Known,
+    kept: str | None,
+    environment: Mapping[str, str],
+    dropped: Mapping[int, Known] = {},
 ) -> Memory | None:
     """Add a run to what is known of its program, atomically. Raise OSError where it cannot be kept.
 
-    samples: with those that the run was given. kept: the verdict; None: there is none, and an earlier one stands.
+    samples: at this level, with those that the run was given. kept: the verdict; None: there is none, and an earlier
+    one stands. dropped: by level, samples of arms that were dropped at another level.
     Return what is known then; None: the run had been added before."""
     import json
     import time
@@ -197,22 +204,27 @@ def keep(
         before = found if found and found.program == given.program else Memory(given.program)
         if run in before.runs:
             return None
-        own = {
-            name: one.plus(given.known.get(name, Samples()), -1) if level == given.level else one
-            for name, one in samples.items()
-        }
-        old = before.levels.get(level, {})
-        both = {name: old.get(name, Samples()).plus(own.get(name, Samples())) for name in {**old, **own}}
+        levels = dict(before.levels)
+        for at, found_there in {**dropped, level: samples}.items():
+            levels[at] = _sum(levels.get(at, {}), found_there, given.known if at == given.level else {})
         now = replace(
             before,
             kept=before.kept if kept is None else kept,
-            levels={**before.levels, level: both},
+            levels=levels,
             runs=(*before.runs, run)[-_RUNS:],
             number=before.number + 1,
             date=time.strftime("%Y-%m-%d"),
         )
         write_whole(file, f"{json.dumps(_written(now), indent=1)}\n".encode("ascii"))
     return now
+
+
+def _sum(old: Known, new: Known, given: Known) -> Known:
+    """Return old samples and those of a run, less those that it was given. Arms without any are left out."""
+    none = Samples()
+    own = {name: one.plus(given.get(name, none), -1) for name, one in new.items()}
+    both = {name: old.get(name, none).plus(own.get(name, none)) for name in {**old, **own}}
+    return {name: one for name, one in both.items() if one.count}
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
 from pyshim.report.trial import findings as _trial
+from pyshim.report.trial import never_in_force
 from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Opened, Page, Stranger, sentences
 
@@ -233,10 +234,9 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 def _rules(collected: Collected) -> Iterator[str]:
     """Yield rules that never acted. Rules that wait for a probe or have unrecorded launches are in remarks()."""
-    # An arm of a trial is in force for a while only, and its rules are listed under the name of the policy.
-    tried = {page.trial.arms[0].name for page in collected.pages if page.trial}
+    idle = never_in_force(collected)
     for use in rules(collected):
-        if use.rule.inert or use.acted or use.unsure or use.rule.policy in tried:
+        if use.rule.inert or use.acted or use.unsure or use.rule.policy in idle:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:

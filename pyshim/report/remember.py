@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyshim.launch import trials
 from pyshim.report.trial import outcomes
+from pyshim.samples import Samples
 
 if TYPE_CHECKING:
     from pyshim.report.collect import Collected
@@ -44,5 +45,10 @@ def _remember(step: Step, environment: Mapping[str, str]) -> trials.Memory | Non
     if len(said) == 1 and said[0].outcome in ("kept", "nothing"):
         kept = said[0].arm or own.program.policy
     level = max((arm.level for arm in trial.arms[1:]), default=0)
-    samples = {arm.name: arm.samples for arm in trial.arms[1:] if arm.level == level and arm.samples.count}
-    return trials.keep(step.id, own, level, samples, kept, environment)
+    found: dict[int, dict[str, Samples]] = {}
+    for arm in trial.arms[1:]:
+        if arm.samples.count and (arm.level == level or arm.status == "harmful"):
+            found.setdefault(arm.level, {})[arm.name] = arm.samples
+    if not found and kept is None:
+        return None
+    return trials.keep(step.id, own, level, found.pop(level, {}), kept, environment, found)

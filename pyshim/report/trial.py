@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyshim import _native
+from pyshim.launch.folder import WORTH
 from pyshim.report.who import who
 from pyshim.samples import Change
 from pyshim.stats.trial import Arm, Trial
@@ -113,17 +115,31 @@ def change(arms: Sequence[Arm]) -> Change | None:
 def sentence(collected: Collected) -> str | None:
     """Return the verdict; None: no policy has a trial."""
     every = outcomes(collected.pages)
+    said = [_said(one, worth(collected, one)) for one in every]
     if len(every) < 2:
-        return _said(every[0]) if every else None
-    return "the processes differ: " + ". ".join(f"{who(one.pages)}: {_said(one)}" for one in every)
+        return said[0] if every else None
+    return "the processes differ: " + ". ".join(f"{who(one.pages)}: {words}" for one, words in zip(every, said))
 
 
-def _said(one: Outcome) -> str:
+def worth(collected: Collected, one: Outcome) -> float | None:
+    """Return the smallest gain that the policy of these processes keeps, in per cent; None: not known, or several."""
+    names = {(page.run, page.trial.arms[0].name) for page in one.pages if page.trial}
+    known = {(run.id, policy.get("name")): policy.get(WORTH) for run in collected.runs for policy in run.policies}
+    found = {known.get(name) for name in names}
+    try:
+        percent = float(found.pop() or "") if len(found) == 1 else 0.0
+    except ValueError:
+        return None
+    return percent if math.isfinite(percent) and percent > 0 else None
+
+
+def _said(one: Outcome, worth: float | None) -> str:
     if one.outcome == "kept":
         return "; ".join([f"{_arm(one, str(one.arm))}, kept{_by(one)}{_after(one)}", *_others(one)])
     if one.outcome == "nothing":
         arms = "; ".join(_others(one))
-        return f"no arm is surely faster by what the policy calls `worth`{_by(one)}{_after(one)}: {arms}"
+        least = "as much as `worth` in the policy" if worth is None else f"{worth:g} % or more"
+        return f"no arm gained {least}{_by(one)}{_after(one)}: {arms}"
     if one.outcome == "noisy":
         when = f"{_by(one)}{_after(one)}"
         return f"cannot tell, the pace varies too much{when}, so nothing was kept: {'; '.join(_others(one))}"
@@ -182,7 +198,7 @@ def _by(one: Outcome) -> str:
 
 def _after(one: Outcome) -> str:
     seconds = one.seconds
-    when = "" if seconds is None else f" after {seconds:,.0f} s" if seconds >= 10 else f" after {seconds:.1f} s"
+    when = "" if seconds is None else f" after {seconds:,.0f} s" if seconds >= 10 else f" after {seconds:.2g} s"
     return f"{when} ({_count(one.marks, one.mark or 'communication')})"
 
 
@@ -248,6 +264,7 @@ def as_json(collected: Collected) -> dict[str, Any] | None:
                 "mark": one.mark,
                 "marks": one.marks,
                 "seconds": one.seconds,
+                "worth_percent": worth(collected, one),
                 "arms": [_arm_json(name, arms) for name, arms in one.arms.items()],
             }
             for one in outcomes(collected.pages)
@@ -265,6 +282,17 @@ def _arm_json(name: str, arms: Sequence[Arm]) -> dict[str, Any]:
         "low_percent": found and found.low,
         "high_percent": found and found.high,
     }
+
+
+def never_in_force(collected: Collected) -> set[str]:
+    """Return the arms of trials that no process is known to have run under: their rules had nothing to act on."""
+    every: set[str] = set()
+    seen: set[str] = set()
+    for trial in (page.trial for page in collected.pages if page.trial):
+        names = [arm.name for arm in trial.arms]
+        every.update(names[1:])
+        seen.update(names[arm] for arm in (0, trial.kept, *(block.arm for block in trial.blocks)))
+    return every - seen
 
 
 def findings(step: Step) -> Iterator[str]:

@@ -1,11 +1,13 @@
-"""The suite of programs, in this process and as a command."""
+"""The suite of programs, in this process and as a command, and the programs whose instructions are counted."""
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -19,3 +21,17 @@ Suite = Callable[..., "subprocess.CompletedProcess[str]"]
 def suite(python: Suite, built: None, tmp_path_factory: pytest.TempPathFactory) -> Suite:
     """Run `tools/bench/suite` from an empty folder."""
     return partial(python, str(BENCH / "suite"), cwd=tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture(scope="session")
+def run() -> ModuleType:
+    """Return tools/bench/run.py, with the modules beside it."""
+    return importlib.import_module("tools.bench.run")
+
+
+@pytest.fixture(scope="session")
+def folder(run: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder with its compiled programs."""
+    made = tmp_path_factory.mktemp("programs")
+    run.compile_all(made)
+    return made

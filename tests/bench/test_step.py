@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import shutil
 import subprocess
@@ -55,19 +54,6 @@ pytestmark = [
     pytest.mark.plain("a sanitizer costs more than the library", sanitized=True, coverage=True),
     pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind"),
 ]
-
-
-@pytest.fixture(scope="module")
-def run() -> ModuleType:
-    """Return tools/bench/run.py, with the modules beside it."""
-    return importlib.import_module("tools.bench.run")
-
-
-@pytest.fixture(scope="module")
-def folder(run: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("step")
-    run.compile_all(made)
-    return made
 
 
 def added(run: ModuleType, folder: Path, name: str, threads: int = 1) -> float:

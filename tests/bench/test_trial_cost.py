@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import shutil
 from pathlib import Path
 from types import ModuleType
@@ -17,19 +16,6 @@ pytestmark = [
     pytest.mark.plain("a sanitizer costs more than the library", sanitized=True, coverage=True),
     pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind"),
 ]
-
-
-@pytest.fixture(scope="module")
-def run() -> ModuleType:
-    """Return tools/bench/run.py, with the modules beside it."""
-    return importlib.import_module("tools.bench.run")
-
-
-@pytest.fixture(scope="module")
-def folder(run: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("trial")
-    run.compile_all(made)
-    return made
 
 
 @pytest.mark.parametrize("kernel", ["k", "ncclDevKernel"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any, Callable
 
@@ -14,8 +15,8 @@ from pyshim.launch import dispatch, driver, policies
 from pyshim.launch.dispatch import Found, Known
 from pyshim.policy import layout
 from pyshim.policy.model import Policy
+from tests.launch.machine_files import VERSION, write_driver, write_gpu
 
-VERSION = "580.159.04"
 H200 = Found("NVIDIA H200", "sm_90", VERSION, "hold", "2026-11-21")
 Environment = dict[str, str]
 
@@ -23,20 +24,13 @@ Environment = dict[str, str]
 @pytest.fixture
 def here(tmp_path: Path) -> Environment:
     """A user with a cache folder, and a machine below tmp_path with a driver."""
-    version = tmp_path / driver.PROC[1:]
-    version.parent.mkdir(parents=True)
-    version.write_text(f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {VERSION}  Release Build\nGCC 15\n")
+    write_driver(tmp_path)
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 
 @pytest.fixture
 def gpu(tmp_path: Path) -> Callable[[str, str], None]:
-    def make(address: str, model: str) -> None:
-        folder = tmp_path / driver.GPUS[1:] / address
-        folder.mkdir(parents=True)
-        (folder / "information").write_text(f"Model: \t\t {model}\nIRQ:   \t\t 41\n")
-
-    return make
+    return partial(write_gpu, tmp_path)
 
 
 def rule(environment: Environment, root: Path, *patterns: str) -> str | None:

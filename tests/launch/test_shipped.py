@@ -50,6 +50,9 @@ def test_the_path_of_a_users_own_policy_is_said_and_a_shipped_one_is_named(tmp_p
     assert [(item["name"], item["file"]) for item in chosen.described] == [("mine", str(tmp_path / "mine.yaml"))]
     (item,) = policies.compile_now("observe", {}).described
     assert item["file"] == "observe.yaml"
+    assert "worth" not in item
+    (item,) = policies.compile_now("trial", {}).described
+    assert (item["file"], item["worth"]) == ("trial.yaml", "0.5"), "of its trial, for the report"
 
 
 @pytest.fixture(params=["checkout", "wheel"])

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import driver, plan, trials
+from pyshim.launch import plan, trials
 from pyshim.launch.trials import Given, Program
 from pyshim.policy import layout
 from pyshim.policy.model import Policy
 from pyshim.policy.table import compile_table
 from pyshim.policy.trial import Arm, Trial
 from pyshim.samples import Samples
+from tests.launch.machine_files import VERSION, write_driver, write_gpu
 
-VERSION = "580.159.04"
 PROGRAM = Program("/usr/bin/python3", ("/srv/me/train.py",), ("NVIDIA H200",), VERSION, 8, "mine", "ab")
 GIVEN = Given(PROGRAM, 0, {})
 TWELVE = {"fast": Samples(12, -2.4, 0.5), "slow": Samples(12, 1.2, 0.2)}
@@ -29,12 +29,8 @@ Environment = dict[str, str]
 @pytest.fixture
 def here(tmp_path: Path) -> Environment:
     """A user with a cache folder, on a machine below tmp_path with a GPU."""
-    version = tmp_path / driver.PROC[1:]
-    version.parent.mkdir(parents=True)
-    version.write_text(f"NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {VERSION}  Release Build\nGCC 15\n")
-    gpu = tmp_path / driver.GPUS[1:] / "0000:3b:00.0"
-    gpu.mkdir(parents=True)
-    (gpu / "information").write_text("Model: \t\t NVIDIA H200\nIRQ:   \t\t 41\n")
+    write_driver(tmp_path)
+    write_gpu(tmp_path, "0000:3b:00.0", "NVIDIA H200")
     return {"XDG_CACHE_HOME": str(tmp_path / "cache")}
 
 

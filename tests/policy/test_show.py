@@ -211,3 +211,25 @@ def test_what_cannot_be_shown(arguments: list[str], status: int, said: str, over
     done = overlap("policy", "show", *arguments)
     assert (done.returncode, done.stdout) == (status, "")
     assert said in done.stderr and "Traceback" not in done.stderr
+
+
+def test_the_arms_of_a_trial_are_named(tmp_path: Path, overlap: Any, library: object) -> None:
+    """A rule, a key that is otherwise, and an arm that is not for the GPU; all of it is a comment."""
+    rule = "compute: [{match: {kernel: gemm}, shape: {blocks_per_sm: 1}}]\n"
+    (tmp_path / "one.yaml").write_text(f"policy: 1\nname: o\nwhen: always\n{rule}")
+    mine = tmp_path / "mine.yaml"
+    mine.write_text("policy: 1\nname: mine\ntrial: {arms: [./one.yaml, critical-streams, fewer-blocks]}\n")
+    text = overlap("policy", "show", str(mine), "--gpu", "h100").stdout
+    assert text.endswith(
+        "# arms of the trial, and what differs from this policy:\n"
+        "#   o: compute: 1 rule\n"
+        "#   critical-streams: critical: auto, communication.priority: inherit\n"
+        "#   fewer-blocks: nothing: the arm is not for NVIDIA H100 80GB HBM3\n"
+    )
+    answer = json.loads(overlap("policy", "show", str(mine), "--json").stdout)
+    assert [(arm["name"], arm["policy"]["communication"]["priority"]) for arm in answer["arms"]] == [
+        ("o", "auto"), ("critical-streams", "inherit"), ("fewer-blocks", "highest"),
+    ]  # fmt: skip
+    assert answer["arms"][0]["file"] == answer["policy"]["trial"]["arms"][0] == str(tmp_path / "one.yaml")
+    assert json.loads(overlap("policy", "show", "h100", "--json").stdout)["arms"] == []
+    assert overlap("policy", "check", str(mine)).stdout == f"{mine}: ok, 0 rules, a trial of 3 arms\n"

@@ -10,7 +10,7 @@ import pytest
 import trials
 
 from pyshim.launch import folder
-from pyshim.launch.trials import Given, Program
+from pyshim.launch.trials import Given, Program, given, keep, remembered
 
 RUN = "0123456789abcdef"
 SOME = {("symbol", "no_rule"): 9000, ("runtime", "communication"): 3000}
@@ -58,6 +58,29 @@ def test_a_verdict_is_kept_once(overlap, report, tried, home):
     assert (one["kept"], one["level"], one["runs"]) == ("critical-streams", 1, 1)
     assert [(arm["name"], arm["samples"]) for arm in one["arms"]] == [("critical-streams", 12), ("a100-paper", 4)]
     assert one["arms"][0]["percent"] == pytest.approx(-17.8, abs=0.05)
+
+
+def test_a_run_that_found_out_nothing_is_not_kept(overlap, report, tried, home):
+    tried(status=trials.RUNNING, kept=0, settled=0, dropped=(), samples=((0, 0.0, 0.0),) * 3)
+    assert "is kept" not in overlap("report", str(report), env=home).stderr
+    assert known(overlap, home) == []
+
+
+def test_an_arm_that_was_dropped_early_is_not_tried_again(overlap, report, tried, home):
+    """It was dropped at level 0, and the verdict came at level 1. The next run is given it, and adds none of it."""
+    tried(levels={2: 0})
+    overlap("report", str(report), env=home)
+    (memory,), broken = remembered(home)
+    assert broken == [] and {level: [*arms] for level, arms in memory.levels.items()} == {
+        0: ["a100-paper"],
+        1: ["critical-streams"],
+    }
+    known = memory.at(memory.level)
+    assert (memory.level, known["a100-paper"].count, known["critical-streams"].count) == (1, 4, 12)
+    given = {"a100-paper": known["a100-paper"], "critical-streams": known["critical-streams"].at_most(8)}
+    now = keep("next", Given(PROGRAM, 1, given), 1, known, "critical-streams", home)
+    assert now and now.at(1)["a100-paper"] == known["a100-paper"]
+    assert (now.level, now.levels[1]["critical-streams"].count) == (1, 16)
 
 
 def test_samples_of_two_runs_without_a_verdict(overlap, report, tried, home):
@@ -127,15 +150,13 @@ def test_a_damaged_file_is_named_and_forgotten(overlap, report, tried, home):
     assert not file.exists()
 
 
-def test_the_next_run_begins_with_it(overlap, overlap_run, tmp_path, home):
+def test_the_next_run_begins_with_it(overlap_run, tmp_path, home):
     command = ("--simulate", "h100", "--policy", "trial", "--report", str(tmp_path / "out"), "demo-step")
     assert overlap_run(*command, env=home).returncode == 0
     (written,) = (tmp_path / "out").glob("run-*.json")
     note = json.loads(written.read_text())["trials"][0]
     assert (Path(note["program"]).name, note["policy"], note["driver"]) == ("demo-step", "trial", "simulated hold")
-    overlap("report", str(tmp_path / "out"), env=home)
-    (file,) = Path(home["XDG_CACHE_HOME"], "overlap-run", "trials").iterdir()
-    data = json.loads(file.read_text())
-    file.write_text(json.dumps({**data, "kept": "critical-streams"}))
+    own = given(note)
+    assert own and keep("a run", own, 0, {}, "critical-streams", home)
     done = overlap_run("--dry-run", *command, env=home)
     assert "policy trial: its trial begins with critical-streams" in " ".join(done.stderr.split())

@@ -83,6 +83,14 @@ def test_tables_have_whole_names_where_there_is_room(columns, ran, overlap):
     assert lines[heads + 7] == ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "10", "0", "-", "10", "0", "communication"]
 
 
+def test_an_arm_that_was_never_in_force_had_nothing_to_act_on(ran, tmp_path):
+    """The process ends before its trial begins. The rule of the reference was in force."""
+    never = 'compute: [{match: {kernel: "*norm*"}, shape: make_room}]\n'
+    (tmp_path / "arm.yaml").write_text(f"policy: 1\nname: arm\nwhen: always\n{never}")
+    (warning,) = said(ran(CAP.replace("gemm", "relu") + "trial: {arms: ./arm.yaml}\n"))
+    assert warning.startswith("rule mine:6 (blocks_per_sm: 1) never matched")
+
+
 @pytest.mark.parametrize(
     ("policy", "begins"),
     [

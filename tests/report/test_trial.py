@@ -13,6 +13,7 @@ from scipy import stats
 from test_schema import strict
 
 from pyshim import _native
+from pyshim.launch.folder import WORTH
 from pyshim.report import trial
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings
@@ -30,6 +31,11 @@ def said(report) -> str | None:
 
 def found(report) -> list[str]:
     return findings(collect(str(report), waiting_room="/nonexistent"))
+
+
+def run_under(report, *policies):
+    (file,) = report.glob("run-*.json")
+    file.write_text(json.dumps({**json.loads(file.read_text()), "policies": policies}))
 
 
 def test_a_page_has_it(write_page):
@@ -119,6 +125,13 @@ def test_one_arm_kept(overlap, report, write_page):
     assert lines[3].startswith("next: nothing: the next run of the same command begins with critical-streams")
 
 
+@pytest.mark.parametrize("seconds, shown", [(0.0227, "0.023"), (3.24, "3.2"), (12.4, "12"), (4000, "4,000")])
+def test_the_time_until_the_verdict(seconds, shown, report, write_page):
+    trials.put(write_page(SOME), settled=trials.BEGUN + int(seconds * 1e9))
+    sentence = said(report)
+    assert sentence and f", kept after {shown} s (2,048 communication launches)" in sentence
+
+
 def test_ranks_that_agree_are_summed_up(report, write_page):
     for rank, percent in enumerate((-17.0, -18.0, -19.0)):
         path = write_page(SOME, rank=rank, world=3, pid=100 + rank)
@@ -138,20 +151,40 @@ def test_ranks_that_differ(report, write_page):
     sentence = said(report)
     assert sentence is not None
     assert sentence.startswith("the processes differ: ranks 1-2 on node1: critical-streams: -17.8 %")
-    assert ". rank 0 on node1: no arm is surely faster" in sentence
+    assert ". rank 0 on node1: no arm gained as much as" in sentence
     (one,) = found(report)
     assert one.startswith(
         "the trial settled differently: critical-streams kept (kept) for ranks 1-2 on node1; no arm kept (nothing) for"
     )
 
 
-def test_nothing_kept(report, write_page):
+@pytest.mark.parametrize(
+    "worth, least",
+    [("0.5", "0.5 % or more"), ("2", "2 % or more")]
+    + [(bad, "as much as `worth` in the policy") for bad in (None, "", "-1", "nan", "inf", "x")],
+)
+def test_nothing_kept(worth, least, report, write_page):
+    run_under(report, {"name": "other", WORTH: "3"}, {"name": "trial", WORTH: worth})
     samples = ((0, 0.0, 0.0), trials.EQUAL, (0, 0.0, 0.0))
     trials.put(write_page(SOME), trials.NOTHING, 0, samples)
     assert said(report) == (
-        "no arm is surely faster by what the policy calls `worth` after 41 s (2,048 communication launches): "
+        f"no arm gained {least} after 41 s (2,048 communication launches): "
         "critical-streams: -0.1 % [-0.3, +0.1]; a100-paper: dropped"
     )
+    answer = trial.as_json(collect(str(report), waiting_room="/nonexistent"))
+    assert answer and answer["outcomes"][0]["worth_percent"] == (
+        float(least.split()[0]) if "or more" in least else None
+    )
+
+
+def test_nothing_kept_under_several_policies(report, write_page):
+    """Each says its own `worth`: then there is no number."""
+    run_under(report, {"name": "other", WORTH: "3"}, {"name": "trial", WORTH: "0.5"})
+    for rank, name in enumerate(("trial", "other")):
+        arms = (name, *trials.ARMS[1:])
+        trials.put(write_page(SOME, rank=rank, world=2, pid=100 + rank), trials.NOTHING, 0, arms=arms)
+    sentence = said(report)
+    assert sentence and sentence.startswith("no arm gained as much as `worth` in the policy in 2 ranks")
 
 
 def test_too_noisy(report, write_page):
@@ -227,6 +260,18 @@ def test_blocks_out_of_step(late, warns, report, write_page):
         assert sentences[0].startswith(
             "the arms of the trial were not in step: ranks 0-1 on node1 were under the same arm"
         )
+
+
+def test_arms_that_were_never_in_force(report, write_page):
+    def idle() -> set[str]:
+        return trial.never_in_force(collect(str(report), waiting_room="/nonexistent"))
+
+    trials.put(write_page(SOME, rank=0, world=2), trials.RUNNING, 0)
+    assert idle() == {"critical-streams", "a100-paper"}
+    trials.put(write_page(SOME, rank=0, world=2), blocks=trials.blocks([1, 1], [0, 1]))
+    assert idle() == {"a100-paper"}
+    trials.put(write_page(SOME, rank=1, world=2, pid=101), kept=2, dropped=())
+    assert idle() == set()
 
 
 def test_the_share_of_time():

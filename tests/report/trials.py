@@ -35,9 +35,10 @@ def put(
     dropped: Sequence[int] = (2,),
     blocks: Sequence[Block] = (),
     level: int = 1,
+    levels: Mapping[int, int] = {},
     **fields: Any,
 ) -> Path:
-    """Put a trial into a page."""
+    """Put a trial into a page. levels: by the index of an arm, its level where it is not `level`."""
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     trial = page.trial
     trial.arms, trial.status, trial.kept = len(arms), status, kept
@@ -46,7 +47,7 @@ def put(
         setattr(trial, name, value)
     for index, name in enumerate(arms):
         trial.arm[index].policy[0 : len(name)] = name.encode()
-        trial.arm[index].status, trial.arm[index].level = int(index in dropped), level
+        trial.arm[index].status, trial.arm[index].level = int(index in dropped), levels.get(index, level)
         one = trial.arm[index].samples
         one.count, one.sum, one.squares = samples[index]
     trial.blocks = len(blocks)

@@ -47,6 +47,28 @@ def test_waves(simulate: Any, blocks: Any, expected: Any) -> None:
     assert us(run.kernel("big")) == expected
 
 
+def test_blocks_that_end_at_almost_the_same_instant(simulate: Any) -> None:
+    """After ten seconds times are multiples of 1.9e-9 us. One block is due by rounding, but has not ended."""
+    step, late = 2.0**-29, range(533, 542)
+    kernels = {f"late{steps}": 1e7 - 2 * number + steps * step for number, steps in enumerate(late, 1)}
+    rows = [f'- {{kernel: "{name}", block_us: {us!r}, spread: 0}}' for name, us in {"first": 1e7, **kernels}.items()]
+    run = simulate(
+        f"""
+names = {["first", *kernels]}
+d = Driver()
+module = d.module(cubin([Kernel(n, 64) for n in names]))
+f, streams = [d.function(module, n) for n in names], [d.stream() for n in names]
+for function, stream in zip(f, streams):
+    d.launch(function, 1, 1024, stream=stream)
+d.cuCtxSynchronize()
+""",
+        costs="\n".join(rows),
+    )
+    queued = [row["queued_us"] - run.kernel("first")["queued_us"] for row in run.timeline]
+    assert sorted(queued) == [2.0 * number for number in range(len(late) + 1)]
+    assert len({row["end_us"] for row in run.timeline}) == 1
+
+
 @pytest.mark.parametrize(
     ("priority", "start"),
     [

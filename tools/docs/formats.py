@@ -12,7 +12,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "trial": "? null: no policy has a trial",
         "trial.*": "? `sentence`, and `outcomes[]` of processes of which the same can be said: `outcome` (kept, "
         "nothing, noisy, graphs, unsettled, stopped), `arm` that was kept, `processes`, `mark`, `marks`, `seconds`, "
-        "and `arms[]` with `name`, `dropped`, `samples`, `percent`, `low_percent`, `high_percent`",
+        "`worth_percent` or null, and `arms[]` with `name`, `dropped`, `samples`, `percent`, `low_percent`, "
+        "`high_percent`",
         "verdict.done": "what was raised and shaped, in a sentence",
         "verdict.gain": "why nothing was gained, or that it was not measured",
         "verdict.next": "one command, or one line of a policy",

@@ -146,8 +146,7 @@ void sim_processor_put(struct multiprocessor *processor, struct op *op, const ui
 struct op *sim_processor_take_ended(struct multiprocessor *processor, int *from, double speed) {
     for (int i = *from; i < processor->count; i++) {
         const struct block *const block = &processor->blocks[i];
-        const double rate = block->rate * (moves_memory(block) ? speed : 1);
-        if (block->left > DONE_US * rate)
+        if (block->left > sim_done_us(processor->updated.us, moves_memory(block) ? speed : 1) * block->rate)
             continue;
         struct op *const op = block->op;
         take(processor, block, -1);

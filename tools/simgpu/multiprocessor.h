@@ -4,8 +4,11 @@
 
 #include "sim.h"
 
-/* A block has ended when what is left of it is less than this much time. */
-static const double DONE_US = 1e-6;
+/* A block has ended when what is left of it is less than this much time, and what times at `now` are rounded by: a block
+ * that is due by a rounded time must have ended, or time stands still. speed: of the block's clock. */
+static inline double sim_done_us(double now, double speed) {
+    return 1e-6 * speed + 0x1p-50 * now;
+}
 
 /* A moment, by two clocks. The second is that of all blocks that move memory: while the bandwidth of the device is
  * short it goes more slowly. So a change of their speed changes one number of the device, and no block. */

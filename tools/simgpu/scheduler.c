@@ -61,8 +61,9 @@ static void put(struct device *device, struct multiprocessor *processor, struct 
 }
 
 static bool is_due(const struct device *device, const struct multiprocessor *processor) {
-    return processor->count > 0 && (processor->next.us <= device->now.us + DONE_US ||
-                                    processor->next.memory_us <= device->now.memory_us + DONE_US * device->speed);
+    const struct moment *const now = &device->now;
+    return processor->count > 0 && (processor->next.us <= now->us + sim_done_us(now->us, 1) ||
+                                    processor->next.memory_us <= now->memory_us + sim_done_us(now->us, device->speed));
 }
 
 static void end_blocks(struct device *device, struct multiprocessor *processor) {

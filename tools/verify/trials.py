@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import csv
 import functools
+import io
 import json
 import os
 import random
@@ -36,8 +38,9 @@ except ModuleNotFoundError as error:
     print(f"trials.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
     sys.exit(2)
 
-END = """example: 200 runs of each effect, the GPU's time in step with real time
-  python -m tools.verify.trials --runs 200 --clock real
+END = """examples: docs/data/simulated-trials.csv, 20 minutes and 20 minutes of two processors
+  python -m tools.verify.trials --runs 200 --csv
+  python -m tools.verify.trials --runs 20 --csv --clock real
 
 columns: effect (change of a step's time, in separate runs under each arm),
 runs, right, wrong (an arm was kept that must not be), undecided (no verdict in
@@ -46,6 +49,7 @@ launches to the verdict (median, longest), measured change (median, range).
 
 exit status: 0 no run is wrong; 1 some are; 2 the options are wrong, or no make setup"""
 FOREIGN = ("OVERLAP_", "SIMGPU", "LD_")
+LIMIT = 600  # seconds of a run
 KEPT, NOTHING = 1, 2  # enum overlap_trial_status
 REFERENCE = "policy: 1\nname: reference\ncritical: off\ncommunication: {priority: inherit}\n"
 
@@ -143,9 +147,14 @@ class World:
             folder = self.folder / f"run-{list(EFFECTS).index(name)}-{seed}-{rank}"
             env = {**self.tables[effect.arm], "RANK": rank, "WORLD_SIZE": "2"}
             started.append((folder, self.start(env, effect, iterations, chance, folder)))
-        for _, process in started:
-            if process.wait():
-                raise RuntimeError(f"{name}, seed {seed}: the program ended with {process.returncode}")
+        try:
+            for _, process in started:
+                if process.wait(LIMIT):
+                    raise RuntimeError(f"{name}, seed {seed}: the program ended with {process.returncode}")
+        finally:
+            for _, process in started:
+                process.kill()
+                process.wait()
         return [rank_of(next(folder.glob("*.page"))) for folder, _ in started]
 
 
@@ -190,7 +199,23 @@ def row(name: str, alone: float, pairs: Sequence[Sequence[Rank]]) -> Row:
     )
 
 
-def told(rows: Sequence[Row]) -> str:
+COLUMNS = (
+    *("clock", "effect", "separate_runs_percent", "runs", "right", "wrong", "undecided", "apart"),
+    *("launches_median", "launches_most", "measured_median_percent", "measured_low_percent", "measured_high_percent"),
+)
+
+
+def as_csv(rows: Sequence[Row], clock: str) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for one in rows:
+        counts = (one.runs, one.right, one.wrong, one.undecided, one.apart)
+        writer.writerow([clock, one.effect, one.alone, *counts, *one.marks, *one.change])
+    return text.getvalue().rstrip("\n")
+
+
+def as_text(rows: Sequence[Row]) -> str:
     lines = ["effect  alone     runs right wrong undecided apart  launches (longest)  measured"]
     for one in rows:
         measured = f"{one.change[0]:+.2f} % [{one.change[1]:+.2f}, {one.change[2]:+.2f}]"
@@ -216,7 +241,9 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=max(1, (os.cpu_count() or 2) // 2), metavar="N", help="pairs at the same time"
     )
-    parser.add_argument("--json", action="store_true", help="an array of objects on stdout")
+    answer = parser.add_mutually_exclusive_group()
+    answer.add_argument("--json", action="store_true", help="an array of objects on stdout")
+    answer.add_argument("--csv", action="store_true", help="a table for other programs on stdout")
     asked = parser.parse_args()
     if not (_native.SHIM.exists() and Path(plan.SIMULATED_DRIVER).exists()):
         parser.exit(2, "trials.py: error: the library was not built: make setup\n")
@@ -228,7 +255,10 @@ def main() -> int:
             seeds = range(asked.seed, asked.seed + asked.runs)
             pairs = list(pool.map(functools.partial(world.pair, name, iterations=asked.iterations), seeds))
             rows.append(row(name, world.alone(name), pairs))
-    print(json.dumps([asdict(one) for one in rows]) if asked.json else told(rows))
+    if asked.json:
+        print(json.dumps([asdict(one) for one in rows]))
+    else:
+        print(as_csv(rows, asked.clock) if asked.csv else as_text(rows))
     return 1 if any(one.wrong for one in rows) else 0
 
 

@@ -83,7 +83,7 @@ def remembered(
     data = bytearray(table)
     at = _trial_at(table, policy)
     first, count, worth, *_ = _TRIAL.unpack_from(data, at) if at else (0, 0, 0)
-    if len(samples) != count:
+    if not at or len(samples) != count:
         raise ValueError(f"samples of {len(samples)} arms for a trial of {count}")
     _TRIAL.pack_into(data, at, first, count, worth, first_arm, first_level)
     for arm, known in enumerate(samples):

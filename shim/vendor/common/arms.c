@@ -83,7 +83,9 @@ static uint32_t wanted(void) {
                                                                                      : UNDISTURBED;
     if (!found || OVERLAP_RELAXED(now.settled))
         return OVERLAP_RELAXED(now.turn_arm);
-    __atomic_store_n(&now.disturbed, found, __ATOMIC_RELAXED); /* also of the reference, in whose time it would be */
+    if (OVERLAP_RELAXED(now.disturbed) != CAPTURE)
+        __atomic_store_n(&now.disturbed, found,
+                         __ATOMIC_RELAXED); /* also of the reference, in whose time it would be */
     return 0;
 }
 

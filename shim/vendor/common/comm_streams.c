@@ -95,7 +95,7 @@ vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t
 vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
     struct overlap_sync_model *model = windows();
-    const bool captures = arms_captures((uint64_t)(uintptr_t)stream, false);
+    const bool captures = (uintptr_t)stream > STREAM_PER_THREAD && arms_captures((uint64_t)(uintptr_t)stream, false);
     stream_is_programs(stream, STREAM_OF_CONTEXT);
     if (model && (uintptr_t)stream > STREAM_PER_THREAD) {
         critical_stream_destroyed(model, stream);

@@ -214,8 +214,8 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
 }
 
 /* Launch computation with a size that the driver has not accepted yet. cache_handle: 0 if not cached. */
-RARE static vendor_result launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle,
-                                          uint32_t *reason, uint32_t *launched) {
+__attribute__((noinline)) static vendor_result
+launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle, uint32_t *reason, uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
     if (__builtin_expect(
             (word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request), 0)) {

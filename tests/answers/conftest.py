@@ -21,7 +21,7 @@ PARTS = (
     "shim",
     *(f"tools/{name}" for name in ("answers", "bench", "demo", "footprints", "simgpu")),
 )
-PARTS += ("tools/gpu/overlap", "tools/gpu/results")
+PARTS += ("tools/gpu/overlap", "tools/gpu/results", "tools/gpu/whole")
 
 
 @pytest.fixture(autouse=True)

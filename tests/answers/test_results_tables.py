@@ -15,6 +15,8 @@ import pytest
 
 from tools.answers import gpu, overlap, predictions, programs, results, simulated, table
 from tools.answers.table import Table
+from tools.gpu.whole.cells import put_together
+from tools.gpu.whole.table import best
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,15 +95,13 @@ def test_every_table_of_the_page_is_made_and_narrow() -> None:
 
 
 def test_every_table_has_its_command() -> None:
-    """Named in the text between it and the next table; that of the steps is named with the stencils."""
+    """Named in the text between it and the next table."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
     for after in text.split("<!-- end of table ")[1:]:
         name = after.partition(" ")[0]
         rest = after.partition("<!-- table ")[0]
         command = r"`[^`]*(?:tools/gpu/run|tools\.answers|tools\.gpu\.critical)[^`]*`"
-        assert name == "steps" or re.search(command, rest), (
-            name
-        )
+        assert re.search(command, rest), name
 
 
 def test_simulated_numbers_say_so() -> None:
@@ -149,13 +149,6 @@ def test_what_the_page_concludes_is_in_the_data() -> None:
     shares = [100 * float(str(one["default_share_of_raised"])) for one in stencils if one["default_share_of_raised"]]
     few = [share for share in shares if share < 90]
     assert f"In {len(few)} of the {len(stencils)} programs it got only {min(few):.0f} to {max(few):.0f} %" in page
-    copies = [float(str(one["default_percent"])) for one in cells if one["program"] == "host-copy"]
-    assert (
-        "With blocking copies the default changed 192³ to 512³ by {:+.1f}, {:+.1f}, {:+.1f} and {:+.1f} %".format(
-            *copies
-        )
-        in page
-    )
     raw = [cell["change"]["default"] for cell in results.read(ROOT, "critical")["cells"] if cell["program"] in STEPS]
     middles, lows, highs = zip(*raw)
     shown = [table.percent(100 * value) for value in (min(middles), max(middles), min(lows), max(highs))]
@@ -163,6 +156,13 @@ def test_what_the_page_concludes_is_in_the_data() -> None:
         said = "changed by {} to {} % (90 % intervals: {} to {} %)".format(*shown)
         assert said in " ".join((ROOT / other).read_text(encoding="utf-8").split()), other
     assert f"processes of one arm differ by up to {100 * apart(192):.0f} %" in page
+    of_arm: dict[str, list[float]] = {}
+    for step in programs.training(ROOT):
+        of_arm.setdefault(step.arm, []).append(step.change)
+    for arm, words in (("bare, against itself", "noise"), ("h200", "the default"), ("paper", "published method")):
+        assert f"{words} {table.percent(min(of_arm[arm]))} to {table.percent(max(of_arm[arm]))} %" in page
+    room = of_arm["room"] + of_arm["room in windows"]
+    assert f"`make_room` {min(room):+.1f} to {max(room):+.1f} %" in page
     verdicts = [row[-1] for row in overlap.lost(ROOT).rows]
     assert (verdicts.count("sure"), len(verdicts)) == (2, 6)
     assert "Two cells surely lose" in page and "[All six]" in page
@@ -186,10 +186,32 @@ def test_a_table_goes_between_its_markers() -> None:
     assert Table(("x", "y"), [["a, b", None]]).csv() == 'x,y\n"a, b",\n'
 
 
+def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
+    page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+    limits = " ".join((ROOT / "docs/explanation/limits.md").read_text(encoding="utf-8").split())
+    cells = put_together(results.read(ROOT, "whole"))
+    assert not [cell["wrong"] for cell in cells if cell["wrong"]]
+    small = [cell for cell in cells if cell["n"] == 128]
+    observe, default = (100 * max(cell["change"][arm][0] for cell in small) for arm in ("observe", "default"))
+    assert f"`observe` up to {observe:+.1f} %, the default up to {default:+.1f} %" in page
+    assert f"the default cost up to {default:.1f} % on two H200, `observe` up to {observe:.1f} %" in limits
+    least, most = (f"{value:.2f}" for value in (min(one["ms"] for one in small), max(one["ms"] for one in small)))
+    assert f"({least} to {most} ms a step)" in page
+    gaining = [cell for cell in cells if cell["change"][cell["best"]][0] <= -0.03]
+    kept = [cell for cell in cells if cell["kept"] is not None]
+    settled = sum(cell["kept"] is not None for cell in gaining)
+    assert f"Of {len(gaining)} programs in which a control gains 3 % or more the trial settled in {settled}" in page
+    assert f"all {len(kept)} arms that it kept were right" in page
+    arm = {"critical-streams": "streams", "raised-communication": "communication"}
+    assert all(cell["change"][arm[cell["kept"]]][0] <= cell["change"][cell["best"]][0] + 0.01 for cell in kept)
+    errors = [100 * abs(cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None]
+    said = f"{statistics.median(errors):.1f} points off (median of {len(errors)}), at worst {max(errors):.0f}"
+    assert said in page
+
+
 def test_spans_and_percents() -> None:
     assert table.percent(-0.04) == "0.0" and table.percent(3.14) == "+3.1"
     assert table.span([1.0, None, -2.0]) == "-2.0 to +1.0" and table.span([0.01, -0.01]) == "0.0"
-    assert programs.spread([3.0, -20.04, 0.5]) == [3, "-20.0", "+0.5", "+3.0", 1]
 
 
 def test_an_arm_is_compared_with_the_bare_one_of_its_run(tmp_path: Path) -> None:
@@ -230,7 +252,7 @@ def test_the_rule_is_read_from_the_runs(late: float, own: int, expected: str, tm
 
 def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"critical\.json is missing: `tools/gpu/run critical` measures it"):
-        programs.steps(tmp_path)
+        programs.stencils(tmp_path)
 
 
 def test_defaults_lose_nothing_in_the_simulated_rows() -> None:

@@ -10,12 +10,25 @@ from typing import Any
 import pytest
 from blocks import ROOT, pages
 
+from tools.answers.table import span
+from tools.gpu.whole.cells import put_together
+from tools.gpu.whole.table import SMALLEST, by_family
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "tools" / "gpu" / "results"
 LIMIT, ALL = 900, 35_000  # words, as `wc -w` counts them
-BY_NCCL, BY_HOST = ("halo-stream", "computing-stream", "third-stream"), ("host-stream", "host-event", "host-polling")
-BY_COPIES = ("host-copy",)
-NOTHING_TO_GAIN, STEPS = ("one-stream", "synchronised", "swapped", "equal"), ("ddp", "fsdp", "tensor")
+ROWS = {
+    "stencils, halo by NCCL": ("stencils, halo by NCCL",),
+    "through host memory": ("stencils, through host memory",),
+    "ranks of MPI": ("stencils, ranks of MPI",),
+    "by blocking copies": ("stencils, blocking copies",),
+    "stencils in one order": ("stencils in one order",),
+    "conjugate gradient": ("conjugate gradient",),
+    "transpose in chunks (FFT)": ("transpose of an FFT, in chunks",),
+    "training with cuBLAS": ("training steps with cuBLAS",),
+    "experts, recommender": ("mixture of experts, Triton", "recommender, training"),
+    "any with 128³ points": (SMALLEST,),
+}
 
 
 def words(text: str) -> int:
@@ -28,22 +41,14 @@ def row(begin: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")[1:]]
 
 
-def span(values: Iterable[float]) -> str:
-    """As in the table: the lowest and the highest of shares, in per cent."""
-    every = sorted(values)
-    low, high = (f"{100 * value:+.1f}".replace("-0.0", "0.0").replace("+0.0", "0.0") for value in (every[0], every[-1]))
-    return f"{low} to {high} %"
-
-
 @pytest.fixture(scope="module")
-def cells() -> list[Any]:
-    found = json.loads((RESULTS / "critical.json").read_text(encoding="utf-8"))["cells"]
-    assert isinstance(found, list)
-    return found
+def families() -> dict[str, list[Any]]:
+    made = json.loads((RESULTS / "whole.json").read_text(encoding="utf-8"))
+    return by_family(put_together(made))
 
 
-def changes(cells: list[Any], arm: str, programs: Iterable[str]) -> list[float]:
-    return [cell["change"][arm][0] for cell in cells if cell["program"] in programs and arm in cell["change"]]
+def changes(cells: Iterable[Any], arm: str) -> list[float]:
+    return [100 * cell["change"][arm][0] for cell in cells]
 
 
 def test_the_readme_is_short() -> None:
@@ -56,29 +61,21 @@ def test_all_pages_together_are_short() -> None:
     assert sum(counted.values()) <= ALL, sorted(counted.items(), key=lambda item: -item[1])
 
 
-def test_the_stencils_are_those_of_the_data(cells: list[Any]) -> None:
-    for begin, programs in (("stencils, 192³", BY_NCCL), ("through host", BY_HOST), ("by blocking", BY_COPIES)):
-        assert row(begin) == [span(changes(cells, arm, programs)) for arm in ("default", "paper")]
-    assert row("stencils with nothing to gain")[0] == span(changes(cells, "default", NOTHING_TO_GAIN))
-    assert row("training steps")[0] == span(changes(cells, "default", STEPS))
+def test_the_table_is_that_of_the_data(families: dict[str, list[Any]]) -> None:
+    for begin, names in ROWS.items():
+        cells = [cell for name in names for cell in families[name]]
+        _, default, possible, _ = row(begin)
+        assert default == span(changes(cells, "default")), begin
+        assert possible == span(100 * cell["possible"] for cell in cells), begin
+    told = {name for names in ROWS.values() for name in names}
+    assert families.keys() - told == {"one token, as a graph", "one token, eager"}, "named on the results page"
 
 
-def test_the_kernel_pairs_are_those_of_the_results() -> None:
-    """Worst, median and best of the results page, whose tables are those of the data."""
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    said = []
-    for arm in ("the default policy", "the published method"):
-        (line,) = [one for one in page.splitlines() if one.startswith(f"| {arm} |") and one.count(",") > 2]
-        worst, median, best = line.split("|")[2].strip().split(", ")
-        said.append(f"{best} to {worst} %, median {median} %")
-    assert row("kernel pairs") == said
-
-
-def test_the_noise_floor_is_above_the_table(cells: list[Any]) -> None:
-    said = " ".join(README[README.index("Noise floor:") : README.index("| two H200")].split())
-    assert f"stencils by {span(changes(cells, 'observe', BY_NCCL + BY_HOST + BY_COPIES))}" in said
-    noise = [cell["noise"] for cell in cells if cell["program"] in STEPS]
-    assert f"vary by {100 * min(noise):.1f} to {100 * max(noise):.1f} %" in said
+def test_the_noise_is_under_the_table(families: dict[str, list[Any]]) -> None:
+    small = span(changes(families[SMALLEST], "observe"))
+    others = (name for names in ROWS.values() for name in names if name != SMALLEST)
+    large = span(change for name in others for change in changes(families[name], "observe"))
+    assert f"`observe`, which changes nothing: {large} %, with 128³ points {small} %" in " ".join(README.split())
 
 
 def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -> None:

@@ -71,6 +71,7 @@ def test_a_trial_says_what_it_kept_and_what_trying_cost(outcomes: list[dict[str,
 def test_every_program_is_of_one_family() -> None:
     named = [name for programs in table.FAMILIES.values() for name in programs]
     assert sorted(named) == sorted({cell.program for cell in cells()})
+    assert table.family({"program": "solver", "n": 128}) == table.SMALLEST
     found = one(row("bare", computation=[0.7], communication=[0.1]), row("default", 0.8), row("observe"))
     (line,) = table.families([found, {**found, "change": {**found["change"], "default": [-0.1]}}]).splitlines()[1:]
     assert line.split()[:4] == ["stencils,", "halo", "by", "NCCL"] and "-20.0 to -10.0" in line and "2" in line

@@ -25,10 +25,9 @@ DATA = Path("docs/data")
 SIMULATED = "simulated"
 SMALL = {
     "stencils": programs.stencils,
-    "steps": programs.steps,
+    "whole": programs.whole,
     "kernels": overlap.kernels,
     "losses": overlap.losses,
-    "training": programs.by_arm,
     "scheduler": gpu.scheduler,
     "nccl": gpu.nccl,
     "room": gpu.room_costs,
@@ -38,6 +37,7 @@ SMALL = {
 }
 LONG = {
     "critical": programs.every_stencil,
+    "whole-programs": programs.every_whole,
     "training-steps": programs.every_step,
     "overlap": overlap.every_cell,
     "overlap-lost": overlap.lost,

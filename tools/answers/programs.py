@@ -1,43 +1,28 @@
-"""Stencils and whole steps on two GPUs: critical.json and two-gpus.json."""
+"""Stencils and whole programs on two GPUs: critical.json, whole.json and two-gpus.json."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from tools.answers import results
-from tools.answers.table import Table, Value, percent, rounded, span
+from tools.answers.table import Table, Value, rounded, span
+from tools.gpu.whole.cells import put_together
+from tools.gpu.whole.table import COLUMNS, best, by_family
 
 # Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
 EXCHANGES = {
     "NCCL": ("halo-stream", "computing-stream", "third-stream"),
     "host memory": ("host-stream", "host-event", "host-polling"),
 }
-OTHERS = {
-    "ddp": "DDP step",
-    "fsdp": "FSDP2 step",
-    "tensor": "tensor-parallel step",
-    "warmed": "stencil warmed up on its computing stream",
-    "one-stream": "stencil, one stream",
-    "synchronised": "stencil, waits for its only stream",
-    "swapped": "stencil, streams swap roles",
-    "equal": "two streams with equal work",
-}
 ARMS = ("raised", "observe", "default", "paper")
-BARE, ITSELF, WORST = "bare", "bare, against itself", 1.0
+WHOLE = ("observe", "default", "trial")
+BARE, ITSELF = "bare", "bare, against itself"
 ROUND = 8  # steps of two_gpus_cases.py between two turns of an arm
-# Arms that are shown; every arm is in training-steps.csv.
-POLICIES = {
-    "h200": "the default policy",
-    "highest": "`priority: highest`",
-    "paper": "the published method",
-    "room": "`make_room`, `when: always`",
-    "room in windows": "`make_room`, `when: overlapping`",
-}
 
 
 def _cells(root: Path) -> list[dict[str, Any]]:
@@ -62,15 +47,32 @@ def stencils(root: Path) -> Table:
     return Table(heads, rows)
 
 
-def steps(root: Path) -> Table:
+def whole(root: Path) -> Table:
+    """Ranges over the programs and sizes of a family."""
     rows: list[list[Value]] = []
-    cells = {cell["program"]: cell for cell in _cells(root)}
-    for program, words in OTHERS.items():
-        cell = cells[program]
-        _, low, high = (100 * value for value in cell["change"]["default"])
-        change = percent(_change(cell, "default"))
-        rows.append([words, f"{cell['ms']['bare']:.3f}", change, f"{percent(low)} to {percent(high)}"])
-    return Table(("program", "ms, bare", "default, %", "90 % interval"), rows)
+    for name, own in by_family(put_together(results.read(root, "whole"))).items():
+        changes = {arm: [100 * one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in WHOLE}
+        single = span(100 * value for value in map(best, own) if value is not None)
+        possible = span(100 * one["possible"] for one in own if one.get("possible") is not None)
+        rows.append([name, *(span(changes[arm]) for arm in WHOLE), single, possible])
+    heads = ("program", "noise, %", "default, %", "trial, %", "best single, %", "possible, %")
+    return Table(heads, rows)
+
+
+def every_whole(root: Path) -> Table:
+    rows: list[list[Value]] = []
+    for cell in put_together(results.read(root, "whole")):
+        parts = (cell.get(key) for key in ("computation_ms", "communication_ms", "possible", "predicted"))
+        row: list[Value] = [cell["program"], cell["n"] or None, cell["bits"] if cell["n"] else None]
+        row += [cell["waits"], cell["expected"], cell["rounds"], cell["ms"], *parts]
+        for arm in COLUMNS:
+            row += [rounded(100 * value) for value in cell["change"].get(arm) or ()] or [None] * 3
+        kept = {None: "unsettled", "": "nothing"}.get(cell.get("kept"), cell.get("kept"))
+        rows.append([*row, kept, cell.get("trial_first")])
+    ends = (f"{arm}{part}" for arm in COLUMNS for part in ("_percent", "_low", "_high"))
+    heads: tuple[str, ...] = ("program", "points", "bits", "waits", "expected", "rounds", "bare_ms", "computation_ms")
+    heads += ("communication_ms", "possible", "predicted")
+    return Table((*heads, *ends, "trial_kept", "trial_first"), rows)
 
 
 def every_stencil(root: Path) -> Table:
@@ -126,21 +128,6 @@ def _case(one: dict[str, Any]) -> tuple[Any, ...]:
 
 def _name(one: dict[str, Any]) -> str:
     return f"{one['kind']} {one['ratio']}"
-
-
-def by_arm(root: Path) -> Table:
-    rows: list[list[Value]] = []
-    found = training(root)
-    for arm, words in {ITSELF: "noise: bare against itself", **POLICIES}.items():
-        rows.append([words, *spread(step.change for step in found if step.arm == arm)])
-    return Table(("what runs", "cases", "best, %", "median, %", "worst, %", f"lose over {WORST:g} %"), rows)
-
-
-def spread(changes: Iterable[float]) -> list[Value]:
-    """Count, best, median, worst, and how many lose more than WORST."""
-    found = sorted(changes)
-    middle = (found[0], statistics.median(found), found[-1])
-    return [len(found), *map(percent, middle), sum(value > WORST for value in found)]
 
 
 def every_step(root: Path) -> Table:

@@ -4,8 +4,18 @@ int ncclCommInitAll(void **made, int count, const int *devices) {
         made[i] = devices ? &made[i] : 0;
     return 0;
 }
-int ncclGroupStart(void) { return 0; }
-int ncclGroupEnd(void) { return 0; }
-int ncclSend(void) { return 0; }
-int ncclRecv(void) { return 0; }
-int ncclAllReduce(void) { return 0; }
+int ncclGroupStart(void) {
+    return 0;
+}
+int ncclGroupEnd(void) {
+    return 0;
+}
+int ncclSend(void) {
+    return 0;
+}
+int ncclRecv(void) {
+    return 0;
+}
+int ncclAllReduce(void) {
+    return 0;
+}

@@ -66,8 +66,8 @@ enum state_table {
 #define STATE_TABLE_BITS 16
 
 struct state {
+    struct overlap_cache_memory cache; /* in front: its alignment is the largest */
     struct real_tables real;
-    struct overlap_cache_memory cache;
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;
     struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];

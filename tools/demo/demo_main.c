@@ -116,8 +116,8 @@ static void print_sentence(const struct demo_gpu *gpu, const struct demo_options
     double sum = 0.0;
     for (int step = options->steps - LAST; step < options->steps; ++step)
         sum += milliseconds[step];
-    printf("demo-step: %d steps on %s: %.3f ms a step, mean of the last %d\n", options->steps, gpu->name, sum / LAST,
-           LAST);
+    printf("demo-step: %d steps on %s: %.3f ms a step, mean of the last %d\n", options->steps, gpu->name,
+           sum / (double)LAST, LAST);
 }
 
 int main(int count, char **words) {

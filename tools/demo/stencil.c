@@ -395,7 +395,7 @@ static void run(const char *arm, int steps) {
 static double took(int step) {
     float milliseconds = 0;
     check(cuEventElapsedTime(&milliseconds, marks[step], marks[step + 1]), "event");
-    return (double)milliseconds / ITERATIONS;
+    return (double)milliseconds / (double)ITERATIONS;
 }
 
 static void print(bool in_words, int steps) {
@@ -410,7 +410,7 @@ static void print(bool in_words, int steps) {
     for (int i = steps - LAST; i < steps; i++)
         sum += took(i);
     printf(PROGRAM ": %d iterations over %d points cubed on %s: %.3f ms an iteration, mean of the last %d\n",
-           steps * ITERATIONS, n, gpu, sum / LAST, LAST * ITERATIONS);
+           steps * ITERATIONS, n, gpu, sum / (double)LAST, LAST * ITERATIONS);
 }
 
 int main(int count, char **words) {

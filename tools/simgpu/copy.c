@@ -54,7 +54,7 @@ void sim_transfer_measure(struct transfer *transfer) {
         const bool to_device = end.device, pageable = !(to_device ? start.locked : end.locked);
         bytes_per_us = sim_link(sim_gpu(to_device ? end.index : start.index), false);
         transfer->unit = to_device ? UNIT_TO_DEVICE : UNIT_FROM_DEVICE;
-        transfer->waits = pageable && (!to_device || bytes > STAGED_ABOVE);
+        transfer->waits = pageable && (!to_device || bytes > (double)STAGED_ABOVE);
         if (transfer->waits)
             bytes_per_us = PAGEABLE_BYTES_PER_US;
     } else if (end.device && end.index != start.index) {

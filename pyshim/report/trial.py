@@ -155,9 +155,10 @@ def _said(one: Outcome, worth: float | None) -> str:
 
 def _unsettled(one: Outcome) -> str:
     stopped = one.outcome == "stopped"
-    if one.obstacle:
+    obstacle = _obstacle(one)
+    if obstacle:
         when = f" after {_count(one.marks, one.mark)}" if one.mark else ""
-        return f"no verdict: {_OBSTACLES[one.obstacle]}{when}{_by(one)}. No arm was kept. To find out, {_WHOLE_RUNS}"
+        return f"no verdict: {_OBSTACLES[obstacle]}{when}{_by(one)}. No arm was kept. To find out, {_WHOLE_RUNS}"
     if not one.mark:
         early = [max(trial.early[index] for trial in one.trials) for index in (0, 1)]
         when = "it has not begun" if stopped else "the process ended before it began"
@@ -176,6 +177,11 @@ def _unsettled(one: Outcome) -> str:
     short = "" if need else ". Steps vary, or blocks were too short to be judged"
     known = "; ".join(_others(one)) if any(change(arms) for arms in one.arms.values()) else "no arm has two samples"
     return f"no verdict: {when} after {_count(one.marks, one.mark, need)}{_by(one)}{short}. So far: {known}"
+
+
+def _obstacle(one: Outcome) -> str | None:
+    """Return what kept the trial from a verdict. A short program may end its context where it ends anyway."""
+    return None if one.obstacle == "context" and one.marks < _needed(one) else one.obstacle
 
 
 def _needed(one: Outcome) -> int:
@@ -241,7 +247,7 @@ def gain(collected: Collected) -> tuple[str, str] | None:
     if one.outcome == "noisy":
         folder = shlex.quote(collected.directories[0])
         following = f"compare whole runs: overlap report --compare BEFORE {folder}"
-    elif one.obstacle:
+    elif _obstacle(one):
         following = _WHOLE_RUNS
     elif one.outcome == "stopped":
         following = "a run to its end: then its samples are remembered for the next one"

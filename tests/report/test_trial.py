@@ -292,14 +292,20 @@ def test_the_share_of_time():
 )
 def test_a_trial_without_times_says_why(obstacle, status, says, report, write_page, overlap):
     path = write_page(SOME)
-    trials.put(path, status, 0, marks=300, obstacle=obstacle, dropped=(), samples=[(0, 0.0, 0.0)] * 3)
+    trials.put(path, status, 0, marks=600, obstacle=obstacle, dropped=(), samples=[(0, 0.0, 0.0)] * 3)
     sentence = said(report)
     assert sentence and sentence.startswith(f"no verdict: {says}")
-    assert "after 300 communication launches. No arm was kept." in sentence
+    assert "after 600 communication launches. No arm was kept." in sentence
     assert "overlap report --compare" in sentence and "ended before" not in sentence
     data = json.loads(overlap("report", str(report), "--json").stdout)
     assert data["verdict"]["next"].startswith("compare whole runs")
     assert data["processes"][0]["trial"]["obstacle"] == ("context", "times", "captures")[obstacle - 1]
+
+
+def test_a_short_program_that_ends_its_context_was_too_short(report, write_page):
+    trials.put(write_page(SOME), 0, 0, marks=300, obstacle=1, dropped=(), samples=[(0, 0.0, 0.0)] * 3)
+    sentence = said(report)
+    assert sentence and "the process ended after 300 of at least 504 communication launches" in sentence
 
 
 def test_captures_may_keep_a_trial_from_its_beginning(report, write_page):

@@ -32,7 +32,7 @@ def test_a_part_that_is_not_is_found() -> None:
 def test_files_that_repeat_the_version_say_that_of_the_package(monkeypatch: Any) -> None:
     assert all(path.read_text(encoding="utf-8") == text for path, text in write.versioned().items())
     monkeypatch.setattr(write, "__version__", "7.8.9")
-    assert len(write.versioned()) == 3 and all("7.8.9" in text for text in write.versioned().values())
+    assert len(write.versioned()) == 4 and all("7.8.9" in text for text in write.versioned().values())
 
 
 def test_every_option_is_in_the_reference() -> None:

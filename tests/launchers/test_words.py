@@ -80,7 +80,7 @@ def test_options_of_open_mpi(mpi):
         ("stdbuf", words.STDBUF, 6),
         ("setsid", words.SETSID, 6),
         ("su", words.SU, 15),
-        ("sudo", words.SUDO, 25),
+        pytest.param("sudo", words.SUDO, 25, id="sudo"),  # tests/rest.py names it
     ],
 )
 def test_options_of_usual_commands(command, known, least):

@@ -121,6 +121,7 @@ def _trial(name: str) -> dict[str, Any]:
         "status": "kept",
         "kept": 1,
         "mark": "communication",
+        "obstacle": None,
         "begun": 10**15,
         "settled": 10**15 + 10**9,
         "marks": 2048,

@@ -34,6 +34,7 @@ _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)",
 
 # What comes before the version of pyshim/__init__.py in files that cannot ask for it.
 VERSIONED = {
+    "shim/version.h": '#define OVERLAP_VERSION "',
     "CITATION.cff": "\nversion: ",
     "tools/containers/kubernetes.yaml": "/overlap-run:",
     "tools/release/README.md": "cd overlap_run-",

@@ -91,7 +91,7 @@ class Measured:
     def __init__(self, program: str, n: int, arm: str, start: int, command: list[str], port: int) -> None:
         before = ["overlap-run", "--policy", POLICIES[arm], "--"] if arm in POLICIES else []
         self.ranks = Ranks(f"{program} {n} {arm}", [*before, *command], {}, 1 if n else 2, port)
-        self.request = ["whole", BATCHES, ITERATIONS[n]] if n else ["whole", 1, 6]
+        self.request = ["whole", BATCHES, ITERATIONS.get(n, 10)] if n else ["whole", 1, 6]
         self.row: dict[str, Any] = {"program": program, "n": n, "arm": arm, "start": start, "ms": []}
 
     def turn(self) -> None:

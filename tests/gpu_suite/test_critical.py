@@ -23,7 +23,7 @@ for line in sys.stdin:
     turns += 1
     if kind == "halo-stream" and raised == "1" and turns == {fails}:
         sys.exit(3)
-    print("answer " + json.dumps({{"ms": [0.5 if raised == "1" else 1.0] * request[0]}}), flush=True)
+    print("answer " + json.dumps({{"ms": [0.5 if raised == "1" else 1.0] * request[1]}}), flush=True)
 print("answer " + json.dumps({{"digest": f"{{n}} {{turns}}"}}), flush=True)
 """
 

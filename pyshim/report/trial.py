@@ -181,7 +181,9 @@ def _unsettled(one: Outcome) -> str:
 
 def _obstacle(one: Outcome) -> str | None:
     """Return what kept the trial from a verdict. A short program may end its context where it ends anyway."""
-    return None if one.obstacle == "context" and one.marks < _needed(one) else one.obstacle
+    rest = max(page.communication - page.trial.marks - sum(page.trial.early) for page in one.pages if page.trial)
+    short = one.marks < _needed(one) and rest < _native.header().OVERLAP_TRIAL_WARM_UP
+    return None if one.obstacle == "context" and short else one.obstacle
 
 
 def _needed(one: Outcome) -> int:

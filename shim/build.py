@@ -41,8 +41,9 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
 COMMON = ("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 # Every process of a job maps the preloaded library, and mlockall(2) locks all of it: it is compiled for size, except
-# what has a budget in instructions (`make bench`). The first of SMALL and all of FAST that the compiler accepts.
+# what has a budget in instructions (`make bench`). The first of SMALL and all of the others that the compiler accepts.
 SMALL = ("-Oz", "-Os")
+SMALLER = ("-fno-move-loop-invariants", "-fno-if-conversion")
 # Longer code, padding and more functions, for little speed.
 FAST = (
     *("-fno-tree-vectorize", "-fno-partial-inlining", "-fno-reorder-blocks-and-partition", "-fno-tree-ch"),
@@ -200,13 +201,13 @@ def objects(chosen: Sequence[str], flags: Sequence[str], scratch: Path) -> list[
     """Compiles the preloaded library, each file by a call of its own. flags: those of the user and for the linker."""
     flags = [flag for flag in flags if not flag.startswith("-Wl,")]
     common = [*COMMON, "-fPIC", "-fvisibility=hidden", *WARNINGS, *INCLUDES["shim"]]
-    every = (SMALL, FAST, PACKED)
-    small, fast, packed = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in every)
+    every = (SMALL, SMALLER, FAST, PACKED)
+    small, smaller, fast, packed = ([flag for flag in wanted if works(chosen, "-Werror", flag)] for wanted in every)
     pure = {str(path.relative_to(ROOT)) for glob in NEVER_UNWOUND_SOURCES for path in ROOT.glob(glob)}
 
     def one(source: str) -> str:
         made = str(scratch / f"{source.replace('/', '-')}.o")
-        own = [*(fast if source in FAST_SOURCES else small[:1]), *(NEVER_UNWOUND if source in pure else ())]
+        own = [*(fast if source in FAST_SOURCES else [*small[:1], *smaller]), *(NEVER_UNWOUND if source in pure else ())]
         command = [*chosen, *common, *packed, *own, *flags, "-c", source, "-o", made]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:

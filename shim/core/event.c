@@ -89,7 +89,7 @@ static struct overlap_event *add(struct overlap_sync_model *model, uint64_t key)
 }
 
 /* No slot is free for an event that is being recorded. The event may be ordered after everything launched so far. */
-static void overflow(struct overlap_sync_model *model, struct overlap_stream *stream) {
+__attribute__((cold)) static void overflow(struct overlap_sync_model *model, struct overlap_stream *stream) {
     for (uint32_t left = overlap_domain_set(&model->eager); left; left &= left - 1)
         overlap_clock_raise(&model->event_overflow, overlap_entry_of(left),
                             overlap_domain_now(&model->eager, overlap_entry_of(left)));

@@ -167,8 +167,8 @@ static struct overlap_context *context_of(struct overlap_sync_model *model, uint
     return free;
 }
 
-struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key, uint64_t context,
-                                           enum overlap_stream_kind kind) {
+__attribute__((cold)) struct overlap_stream *overlap_sync_stream(struct overlap_sync_model *model, uint64_t key,
+                                                                 uint64_t context, enum overlap_stream_kind kind) {
     struct overlap_stream *stream = overlap_sync_find(model, key);
     if (stream || !overlap_sync_lock(model))
         return stream;

@@ -66,7 +66,7 @@ def test_a_program_that_captures_no_more(trials: Trials) -> None:
     assert found.arms["critical-streams"].samples
 
 
-@pytest.mark.parametrize("ended", ["n:1 n:2 B:3 k:3:8 d:3", "z n:1 n:2 B:3 k:3:8 z n:1 n:2 n:3"])
+@pytest.mark.parametrize("ended", ["n:1 n:2 B:3 k:3:8 d:3", "z n:1 n:2 B:3 k:3:8 z n:1 n:2 n:3", "z n:1 n:2 n:4 n:5 B:3 k:3:8 z"])
 def test_a_capture_that_ends_with_its_stream(ended: str, trials: Trials) -> None:
     """The stream is destroyed, or goes with its context; then another stream may get its address."""
     found = trials(f"900 {ended} begin {LOOP} end x", ARMS, costs(100)).verdict
@@ -86,6 +86,13 @@ def test_a_driver_that_has_no_times(failing: str, trials: Trials, build: Build, 
     assert tried.verdict.marks < 200 and tried.verdict.obstacle == TIMES
     assert {launch["priority"] for launch in tried.done.launches[1500:]} == {0}
     assert "the driver cannot time events" in tried.said
+
+
+def test_a_driver_that_now_and_then_has_no_time(trials: Trials, build: Build) -> None:
+    """It is no driver that has none."""
+    env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, "EARLY").parent), "DRIVER_FAILS": "cuEventElapsedTime,12"}
+    found = trials(f"2000 begin {LOOP} end x", ARMS, costs(100, spread=0.4), env=env).verdict
+    assert (found.obstacle, found.marks > 1500) == (0, True)
 
 
 def test_a_driver_without_events(trials: Trials, build: Build) -> None:

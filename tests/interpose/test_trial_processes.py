@@ -143,6 +143,20 @@ def test_an_evaluation_is_in_no_time(trials: Trials, tmp_path: Path) -> None:
     assert arms == {0, 1, 2}
 
 
+def test_many_evaluations(trials: Trials) -> None:
+    """Long ones make the library no more patient."""
+    words = f"10 begin {f'{LOOP} ' * 40} {EVALUATION * 2} x end"
+    found = trials(words, ARMS, costs(50)).verdict
+    times = sorted(took for _, _, took in found.blocks if took)
+    assert len(times) > 30 and times[-1] < 2 * times[len(times) // 2]
+
+
+def test_a_reset_of_another_device(trials: Trials) -> None:
+    words = f"100 v:1 j:1:8 x v:0 begin {LOOP} end Z:1 {f'{LOOP} ' * 900}"
+    found = trials(words, ARMS, costs(100), env={"SIMGPU": "h100:hold,2"}).verdict
+    assert (found.status, found.kept, found.obstacle) == (KEPT, "critical-streams", 0)
+
+
 def test_a_context_that_ends_once_it_is_settled(trials: Trials) -> None:
     words = f"1500 z begin {LOOP} end z " + f"{LOOP} " * 100
     tried = trials(words, ARMS, costs(100))

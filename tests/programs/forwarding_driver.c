@@ -6,7 +6,8 @@
  * InitializeInjection() (CUPTI's documentation); whoever subscribes by driver_tell() is told of each call, as CUPTI tells of
  * it, and cuGetProcAddress gives out the functions of this library.
  *
- * DRIVER_FAILS: calls of functions whose name begins so answer NOT_SUPPORTED; but an event without a time can be made. */
+ * DRIVER_FAILS=NAME[,N]: calls of functions whose name begins so, or the Nth of each N calls, answer NOT_SUPPORTED; but an
+ * event without a time can be made. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -56,8 +57,10 @@ enum { TELLING };
 static void own(void **function);
 
 static int fails(const char *name, W flags) {
-    const char *const failing = getenv("DRIVER_FAILS");
-    return failing && strncmp(name, failing, strlen(failing)) == 0 && !(strcmp(name, "cuEventCreate") == 0 && flags);
+    static unsigned calls;
+    const char *const failing = getenv("DRIVER_FAILS"), *const each = failing ? strchr(failing, ',') : NULL;
+    return failing && strncmp(name, failing, each ? (size_t)(each - failing) : strlen(failing)) == 0 &&
+           !(strcmp(name, "cuEventCreate") == 0 && flags) && (!each || ++calls % (unsigned)atoi(each + 1) == 0);
 }
 
 static void before(const char *name, const W *words) {

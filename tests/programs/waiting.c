@@ -13,6 +13,7 @@
  *   v:D        go to device D (0, 1), which has streams and events of its own
  *   T:N:M      N threads at once launch communication, M times each    F   a child launches it by fork, and ends
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
+ *   Z:D        reset device D
  */
 #define WAY_LINKED
 #define DRIVER_MORE_FILE "windows_driver.h"
@@ -25,7 +26,7 @@
 extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
-    cuCtxGetCurrent(void **), cuGraphGetNodes(void *, void **, size_t *);
+    cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *);
 
 enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
@@ -235,6 +236,8 @@ static int act(const char *word, int first, int second) {
         return communicate_in_child();
     case 'z':
         return begin_anew();
+    case 'Z':
+        return cuDevicePrimaryCtxReset_v2(first);
     case 'g':
         return CU(cuGraphLaunch)(exec, stream(first));
     default:

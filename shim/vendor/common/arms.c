@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "../../core/sync_access.h"
 #include "../../core/trial.h"
 #include "../../sys/sys.h"
 #include "../../text.h"
@@ -17,12 +18,13 @@
 #include "page.h"
 #include "state.h"
 #include "vendor_ops.h"
+#include "windows.h"
 
 enum {
     WAITS_EACH = 16, /* more waits than this for each communication launch: those are counted */
     BEGINNING = 3,
-    /* Host waits without communication, as in an evaluation: that runs under the reference. Twice as many after each
-     * pause, because some programs wait as often in each step. */
+    /* Host waits without communication, as in an evaluation: that runs under the reference. Twice as many after a pause
+     * that was soon over, because some programs wait as often in each step. */
     WAITS_WITHOUT = 256,
     CAPTURED = 16, /* turns with a capture, one after the other: that is what the program does */
 };
@@ -65,7 +67,8 @@ static struct overlap_page_trial *page_trial(void) {
 }
 
 static void note_obstacle(enum overlap_trial_obstacle obstacle) {
-    __atomic_store_n(&page_trial()->obstacle, obstacle, __ATOMIC_RELAXED);
+    if (!OVERLAP_RELAXED(now.over)) /* a turn may end in another thread than the context */
+        __atomic_store_n(&page_trial()->obstacle, obstacle, __ATOMIC_RELAXED);
 }
 
 /* ---- What is in force ---- */
@@ -219,6 +222,7 @@ __attribute__((cold, noinline)) static void begin(enum overlap_trial_mark counte
                         table->first_level, known);
     const uint64_t clock = overlap_clock();
     page_trial()->begun = clock;
+    note_obstacle(OVERLAP_OBSTACLE_NONE);
     own->turn = (struct overlap_trial_turn){0};
     if (request) {
         own->context = OPERATION_OF(own->vendor, context)();
@@ -271,9 +275,11 @@ void arms_mark_communication(const struct request *request) {
     }
     if (counted != OVERLAP_MARK_COMMUNICATION || OPERATION_OF(state->trial.vendor, context)() != state->trial.context)
         return;
+    const uint32_t waits = OVERLAP_RELAXED(now.waits), patience = OVERLAP_RELAXED(now.patience);
     __atomic_store_n(&now.waits, 0, __ATOMIC_RELAXED);
     if (OVERLAP_RELAXED(now.paused) && __atomic_exchange_n(&now.paused, 0, __ATOMIC_RELAXED)) {
-        __atomic_store_n(&now.patience, 2 * OVERLAP_RELAXED(now.patience), __ATOMIC_RELAXED);
+        if (waits < 2 * patience)
+            __atomic_store_n(&now.patience, 2 * patience, __ATOMIC_RELAXED);
         apply();
     }
     count(request);
@@ -319,12 +325,19 @@ bool arms_captures(uint64_t stream, bool begins) {
 }
 
 void arms_context_gone(uint64_t context) {
+    for (uint32_t i = 0; window_model && OVERLAP_RELAXED(now.capturing) && i < CAPTURES; i++) {
+        const uint64_t stream = OVERLAP_RELAXED(state->trial.captures[i]);
+        const struct overlap_stream *const tracked = stream ? overlap_sync_find(window_model, stream) : NULL;
+        const struct overlap_context *const its = tracked ? OVERLAP_LOAD(tracked->context) : NULL;
+        if (its && OVERLAP_LOAD(its->key) == context)
+            arms_captures(stream, false);
+    }
     if (!OVERLAP_RELAXED(arms_counts) || __atomic_load_n(&now.mark, __ATOMIC_ACQUIRE) != OVERLAP_MARK_COMMUNICATION ||
         (context && context != state->trial.context))
         return;
+    note_obstacle(OVERLAP_OBSTACLE_CONTEXT);
     __atomic_store_n(&now.over, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&arms_counts, 0, __ATOMIC_RELEASE);
-    note_obstacle(OVERLAP_OBSTACLE_CONTEXT);
     apply();
 }
 

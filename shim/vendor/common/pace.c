@@ -94,6 +94,7 @@ void pace_read(struct pace *pace, struct overlap_trial *trial) {
             continue;
         }
         const uint64_t took = (uint64_t)((double)ms * 1e6);
+        pace->errors = 0;
         overlap_trial_took(trial, &at->turn, took);
         pace_write(at->block, took);
     }

@@ -9,7 +9,7 @@
 
 enum {
     PACE_TURNS = 128, /* that may be in flight */
-    PACE_ERRORS = 16  /* the driver cannot time turns */
+    PACE_ERRORS = 16  /* without a time between: the driver cannot time turns */
 };
 #define PACE_NO_BLOCK UINT32_MAX
 
@@ -23,7 +23,7 @@ struct pace {
     uint64_t ended, read; /* number of turns */
     enum vendor vendor;
     bool gap;        /* the end of the last turn was not recorded */
-    uint32_t errors; /* of the driver */
+    uint32_t errors; /* of the driver, since it last told a time */
 };
 
 void pace_begin(struct pace *pace, enum vendor vendor);

@@ -324,22 +324,22 @@ RARE void window_context_gone(const void *context, uint64_t last_serial) {
     uint64_t key = (uint64_t)(uintptr_t)context;
     if (!model || !key)
         return;
-    overlap_sync_context_gone(model, key, last_serial);
     arms_context_gone(key);
+    overlap_sync_context_gone(model, key, last_serial);
     __atomic_compare_exchange_n(&first, &key, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /* Handle the end of a primary context whose handle is no longer known: all work counts as finished, and a stream
  * entry is dropped when a new stream gets its address. */
-RARE void window_device_over(enum vendor vendor) {
+RARE void window_device_over(enum vendor vendor, uint64_t context) {
     struct overlap_sync_model *model = windows();
     const uint64_t only = only_one(vendor) ? OVERLAP_RELAXED(first) : 0;
+    arms_context_gone(context);
     /* Also drop what its streams wait for: the primary context may return at the same address. */
     if (model && only)
         overlap_sync_context_gone(model, only, UINT64_MAX);
     if (model)
         overlap_sync_complete(model, &(struct overlap_completion){.all = true});
-    arms_context_gone(0);
 }
 
 /* A forked child has one thread only. */

@@ -107,11 +107,11 @@ void window_set_sequence(vendor_stream stream, enum default_stream null_stream, 
 bool window_legacy_matters(void);
 
 /* Contexts that end: pass the result of window_last_serial() before the driver's call to window_context_gone() after
- * it. window_device_over() is for the primary context of some device; window_forked() drops everything in a forked
- * child. */
+ * it. window_device_over() is for a primary context (0: its handle is not known); window_forked() drops everything in a
+ * forked child. */
 uint64_t window_last_serial(void);
 void window_context_gone(const void *context, uint64_t last_serial);
-void window_device_over(enum vendor vendor);
+void window_device_over(enum vendor vendor, uint64_t context);
 void window_forked(void);
 
 /* What makes the word of a computation launch depend on overlap windows. */

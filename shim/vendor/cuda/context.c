@@ -69,11 +69,16 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
     return result;
 }
 
+/* The only context that ends with the device's primary one; 0: others may. */
+static uint64_t primary_of(CUdevice device) {
+    return device >= 0 && device < OVERLAP_DEVICES && !OVERLAP_RELAXED(some_green) ? OVERLAP_RELAXED(primaries[device])
+                                                                                   : 0;
+}
+
 /* The handles that end with the primary context. Those of other contexts of the device must be kept if possible. */
 static struct handle_scope primary_ends(CUdevice device) {
-    const uint64_t primary = device >= 0 && device < OVERLAP_DEVICES ? OVERLAP_RELAXED(primaries[device]) : 0;
-    return primary && !OVERLAP_RELAXED(some_green) ? handle_ends(HANDLES_OF_CONTEXT, primary)
-                                                   : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
+    const uint64_t primary = primary_of(device);
+    return primary ? handle_ends(HANDLES_OF_CONTEXT, primary) : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
 }
 
 /* The primary context lives until its last user releases it; only the driver has that count. */
@@ -90,7 +95,7 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
                    driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active));
     handle_ended(&ending, gone);
     if (gone)
-        window_device_over(VENDOR_CUDA);
+        window_device_over(VENDOR_CUDA, primary_of(device));
     return result;
 }
 

@@ -248,7 +248,11 @@ CUresult launch_raised(struct request *request, uint64_t word) {
     return CUDA_SUCCESS;
 }
 
+/* While the thread has no shard, or hides it, and for a trace. */
+RARE static CUresult communicate_raised(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
+    return launch_communication(request, NULL, word, reason, raised);
+}
+
 CUresult cuda_communicate(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
-    return word & OVERLAP_WORD_RAISE ? launch_communication(request, NULL, word, reason, raised)
-                                     : launch_as_asked(request);
+    return word & OVERLAP_WORD_RAISE ? communicate_raised(request, word, reason, raised) : launch_as_asked(request);
 }

@@ -130,13 +130,11 @@ hipError_t hip_unregister_body(ENTRY, void **modules) {
 
 hipError_t hip_device_reset_body(ENTRY) {
     REAL_OR_RETURN(hipDeviceReset);
-    const bool known = armed_and_ready(VENDOR_HIP);
-    const struct handle_scope ending =
-        known ? handle_ends(HANDLES_OF_CONTEXT, hip_context()) : (struct handle_scope){.of = HANDLES_OF_CONTEXT};
+    const uint64_t context = armed_and_ready(VENDOR_HIP) ? hip_context() : 0;
+    const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, context);
     const hipError_t result = real();
-    if (known)
-        handle_ended(&ending, result == VENDOR_SUCCESS);
+    handle_ended(&ending, result == VENDOR_SUCCESS);
     if (result == VENDOR_SUCCESS)
-        window_device_over(VENDOR_HIP);
+        window_device_over(VENDOR_HIP, context);
     return result;
 }

@@ -33,15 +33,20 @@ def site(installed: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(params=SHELLS)
-def prolog(request, tmp_path):
-    """Runs it as Slurm does, and returns what Slurm takes from it."""
-    command = list(SHELLS[request.param])
-    if not shutil.which(command[0]):
+def shell(request):
+    """Its command."""
+    name, *words = SHELLS[request.param]
+    if not shutil.which(name):
         try:
-            debian.install([command[0]], [command[0]])
+            debian.install([name], [name])
         except debian.Missing as reason:
             pytest.skip(str(reason))
-    shell = [shutil.which(command[0]), *command[1:]]
+    return [shutil.which(name), *words]
+
+
+@pytest.fixture
+def prolog(shell, tmp_path):
+    """Runs it as Slurm does, and returns what Slurm takes from it."""
     work = tmp_path / "work"
     work.mkdir()
 
@@ -370,11 +375,10 @@ def test_it_is_found_by_a_link_and_works_only_where_it_belongs(prolog, site, tmp
     assert prolog(tmp_path / "alone", OVERLAP_POLICY="h100") == {}
 
 
-@pytest.mark.parametrize("shell", SHELLS)
 def test_a_closed_or_broken_pipe_is_no_failure(site, shell):
     for redirection in (">&-", "2>&-", ">/dev/full", "<&-"):
         command = f'exec "$@" {redirection}'
-        words = ["sh", "-c", command, "sh", *SHELLS[shell], str(script(site))]
+        words = ["sh", "-c", command, "sh", *shell, str(script(site))]
         environment = {"OVERLAP_POLICY": "h100", "PATH": os.environ["PATH"]}
         done = subprocess.run(words, env=environment, capture_output=True, timeout=300)
         assert done.returncode == 0

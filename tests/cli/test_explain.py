@@ -265,12 +265,13 @@ def test_a_line_of_stdin_is_shown_to_who_gives_options(overlap, library):
 
 def test_the_arms_of_a_trial_are_named(overlap, library):
     note = "note: policy trial is the reference of a trial; ask about its arms one by one: --policy critical-streams, "
-    for gpu, arms in (("h100", "--policy raised-communication"), ("mi250x", "--policy fewer-workgroups")):
+    for gpu, arms in (("h100", "--policy streams-and-communication"), ("mi250x", "--policy fewer-workgroups")):
         done = overlap("explain", *options(policy="trial", gpu=gpu), "--json")
         assert json.loads(done.stdout)["rule"] is None
         assert done.stderr.startswith(f"overlap: {note}") and done.stderr.endswith(f"{arms}\n")
     survey = overlap("explain", "--from", FATBIN, "--policy", "trial", "--gpu", "a100", cwd=ROOT)
     trace = overlap("explain", "--from", "demo-stencil", "--policy", "trial")
-    assert f"{note}--policy raised-communication, --policy fewer-blocks\n" in survey.stderr
-    assert f"{note}--policy raised-communication\n" in trace.stderr
+    note += "--policy raised-communication, --policy streams-and-communication"
+    assert f"{note}, --policy fewer-blocks\n" in survey.stderr
+    assert f"{note}\n" in trace.stderr
     assert overlap("explain", *options(policy="h100")).stderr == ""

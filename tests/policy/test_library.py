@@ -38,6 +38,7 @@ SHIPPED = (
     "mi300x",
     "observe",
     "raised-communication",
+    "streams-and-communication",
     "trial",
 )
 

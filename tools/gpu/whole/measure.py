@@ -30,7 +30,7 @@ from typing import Any
 from tools.gpu import machine
 from tools.gpu.files import write
 from tools.gpu.overlap.turns import END, Ranks
-from tools.gpu.whole.programs import JAX, MPI, Cell, Place, cells
+from tools.gpu.whole.programs import JAX, LOOPS, MPI, Cell, Place, cells
 
 POLICIES = Path(__file__).resolve().parents[1] / "policies"
 BARE, OWN, TRIAL, DEFAULT = "bare", "own", "trial", "default"
@@ -46,7 +46,8 @@ ARMS = {
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 40, 110.0  # of a stage, at most
-COMPILED, PYTHON = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
+# Steps to learn, ms of a batch, batches, seconds of a trial.
+COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
 FIRST = 1000  # iterations over which the cost of trying is shown
 TRACED, SIZES_TRACED = 8, (384, 512)
 START, TURN = 120.0, 60.0  # seconds of patience
@@ -64,7 +65,7 @@ class Running:
 
     @property
     def habits(self) -> tuple[int, float, int, float]:
-        return COMPILED if self.cell.is_compiled else PYTHON
+        return COMPILED if self.cell.is_compiled else LOOPED if self.cell.program in LOOPS else PYTHON
 
     def ask(self, part: str, batches: Any, steps: int) -> list[float]:
         """Return milliseconds of a step, by batch; nothing if there is no answer, and the processes are ended."""
@@ -113,9 +114,9 @@ def try_out(running: Running) -> None:
     steps = running.row["steps"]
     while time.monotonic() - begun < seconds and (more := running.ask("whole", 5, steps)):
         found += more
-    first = found[: max(1, FIRST // steps)]
+    first = found[: -(-FIRST // (steps * running.cell.iterations))]
     running.row["tried"] = {
-        "iterations": len(found) * steps,
+        "iterations": len(found) * steps * running.cell.iterations,
         "first_ms": round(statistics.mean(first), 5) if first else None,
         "last_ms": round(statistics.median(found[-len(found) // 5 :]), 5) if found else None,
     }
@@ -208,6 +209,8 @@ def trace_compiled(found: Sequence[Cell], place: Place, traces: Path) -> None:
             words = place.command(cell, False, [])
             library = str(place.built / f"lib{Path(words[0]).name}.so")
             jobs.append([str(traces / f"{cell.program}-{cell.n}.json.gz"), library, *words])
+    if not jobs:
+        return
     words = [sys.executable, "-m", "tools.gpu.whole.tracing", str(TRACED)]
     subprocess.run(words, input=json.dumps(jobs), text=True, check=False, env={**os.environ, **VARIABLES})
 
@@ -258,7 +261,7 @@ def run(options: argparse.Namespace) -> int:
     traces.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe(), "arms": ARMS}
-    made["not_measured"] = [f"{cell.name}: no MPI" for cell in chosen if place.lacks(cell)]
+    made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]
     for number in range(options.starts):
         for group in grouped([cell for cell in chosen if cell.is_compiled or not number]):

@@ -32,7 +32,8 @@ from tools.gpu.files import write
 from tools.gpu.overlap.turns import END, Ranks
 from tools.gpu.whole.programs import JAX, LOOPS, MPI, Cell, Place, cells
 
-POLICIES = Path(__file__).resolve().parents[1] / "policies"
+ROOT = Path(__file__).resolve().parents[3]
+POLICIES = ROOT / "tools/gpu/policies"
 BARE, OWN, TRIAL, DEFAULT = "bare", "own", "trial", "default"
 ARMS = {
     BARE: None,
@@ -50,7 +51,7 @@ PROCESSES, GIB = 40, 110.0  # of a stage, at most
 COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
 FIRST = 1000  # iterations over which the cost of trying is shown
 TRACED, SIZES_TRACED = 8, (384, 512)
-START, TURN = 120.0, 60.0  # seconds of patience
+START, TURN, LEAST = 120.0, 60.0, 5.0  # seconds of patience; the last: after the limit
 
 
 @dataclass
@@ -62,6 +63,7 @@ class Running:
     ranks: Ranks
     folder: Path
     row: dict[str, Any] = field(default_factory=dict)
+    until: float = float("inf")  # when patience ends
 
     @property
     def habits(self) -> tuple[int, float, int, float]:
@@ -69,7 +71,8 @@ class Running:
 
     def ask(self, part: str, batches: Any, steps: int) -> list[float]:
         """Return milliseconds of a step, by batch; nothing if there is no answer, and the processes are ended."""
-        answer = self.ranks.ask([part, batches, steps], TURN)[0]
+        patience = min(TURN, max(LEAST, self.until - time.monotonic()))
+        answer = self.ranks.ask([part, batches, steps], patience)[0]
         if answer is None:
             for process in self.ranks.processes:  # what hangs on a GPU disturbs the others
                 process.kill()
@@ -155,7 +158,9 @@ def stage(
     base = 20000 + 997 * number
     made = [(cell, arm) for cell in group for arm in arms if has(cell, arm)]
     all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
-    patience = time.monotonic() + START
+    for one in all_:
+        one.until = until
+    patience = min(time.monotonic() + START, until)
     for one in all_:
         one.row["ready"] = one.ranks.answers(max(1.0, patience - time.monotonic()))[0]
     for one in all_:
@@ -239,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mpi = os.environ.get("WHOLE_MPI", "")
     parser.add_argument("--mpi", default=mpi, help="folder of MPICH, with bin and lib (default: WHOLE_MPI, or no MPI)")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage is begun")
+    parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage or round is begun")
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
@@ -260,7 +265,8 @@ def run(options: argparse.Namespace) -> int:
     traces = options.traces or Path(tempfile.mkdtemp(prefix="whole-traces-"))
     traces.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
-    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe(), "arms": ARMS}
+    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe()}
+    made["arms"] = {arm: policy and policy.removeprefix(f"{ROOT}/") for arm, policy in ARMS.items()}
     made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]
     for number in range(options.starts):

@@ -24,7 +24,7 @@ exit {status}
 """
 CALLS = """#!/bin/sh
 {before}
-echo '{{"question":"launch latency","case":"cuLaunchKernel","launches":'$2',"median_ns":'$((100 + ${{#OVERLAP_TABLE}}))'}}'
+echo '{{"case":"cuLaunchKernel","launches":'$2',"median_ns":'$((100 + ${{#OVERLAP_TABLE}}))'}}'
 """
 # As the real one: it serves in the foreground, or asks the one whose folder it is told.
 SERVER = """#!/bin/sh

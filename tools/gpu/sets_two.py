@@ -3,10 +3,10 @@
 What was not measured yet, with the most seconds that each may take; the build and the head take 60 more, so that all
 end within 21 minutes:
 
-    tools/gpu/run --limit 1500 whole-loops whole-small whole-costs profilers correctness  # 240 + 300 + 150 + 240 + 220
+    tools/gpu/run --limit 1500 whole-loops whole-small whole-costs profilers correctness  # 280 + 300 + 150 + 240 + 220
 
-In commands of ten minutes: `--limit 590 whole-loops whole-small`, then `--limit 590 correctness whole-costs`, then
-`--limit 280 profilers`, with one --out. WHOLE_MPI names MPICH's folder for one of the cells of whole-small.
+In commands of ten minutes: `--limit 580 whole-loops whole-costs`, then `--limit 580 whole-small correctness`, then
+`--limit 300 profilers`, with one --out. WHOLE_MPI names MPICH's folder for one of the cells of whole-small.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ SETS = (
         "whole-loops",
         "a loop that priority speeds up, one that it slows down, and JAX: does a trial keep what is best?",
         (*PARTS, "whole/loops.py"),
-        240,
+        280,
         (Step("loops", MEASURE + " --only gaining-loop losing-loop pmap --starts 1"),),
         TORCH + OURS,
         gpus=2,

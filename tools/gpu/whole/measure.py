@@ -51,7 +51,7 @@ PROCESSES, GIB = 40, 110.0  # of a stage, at most
 COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
 FIRST = 1000  # iterations over which the cost of trying is shown
 TRACED, SIZES_TRACED = 8, (384, 512)
-START, TURN, LEAST = 120.0, 60.0, 5.0  # seconds of patience; the last: after the limit
+START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 
 
 @dataclass
@@ -131,7 +131,7 @@ def parts(running: Running) -> None:
 
 
 def end(running: Running) -> dict[str, Any]:
-    statuses = running.ranks.end()
+    statuses = running.ranks.end(max(LEAST, min(END_OF, running.until - time.monotonic())))
     if any(statuses) or running.ranks.broken:
         said = [line.rstrip() for line in running.ranks.errors[0]][-6:]
         running.row.update(broken=running.ranks.broken, statuses=statuses, said=said)

@@ -122,9 +122,9 @@ PYTORCH = (
 def cells() -> list[Cell]:
     """Most important first: what a time limit cuts are the later ones."""
     made = [Cell(name, waits, expected) for name, waits, expected in PYTORCH]
-    made.append(Cell(JAX, "the end of the step, for all-reduces", NOTHING))
     made.append(Cell(GAINING, "the next sum of tensors, for its all-reduce", NOTHING, raised=GAINS))
     made.append(Cell(LOSING, "the end of eight attentions, for all SendRecvs", NOTHING, raised=LOSES))
+    made.append(Cell(JAX, "the end of the step, for all-reduces", NOTHING))
     compiled = [Cell(name, waits, expected, n) for name, waits, expected, sizes in OTHERS for n in sizes]
     for style, waits, expected, double, single in STENCILS:
         compiled += [Cell(style, waits, expected, n) for n in double]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tools.gpu.whole import table
+from tools.answers import comparing, suite
+from tools.gpu.overlap import library_plan
+from tools.gpu.whole import measure, table
 from tools.gpu.whole.cells import put_together
 from tools.gpu.whole.measure import ARMS, GIB, PROCESSES, grouped
-from tools.gpu.whole.programs import GAINS, Cell, Place, cells
+from tools.gpu.whole.programs import GAINING, GAINS, LOOPS, LOSING, Cell, Place, cells
+
+ROOT = Path(__file__).resolve().parents[2]
 
 BARE = [[1.0], [1.02], [0.98], [1.0], [1.01], [0.99]]
 
@@ -66,6 +72,96 @@ def test_a_trial_says_what_it_kept_and_what_trying_cost(outcomes: list[dict[str,
     tried = {"first_ms": 1.1, "last_ms": 0.8, "iterations": 2000}
     found = one(row("bare"), row("trial", 0.8, tried=tried, trial={"outcomes": outcomes}))
     assert found["kept"] == kept and found["trial_first"] == 0.1
+
+
+def trial(kept: str, streams: tuple[float, ...], communication: tuple[float, ...]) -> dict[str, Any]:
+    keys = ("percent", "low_percent", "high_percent")
+    arms = [
+        {"name": name, **dict(zip(keys, of))} for name, of in (("critical-streams", streams), (RAISED, communication))
+    ]
+    return row(
+        "trial", trial={"outcomes": [{"outcome": "kept" if kept else "nothing", "arm": kept or None, "arms": arms}]}
+    )
+
+
+RAISED = "raised-communication"
+
+
+@pytest.mark.parametrize(
+    ("kept", "best", "right", "holds"),
+    [
+        (RAISED, 0.8, True, True),
+        ("critical-streams", 0.8, False, True),
+        ("", 0.995, True, False),
+        ("", 0.9, False, False),
+    ],
+)
+def test_a_trial_is_held_against_processes_of_its_arms(kept: str, best: float, right: bool, holds: bool) -> None:
+    verdict = trial(kept, (0.0, -1.0, 1.0), (-20.0, -22.0, -18.0))
+    found = one(row("bare", 2.0), row("observe"), row("streams"), row("communication", best), verdict)
+    assert found["right"] is right and found["best_tried"] == RAISED
+    streams, communication = found["verdicts"]
+    assert streams["holds"] and communication["holds"] is holds, "against observe, not bare"
+    assert communication["said"] == [-0.2, -0.22, -0.18] and communication["truth"] == [round(best - 1, 4)] * 3
+    (line, summary) = table.trials([found]).splitlines()
+    assert ("WRONG" in line) is not right and ("MISSED" in line) is not holds
+    assert summary.startswith(f"1 trials settled, {int(right)} right; {1 + holds} of 2 intervals")
+
+
+def test_loops_are_those_that_priority_changes_most() -> None:
+    """Of real libraries and NCCL, by the kept results; each change is the same in all rounds."""
+    found: list[tuple[comparing.Change, str]] = []
+    for name in sorted({loop.results for loop in LOOPS.values()}):
+        (run,) = suite.read(ROOT, name).runs
+        changes = comparing.against(
+            [cell for cell in run.cells if cell.pattern in ("pairs", "loop")], "priority", "plain"
+        )
+        assert changes
+        found += [(change, name) for change in changes.changes]
+    found.sort(key=lambda pair: pair[0].median)
+    for (change, name), loop, sign in ((found[0], LOOPS[GAINING], -1), (found[-1], LOOPS[LOSING], 1)):
+        cell = change.cell
+        assert (name, cell.name, cell.computation, cell.pattern) == (loop.results, loop.cell, loop.kind, loop.pattern)
+        assert all((ratio - 1) * sign > 0.03 for ratio in cell.ratios("priority", "plain"))
+        raw = json.loads((ROOT / f"tools/gpu/results/{name}.json").read_text(encoding="utf-8"))
+        assert {one["bytes"] for one in raw["runs"][0]["cells"] if one["cell"] == cell.name} == {loop.bytes}
+        (known,) = (one for one in cells() if one.program == next(key for key in LOOPS if LOOPS[key] == loop))
+        assert library_plan.COMMUNICATION[known.ranks][0] == cell.communication
+        assert known.raised == {-1: "gains", 1: "loses"}[sign]
+
+
+def test_raised_communication_is_judged_where_it_was_declared() -> None:
+    def loop(program: str, raised: float) -> dict[str, Any]:
+        own: dict[str, Any] = {"program": program, "n": 0}
+        return one(row("bare", **own), row("default", **own), row("communication", raised, **own))
+
+    assert loop(GAINING, 0.8)["as_expected"] and not loop(GAINING, 1.0)["as_expected"]
+    assert loop(LOSING, 1.05)["as_expected"] and not loop(LOSING, 0.8)["as_expected"]
+    assert "expected: nothing; communication raised loses" in table.line(loop(LOSING, 0.8))
+
+
+def test_trying_costs_what_the_first_iterations_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a loop a step has eight."""
+    batches, clock = iter(range(1, 1000)), [0.0]
+
+    class Ranks:
+        def ask(self, request: Any, patience: float) -> Any:
+            clock[0] += 7
+            return [{"ms": [float(next(batches)) for _ in range(request[1])]}]
+
+    monkeypatch.setattr(measure.time, "monotonic", lambda: clock[0])
+    ranks: Any = Ranks()
+    running = measure.Running(Cell(GAINING, "", GAINS), "trial", ranks, Path(), {"steps": 50})
+    measure.try_out(running)
+    # 400 iterations a batch: the first three are 1,000 and some.
+    assert running.row["tried"]["first_ms"] == 2.0 and running.row["tried"]["iterations"] == 6000
+
+
+def test_what_a_cell_lacks_is_named() -> None:
+    place = Place(Path("/bin"), "libnccl.so.2", "")
+    assert place.lacks(Cell("mpi-stencil", "", GAINS, 128)) == "no MPI"
+    if importlib.util.find_spec("jax") is None:
+        assert place.lacks(Cell("pmap", "", GAINS)) == "no Python module jax"
 
 
 def test_every_program_is_of_one_family() -> None:

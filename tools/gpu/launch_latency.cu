@@ -126,7 +126,12 @@ int main(int argc, char **argv) {
             "cuStreamWaitEvent, for communication", launches, [&] { return cuStreamWaitEvent(stream, event, 0); },
             [&] { communicate(), MUST(cuEventRecord(event, beside)); });
         measure("cuEventQuery", launches, [&] { return cuEventQuery(before); });
+        measure("cuEventSynchronize", launches, [&] { return cuEventSynchronize(before); });
         measure("cuStreamSynchronize", launches, [&] { return cuStreamSynchronize(idle); });
+        measure(
+            "cuStreamSynchronize, for a kernel", launches / 10, [&] { return cuStreamSynchronize(beside); },
+            communicate);
+        measure("cuCtxSynchronize", launches, [] { return cuCtxSynchronize(); });
         measure("cuMemsetD32Async", launches, [&] { return cuMemsetD32Async(memory, 0, 1, stream); });
     }
     return 0;

@@ -1,28 +1,34 @@
 """Do profilers and the library run beside each other, in which order, and does each see what the other does?
 
     overlap env --policy profiled.yaml >env && . ./env && unset LD_PRELOAD     # when: always, blocks_per_sm: 1, highest
-    python -m tools.gpu.profilers run FOLDER  # on the GPU; overlap-run, nvcc, ncu and compute-sanitizer in PATH
-    python -m tools.gpu.profilers read FOLDER OUTPUT.json  # overlap in PATH; anywhere. 1: a result is not as expected
+    python -m tools.gpu.profilers FOLDER OUTPUT.json [--limit SECONDS]         # 1: a result is not as expected
 
-One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py 0), under a policy that changes both.
-Each arm is one way to wrap it."""
+One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py 0), under the default policy or, with
+the first line, one that changes both. Each arm is one way to wrap it. The output is written after each arm; one whose
+tool is not here, or that time was too short for, says so (`not_measured`)."""
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.gpu.build import build
+from tools.gpu.build import NotBuilt, build
+from tools.gpu.processes import ended
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = [sys.executable, str(HERE / "self_sendrecv.py"), "0"]
+COUNTER, INJECTED = HERE / "count_kernels.py", "libinjection.so"
+ARM = 90.0  # seconds of an arm, at most
 NCU = ["ncu", "--clock-control", "none", "--target-processes", "all"]
 NCU += ["--section", "LaunchStats", "--csv", "--page", "raw"]
 SANITIZER = ["compute-sanitizer", "--target-processes", "all"]
@@ -32,8 +38,8 @@ def arms(folder: Path, report: Path) -> dict[str, tuple[list[str], dict[str, str
     """Command and variables of each."""
     ours = ["overlap-run", "--report", str(report)]
     ncu = [*NCU, "--log-file", str(report) + ".csv"]
-    injected = {"CUDA_INJECTION64_PATH": str(folder / "libinjection.so"), "INJECTION_OUTPUT": str(report) + ".json"}
-    counted = [sys.executable, str(HERE / "count_kernels.py"), str(report) + ".kernels", *PROGRAM[1:]]
+    injected = {"CUDA_INJECTION64_PATH": str(folder / INJECTED), "INJECTION_OUTPUT": str(report) + ".json"}
+    counted = [sys.executable, str(COUNTER), str(report) + ".kernels", *PROGRAM[1:]]
     return {
         "bare": (PROGRAM, {}),
         "overlap-run": ([*ours, *PROGRAM], {}),
@@ -82,16 +88,30 @@ def counted(report: Path) -> dict[str, Any]:
     return {name: totals[name] for name in ("launches", "communication", "shaped", "raised", "refused")}
 
 
+def read(report: Path) -> dict[str, Any]:
+    """Return what both say; `unread`: why one of them could not be read."""
+    found: dict[str, Any] = {"library": {}, "profiler": {}}
+    for who, reader in (("library", counted), ("profiler", profiled)):
+        try:
+            found[who] = reader(report)
+        except (OSError, ValueError, KeyError, AttributeError) as error:
+            found["unread"] = f"{who}: {error!r}"
+    return found
+
+
 def unexpected(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield a sentence for each result that differs from docs/how-to/profile.md.
 
     A profiler sees every launch. The library sees every launch too, but under Nsight Compute only some.
     """
-    every = next((row["profiler"]["launches"] for row in rows if row["arm"] == "torch.profiler"), 0)
-    for row in rows:
+    measured = [row for row in rows if "not_measured" not in row]
+    every = next((row["profiler"].get("launches", 0) for row in measured if row["arm"] == "torch.profiler"), 0)
+    for row in measured:
         arm, seen = row["arm"], row["library"].get("launches", 0)
         if row["exit_status"]:
             yield f"{arm}: exit status {row['exit_status']}"
+        if "unread" in row:
+            yield f"{arm}: {row['unread']}"
         if row["profiler"] and row["profiler"]["launches"] != every:
             yield f"{arm}: the profiler saw {row['profiler']['launches']} of {every} launches"
         least = 1 if "ncu" in arm else every
@@ -99,43 +119,60 @@ def unexpected(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             yield f"{arm}: the library saw {seen} of {every} launches"
 
 
-def run(folder: Path) -> None:
+def missing(command: Sequence[str], variables: dict[str, str], built: str) -> str:
+    """Why an arm cannot be measured here, or ''."""
+    absent = [tool for tool in ("ncu", "compute-sanitizer") if tool in command and not shutil.which(tool)]
+    if absent:
+        return f"{absent[0]} is not in PATH"
+    return built if "CUDA_INJECTION64_PATH" in variables else ""
+
+
+def measured(folder: Path, until: float) -> Iterator[dict[str, Any]]:
+    """A row of each arm."""
     folder.mkdir()
-    build(["libinjection.so"], folder, "native")
-    rows = []
+    built = ""
+    try:
+        build([INJECTED], folder, "native")
+    except NotBuilt as error:
+        built = str(error)
     for number, arm in enumerate(arms(folder, folder)):
         report = folder / f"report{number}"
         command, variables = arms(folder, report)[arm]
+        left = until - time.monotonic()
+        lacks = missing(command, variables, built) or ("out of time" if left <= 0 else "")
+        if lacks:
+            yield {"arm": arm, "not_measured": lacks}
+            continue
         environment = {**os.environ, "ELEMENTS": str(1 << 20), **variables}
         if "overlap-run" not in arm:
             environment.pop("OVERLAP_TABLE", None)
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-            status, said = done.returncode, done.stdout + done.stderr
-        except subprocess.TimeoutExpired as late:
-            status, said = 124, str(late.stdout or b"", "utf-8", "replace")
-        rows.append({"arm": arm, "report": report.name, "exit_status": status})
-        errors = re.findall(r"ERROR SUMMARY: (\d+)", said)
+        work = folder / f"work{number}"
+        work.mkdir()
+        done = ended(command, environment, min(ARM, left), work)
+        row: dict[str, Any] = {"arm": arm, "exit_status": done.status, "seconds": done.seconds}
+        errors = re.findall(r"ERROR SUMMARY: (\d+)", done.output + done.errors)
         if errors:
-            rows[-1]["sanitizer_errors"] = [int(error) for error in errors]
-        if status:
-            rows[-1]["said"] = said[-1500:]
-        print(rows[-1], profiled(report), flush=True)
-    (folder / "arms.json").write_text(json.dumps(rows))
+            row["sanitizer_errors"] = [int(error) for error in errors]
+        if done.status:
+            row["said"] = (done.output + done.errors)[-1500:]
+        yield {**row, **read(report)}
 
 
-def main() -> int:
-    folder = Path(sys.argv[2])
-    if sys.argv[1] == "run":
-        run(folder)
-        return 0
-    rows = json.loads((folder / "arms.json").read_text())
-    for row in rows:
-        report = folder / row.pop("report")
-        row.update({"library": counted(report), "profiler": profiled(report)})
-    lines = ",\n".join("  " + json.dumps(row) for row in rows)
-    Path(sys.argv[3]).write_text(f"[\n{lines}\n]\n")
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="a new one, for reports")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("--limit", type=float, default=240, help="seconds")
+    options = parser.parse_args(arguments)
+    until, rows = time.monotonic() + options.limit, list[dict[str, Any]]()
+    for row in measured(options.folder.absolute(), until):
+        rows.append(row)
+        print(row, flush=True)
+        options.output.write_text(
+            "[\n" + ",\n".join("  " + json.dumps(one) for one in rows) + "\n]\n", encoding="utf-8"
+        )
     wrong = list(unexpected(rows))
+    wrong += [f"{row['arm']}: not measured: {row['not_measured']}" for row in rows if "not_measured" in row]
     print("\n".join(wrong) or "as docs/how-to/profile.md says", file=sys.stderr)
     return bool(wrong)
 

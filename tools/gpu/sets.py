@@ -20,16 +20,6 @@ ORDER_CASES += "retained-attribute retained-module"
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
-WHOLE = (
-    "stencil",
-    "stencil32",
-    "solver",
-    "transpose",
-    "mpi_stencil",
-    "libstencil.so",
-    "libsolver.so",
-    "libtranspose.so",
-)
 
 SETS = (
     Set(
@@ -55,8 +45,8 @@ SETS = (
         "correctness",
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
         ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
-        90,
-        (Step("correctness", "{python} -m tools.gpu.correctness --build {bin} --out {out}"),),
+        220,
+        (Step("correctness", "{python} -m tools.gpu.correctness --build {bin} --limit {limit} --out {out}"),),
         NVCC + OURS,
         ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", "node_questions", CUBIN),
     ),
@@ -343,12 +333,15 @@ SETS = (
         "profilers",
         "do profilers and the library run beside each other, and does each see the other's doing?",
         ("profilers.py", "injection.c"),
-        180,
+        240,
         (
-            Step("run", "{python} -m tools.gpu.profilers run {work}/arms"),
-            Step("read", "{python} -m tools.gpu.profilers read {work}/arms {work}/rows.json", "rows.json"),
+            Step(
+                "profilers",
+                "{python} -m tools.gpu.profilers {work}/arms {work}/rows.json --limit {limit}",
+                "rows.json",
+            ),
         ),
-        TORCH + OURS + NVCC + ("ncu", "compute-sanitizer"),
+        TORCH + OURS + NVCC,
     ),
     Set(
         "read-files",
@@ -360,76 +353,6 @@ SETS = (
             Step("explain", "overlap explain --json --from {nccl}"),
         ),
         TORCH + OURS,
-    ),
-    Set(
-        "overlap-two-gpus",
-        "NCCL and PyTorch beside each other on two GPUs: which arm gains what?",
-        ("overlap/libraries.py",),
-        300,
-        (Step("libraries", "{python} -m tools.gpu.overlap.libraries --gpus 2 " + SUITE),),
-        TORCH + OURS,
-        gpus=2,
-        rounds=20,
-    ),
-    Set(
-        "critical",
-        "stencils and training steps: what do streams that are waited for gain by being raised?",
-        ("critical.py", "whole/stencil.cu", "whole/rank.py"),
-        480,
-        (
-            Step(
-                "critical",
-                "{python} -m tools.gpu.critical run --program {bin}/stencil --nccl {nccl} --rounds {rounds} "
-                "--limit {limit} --out {out}",
-            ),
-        ),
-        NVCC + TORCH + OURS,
-        ("stencil",),
-        gpus=2,
-        rounds=8,
-    ),
-    Set(
-        "trial",
-        "the same programs: does a trial keep the right policy, after how long, and what does trying cost?",
-        ("trial.py", "whole/stencil.cu", "whole/rank.py"),
-        520,
-        (
-            Step(
-                "trial",
-                "{python} -m tools.gpu.trial run --program {bin}/stencil --nccl {nccl} --limit {limit} --out {out}",
-            ),
-        ),
-        NVCC + TORCH + OURS,
-        ("stencil",),
-        gpus=2,
-    ),
-    Set(
-        "whole",
-        "whole programs under every policy: what do they gain, what could they, what was expected?",
-        tuple(f"whole/{name}" for name in ("measure.py", "rank.py", "jax_rank.py", "tracing.py", "stencil.cu")),
-        1300,
-        (
-            Step(
-                "whole",
-                "{python} -m tools.gpu.whole.measure --built {bin} --nccl {nccl} --rounds {rounds} --limit {limit} "
-                "--out {out}",
-            ),
-        ),
-        NVCC + TORCH + OURS,
-        WHOLE,
-        gpus=2,
-        rounds=10,
-    ),
-    Set(
-        "whole-costs",
-        "what do the start of a program and its memory cost, by policy?",
-        ("whole/costs.py",),
-        60,
-        (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} --rounds {rounds}"),),
-        NVCC + OURS,
-        ("stencil",),
-        gpus=2,
-        rounds=5,
     ),
     *sets_two.SETS,
 )

@@ -1,15 +1,109 @@
-"""The sets that take two GPUs, as in sets.py."""
+"""The sets that take two GPUs, as in sets.py.
+
+What was not measured yet, with the most seconds that each may take; the build and the head take 60 more, so that all
+end within 21 minutes:
+
+    tools/gpu/run --limit 1500 whole-loops whole-small whole-costs profilers correctness  # 280 + 300 + 150 + 240 + 220
+
+In commands of ten minutes: `--limit 580 whole-loops whole-costs`, then `--limit 580 whole-small correctness`, then
+`--limit 300 profilers`, with one --out. WHOLE_MPI names MPICH's folder for one of the cells of whole-small.
+"""
 
 from __future__ import annotations
 
-from tools.gpu.steps import Set, Step, steps
+from tools.gpu.steps import CUBIN, Set, Step, steps
 
 BEHIND = "overlap-run --policy h200 -- "
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
 
+SUITE = "--rounds {rounds} --limit {limit} --out {out}"
+MEASURE = "{python} -m tools.gpu.whole.measure --built {bin} --nccl {nccl} " + SUITE
+PARTS = tuple(f"whole/{name}" for name in ("measure.py", "rank.py", "jax_rank.py", "tracing.py", "stencil.cu"))
+WHOLE = (
+    "stencil",
+    "stencil32",
+    "solver",
+    "transpose",
+    "mpi_stencil",
+    "libstencil.so",
+    "libsolver.so",
+    "libtranspose.so",
+)
+SMALL = "halo-stream computing-stream host-stream solver mpi-stencil"
+
 SETS = (
+    Set(
+        "overlap-two-gpus",
+        "NCCL and PyTorch beside each other on two GPUs: which arm gains what?",
+        ("overlap/libraries.py",),
+        300,
+        (Step("libraries", "{python} -m tools.gpu.overlap.libraries --gpus 2 " + SUITE),),
+        TORCH + OURS,
+        gpus=2,
+        rounds=20,
+    ),
+    Set(
+        "critical",
+        "stencils and training steps: what do streams that are waited for gain by being raised?",
+        ("critical.py", "whole/stencil.cu", "whole/rank.py"),
+        480,
+        (
+            Step(
+                "critical",
+                "{python} -m tools.gpu.critical run --program {bin}/stencil --nccl {nccl} --rounds {rounds} "
+                "--limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + TORCH + OURS,
+        ("stencil",),
+        gpus=2,
+        rounds=8,
+    ),
+    Set(
+        "whole",
+        "whole programs under every policy: what do they gain, what could they, what was expected?",
+        PARTS,
+        1300,
+        (Step("whole", MEASURE),),
+        NVCC + TORCH + OURS,
+        WHOLE,
+        gpus=2,
+        rounds=10,
+    ),
+    Set(
+        "whole-loops",
+        "a loop that priority speeds up, one that it slows down, and JAX: does a trial keep what is best?",
+        (*PARTS, "whole/loops.py"),
+        280,
+        (Step("loops", MEASURE + " --only gaining-loop losing-loop pmap --starts 1"),),
+        TORCH + OURS,
+        gpus=2,
+        rounds=10,
+    ),
+    Set(
+        "whole-small",
+        "of these the seven cells with 128 points, started three times: is it chance what they lose?",
+        PARTS,
+        300,
+        (Step("small", MEASURE + f" --only {SMALL} --sizes 128 --starts 3"),),
+        NVCC + TORCH + OURS,
+        WHOLE[:5],
+        gpus=2,
+        rounds=10,
+    ),
+    Set(
+        "whole-costs",
+        "what do starts, memory, launches and waits cost by policy, and what does `overlap probe` say under MPS?",
+        ("whole/costs.py", "launch_latency.cu"),
+        150,
+        (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} " + SUITE),),
+        NVCC + OURS,
+        ("stencil", "launch_latency", CUBIN),
+        gpus=2,
+        rounds=5,
+    ),
     Set(
         "two-gpus",
         "two ranks, real collectives: what do steps take, bare and behind the library?",

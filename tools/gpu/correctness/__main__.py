@@ -3,7 +3,8 @@
 A row for each program and policy: {program, policy, same, exit_bare, exit_shimmed, launches, shaped, raised, refused,
 graph_nodes, seen_by_profiler, compared, itself, known, faults}. `itself`: results that differ between two bare runs;
 they are not compared. `known`: how many differ as the table of programs says.
-Besides, our occupancy and the planner's promises against the driver's answers. Exit status: 0 no fault, 1 there is one.
+Besides, our occupancy and the planner's promises against the driver's answers. `not_run`: what --limit left no time
+for. Exit status: 0 no fault and all was run, else 1.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def main() -> int:
     )
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2) * 3 // 4), metavar="N")
     parser.add_argument("--build", type=Path, metavar="DIR", default=Path("build/gpu/bin"))
+    parser.add_argument("--limit", type=float, default=float("inf"), metavar="SECONDS", help="for all of it")
     options = parser.parse_args()
+    until = time.monotonic() + options.limit
     chosen = [one for one in table() if not options.only or any(text in one.name for text in options.only)]
     lacking = {one.name: needs.missing((*one.needs, "nvcc", "overlap-run")) for one in chosen}
     for name, lacks in lacking.items():
@@ -60,6 +63,7 @@ def main() -> int:
             "jobs": options.jobs,
         },
         "skipped": {name: lacks for name, lacks in lacking.items() if lacks},
+        "not_run": [],
         "occupancy": None,
         "rows": [],
     }
@@ -67,6 +71,7 @@ def main() -> int:
     if occupancy:
         said = compare_occupancy.compare(str(options.build.resolve() / OCCUPANCY), None, SAMPLES, PLANS)
         made["occupancy"] = said
+        write(options.out, made)
         faults = faults or compare_occupancy.wrong(said)
         samples, promised = sum(said["samples"].values()), sum(said["planner"]["promises"].values())
         different = {"arithmetic": said["different"], "planner": said["planner"]["broken"]}
@@ -81,14 +86,16 @@ def main() -> int:
                 f"correctness: [{time.monotonic() - begun:.0f}s] {row['program']}, {row['policy']}: {verdict}",
                 file=sys.stderr,
             )
-        told, made["rows"] = len(rows), rows
+        told, made["rows"], made["not_run"] = len(rows), rows, bench.not_run
         write(options.out, made)
 
     with tempfile.TemporaryDirectory(prefix="overlap-correctness-") as folder:
-        bench = Bench(options.build.resolve(), Path(folder), product.environment(Path(folder) / "commands"))
+        bench = Bench(options.build.resolve(), Path(folder), product.environment(Path(folder) / "commands"), until)
         rows = bench.all(chosen, options.jobs, finished)
     write(options.out, made)
-    faults = faults or any(row["faults"] for row in rows)
+    for name in bench.not_run:
+        print(f"correctness: not run, out of time: {name}", file=sys.stderr)
+    faults = faults or bool(bench.not_run) or any(row["faults"] for row in rows)
     wrong = sum(bool(row["faults"]) for row in rows)
     print(f"correctness: {len(rows)} rows, {wrong} with faults", file=sys.stderr)
     return 1 if faults else 0

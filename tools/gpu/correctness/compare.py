@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.gpu.correctness.programs import AGGRESSIVE, POLICIES, Program
-from tools.gpu.processes import ended
+from tools.gpu.processes import LATE, ended
 
 GPU = Path(__file__).resolve().parents[1]
 BARE, AGAIN = "bare", "bare again"
@@ -126,8 +127,10 @@ def _faults(
 class Bench:
     """Runs programs. bin: built programs; folder: for what they leave; environment: has overlap-run in its PATH."""
 
-    def __init__(self, built: Path, folder: Path, environment: Mapping[str, str]) -> None:
-        self.built, self.folder, self.ports = built, folder, count(23456)
+    def __init__(self, built: Path, folder: Path, environment: Mapping[str, str], until: float = float("inf")) -> None:
+        """until: by time.monotonic(), when no run begins and those that run are ended."""
+        self.built, self.folder, self.ports, self.until = built, folder, count(23456), until
+        self.not_run: list[str] = []
         self.environment = {
             **{name: value for name, value in environment.items() if not name.startswith("OVERLAP_")},
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -144,6 +147,15 @@ class Bench:
         return front + [word.format(**places) for word in shlex.split(program.command)]
 
     def run(self, program: Program, arm: str) -> Outcome:
+        outcome = self.run_in_time(program, arm)
+        assert outcome
+        return outcome
+
+    def run_in_time(self, program: Program, arm: str) -> Outcome | None:
+        """None: there was no time for it."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            return None
         work = self.folder / re.sub(r"\W+", "-", f"{program.name} {arm}")
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
@@ -152,7 +164,9 @@ class Bench:
         if arm == AGGRESSIVE and program.counted == "cupti":
             environment["CUDA_INJECTION64_PATH"] = str(self.built / "libinjection.so")
             environment["INJECTION_OUTPUT"] = str(counted)
-        done = ended(self.words(program, arm, work), environment, program.limit, work)
+        done = ended(self.words(program, arm, work), environment, min(program.limit, left), work)
+        if done.status == LATE and left < program.limit:
+            return None
         log = work / "sanitizer"
         said = done.errors + (log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
         outcome = Outcome(done.status, results(done.output, program.but, program.apart), said[-1500:])
@@ -168,24 +182,32 @@ class Bench:
             totals = json.loads(done.stdout)["totals"]
         except (ValueError, KeyError):
             return {}
-        return {**{name: int(totals[name]) for name in COUNTS}, NODES: int(totals["entry_points"]["graph_node"])}
+        return {**{name: int(totals[name]) for name in COUNTS}, NODES: int(totals["entry_points"].get("graph_node", 0))}
 
     def all(
         self, programs: Sequence[Program], jobs: int, finished: Callable[[list[dict[str, Any]]], None]
     ) -> list[dict[str, Any]]:
-        """Rows of all; `finished` gets those of each program. First all bare: what compilers keep is then there."""
+        """Rows of all; `finished` gets those of each program. First all bare: what compilers keep is then there.
+
+        self.not_run: what there was no time for."""
         rows: list[dict[str, Any]] = []
         with ThreadPoolExecutor(jobs) as pool:
-            bare = {program.name: pool.submit(self.run, program, BARE) for program in programs}
+            bare = {program.name: pool.submit(self.run_in_time, program, BARE) for program in programs}
             other = {
-                (program.name, arm): pool.submit(self.run, program, arm)
+                (program.name, arm): pool.submit(self.run_in_time, program, arm)
                 for program in programs
                 for arm in (AGAIN, *program.policies)
             }
             for program in programs:
-                outcomes = {BARE: bare[program.name].result()}
-                outcomes.update({arm: other[program.name, arm].result() for arm in (AGAIN, *program.policies)})
-                rows += compare(program, outcomes)
+                ran = {BARE: bare[program.name].result()}
+                ran.update({arm: other[program.name, arm].result() for arm in (AGAIN, *program.policies)})
+                outcomes = {arm: outcome for arm, outcome in ran.items() if outcome}
+                whole = BARE in outcomes and AGAIN in outcomes
+                lacks = [arm for arm in ran if not (whole and arm in outcomes)]
+                if lacks:
+                    self.not_run.append(f"{program.name}: {', '.join(lacks)}")
+                if whole:
+                    rows += compare(program, outcomes)
                 finished(rows)
         return rows
 

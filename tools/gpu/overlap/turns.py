@@ -50,6 +50,7 @@ class Ranks:
         self.last: list[Any] = [None] * world
         self.processes: list[Any] = []
         self.listeners: list[Thread] = []
+        self.readers: list[Thread] = []  # of what ranks say on stderr
         for rank in range(world):
             places = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1"}
             environment = {**os.environ, **variables, **{key: str(value) for key, value in places.items()}}
@@ -59,7 +60,8 @@ class Ranks:
             self.processes.append(process)
             self.listeners.append(Thread(target=self.listen, args=(process, self.said[rank]), daemon=True))
             self.listeners[-1].start()
-            Thread(target=self.errors[rank].extend, args=(process.stderr,), daemon=True).start()
+            self.readers.append(Thread(target=self.errors[rank].extend, args=(process.stderr,), daemon=True))
+            self.readers[-1].start()
 
     def listen(self, process: Any, said: Queue[str]) -> None:
         for line in process.stdout:
@@ -113,8 +115,9 @@ class Ranks:
                 process.kill()
                 process.wait()
                 codes.append(-999)
-        for rank, listener in enumerate(self.listeners):
+        for rank, (listener, reader) in enumerate(zip(self.listeners, self.readers)):
             listener.join(timeout=5)
+            reader.join(timeout=1)
             left = [json.loads(line) for line in self.said[rank].queue]
             self.last[rank] = next((answer for answer in reversed(left) if answer is not None), None)
         return codes

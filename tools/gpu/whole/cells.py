@@ -3,6 +3,10 @@
 A change is the median over rounds of an arm's time against that of `bare` in the same round. Intervals are of 90 %, by
 resampling starts, and rounds of each. `possible` is the change that the longer of computation and communication alone
 would be: nothing that only moves work can gain more.
+
+What a trial says of an arm is held against the change of that arm from `observe` in processes of its own (`truth`). It
+is `right` if it kept the best arm, or one within WORTH of it, or nothing where none gains more. `trial_first`: what
+trying costs, as the time of the first FIRST iterations of measure.py against bare.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from tools.gpu.whole.programs import GAINS, NOTHING, cells
+from tools.gpu.whole.programs import GAINS, LOSES, NOTHING, OPEN, Cell, cells
 
 BARE, OBSERVE, DEFAULT, TRIAL = "bare", "observe", "default", "trial"
-SINGLE = ("streams", "communication")  # controls by themselves
+TRIED = {"critical-streams": "streams", "raised-communication": "communication"}  # arms of a trial, by themselves
+SINGLE = tuple(TRIED.values())
 RESAMPLED = 1000
-GAIN, NOISE = -0.03, 0.015  # `gains` and `nothing` of programs.py
+GAIN, NOISE = -0.03, 0.015  # `gains`, `loses` and `nothing` of programs.py
+WORTH = 0.01  # arms closer than this are equally good: processes differ by as much
 
 
 def times(row: dict[str, Any]) -> list[float | None]:
@@ -68,7 +74,8 @@ def put_together(made: dict[str, Any]) -> list[dict[str, Any]]:
         arms = of.get((known.program, known.n, known.bits))
         if arms:
             one = {"program": known.program, "n": known.n, "bits": known.bits, "waits": known.waits}
-            found.append({**one, "expected": known.expected, **cell(arms, known.expected), **prediction(made, known)})
+            one.update(expected=known.expected, raised=known.raised)
+            found.append({**one, **cell(arms, known), **prediction(made, known)})
     return found
 
 
@@ -80,7 +87,7 @@ def prediction(made: dict[str, Any], known: Any) -> dict[str, Any]:
     return {"predicted": round(-said["most_us"] / said["span_us"], 4)}
 
 
-def cell(arms: dict[str, dict[int, dict[str, Any]]], expected: str) -> dict[str, Any]:
+def cell(arms: dict[str, dict[int, dict[str, Any]]], known: Cell) -> dict[str, Any]:
     all_starts = sorted(arms[BARE])
     made: dict[str, Any] = {"wrong": [], "starts": len(all_starts)}
     rows = [row for starts in arms.values() for row in starts.values()]
@@ -97,11 +104,10 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]], expected: str) -> dict[str,
     made["ms"] = round(statistics.median(every), 5)
     made["rounds"] = len(every)
     made["noise"] = round(statistics.median(abs(ms / made["ms"] - 1) for ms in every), 4)
-    made["change"] = {}
-    for arm, starts in arms.items():
-        if arm != BARE:
-            other = [times(starts[start]) if start in starts else [] for start in all_starts]
-            made["change"][arm] = change(bare, other)
+    others = {
+        arm: [times(starts[start]) if start in starts else [] for start in all_starts] for arm, starts in arms.items()
+    }
+    made["change"] = {arm: change(bare, other) for arm, other in others.items() if arm != BARE}
     first = arms[BARE][all_starts[0]]
     alone = {part: statistics.median(first[part]) for part in ("computation", "communication") if first.get(part)}
     made.update({f"{part}_ms": round(ms, 5) for part, ms in alone.items()})
@@ -112,10 +118,20 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]], expected: str) -> dict[str,
         made["best"] = min(singles, key=lambda arm: singles[arm][0])
     if TRIAL in arms:
         made.update(tried(arms[TRIAL][all_starts[0]], made["ms"]))
-    default = made["change"].get(DEFAULT)
-    if default and expected in (GAINS, NOTHING):
-        made["as_expected"] = default[0] <= GAIN if expected == GAINS else abs(default[0]) <= NOISE
+        truth = {arm: change(others.get(OBSERVE, []), others.get(single, [])) for arm, single in TRIED.items()}
+        made.update(held(arms[TRIAL][all_starts[0]], made["kept"], {arm: one for arm, one in truth.items() if one}))
+    judged = [
+        is_as(expected, made["change"][arm][0])
+        for expected, arm in ((known.expected, DEFAULT), (known.raised, "communication"))
+        if expected != OPEN and made["change"].get(arm)
+    ]
+    if judged:
+        made["as_expected"] = all(judged)
     return made
+
+
+def is_as(expected: str, found: float) -> bool:
+    return {GAINS: found <= GAIN, LOSES: found >= NOISE, NOTHING: abs(found) <= NOISE}[expected]
 
 
 def tried(row: dict[str, Any], bare: float) -> dict[str, Any]:
@@ -127,4 +143,24 @@ def tried(row: dict[str, Any], bare: float) -> dict[str, Any]:
     first = row.get("tried", {}).get("first_ms")
     if first:
         made["trial_first"] = round(first / bare - 1, 4)
+    return made
+
+
+def held(row: dict[str, Any], kept: str | None, truth: dict[str, list[float]]) -> dict[str, Any]:
+    """truth: changes of the trial's arms from `observe`, by processes of their own."""
+    made: dict[str, Any] = {"verdicts": []}
+    for outcome in (row.get("trial") or {}).get("outcomes", []):
+        for arm in outcome.get("arms", []):
+            said = [arm.get(key) for key in ("percent", "low_percent", "high_percent")]
+            if arm["name"] in truth and None not in said:
+                true = truth[arm["name"]]
+                said = [round(value / 100, 4) for value in said]
+                holds = said[1] <= true[2] and said[2] >= true[1]
+                made["verdicts"].append({"arm": arm["name"], "said": said, "truth": true, "holds": holds})
+    if truth:
+        made["best_tried"] = min(truth, key=lambda arm: truth[arm][0])
+        least = min(0.0, truth[made["best_tried"]][0])
+        made["best_tried"] = made["best_tried"] if least < 0 else ""
+        if kept is not None and kept in ("", *truth):
+            made["right"] = (truth[kept][0] if kept else 0.0) <= least + WORTH
     return made

@@ -30,9 +30,10 @@ from typing import Any
 from tools.gpu import machine
 from tools.gpu.files import write
 from tools.gpu.overlap.turns import END, Ranks
-from tools.gpu.whole.programs import JAX, MPI, Cell, Place, cells
+from tools.gpu.whole.programs import JAX, LOOPS, MPI, Cell, Place, cells
 
-POLICIES = Path(__file__).resolve().parents[1] / "policies"
+ROOT = Path(__file__).resolve().parents[3]
+POLICIES = ROOT / "tools/gpu/policies"
 BARE, OWN, TRIAL, DEFAULT = "bare", "own", "trial", "default"
 ARMS = {
     BARE: None,
@@ -46,10 +47,11 @@ ARMS = {
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 40, 110.0  # of a stage, at most
-COMPILED, PYTHON = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0)  # steps to learn, ms of a batch, batches, seconds of a trial
+# Steps to learn, ms of a batch, batches, seconds of a trial.
+COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
 FIRST = 1000  # iterations over which the cost of trying is shown
 TRACED, SIZES_TRACED = 8, (384, 512)
-START, TURN = 120.0, 60.0  # seconds of patience
+START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 
 
 @dataclass
@@ -61,14 +63,16 @@ class Running:
     ranks: Ranks
     folder: Path
     row: dict[str, Any] = field(default_factory=dict)
+    until: float = float("inf")  # when patience ends
 
     @property
     def habits(self) -> tuple[int, float, int, float]:
-        return COMPILED if self.cell.is_compiled else PYTHON
+        return COMPILED if self.cell.is_compiled else LOOPED if self.cell.program in LOOPS else PYTHON
 
     def ask(self, part: str, batches: Any, steps: int) -> list[float]:
         """Return milliseconds of a step, by batch; nothing if there is no answer, and the processes are ended."""
-        answer = self.ranks.ask([part, batches, steps], TURN)[0]
+        patience = min(TURN, max(LEAST, self.until - time.monotonic()))
+        answer = self.ranks.ask([part, batches, steps], patience)[0]
         if answer is None:
             for process in self.ranks.processes:  # what hangs on a GPU disturbs the others
                 process.kill()
@@ -113,9 +117,9 @@ def try_out(running: Running) -> None:
     steps = running.row["steps"]
     while time.monotonic() - begun < seconds and (more := running.ask("whole", 5, steps)):
         found += more
-    first = found[: max(1, FIRST // steps)]
+    first = found[: -(-FIRST // (steps * running.cell.iterations))]
     running.row["tried"] = {
-        "iterations": len(found) * steps,
+        "iterations": len(found) * steps * running.cell.iterations,
         "first_ms": round(statistics.mean(first), 5) if first else None,
         "last_ms": round(statistics.median(found[-len(found) // 5 :]), 5) if found else None,
     }
@@ -127,7 +131,7 @@ def parts(running: Running) -> None:
 
 
 def end(running: Running) -> dict[str, Any]:
-    statuses = running.ranks.end()
+    statuses = running.ranks.end(max(LEAST, min(END_OF, running.until - time.monotonic())))
     if any(statuses) or running.ranks.broken:
         said = [line.rstrip() for line in running.ranks.errors[0]][-6:]
         running.row.update(broken=running.ranks.broken, statuses=statuses, said=said)
@@ -154,7 +158,9 @@ def stage(
     base = 20000 + 997 * number
     made = [(cell, arm) for cell in group for arm in arms if has(cell, arm)]
     all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
-    patience = time.monotonic() + START
+    for one in all_:
+        one.until = until
+    patience = min(time.monotonic() + START, until)
     for one in all_:
         one.row["ready"] = one.ranks.answers(max(1.0, patience - time.monotonic()))[0]
     for one in all_:
@@ -208,6 +214,8 @@ def trace_compiled(found: Sequence[Cell], place: Place, traces: Path) -> None:
             words = place.command(cell, False, [])
             library = str(place.built / f"lib{Path(words[0]).name}.so")
             jobs.append([str(traces / f"{cell.program}-{cell.n}.json.gz"), library, *words])
+    if not jobs:
+        return
     words = [sys.executable, "-m", "tools.gpu.whole.tracing", str(TRACED)]
     subprocess.run(words, input=json.dumps(jobs), text=True, check=False, env={**os.environ, **VARIABLES})
 
@@ -236,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mpi = os.environ.get("WHOLE_MPI", "")
     parser.add_argument("--mpi", default=mpi, help="folder of MPICH, with bin and lib (default: WHOLE_MPI, or no MPI)")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage is begun")
+    parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage or round is begun")
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
     parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM")
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
@@ -257,8 +265,9 @@ def run(options: argparse.Namespace) -> int:
     traces = options.traces or Path(tempfile.mkdtemp(prefix="whole-traces-"))
     traces.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
-    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe(), "arms": ARMS}
-    made["not_measured"] = [f"{cell.name}: no MPI" for cell in chosen if place.lacks(cell)]
+    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe()}
+    made["arms"] = {arm: policy and policy.removeprefix(f"{ROOT}/") for arm, policy in ARMS.items()}
+    made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]
     for number in range(options.starts):
         for group in grouped([cell for cell in chosen if cell.is_compiled or not number]):

@@ -13,6 +13,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +23,9 @@ from tools.gpu.overlap.turns import say, serve
 from tools.gpu.whole.experts import experts
 from tools.gpu.whole.inference import token, token_graph
 from tools.gpu.whole.layers import DEVICE, GPU, RANK
+from tools.gpu.whole.loops import loop
 from tools.gpu.whole.program import Program
+from tools.gpu.whole.programs import LOOPS
 from tools.gpu.whole.recommender import recommender
 from tools.gpu.whole.tracing import traced
 from tools.gpu.whole.training import ddp, fsdp, llama, pipeline, tensor
@@ -37,6 +40,7 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "experts": experts,
     "token": token,
     "token-graph": token_graph,
+    **{name: partial(loop, name) for name in LOOPS},
 }
 WARM = 2  # steps before each turn
 

@@ -1,0 +1,218 @@
+"""Costs and profilers with stand-ins for what this machine lacks: parts, what is missing, limits, files. No GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.gpu import machine, product, profilers
+from tools.gpu.build import NotBuilt
+from tools.gpu.correctness.compare import Bench
+from tools.gpu.correctness.programs import AGGRESSIVE, Program
+from tools.gpu.whole import costs
+
+STENCIL = """#!/bin/sh
+echo 'answer {{"nccl": 1}}'
+read end
+exit {status}
+"""
+CALLS = """#!/bin/sh
+{before}
+echo '{{"case":"cuLaunchKernel","launches":'$2',"median_ns":'$((100 + ${{#OVERLAP_TABLE}}))'}}'
+"""
+# As the real one: it serves in the foreground, or asks the one whose folder it is told.
+SERVER = """#!/bin/sh
+if [ "$1" = -f ]; then
+    echo $$ >$CUDA_MPS_PIPE_DIRECTORY/pid; echo up >$CUDA_MPS_LOG_DIRECTORY/control.log; exec sleep 60
+fi
+read word; [ $word = quit ] && kill $(cat $CUDA_MPS_PIPE_DIRECTORY/pid)
+"""
+PROBE = """#!/bin/sh
+[ -s $CUDA_MPS_PIPE_DIRECTORY/pid ] && echo '{"rule": "hold", "kept": null}'
+"""
+NCU = """#!/bin/sh
+while [ "$1" != --log-file ]; do shift; done
+out=$2; shift 2
+while case $1 in --section|--page) shift 2;; -*) shift;; *) false;; esac; do :; done
+printf '==PROF== Connected\\n"ID","Kernel Name","launch__shared_mem_per_block_dynamic"\\n"","","byte/block"\\n' >$out
+printf '"%s","k","1,024"\\n' 0 1 2 >>$out
+exec "$@"
+"""
+SANITIZER = """#!/bin/sh
+while case $1 in --target-processes) shift 2;; *) false;; esac; do :; done
+"$@"
+status=$?
+echo "========= ERROR SUMMARY: 8 errors"
+exit $status
+"""
+
+
+def script(path: Path, text: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of built programs and, in `bin`, of tools."""
+    monkeypatch.setattr(machine, "describe", dict)
+    monkeypatch.setattr(costs, "COMPARED", ("bare", "observe"))
+    paths = str(tmp_path / "bin"), product.environment(tmp_path / "commands")["PATH"]
+    monkeypatch.setenv("PATH", os.pathsep.join(paths))
+    script(tmp_path / "stencil", STENCIL.format(status=0))
+    script(tmp_path / "launch_latency", CALLS.format(before=""))
+    script(tmp_path / "bin/nvidia-cuda-mps-control", SERVER)
+    script(tmp_path / "bin/overlap", PROBE)
+    return tmp_path
+
+
+def measure(place: Path, *words: str) -> tuple[int, Any]:
+    command = ["--built", str(place), "--nccl", "none", "--out", str(place / "out.json"), "--rounds", "2", *words]
+    status = costs.main(command)
+    return status, json.loads((place / "out.json").read_text(encoding="utf-8"))
+
+
+def test_every_part_of_costs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, made = measure(place)
+    assert status == 0 and made["not_measured"] == [] and list(made["seconds"]) == ["start", "calls", "mps"]
+    rows = [(row["part"], row.get("arm")) for row in made["rows"]]
+    assert rows == [(part, arm) for part in ("start", "calls") for arm in ("bare", "observe") * 2] + [("mps", None)]
+    assert all(row["start_s"] > 0 and row["resident_mib"] > 0 for row in made["rows"] if row["part"] == "start")
+    calls = [row["median_ns"]["cuLaunchKernel"][0] for row in made["rows"] if row["part"] == "calls"]
+    bare, observe, *_ = calls
+    assert bare == 100 < observe, "behind overlap-run"
+    assert made["rows"][-1]["answer"] == {"rule": "hold", "kept": False} and made["rows"][-1]["server"] == "up\n"
+    assert "cuLaunchKernel" in capsys.readouterr().out
+
+
+def test_what_a_machine_lacks_is_named_and_ends_nothing(place: Path) -> None:
+    (place / "launch_latency").unlink()
+    (place / "bin/nvidia-cuda-mps-control").unlink()
+    script(place / "stencil", "#!/bin/sh\necho no GPU >&2; exit 3\n")
+    status, made = measure(place)
+    assert status == 1 and len(made["rows"]) == 8
+    start, calls, mps = made["not_measured"][0], made["not_measured"][4], made["not_measured"][-1]
+    assert start.startswith("start, bare: status 3: ") and "no GPU" in start
+    assert "calls, bare: status 127: " in calls and "No such file" in calls
+    assert mps == "mps: nvidia-cuda-mps-control is not in PATH"
+
+
+def test_a_server_that_ends_and_a_probe_that_fails_are_named(place: Path) -> None:
+    script(place / "bin/overlap", "#!/bin/sh\necho why >&2; exit 2\n")
+    status, made = measure(place, "--only", "mps")
+    assert status == 1 and made["not_measured"] == ["mps, probe: status 2: why\n"]
+    script(place / "bin/nvidia-cuda-mps-control", "#!/bin/sh\nexit 4\n")
+    assert measure(place, "--only", "mps")[1]["not_measured"][0].startswith("mps: nvidia-cuda-mps-control ended with 4")
+
+
+def test_costs_keep_their_limit_and_what_they_had(place: Path) -> None:
+    script(place / "launch_latency", CALLS.format(before="sleep 60"))
+    begun = time.monotonic()
+    status, made = measure(place, "--limit", "6")
+    assert time.monotonic() - begun < 12 and status == 0
+    assert [row["part"] for row in made["rows"] if "failed" not in row] == ["start"] * 4
+    assert "calls: out of time" in made["not_measured"] and "mps: out of time" in made["not_measured"]
+
+
+def test_what_is_not_as_a_format_says_is_named(place: Path) -> None:
+    script(place / "launch_latency", "#!/bin/sh\necho a word\n")
+    status, made = measure(place, "--only", "calls", "mps")
+    assert status == 0 and made["not_measured"][0].startswith("calls: JSONDecodeError")
+    assert [row["part"] for row in made["rows"]] == ["mps"]
+
+
+# ---- Profilers ----
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Any, simulated: dict[str, str]) -> Path:
+    """A program of three launches on the simulated GPU, with the real overlap-run. Profilers are stand-ins."""
+    for name, value in {**simulated, "PATH": product.environment(tmp_path / "commands")["PATH"]}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", os.pathsep.join((str(tmp_path / "bin"), os.environ["PATH"])))
+    program = tmp_path / "program.py"
+    program.write_text(
+        f"import subprocess, sys\nsys.exit(subprocess.call({str(build.client())!r}.split()"
+        " + 'ptx=k launch=k,4224,128,0,0 repeat=2 launch=k,4224,128,1000,0'.split()))\n"
+    )
+    counter = tmp_path / "counter.py"
+    counter.write_text(
+        "import json, subprocess, sys\nstatus = subprocess.call([sys.executable, *sys.argv[2:]])\n"
+        "json.dump({'kernels': 3, 'by_name': {'ncclDevKernel': 1}}, open(sys.argv[1], 'w'))\nsys.exit(status)\n"
+    )
+    monkeypatch.setattr(profilers, "PROGRAM", [sys.executable, str(program)])
+    monkeypatch.setattr(profilers, "COUNTER", counter)
+
+    def without_cupti(*_: Any) -> None:
+        raise NotBuilt("no CUPTI")
+
+    monkeypatch.setattr(profilers, "build", without_cupti)
+    return tmp_path
+
+
+def profiled(beside: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    out = beside / "rows.json"
+    status = profilers.main([str(beside / f"arms{time.monotonic_ns()}"), str(out), *words])
+    return status, {row.pop("arm"): row for row in json.loads(out.read_text(encoding="utf-8"))}
+
+
+def test_profilers_beside_us(beside: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script(beside / "bin/ncu", NCU)
+    script(beside / "bin/compute-sanitizer", SANITIZER)
+    status, rows = profiled(beside)
+    assert len(rows) == 12 and {arm for arm, row in rows.items() if "not_measured" in row} == {
+        "CUDA_INJECTION64_PATH",
+        "overlap-run, CUDA_INJECTION64_PATH",
+    }
+    for arm, row in rows.items():
+        if "not_measured" not in row:
+            assert (arm, row["exit_status"], row.get("unread")) == (arm, 0, None)
+            assert (row["library"].get("launches") == 3) is ("overlap-run" in arm), arm
+    assert rows["ncu overlap-run"]["profiler"] == {"launches": 3, "communication": 0, "with_dynamic": 3}
+    assert rows["overlap-run compute-sanitizer"]["sanitizer_errors"] == [8]
+    assert status == 1 and capsys.readouterr().err.splitlines() == [
+        "CUDA_INJECTION64_PATH: not measured: no CUPTI",
+        "overlap-run, CUDA_INJECTION64_PATH: not measured: no CUPTI",
+    ]
+
+
+def test_profilers_that_are_missing_hang_or_write_something_else(
+    beside: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(profilers, "ARM", 3.0)
+    script(beside / "bin/ncu", NCU.replace('"ID"', '"Number"').replace("exec", "sleep 60 & exec"))
+    status, rows = profiled(beside)
+    assert rows["compute-sanitizer"] == {"not_measured": "compute-sanitizer is not in PATH"}
+    assert rows["ncu"]["unread"] == "profiler: KeyError('ID')" and rows["ncu"]["profiler"] == {}
+    assert rows["bare"]["exit_status"] == 0 and status == 1
+    assert "ncu: profiler: KeyError('ID')" in capsys.readouterr().err
+    script(beside / "bin/ncu", "#!/bin/sh\nsleep 60 & wait\n")
+    assert profiled(beside)[1]["ncu"]["exit_status"] == 124
+
+
+def test_profilers_keep_their_limit(beside: Path) -> None:
+    status, rows = profiled(beside, "--limit", "0")
+    assert status == 1 and rows["bare"] == {"not_measured": "out of time"}
+
+
+# ---- The limit of `correctness` ----
+
+
+def test_correctness_keeps_its_limit_and_names_what_it_did_not_run(tmp_path: Path) -> None:
+    environment = product.environment(tmp_path / "commands")
+    quick = Program("quick", "echo 1", counted="nobody", policies=("observe",), launches=False)
+    slow = Program("slow", "sh -c 'sleep 60 & wait'", counted="nobody", policies=("observe", AGGRESSIVE))
+    begun = time.monotonic()
+    bench = Bench(tmp_path, tmp_path / "runs", environment, begun + 6)
+    told: list[int] = []
+    rows = bench.all([quick, slow], 4, lambda rows: told.append(len(rows)))
+    assert time.monotonic() - begun < 15 and told == [1, 1]
+    assert [(row["program"], row["faults"]) for row in rows] == [("quick", [])]
+    assert bench.not_run == [f"slow: bare, bare again, observe, {AGGRESSIVE}"]

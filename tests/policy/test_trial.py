@@ -199,12 +199,13 @@ def test_what_is_remembered_is_where_the_header_has_it() -> None:
     assert ffi.sizeof("struct overlap_samples") == layout._SAMPLES.size
 
 
-def test_the_shipped_trial_keeps_both_where_neither_alone_is_as_good(overlap: Any, overlap_run: Any) -> None:
+def test_the_shipped_trial_keeps_both_where_neither_alone_is_as_good(
+    overlap: Any, overlap_run: Any, tmp_path: Path
+) -> None:
     """The boundary is computed on a third stream: raised with its collective, that gains twice as much."""
-    run, *words = overlap_run
-    stencil = ("demo-stencil", "-", "plain", "600", "stencil/style-2", "256")
-    assert run(*words, "--simulate", "h200", "--policy", "trial", "--report", "r", "--", *stencil).returncode == 0
-    said = overlap("report", "r").stdout.splitlines()[0]
+    asked = ("--simulate", "h200", "--policy", "trial", "--report", str(tmp_path))
+    assert overlap_run(*asked, "--", "demo-stencil", "-", "plain", "600", "stencil/style-2", "256").returncode == 0
+    said = overlap("report", str(tmp_path)).stdout.splitlines()[0]
     assert said.startswith("trial: streams-and-communication: -1") and ", kept after" in said
     assert "critical-streams: -7" in said and "raised-communication: 0.0 %" in said
 

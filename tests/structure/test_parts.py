@@ -51,6 +51,7 @@ def test_a_function_keeps_within_its_budget(
     seconds: float, cases: int, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rest, "_seconds", lambda: {"one/test_one.py::test_it": (seconds, cases)})
+    monkeypatch.setattr(rest, "BUDGET", 0.5)
     named = [f"test_it[{number}]" for number in range(cases)]
     chosen = rest.within_budget(rest.TESTS / "one" / "test_one.py", "test_it", named)
     assert len(chosen) == kept and chosen <= set(named)

@@ -66,7 +66,9 @@ def test_a_program_that_captures_no_more(trials: Trials) -> None:
     assert found.arms["critical-streams"].samples
 
 
-@pytest.mark.parametrize("ended", ["n:1 n:2 B:3 k:3:8 d:3", "z n:1 n:2 B:3 k:3:8 z n:1 n:2 n:3", "z n:1 n:2 n:4 n:5 B:3 k:3:8 z"])
+@pytest.mark.parametrize(
+    "ended", ["n:1 n:2 B:3 k:3:8 d:3", "z n:1 n:2 B:3 k:3:8 z n:1 n:2 n:3", "z n:1 n:2 n:4 n:5 B:3 k:3:8 z"]
+)
 def test_a_capture_that_ends_with_its_stream(ended: str, trials: Trials) -> None:
     """The stream is destroyed, or goes with its context; then another stream may get its address."""
     found = trials(f"900 {ended} begin {LOOP} end x", ARMS, costs(100)).verdict

@@ -81,6 +81,7 @@ NEEDS = {
     "interpose/test_real_preloads.py[libfaketime]": PRELOADS,
     "interpose/test_real_preloads.py[libfaketime, stopped]": PRELOADS,
     "interpose/test_real_preloads.py[libeatmydata]": PRELOADS,
+    "interpose/test_real_preloads.py::test_sixteen_threads_beside_an_allocator": PRELOADS,
     "launchers/test_here.py::test_sudo": COMMANDS,
     "launchers/test_words.py[sudo]": COMMANDS,
     "launchers/test_children.py::test_ninja": COMMANDS,

@@ -137,7 +137,10 @@ def test_the_own_mapping_is_taken_whole(tmp_path: Path) -> None:
     )
 
 
+RAISING = ("critical-streams", "streams-and-communication")
+
+
 @pytest.mark.parametrize("name", places.names({}))
 def test_on_in_every_default_and_off_in_the_others(name: str) -> None:
     (policy,) = load(name, {})
-    assert policy.critical == (ALL if name.removesuffix("-small-comm") in (*DEFAULTS, "critical-streams") else OFF)
+    assert policy.critical == (ALL if name.removesuffix("-small-comm") in (*DEFAULTS, *RAISING) else OFF)

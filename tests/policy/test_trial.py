@@ -203,9 +203,11 @@ def test_the_shipped_trial_keeps_both_where_neither_alone_is_as_good(
     overlap: Any, overlap_run: Any, tmp_path: Path
 ) -> None:
     """The boundary is computed on a third stream: raised with its collective, that gains twice as much."""
-    asked = ("--simulate", "h200", "--policy", "trial", "--report", str(tmp_path))
-    assert overlap_run(*asked, "--", "demo-stencil", "-", "plain", "600", "stencil/style-2", "256").returncode == 0
-    said = overlap("report", str(tmp_path)).stdout.splitlines()[0]
+    report, env = str(tmp_path / "report"), {"XDG_CACHE_HOME": str(tmp_path)}
+    asked = ("--simulate", "h200", "--policy", "trial", "--report", report)
+    stencil = ("demo-stencil", "-", "plain", "600", "stencil/style-2", "256")
+    assert overlap_run(*asked, "--", *stencil, env=env).returncode == 0
+    said = overlap("report", report, env=env).stdout.splitlines()[0]
     assert said.startswith("trial: streams-and-communication: -1") and ", kept after" in said
     assert "critical-streams: -7" in said and "raised-communication: 0.0 %" in said
 

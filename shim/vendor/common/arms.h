@@ -35,7 +35,8 @@ static inline void arms_waited(bool critical) {
  * too many at a time. */
 bool arms_captures(uint64_t stream, bool begins);
 
-/* This context has ended (0: it may have been any), and our events with it: no more trial if it is the trial's. */
+/* This context has ended (0: it may have been any), and captures in it and our events with it: no more trial if it is the
+ * trial's. */
 void arms_context_gone(uint64_t context);
 void arms_forked(void);
 

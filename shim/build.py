@@ -207,7 +207,8 @@ def objects(chosen: Sequence[str], flags: Sequence[str], scratch: Path) -> list[
 
     def one(source: str) -> str:
         made = str(scratch / f"{source.replace('/', '-')}.o")
-        own = [*(fast if source in FAST_SOURCES else [*small[:1], *smaller]), *(NEVER_UNWOUND if source in pure else ())]
+        speed_or_size = fast if source in FAST_SOURCES else [*small[:1], *smaller]
+        own = [*speed_or_size, *(NEVER_UNWOUND if source in pure else ())]
         command = [*chosen, *common, *packed, *own, *flags, "-c", source, "-o", made]
         code = subprocess.run(command, cwd=ROOT, check=False).returncode
         if code:

@@ -166,9 +166,10 @@ def test_a_context_that_ends_once_it_is_settled(trials: Trials) -> None:
 
 
 @pytest.mark.plain("real time, which a sanitizer slows down", sanitized=True)
-def test_waits_of_the_host_are_counted_without_communication(trials: Trials) -> None:
+@pytest.mark.parametrize(("stream", "wait"), [("n", "s:2"), ("b", "m")], ids=["stream", "blocking copy"])
+def test_waits_of_the_host_are_counted_without_communication(stream: str, wait: str, trials: Trials) -> None:
     """They are timed by the host's clock, so this needs the real one. A busy machine may spoil a trial."""
-    words = "1500 begin j:1:64 k:2:2 s:2 k:2:2 s:2 r:1:1 w:2:1 r:2:2 w:1:2 end x"
+    words = f"1500 {stream}:2 begin j:1:64 k:2:2 {wait} k:2:2 {wait} r:1:1 w:2:1 r:2:2 w:1:2 end x"
     made = '- {kernel: "j", block_us: 100, gain: 1.5}\n- {kernel: "k", block_us: 300}\n'
     for _ in range(8):
         tried = trials(words, ARMS, made, env={"SIMGPU_CLOCK": "real"})

@@ -193,14 +193,17 @@ void critical_host_waits(struct overlap_sync_model *model, enum vendor vendor,
     if (!is_wanted() || !tracked || !overlap_stream_is(tracked, completion->serial))
         return;
     critical_waited(model, vendor, tracked, OVERLAP_CRITICAL_HOST_WAITS, false);
-    arms_waited(get(&tracked->part.state) == OVERLAP_PART_CRITICAL);
+    bool critical = get(&tracked->part.state) == OVERLAP_PART_CRITICAL;
     const uint32_t used = OVERLAP_LOAD(tracked->kind) == OVERLAP_STREAM_LEGACY ? OVERLAP_LOAD(model->used_count) : 0;
     for (uint32_t i = 0; i < used && i < FEW; i++) {
         struct overlap_stream *const other = &model->streams[model->used[i]];
         if (OVERLAP_LOAD(other->ready) && OVERLAP_LOAD(other->kind) == OVERLAP_STREAM_BLOCKING &&
-            OVERLAP_LOAD(other->context) == OVERLAP_LOAD(tracked->context))
+            OVERLAP_LOAD(other->context) == OVERLAP_LOAD(tracked->context)) {
             critical_waited(model, vendor, other, OVERLAP_CRITICAL_HOST_WAITS, false);
+            critical |= get(&other->part.state) == OVERLAP_PART_CRITICAL;
+        }
     }
+    arms_waited(critical);
 }
 
 /* ---- While the model sleeps ---- */

@@ -51,6 +51,7 @@ PRELOADS = Need("libraries that others preload", 5)
 COMMANDS = Need("commands that not every machine has", 0, "sudo ninja-build busybox libc6-i386 strace")
 VALGRIND = Need("valgrind", 0, "valgrind libc6-dbg")
 WHEELS = Need("wheels, which are built")
+CROSS = Need("the library for glibc 2.17 on both processors, which is compiled")
 
 NEEDS = {
     "containers": CONTAINERS,
@@ -94,6 +95,7 @@ NEEDS = {
     "interpose/test_other_preloads.py::test_clean_under_valgrind": VALGRIND,
     "bench/test_step.py": VALGRIND,
     "fixture wheel": WHEELS,
+    "fixture cross": CROSS,
 }
 
 

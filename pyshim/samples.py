@@ -50,7 +50,7 @@ class Samples:
         return Samples(min(self.count, count), self.sum * share, self.squares * share)
 
     def change(self) -> Change | None:
-        """Return the change of time, by Student's t; None of fewer than two samples."""
+        """Return the change of time, by Student's t; None of fewer than two samples, or where it could be any."""
         if self.count < 2:
             return None
         from pyshim.intervals import quantile
@@ -58,10 +58,11 @@ class Samples:
         mean = self.sum / self.count
         variance = max(0.0, self.squares - self.count * mean**2) / (self.count - 1)
         reach = quantile(self.count - 1) * math.sqrt(variance / self.count)
+        if abs(mean) + reach >= 2:
+            return None
         return Change(_percent(mean), _percent(mean - reach), _percent(mean + reach))
 
 
 def _percent(sample: float) -> float:
-    """Return the change of time that a sample stands for. No ratio of times is beyond those of -2 and 2."""
-    sample = min(max(sample, -2.0), 2 - 1e-6)
+    """Return the change of time that a sample stands for: of -2 and 2 all of it, and an infinite one."""
     return 100 * ((2 + sample) / (2 - sample) - 1)

@@ -411,7 +411,7 @@ struct overlap_page_arm {
     uint8_t policy[64];             /* name; of the first: the reference */
     uint32_t status;                /* enum overlap_trial_arm_status */
     uint32_t level;                 /* of `samples` */
-    struct overlap_samples samples; /* with those of earlier runs */
+    struct overlap_samples samples; /* with those of earlier runs; this run's extremes are left out (core/trial.h) */
 };
 /* The measured part of a block: what follows the switch of arms is left out. */
 struct overlap_page_block {

@@ -175,7 +175,7 @@ def _unsettled(one: Outcome) -> str:
     when = "the process was killed in the middle, or is still running," if stopped else "the process ended"
     need = f"of at least {_needed(one):,} " if one.marks < _needed(one) else ""
     short = "" if need else ". Steps vary, or blocks were too short to be judged"
-    known = "; ".join(_others(one)) if any(change(arms) for arms in one.arms.values()) else "no arm has two samples"
+    known = "; ".join(_others(one)) if any(change(arms) for arms in one.arms.values()) else "nothing"
     return f"no verdict: {when} after {_count(one.marks, one.mark, need)}{_by(one)}{short}. So far: {known}"
 
 
@@ -222,7 +222,7 @@ def _arm(one: Outcome, name: str) -> str:
         some = f" in {len(dropped):,} of {len(arms):,}" if len(dropped) < len(arms) else ""
         return f"{name}: dropped{some}" + (f", {found.percent:+.0f} %" if found else "")
     if found is None:
-        return f"{name}: no samples"
+        return f"{name}: {'samples differ too much' if any(arm.samples.count > 1 for arm in arms) else 'too few samples'}"
     return f"{name}: {_signed(found.percent)} % [{_signed(found.low)}, {_signed(found.high)}]"
 
 

@@ -8,6 +8,7 @@ enum {
     ROUNDS = OVERLAP_TRIAL_ROUNDS,
     ALL_ROUNDS = OVERLAP_TRIAL_LEVELS * ROUNDS,
     FIRST_LOOK = 4, /* samples before an arm may be dropped */
+    TRIMMED = 6,    /* samples of which the extremes are left out */
     FEWEST = 8      /* for a verdict */
 };
 #define HARM 0.02
@@ -62,7 +63,7 @@ void overlap_trial_begin(struct overlap_trial *trial, uint32_t arms, uint32_t wo
         seed /= i + 1;
         trial->order[i] = trial->order[place];
         trial->order[place] = (uint8_t)i;
-        trial->arm[i].samples = known[i];
+        trial->arm[i].samples = trial->arm[i].known = known[i];
         drop_if_harmful(&trial->arm[i]);
     }
 }
@@ -86,18 +87,45 @@ struct overlap_trial_turn overlap_trial_next(struct overlap_trial *trial) {
     return turn;
 }
 
+/* Of each end. */
+static uint32_t left_out(uint64_t taken) {
+    return taken >= TRIMMED;
+}
+
+static void insert(double *taken, uint32_t count, double sample) {
+    for (; count && taken[count - 1] > sample; count--)
+        taken[count] = taken[count - 1];
+    taken[count] = sample;
+}
+
+/* Sets arm->samples, of so many that were taken, to such whose mean is the trimmed one and whose variance is right for
+ * Student's t. */
+static void trim(struct overlap_trial_arm *arm, uint32_t taken) {
+    const uint32_t out = left_out(taken), count = taken - 2 * out;
+    const double low = out * arm->taken[out], high = out * arm->taken[out + count - 1];
+    double sum = 0, squares = 0;
+    for (uint32_t i = out; i < out + count; i++) {
+        sum += arm->taken[i];
+        squares += arm->taken[i] * arm->taken[i];
+    }
+    const double all = low + sum + high, deviations = low * low + squares + high * high - all * all / taken;
+    arm->samples.count = arm->known.count + count;
+    arm->samples.sum = arm->known.sum + sum;
+    arm->samples.squares = arm->known.squares + deviations + sum * sum / count;
+}
+
 static void take_samples(struct overlap_trial *trial) {
     const double reference = (double)trial->arm[0].time;
     for (uint32_t i = 1; i < trial->arms; i++) {
-        struct overlap_samples *const samples = &trial->arm[i].samples;
-        const double time = (double)trial->arm[i].time, sample = 2 * (time - reference) / (time + reference + 1);
-        if (trial->arm[i].status != OVERLAP_ARM_TRIED)
+        struct overlap_trial_arm *const arm = &trial->arm[i];
+        const double time = (double)arm->time;
+        if (arm->status != OVERLAP_ARM_TRIED)
             continue;
-        samples->sum += sample;
-        samples->squares += sample * sample;
-        samples->count++;
-        drop_if_harmful(&trial->arm[i]);
+        insert(arm->taken, trial->taken, 2 * (time - reference) / (time + reference + 1));
+        trim(arm, trial->taken + 1);
+        drop_if_harmful(arm);
     }
+    trial->taken++;
 }
 
 static bool is_tried(const struct overlap_trial *trial, uint32_t arm) {
@@ -112,12 +140,12 @@ static bool is_known(const struct overlap_trial *trial, uint32_t but, double bes
     return true;
 }
 
-/* The number of samples of the arm with the fewest; ROUNDS if every arm was dropped. */
+/* The number of samples of the arm with the fewest, with extremes; ROUNDS if every arm was dropped. */
 static uint64_t fewest_samples(const struct overlap_trial *trial) {
     uint64_t fewest = UINT64_MAX;
     for (uint32_t i = 1; i < trial->arms; i++)
         if (is_tried(trial, i))
-            fewest = at_most(trial->arm[i].samples.count, fewest);
+            fewest = at_most(trial->arm[i].known.count + trial->taken, fewest);
     return fewest == UINT64_MAX ? ROUNDS : fewest;
 }
 
@@ -146,8 +174,9 @@ static void end_level(struct overlap_trial *trial) {
         return;
     trial->blocks = trial->length = 0;
     trial->level++;
+    trial->taken = 0;
     for (uint32_t i = 0; i < trial->arms; i++)
-        trial->arm[i].samples = (struct overlap_samples){0};
+        trial->arm[i].samples = trial->arm[i].known = (struct overlap_samples){0};
 }
 
 static void close_round(struct overlap_trial *trial) {
@@ -158,9 +187,9 @@ static void close_round(struct overlap_trial *trial) {
     trial->closed++;
     /* Samples of earlier runs complete a level early: then, and at its end, there is a verdict, not at every round. */
     const bool ends = trial->closed % ROUNDS == 0;
-    const uint64_t fewest = fewest_samples(trial);
-    if ((ends ? fewest >= FEWEST : fewest == ROUNDS) && trial->length >= trial->shortest * trial->blocks)
-        judge(trial, fewest, trial->closed == ALL_ROUNDS);
+    const uint64_t fewest = fewest_samples(trial), judged = fewest - 2 * left_out(trial->taken);
+    if ((ends ? judged >= FEWEST : fewest == ROUNDS) && trial->length >= trial->shortest * trial->blocks)
+        judge(trial, judged, trial->closed == ALL_ROUNDS);
     if (ends)
         end_level(trial);
 }

@@ -11,8 +11,10 @@
  *
  * A round gives one sample of each arm: 2 (a - r) / (a + r) of its time and the reference's, which changes sign if the
  * two change places. Rounds are long compared with what makes the paces of neighbouring steps depend on each other. The
- * samples of one level are judged by Student's t (tests/core/test_trial.py counts wrong verdicts). Those of earlier runs
- * of the program (struct overlap_policy) belong to its first level.
+ * samples of one level are judged by Student's t, trimmed: the least and the greatest are left out, and stand in the
+ * variance for their neighbours (Tukey and McLaughlin 1963), so that a step in which the program read or wrote files does
+ * not hide a gain. tests/core/test_trial.py counts wrong verdicts. Samples of earlier runs of the program (struct
+ * overlap_table_trial) belong to its first level.
  *
  * Times arrive later than the schedule goes on, because the GPU is behind the host.
  */
@@ -23,9 +25,11 @@
 #include "../abi.h"
 
 struct overlap_trial_arm {
-    uint64_t time;                  /* in the round that is being measured, nanoseconds */
-    struct overlap_samples samples; /* of the present level */
-    uint32_t status;                /* enum overlap_trial_arm_status */
+    uint64_t time;                      /* in the round that is being measured, nanoseconds */
+    double taken[OVERLAP_TRIAL_ROUNDS]; /* samples of the present level, from the least */
+    struct overlap_samples known;       /* of earlier runs, if that is their level */
+    struct overlap_samples samples;     /* both together, without the extremes of `taken` */
+    uint32_t status;                    /* enum overlap_trial_arm_status */
 };
 
 struct overlap_trial {
@@ -43,6 +47,7 @@ struct overlap_trial {
     /* What was measured so far. */
     uint32_t closed;         /* rounds */
     uint32_t level;          /* of the samples */
+    uint32_t taken;          /* samples of this level, of each arm that was not dropped */
     uint64_t lost;           /* bits: rounds of which some time is not known */
     uint64_t blocks, length; /* of the level: how many, and nanoseconds together */
     struct overlap_trial_arm arm[OVERLAP_PAGE_ARMS];

@@ -28,9 +28,9 @@ static double normal(void) {
     return ((double)sum / 8191 - 2) * 1.7320508075688772;
 }
 
-enum kind { PLAIN, CORRELATED, DRIFT, BURSTS, TWO, BIMODAL, OUTLIERS, STALL, LOST, KINDS };
+enum kind { PLAIN, CORRELATED, DRIFT, BURSTS, TWO, BIMODAL, OUTLIERS, STALL, STALLS, LOST, KINDS };
 static const char *const kinds[KINDS] = {"plain",   "correlated", "drift", "bursts", "two",
-                                         "bimodal", "outliers",   "stall", "lost"};
+                                         "bimodal", "outliers",   "stall", "stalls", "lost"};
 
 /* The length of the mark's step, as a multiple of the mean. */
 static double pace(enum kind kind, uint64_t mark) {
@@ -53,6 +53,8 @@ static double pace(enum kind kind, uint64_t mark) {
         return uniform() < 1 / 500. ? 20 : 1;
     case STALL:
         return mark == 2000 ? 10000 : 1;
+    case STALLS: /* a checkpoint is written now and then */
+        return mark % 150 == 140 ? 500 : 1;
     default:
         return 1;
     }

@@ -97,19 +97,32 @@ def test_so_does_an_impossible_arm(where, write_page):
 def test_samples_that_cannot_be_are_left_out(samples, report, write_page):
     trials.put(write_page(SOME), samples=(samples, samples, trials.LOSES))
     assert said(report) == (
-        "critical-streams: no samples, kept after 41 s (2,048 communication launches); a100-paper: dropped, +39 %"
+        "critical-streams: too few samples, kept after 41 s (2,048 communication launches); a100-paper: dropped, +39 %"
     )
 
 
-@pytest.mark.parametrize("values", [[-0.2, -0.19, -0.21], [0.01, 0.5, -0.4, 0.02, 0.1], [1.99, -1.99]], ids=str)
+@pytest.mark.parametrize("values", [[-0.2, -0.19, -0.21], [0.01, 0.5, -0.4, 0.02, 0.1]], ids=str)
 def test_the_interval_is_that_of_students_t(values):
     samples = Samples(len(values), sum(values), sum(value**2 for value in values))
     made = samples.change()
     mean, error = sum(values) / len(values), stats.sem(values)
     low, high = stats.t.interval(0.95, len(values) - 1, mean, error)
-    ratio = [100 * ((2 + m) / (2 - m) - 1) for m in (mean, max(low, -2), min(high, 2 - 1e-6))]
-    assert made == pytest.approx(ratio)
-    assert Samples(1, 0.1, 0.01).change() is None
+    assert made == pytest.approx([100 * ((2 + m) / (2 - m) - 1) for m in (mean, low, high)])
+
+
+@pytest.mark.parametrize("values", [[0.1], [1.99, -1.99], [0.0, 1.5], [0.0, -1.5], [2.0, 2.0]], ids=str)
+def test_samples_that_allow_any_change_have_none(values):
+    assert Samples(len(values), sum(values), sum(value**2 for value in values)).change() is None
+
+
+def test_samples_that_differ_too_much_are_named(report, write_page):
+    differing, steady = (2, 1.5, 2.25), (2, 0.1, 0.006)
+    for samples, words in (
+        ([steady, differing, differing], "So far: nothing"),
+        ([steady, differing, steady], "So far: critical-streams: samples differ too much; a100-paper: +5.1 % [-21.0, +40.1]"),
+    ):
+        trials.put(write_page(SOME), trials.RUNNING, 0, settled=0, marks=900, samples=samples, dropped=())
+        assert said(report).endswith(words)
 
 
 def test_one_arm_kept(overlap, report, write_page):
@@ -211,7 +224,7 @@ def test_not_begun(ended, report, write_page):
 def test_ended_too_soon(report, write_page):
     trials.put(write_page(SOME), trials.RUNNING, 0, settled=0, marks=200, samples=[(0, 0.0, 0.0)] * 3, dropped=())
     assert said(report) == (
-        "no verdict: the process ended after 200 of at least 504 communication launches. So far: no arm has two samples"
+        "no verdict: the process ended after 200 of at least 504 communication launches. So far: nothing"
     )
 
 

@@ -87,6 +87,9 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
          "tests/interpose/test_entry_points.py"),
     ],
     "shim/vendor/common/critical_streams.c": [
+        ("a wait by way of the default stream is no mark of a trial",
+         "            critical |= get(&other->part.state) == OVERLAP_PART_CRITICAL;\n", "",
+         "tests/interpose/test_trial_processes.py"),
         ("a raised stream stays so while the model sleeps",
          "        if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == FORGOTTEN)",
          "        if (__atomic_add_fetch(&unwaited, 1, __ATOMIC_RELAXED) == 0)", "tests/interpose/test_sleep.py"),

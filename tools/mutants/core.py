@@ -332,6 +332,11 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
         ("a harmful arm is launched again",
          "status == OVERLAP_ARM_HARMFUL ? 0 : arm", "status == OVERLAP_ARM_HARMFUL ? arm : arm",
          "tests/interpose/test_trial.py"),
+        ("what takes long now and then is not left out",
+         "    return taken >= TRIMMED;", "    return taken >= 1000;", "tests/core/test_trial.py"),
+        ("what is left out is missing from the variance",
+         "low * low + squares + high * high - all * all / taken", "squares - sum * sum / count",
+         "tests/core/test_trial.py"),
     ],
     "shim/core/window.c": [
         ("a window stays open",

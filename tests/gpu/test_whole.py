@@ -84,7 +84,7 @@ def trial(kept: str, streams: tuple[float, ...], communication: tuple[float, ...
     )
 
 
-RAISED = "raised-communication"
+RAISED, BOTH = "raised-communication", "streams-and-communication"
 
 
 @pytest.mark.parametrize(
@@ -106,6 +106,22 @@ def test_a_trial_is_held_against_processes_of_its_arms(kept: str, best: float, r
     (line, summary) = table.trials([found]).splitlines()
     assert ("WRONG" in line) is not right and ("MISSED" in line) is not holds
     assert summary.startswith(f"1 trials settled, {int(right)} right; {1 + holds} of 2 intervals")
+
+
+def test_an_arm_that_was_not_measured_has_no_column() -> None:
+    without = [one(row("bare"), row("streams", 0.9))]
+    assert "both" not in table.table(without) and "both" not in table.families(without)
+    found = [
+        one(
+            row("bare"),
+            row("observe"),
+            row("streams", 0.9),
+            row("both", 0.7),
+            trial(BOTH, (-10.0, -11.0, -9.0), (0.0, -1.0, 1.0)),
+        )
+    ]
+    assert "both" in table.table(found) and "both" in table.families(found) and "-30.0" in table.table(found)
+    assert found[0]["right"] and found[0]["best_tried"] == BOTH and found[0]["best"] == "streams"
 
 
 def test_loops_are_those_that_priority_changes_most() -> None:

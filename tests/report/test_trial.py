@@ -119,7 +119,10 @@ def test_samples_that_differ_too_much_are_named(report, write_page):
     differing, steady = (2, 1.5, 2.25), (2, 0.1, 0.006)
     for samples, words in (
         ([steady, differing, differing], "So far: nothing"),
-        ([steady, differing, steady], "So far: critical-streams: samples differ too much; a100-paper: +5.1 % [-21.0, +40.1]"),
+        (
+            [steady, differing, steady],
+            "So far: critical-streams: samples differ too much; a100-paper: +5.1 % [-21.0, +40.1]",
+        ),
     ):
         trials.put(write_page(SOME), trials.RUNNING, 0, settled=0, marks=900, samples=samples, dropped=())
         assert said(report).endswith(words)

@@ -12,7 +12,7 @@ from typing import Any
 from tools.answers import results
 from tools.answers.table import Table, Value, rounded, span
 from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.table import COLUMNS, best, by_family
+from tools.gpu.whole.table import arms, best, by_family
 
 # Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
 EXCHANGES = {
@@ -61,15 +61,16 @@ def whole(root: Path) -> Table:
 
 def every_whole(root: Path) -> Table:
     rows: list[list[Value]] = []
-    for cell in put_together(results.read(root, "whole")):
+    cells = put_together(results.read(root, "whole"))
+    for cell in cells:
         parts = (cell.get(key) for key in ("computation_ms", "communication_ms", "possible", "predicted"))
         row: list[Value] = [cell["program"], cell["n"] or None, cell["bits"] if cell["n"] else None]
         row += [cell["waits"], cell["expected"], cell["rounds"], cell["ms"], *parts]
-        for arm in COLUMNS:
+        for arm in arms(cells):
             row += [rounded(100 * value) for value in cell["change"].get(arm) or ()] or [None] * 3
         kept = {None: "unsettled", "": "nothing"}.get(cell.get("kept"), cell.get("kept"))
         rows.append([*row, kept, cell.get("trial_first")])
-    ends = (f"{arm}{part}" for arm in COLUMNS for part in ("_percent", "_low", "_high"))
+    ends = (f"{arm}{part}" for arm in arms(cells) for part in ("_percent", "_low", "_high"))
     heads: tuple[str, ...] = ("program", "points", "bits", "waits", "expected", "rounds", "bare_ms", "computation_ms")
     heads += ("communication_ms", "possible", "predicted")
     return Table((*heads, *ends, "trial_kept", "trial_first"), rows)

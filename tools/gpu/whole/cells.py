@@ -21,8 +21,9 @@ from typing import Any
 from tools.gpu.whole.programs import GAINS, LOSES, NOTHING, OPEN, Cell, cells
 
 BARE, OBSERVE, DEFAULT, TRIAL = "bare", "observe", "default", "trial"
-TRIED = {"critical-streams": "streams", "raised-communication": "communication"}  # arms of a trial, by themselves
-SINGLE = tuple(TRIED.values())
+SINGLE = ("streams", "communication")
+# Arms of a trial, by themselves.
+TRIED = {"critical-streams": "streams", "raised-communication": "communication", "streams-and-communication": "both"}
 RESAMPLED = 1000
 GAIN, NOISE = -0.03, 0.015  # `gains`, `loses` and `nothing` of programs.py
 WORTH = 0.01  # arms closer than this are equally good: processes differ by as much

@@ -43,10 +43,11 @@ ARMS = {
     TRIAL: "trial",
     "streams": "critical-streams",
     "communication": "raised-communication",
+    "both": "streams-and-communication",
     "published": str(POLICIES / "published.yaml"),
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
-PROCESSES, GIB = 40, 110.0  # of a stage, at most
+PROCESSES, GIB = 45, 110.0  # of a stage, at most
 # Steps to learn, ms of a batch, batches, seconds of a trial.
 COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
 FIRST = 1000  # iterations over which the cost of trying is shown
@@ -140,14 +141,16 @@ def end(running: Running) -> dict[str, Any]:
 
 
 def report(running: Running) -> None:
-    """What overlap says of the run: counters of the default, the whole of a trial."""
+    """What overlap says of the run: counters and streams of the default, also the whole of a trial."""
     words = ["overlap", "report", str(running.folder), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     said = json.loads(done.stdout) if done.stdout else {}
     if running.arm == TRIAL:
         running.row["trial"] = said.get("trial")
     totals = said.get("totals", {})
-    running.row["totals"] = {key: totals.get(key) for key in ("launches", "communication", "raised", "shaped")}
+    kept = ("launches", "communication", "raised", "shaped", "reasons")
+    running.row["totals"] = {key: totals.get(key) for key in kept}
+    running.row["streams"] = [process.get("streams") for process in said.get("processes", [])]
 
 
 def stage(

@@ -35,18 +35,23 @@ FAMILIES = {
 }
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
 PARTS = ("said", "truth")  # of a trial's verdict on an arm
-COLUMNS = ("observe", "default", "trial", "streams", "communication", "own", "published")
+COLUMNS = ("observe", "default", "trial", "streams", "communication", "both", "own", "published")
+
+
+def arms(found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Those that were measured."""
+    return tuple(arm for arm in COLUMNS if any(one.get("change", {}).get(arm) for one in found))
 
 
 def said(value: Any) -> str:
     return "" if value is None else f"{100 * (value[0] if isinstance(value, list) else value):+.1f}"
 
 
-def line(one: dict[str, Any]) -> str:
+def line(one: dict[str, Any], columns: Sequence[str] = COLUMNS) -> str:
     if "ms" not in one:
         return f"{one['program']:17} {one['n'] or '':>4} {'; '.join(one['wrong'])}"
     size = f"{one['n']:>4} {one['bits']:>3}" if one["n"] else " " * 8
-    words = [said(one["change"].get(arm)) for arm in COLUMNS] + [said(one.get("possible")), said(one["predicted"])]
+    words = [said(one["change"].get(arm)) for arm in columns] + [said(one.get("possible")), said(one["predicted"])]
     kept = {None: "?", "": "none"}.get(one.get("kept"), one.get("kept")) if "trial" in one["change"] else ""
     declared = one["expected"] if one["raised"] == OPEN else f"{one['expected']}; communication raised {one['raised']}"
     expected = "" if one.get("as_expected", True) else f"expected: {declared}"
@@ -55,13 +60,14 @@ def line(one: dict[str, Any]) -> str:
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
-    heads = (*(arm[:7] for arm in COLUMNS), "possibl", "predict")
+    columns = arms(found)
+    heads = (*(arm[:7] for arm in columns), "possibl", "predict")
     lines = [
         f"{'program':17} {'n':>4} {'fp':>3} {'bare ms':>9} "
         + " ".join(f"{head:>7}" for head in heads)
         + "  kept; first"
     ]
-    lines += map(line, found)
+    lines += (line(one, columns) for one in found)
     judged = [one["as_expected"] for one in found if "as_expected" in one]
     wrong = sum(bool(one["wrong"]) for one in found)
     off = [abs(one["predicted"] - best(one)) for one in found if one["predicted"] is not None and best(one) is not None]
@@ -106,10 +112,11 @@ def by_family(found: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
 
 def families(found: Sequence[dict[str, Any]]) -> str:
     """From the least change to the greatest of each family, in per cent."""
-    heads = ("cells", *COLUMNS, "possible")
+    measured = arms(found)
+    heads = ("cells", *measured, "possible")
     lines = [f"{'family':34}" + " ".join(f"{head[:13]:>14}" for head in heads)]
     for name, own in by_family(found).items():
-        columns = [[one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in COLUMNS]
+        columns = [[one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in measured]
         columns.append([one["possible"] for one in own if one.get("possible") is not None])
         words = [str(len(own)), *(f"{said(min(each))} to {said(max(each))}" if each else "" for each in columns)]
         lines.append(f"{name:34}" + " ".join(f"{word:>14}" for word in words))

@@ -17,7 +17,6 @@ DIRECTORY = Path(__file__).resolve().parent / "_lib"
 SHIM = DIRECTORY / "liboverlap.so"
 SIMULATED_DRIVER = DIRECTORY / "simgpu" / "libcuda.so.1"
 DEMO = DIRECTORY / "demo"
-HEADER = DIRECTORY / "overlap_abi.h"
 
 AGAIN = "install the package again: pip install ."
 
@@ -33,14 +32,20 @@ def header() -> Any:
 
 @functools.cache
 def _header() -> Any:
-    # In a checkout that was not built yet the header is still where it is written.
-    path = HEADER if HEADER.exists() else DIRECTORY.parent.parent / "shim" / HEADER.name
+    ffi.cdef(source("overlap_abi.h"))
+    return ffi.dlopen(None)
+
+
+def source(name: str) -> str:
+    """Return a file of shim/ that the build copies. In a checkout that was not built yet it is still there.
+
+    Raises OverlapError where it cannot be read.
+    """
+    path = DIRECTORY / Path(name).name
     try:
-        ffi.cdef(path.read_text(encoding="utf-8"))
-        return ffi.dlopen(None)
+        return (path if path.exists() else DIRECTORY.parent.parent / "shim" / name).read_text(encoding="utf-8")
     except OSError as error:
-        sentence = f"the library's header cannot be read: {error}"
-        raise OverlapError(sentence, "install the package again: pip install .") from error
+        raise OverlapError(f"{path.name} cannot be read: {error}", AGAIN) from error
 
 
 def library() -> Any:
@@ -60,7 +65,7 @@ def _library() -> Any:
     except OSError as error:
         raise OverlapError(f"the library cannot be loaded: {error}", AGAIN) from error
     if lib.overlap_abi_version() != lib.OVERLAP_ABI_VERSION:
-        raise OverlapError(f"{SHIM} is of another version than {HEADER}", AGAIN)
+        raise OverlapError(f"{SHIM} is of another version than overlap_abi.h beside it", AGAIN)
     return lib
 
 

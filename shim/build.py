@@ -329,7 +329,7 @@ def build(
         made = list(pool.map(one, wanted))
     if only in (None, "shim"):
         made += lead(output / FILES["shim"])
-        made.append(copy(ROOT / "shim" / "overlap_abi.h", output / "overlap_abi.h"))
+        made += [copy(ROOT / "shim" / name, output / Path(name).name) for name in ("overlap_abi.h", "core/reason.def")]
         made += keep_policies(output)
     if only is None or only.startswith("demo-"):
         made += carry(output / "demo")

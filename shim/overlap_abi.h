@@ -495,10 +495,9 @@ struct overlap_trace {
 
 uint32_t overlap_abi_version(void);
 
-/* Return the name, sentence or shapes of an index; NULL (shapes: 0) after the last one. shapes: 1 if launches counted there
- * were changed in size. */
+/* Return the name or shapes of an index; NULL (shapes: 0) after the last one. shapes: 1 if launches counted there were
+ * changed in size. */
 const char *overlap_reason_name(uint32_t reason);
-const char *overlap_reason_sentence(uint32_t reason);
 uint32_t overlap_reason_shapes(uint32_t reason);
 const char *overlap_route_name(uint32_t route);
 

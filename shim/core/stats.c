@@ -11,31 +11,24 @@ OVERLAP_EXPORT uint32_t overlap_abi_version(void) {
 /* All texts in one struct, found by offset: an array of pointers would need relocations at the start of every
  * process. */
 static const struct reason_texts {
-#define REASON(name, shapes, sentence)                                                                                 \
-    char name_##name[sizeof #name];                                                                                    \
-    char of_##name[sizeof sentence];
+#define REASON(name, shapes, sentence) char name[sizeof #name];
 #include "reason.def"
 #undef REASON
 } reason_texts = {
-#define REASON(name, shapes, sentence) #name, sentence,
+#define REASON(name, shapes, sentence) #name,
 #include "reason.def"
 #undef REASON
 };
 static const struct {
-    uint16_t name, sentence;
-    uint32_t shapes;
+    uint16_t name, shapes;
 } reasons[] = {
-#define REASON(name, shapes, sentence)                                                                                 \
-    {offsetof(struct reason_texts, name_##name), offsetof(struct reason_texts, of_##name), shapes},
+#define REASON(name, shapes, sentence) {offsetof(struct reason_texts, name), shapes},
 #include "reason.def"
 #undef REASON
 };
 
 OVERLAP_EXPORT const char *overlap_reason_name(uint32_t reason) {
     return reason < OVERLAP_REASON_COUNT ? (const char *)&reason_texts + reasons[reason].name : NULL;
-}
-OVERLAP_EXPORT const char *overlap_reason_sentence(uint32_t reason) {
-    return reason < OVERLAP_REASON_COUNT ? (const char *)&reason_texts + reasons[reason].sentence : NULL;
 }
 OVERLAP_EXPORT uint32_t overlap_reason_shapes(uint32_t reason) {
     return reason < OVERLAP_REASON_COUNT ? reasons[reason].shapes : 0;
@@ -188,6 +181,19 @@ static void say_what_was_critical(const struct overlap_page *page, uint64_t laun
         overlap_text_add(text, raised == 1 ? ", and the communication on it" : ", and the communication on them");
 }
 
+/* In place of why launches were left alone, which differs from arm to arm. */
+static void say_what_was_kept(const struct overlap_page_trial *trial, struct overlap_text *text) {
+    const uint32_t status = OVERLAP_RELAXED(trial->status), kept = OVERLAP_RELAXED(trial->kept);
+    overlap_text_add(text, "; trial: ");
+    if (status == OVERLAP_TRIAL_KEPT && kept < OVERLAP_PAGE_ARMS) {
+        const char *const name = (const char *)trial->arm[kept].policy;
+        overlap_text_bytes(text, name, overlap_length(name, sizeof trial->arm[kept].policy));
+        overlap_text_add(text, " kept");
+    } else {
+        overlap_text_add(text, status == OVERLAP_TRIAL_NOTHING ? "nothing kept, no arm is faster" : "no verdict");
+    }
+}
+
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
     struct overlap_totals totals;
     overlap_page_totals(page, &totals);
@@ -216,7 +222,9 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
         overlap_text_add(&text, " communication launches raised");
         say_what_was_critical(page, totals.reasons[OVERLAP_REASON_critical], &text);
-        if (commonest != OVERLAP_REASON_COUNT) {
+        if (page->trial.arms) {
+            say_what_was_kept(&page->trial, &text);
+        } else if (commonest != OVERLAP_REASON_COUNT) {
             overlap_text_add(&text, "; left alone most often: ");
             overlap_text_add(&text, overlap_reason_name((uint32_t)commonest));
             overlap_text_add(&text, " (");

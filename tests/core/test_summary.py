@@ -58,3 +58,24 @@ def test_what_was_raised_with_its_stream(
 ) -> None:
     words = [*map(str, counts), *(f"{why},{status}" for why, status in streams)]
     assert said in run_program(program, *words)
+
+
+@pytest.mark.parametrize(
+    ("status", "kept", "said"),
+    [
+        (0, 0, "no verdict"),
+        (1, 1, "b kept"),
+        (1, 2, f"{'c' * 64} kept"),
+        (1, 6, "no verdict"),
+        (2, 0, "nothing kept, no arm is faster"),
+        (3, 0, "no verdict"),
+        (7, 1, "no verdict"),
+    ],
+)
+def test_what_a_trial_kept(program: Path, run_program: Callable[..., str], status: int, kept: int, said: str) -> None:
+    """Instead of why launches were left alone: under which arm?"""
+    line = run_program(program, "9", "9", "0", "0", f"trial:{status}:{kept}")
+    assert line.strip() == (
+        f"18 launches: 0 shaped, 0 of 9 communication launches raised; trial: {said}; "
+        "next: overlap-run --report DIR ... says why"
+    )

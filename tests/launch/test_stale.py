@@ -78,7 +78,8 @@ def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> 
     carried = {"demo", "stencil_amd.co", "costs.yaml", *build.TRACES, *(path.name for path in demo.glob("*.cubin"))}
     platforms = build.stub32.PLATFORMS.get(build.machine())
     libraries = [f"{name}/liboverlap.so" for name in (*platforms.own, *platforms.narrow)] if platforms else []
-    known = {*build.FILES.values(), *libraries, "overlap_abi.h", "shipped.json", *(f"demo/{name}" for name in carried)}
+    known = {*build.FILES.values(), *libraries, "overlap_abi.h", "reason.def", "shipped.json"}
+    known |= {f"demo/{name}" for name in carried}
     found = {name for name in files(_native.DIRECTORY) if not any(p.startswith(".") for p in Path(name).parts)}
     assert found - known == set(), "make setup builds anew, and removes these"
 

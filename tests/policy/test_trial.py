@@ -206,7 +206,8 @@ def test_the_shipped_trial_keeps_both_where_neither_alone_is_as_good(
     report, env = str(tmp_path / "report"), {"XDG_CACHE_HOME": str(tmp_path)}
     asked = ("--simulate", "h200", "--policy", "trial", "--report", report)
     stencil = ("demo-stencil", "-", "plain", "600", "stencil/style-2", "256")
-    assert overlap_run(*asked, "--", *stencil, env=env).returncode == 0
+    done = overlap_run(*asked, "--", *stencil, env=env)
+    assert done.returncode == 0 and "; trial: streams-and-communication kept; next: " in done.stderr
     said = overlap("report", report, env=env).stdout.splitlines()[0]
     assert said.startswith("trial: streams-and-communication: -1") and ", kept after" in said
     assert "critical-streams: -7" in said and "raised-communication: 0.0 %" in said

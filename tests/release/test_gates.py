@@ -118,6 +118,7 @@ def test_what_a_32_bit_compiler_makes_is_read(tools: ModuleType, compiled: Compi
         ({DRIVER: b"\x7fELF\x02\x01 cut"}, f"{DRIVER}: cannot be read"),
         ({LIB + "shipped.json": None}, "shipped.json: is not there"),
         ({LIB + "overlap_abi.h": b"#define OVERLAP 0\n"}, "overlap_abi.h: is not shim/overlap_abi.h"),
+        ({LIB + "reason.def": None}, "reason.def: is not shim/core/reason.def"),
         ({"pyshim/policies/h100.yaml": b"policy: 2\n"}, "h100.yaml: is not policies/h100.yaml"),
         ({LIB + ".build-x/a": b""}, ".build-x/a: belongs in no wheel"),
         ({"tests/test_a.py": b""}, "tests/test_a.py: belongs in no wheel"),

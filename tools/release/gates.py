@@ -165,7 +165,7 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
 
 def check_carried(wheel: Wheel) -> Iterator[str]:
     """What goes with the object files is that of these sources."""
-    carried = {LIB + "overlap_abi.h": ROOT / "shim" / "overlap_abi.h"}
+    carried = {LIB + Path(name).name: ROOT / "shim" / name for name in ("overlap_abi.h", "core/reason.def")}
     carried.update({f"pyshim/policies/{path.name}": path for path in (ROOT / "policies").glob("*.yaml")})
     for name, source in carried.items():
         if wheel.files.get(name) != source.read_bytes():

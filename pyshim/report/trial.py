@@ -222,7 +222,8 @@ def _arm(one: Outcome, name: str) -> str:
         some = f" in {len(dropped):,} of {len(arms):,}" if len(dropped) < len(arms) else ""
         return f"{name}: dropped{some}" + (f", {found.percent:+.0f} %" if found else "")
     if found is None:
-        return f"{name}: {'samples differ too much' if any(arm.samples.count > 1 for arm in arms) else 'too few samples'}"
+        several = any(arm.samples.count > 1 for arm in arms)
+        return f"{name}: {'samples differ too much' if several else 'too few samples'}"
     return f"{name}: {_signed(found.percent)} % [{_signed(found.low)}, {_signed(found.high)}]"
 
 

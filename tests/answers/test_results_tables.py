@@ -217,7 +217,7 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     assert said in page
     more = sorted(100 * (cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None)
     few = [points for points in more if points > 1]
-    assert len(few) == 2 and f"Two programs gained more than its bound, by {few[0]:.0f} and {few[1]:.0f} points" in page
+    assert len(few) == 2 and f"Two gained {few[0]:.0f} and {few[1]:.0f} points more than its bound" in page
     large = [cell for cell in cells if cell["n"] != 128 and cell["program"] != "token"]
     own = max(100 * (cell["change"]["default"][0] - cell["change"]["own"][0]) for cell in large)
     assert f"Own priorities gain at most {own:.1f} points more, except with 128\u00b3 points" in page

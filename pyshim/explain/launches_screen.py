@@ -283,7 +283,7 @@ def _process(one: Waiting, partly: bool) -> Iterator[Part]:
     for major in one.major:
         yield Prose(
             f"Work on stream {major.stream} waited, too ({_ms(major.waited_us)} {step}). It has "
-            f"{_of_step(major.share)} of the computation of GPU {major.device}, so raising it gains nothing."
+            f"{_of_step(major.share)} of the computation of GPU {major.device}, so raising it may cost time."
         )
     if one.one_wave_us > _NEXT_TO_NOTHING * one.span_us:
         yield Prose(

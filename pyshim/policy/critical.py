@@ -18,7 +18,7 @@ from pyshim.policy.words import CRITICAL_KINDS, CRITICALS, YES_NO, either
 _FORMS = "write auto, off, or a mapping: {host_waits: false, share: 10%}"
 # What is written elsewhere for a thing that is on or off.
 _MEANT = {"on": "auto", "yes": "auto", "true": "auto", "no": "off", "false": "off", "none": "off"}
-# Per cent: a stream that has more gains nothing from being raised.
+# Per cent: a stream that has more may lose by being raised.
 _SHARE = 25
 
 

@@ -8,7 +8,7 @@ What counts:
   blocks were all resident at once nothing can be gained: a priority takes effect when a block ends.
 - It was waited for: by the host, by another stream through an event, or by communication on its own stream.
 - On a minor stream: one with at most a quarter of the GPU's computation, by blocks times threads. A stream that has
-  most of the work gains nothing by being raised.
+  most of the work may lose by being raised.
 
 The most that raising can save in a step is the time in which any of it waited, on all GPUs of the process, counted
 once; no more than its waiters waited for it; and no more than the time in which the stream in front of it did nothing,

@@ -16,13 +16,14 @@ import pytest
 from tools.answers import gpu, overlap, predictions, programs, results, simulated, table
 from tools.answers.table import Table
 from tools.gpu.whole.cells import TRIED, put_together
-from tools.gpu.whole.table import best
+from tools.gpu.whole.table import FAMILIES, SMALL, best
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = Path("docs/results.md")
 DATA = Path("docs/data")
-STEPS = ("ddp", "fsdp", "tensor")
+STEPS = ("ddp", "fsdp", "tensor", "pipeline", "llama")
+STENCILS = sorted({name for family, names in FAMILIES.items() if family.startswith("stencils") for name in names})
 
 
 def test_the_tables_are_of_today(answers: Answers) -> None:
@@ -144,12 +145,20 @@ def test_what_the_page_concludes_is_in_the_data() -> None:
     cells = [dict(zip(table_.heads, row)) for table_ in [programs.every_stencil(ROOT)] for row in table_.rows]
     stencils = [cell for cell in cells if cell["raised_percent"] is not None]
     default, paper = ([float(str(one[f"{arm}_percent"])) for one in stencils] for arm in ("default", "paper"))
-    assert f"stencils changed by {min(default):.0f} to {max(default):+.0f} %" in page
-    assert f"slower, by up to {max(paper):.0f} %" in page and sum(change > 0 for change in paper) == len(paper) - 2
+    whole = put_together(results.read(ROOT, "whole"))
+    changes = [(one["n"], 100 * one["change"]["default"][0]) for one in whole if one["program"] in STENCILS]
+    default += [change for n, change in changes if n != SMALL]
+    short = [change for n, change in changes if n == SMALL]
+    said = f"{min(default):.0f} to {max(default):+.0f} %, very short steps by {min(short):.0f} to {max(short):+.0f} %"
+    assert f"stencils changed by {said}" in page
+    halved = max(100 * one["change"]["published"][0] for one in whole if one["bits"] == 32)
+    said = f"by up to {max(paper):.0f} %, and as `fewer-blocks` in single precision by {halved:.0f} %"
+    assert f"slower, {said}" in page and sum(change > 0 for change in paper) == len(paper) - 2
     shares = [100 * float(str(one["default_share_of_raised"])) for one in stencils if one["default_share_of_raised"]]
     few = [share for share in shares if share < 90]
     assert f"In {len(few)} of the {len(stencils)} programs it got only {min(few):.0f} to {max(few):.0f} %" in page
-    raw = [cell["change"]["default"] for cell in results.read(ROOT, "critical")["cells"] if cell["program"] in STEPS]
+    steps = [one for one in (*results.read(ROOT, "critical")["cells"], *whole) if one["program"] in STEPS]
+    raw = [one["change"]["default"] for one in steps]
     middles, lows, highs = zip(*raw)
     shown = [table.percent(100 * value) for value in (min(middles), max(middles), min(lows), max(highs))]
     for other in (PAGE, Path("docs/explanation/limits.md"), Path("docs/how-to/training.md")):
@@ -206,6 +215,12 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     errors = [100 * abs(cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None]
     said = f"{statistics.median(errors):.1f} points off (median of {len(errors)}), at worst {max(errors):.0f}"
     assert said in page
+    more = sorted(100 * (cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None)
+    few = [points for points in more if points > 1]
+    assert len(few) == 2 and f"Two gained {few[0]:.0f} and {few[1]:.0f} points more than its bound" in page
+    large = [cell for cell in cells if cell["n"] != 128 and cell["program"] != "token"]
+    own = max(100 * (cell["change"]["default"][0] - cell["change"]["own"][0]) for cell in large)
+    assert f"Own priorities gain at most {own:.1f} points more, except with 128\u00b3 points" in page
 
 
 def test_spans_and_percents() -> None:

@@ -6,8 +6,8 @@ docs/reference.md is made of both. Empty: nothing is to be done.
 from __future__ import annotations
 
 _SMALLER = (
-    "Shared memory cannot change that. A `-small-comm` policy with `--all-ranks` makes blocks of communication "
-    "smaller; `overlap explain` names the setting. Otherwise priority alone helps."
+    "Shared memory cannot change that. A `-small-comm` policy with `--all-ranks` makes communication blocks "
+    "smaller; `overlap explain` names the setting. Otherwise only priority can help."
 )
 _PROGRAMS_OWN_FAILURE = "The launch fails without the library, too."
 
@@ -27,8 +27,7 @@ ADVICE = {
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",
     "window_expired": "",
-    "launched_before": "Priority still helps this communication. A rule that is to change this kernel needs `when: "
-    "always`.",
+    "launched_before": "Priority can still help. A rule that is to change this kernel needs `when: always`.",
     "same_stream": "Only the program can change it: `async_op=True`, a stream for communication, or the framework's "
     "setting for overlap ([training](how-to/training.md)).",
     "no_communication_seen": "Nothing in the first steps. If it stays, give the size (`communication.footprint`), or "
@@ -45,7 +44,7 @@ ADVICE = {
     "below_keep": "Write a smaller `keep_at_least` in the rule, and measure. `overlap explain` says what it costs.",
     "no_room_registers": _SMALLER,
     "no_room_warps": _SMALLER,
-    "no_room_slots": "Priority alone helps.",
+    "no_room_slots": "Only priority can help.",
     "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
     "dispatch_unknown": "Run `overlap probe` on that GPU (about a second), or write `dispatch` into the policy.",
     "refused": "Report the driver's version, the kernel and the policy.",

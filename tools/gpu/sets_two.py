@@ -1,7 +1,7 @@
 """The sets that take two GPUs, as in sets.py.
 
-What was not measured yet, with the most seconds that each may take; the build and the head take 60 more, so that all
-end within 21 minutes:
+What was not measured yet, or only with an earlier library, with the most seconds that each may take; the build and the
+head take 60 more, so that all end within 21 minutes:
 
     tools/gpu/run --limit 1500 whole-loops whole-small whole-costs profilers correctness  # 280 + 300 + 150 + 240 + 220
 

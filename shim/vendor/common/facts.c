@@ -84,8 +84,9 @@ static bool is_long(const struct request *request, const struct overlap_gpu *gpu
 
 /* True for communication that occupies more than a third of the multiprocessors. Raised, it takes them from
  * computation at once; not raised, it may use multiprocessors that computation leaves free at its end. On an H200
- * raised grids of 64 blocks cost up to 5 % of a kernel and its collective, grids of 24 nothing significant
- * (docs/results.md); the bound lies between. Narrows the decision's grid interval to grids with the same answer. */
+ * raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.2 % and only beside
+ * kernels bound by memory (docs/data/overlap.csv); the bound lies between. Narrows the decision's grid interval to
+ * grids with the same answer. */
 static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
     const uint64_t most = gpu->multiprocessors / 3;
     if (blocks_of(request) <= most) {

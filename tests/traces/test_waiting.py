@@ -245,6 +245,32 @@ def test_of_the_legacy_stream_nothing_is_claimed(tmp_path):
     assert (process.inversions, process.unclaimed_us) == ((), 0)
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "stream", "claimed"),
+    [
+        ("cudaMemcpy", 76, 7, True),
+        ("cuMemcpyDtoH_v2", 76, 7, True),
+        ("cudaMemcpyAsync", 76, 7, False),  # one that blocks waits for its own stream only
+        ("cudaMemcpy", 76, 13, False),
+        ("cudaMemcpy", 90, 7, False),  # so late that it has waited for something else
+        ("cudaMemcpy", 74, 7, False),  # it did not wait for the boundary
+    ],
+)
+def test_a_blocking_copy_waits_for_blocking_streams(name, start, stream, claimed, tmp_path):
+    """No row says so: it begins just behind their work, and the host is in the call meanwhile."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 68)._replace(stream=15), at + 1)
+        program.launch(boundary(at + 70, 5), at + 3)
+        program.launch(copy(at + start, 8)._replace(stream=stream), at + 5, start + 4)
+        program.calls[-1] = (name, *program.calls[-1][1:])
+
+    process = only(look(steps(Program(), step), tmp_path))
+    assert [inversion.waiters for inversion in process.inversions] == [("the host",)] * claimed
+    assert process.most_us == pytest.approx(32 if claimed else 0)
+    assert process.unclaimed_us == pytest.approx(0 if claimed else 64, abs=0.01)
+
+
 def test_a_stream_with_most_of_the_work_gains_nothing(tmp_path):
     """As many blocks as the interior: half of the computation is on the stream that waits."""
     program = steps(Program(), lambda program, at: by_nccl(program, at, size=211))

@@ -38,9 +38,9 @@ except ModuleNotFoundError as error:
     print(f"trials.py: error: {error.name} is not installed: make setup, then .venv/bin/python", file=sys.stderr)
     sys.exit(2)
 
-END = """examples: docs/data/simulated-trials.csv, 20 minutes and 20 minutes of two processors
+END = """examples: docs/data/simulated-trials.csv, 20 minutes of two processors each
   python -m tools.verify.trials --runs 200 --csv
-  python -m tools.verify.trials --runs 20 --csv --clock real
+  python -m tools.verify.trials --runs 200 --csv --clock real --jobs 4 --effect equal
 
 columns: effect (change of a step's time, in separate runs under each arm),
 runs, right, wrong (an arm was kept that must not be), undecided (no verdict in

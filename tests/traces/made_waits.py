@@ -7,6 +7,7 @@ Schema Reference" (tables RUNTIME, SYNCHRONIZATION, CUDA_EVENT, ENUM_CUPTI_SYNC_
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ from tests.traces.made import NCCL, K, kineto, kineto_events, nsys
 LONG = "interior(double const*, double*, int)"
 SHORT = "boundary(double const*, double*, int)"
 PROCESS = 0x11000000000000
+STEPS = 5  # of 100 us; the first is before what is measured, the last is not measured
 PLAIN, UNRESOLVED, WHOLE = "plain", "unresolved", "whole"  # how much of waits is recorded
 _TYPES = {"Event Sync": 1, "Stream Wait Event": 2, "Stream Sync": 3, "Context Sync": 4}
 _COLUMNS = {
@@ -158,3 +160,42 @@ def collective(at: float, length: float, stream: int = 20) -> K:
 
 def copy(at: float, length: float, stream: int = 20) -> K:
     return K(None, at, length, stream)
+
+
+def steps(program: Program, one: Callable[[Program, float], None], count: int = STEPS) -> Program:
+    """Calls `one` with the start of each."""
+    for number in range(count):
+        at = 1000.0 + 100 * number
+        one(program, at)
+        if number:
+            program.steps.append((number, at, 100.0))
+    return program
+
+
+def by_nccl(program: Program, at: float, start: float = 70.0, size: int = 1) -> None:
+    """The boundary is ready after 6 us, two after its launch call returns, and stands behind the interior until
+    `start`; the collective behind it ends 15 us after the interior, and the interior's stream waits for it."""
+    program.launch(interior(at + 4, 76), at + 1)
+    program.launch(boundary(at + start, 5)._replace(grid=(500 * size, 1, 1)), at + 3)
+    program.launch(collective(at + start + 6, 95 - start - 6), at + 5)
+    program.record(1, 20, at + 7)
+    program.wait(7, 1, at + 8)
+
+
+def by_host(program: Program, at: float, begin: float = 8.0, how: str = "stream") -> None:
+    """The boundary waits from 6 to 70, then its copy runs until 85, for which the host waits from `begin` on."""
+    program.launch(interior(at + 4, 68), at + 1)
+    program.launch(boundary(at + 70, 5), at + 3)
+    if how == "copy":
+        program.launch(copy(at + 76, 9), at + begin, 86 - begin)
+        return
+    program.launch(copy(at + 76, 9), at + 5)
+    program.record(2, 20, at + 7)
+    if how == "stream":
+        program.synchronize(20, at + begin, at + 86)
+    elif how == "event":
+        program.event_synchronize(2, at + begin, at + 86)
+    elif how == "poll":
+        program.poll(2, at + begin, at + 86)
+    elif how == "device":
+        program.device_synchronize(at + begin, at + 86)

@@ -16,9 +16,12 @@ from made_waits import (
     WHOLE,
     Program,
     boundary,
+    by_host,
+    by_nccl,
     collective,
     copy,
     interior,
+    steps,
 )
 
 from pyshim.explain.launches_screen import waiting_screen
@@ -29,7 +32,6 @@ from pyshim.traces.waiting import Found, Waiting, find
 
 IDLE = "the GPU had nothing to do: the host launched too late"
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
-STEPS = 5  # of 100 us; the first is before what is measured, the last is not measured
 FORMS: list[Callable[[Program, Path], Path]] = [
     lambda program, folder: program.kineto(folder / "trace.json"),
     lambda program, folder: program.nsys(folder / "export.sqlite"),
@@ -52,45 +54,6 @@ def only(found: Found) -> Waiting:
 
 def screen(found: Found) -> str:
     return " ".join(part.text for part in waiting_screen([found]) if isinstance(part, Prose))
-
-
-def steps(program: Program, one: Callable[[Program, float], None], count: int = STEPS) -> Program:
-    """Calls `one` with the start of each."""
-    for number in range(count):
-        at = 1000.0 + 100 * number
-        one(program, at)
-        if number:
-            program.steps.append((number, at, 100.0))
-    return program
-
-
-def by_nccl(program: Program, at: float, start: float = 70.0, size: int = 1) -> None:
-    """The boundary is ready after 6 us, two after its launch call returns, and stands behind the interior until
-    `start`; the collective behind it ends 15 us after the interior, and the interior's stream waits for it."""
-    program.launch(interior(at + 4, 76), at + 1)
-    program.launch(boundary(at + start, 5)._replace(grid=(500 * size, 1, 1)), at + 3)
-    program.launch(collective(at + start + 6, 95 - start - 6), at + 5)
-    program.record(1, 20, at + 7)
-    program.wait(7, 1, at + 8)
-
-
-def by_host(program: Program, at: float, begin: float = 8.0, how: str = "stream") -> None:
-    """The boundary waits from 6 to 70, then its copy runs until 85, for which the host waits from `begin` on."""
-    program.launch(interior(at + 4, 68), at + 1)
-    program.launch(boundary(at + 70, 5), at + 3)
-    if how == "copy":
-        program.launch(copy(at + 76, 9), at + begin, 86 - begin)
-        return
-    program.launch(copy(at + 76, 9), at + 5)
-    program.record(2, 20, at + 7)
-    if how == "stream":
-        program.synchronize(20, at + begin, at + 86)
-    elif how == "event":
-        program.event_synchronize(2, at + begin, at + 86)
-    elif how == "poll":
-        program.poll(2, at + begin, at + 86)
-    elif how == "device":
-        program.device_synchronize(at + begin, at + 86)
 
 
 @pytest.mark.parametrize("form", FORMS)

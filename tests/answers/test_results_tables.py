@@ -16,7 +16,7 @@ import pytest
 from tools.answers import gpu, overlap, predictions, programs, results, simulated, table
 from tools.answers.table import Table
 from tools.gpu.whole.cells import TRIED, put_together
-from tools.gpu.whole.table import FAMILIES, SMALL, best
+from tools.gpu.whole.table import FAMILIES, ROUNDS, SMALL, best
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -152,7 +152,7 @@ def test_what_the_page_concludes_is_in_the_data() -> None:
     said = f"{min(default):.0f} to {max(default):+.0f} %, very short steps by {min(short):.0f} to {max(short):+.0f} %"
     assert f"stencils changed by {said}" in page
     halved = max(100 * one["change"]["published"][0] for one in whole if one["bits"] == 32)
-    said = f"by up to {max(paper):.0f} %, and as `fewer-blocks` in single precision by {halved:.0f} %"
+    said = f"by up to {max(paper):.0f} %, in whole programs by {halved:.0f} %"
     assert f"slower, {said}" in page and sum(change > 0 for change in paper) == len(paper) - 2
     shares = [100 * float(str(one["default_share_of_raised"])) for one in stencils if one["default_share_of_raised"]]
     few = [share for share in shares if share < 90]
@@ -200,6 +200,23 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     limits = " ".join((ROOT / "docs/explanation/limits.md").read_text(encoding="utf-8").split())
     cells = put_together(results.read(ROOT, "whole"))
     assert not [cell["wrong"] for cell in cells if cell["wrong"]]
+    without = {row["program"] for row in results.read(ROOT, "whole")["rows"] if not row.get("digest")}
+    assert without == {"ddp", "fsdp", "tensor", "pipeline"} and "DDP, FSDP2, tensor and pipeline have none" in page
+    judged = [cell["as_expected"] for cell in cells if "as_expected" in cell]
+    assert f"in {len(judged)} cells: {sum(judged)} were so" in page
+    all_rounds = [cell for cell in cells if cell["rounds"] >= ROUNDS]
+    fewer = [cell for cell in cells if cell["rounds"] < ROUNDS]
+    assert [(cell["program"], cell["rounds"]) for cell in fewer] == [
+        ("token", 1), ("token-graph", 4), ("host-stream", 1), ("host-stream", 1),
+    ]  # fmt: skip
+    at_768 = " and ".join(table.percent(100 * cell["change"]["default"][0]) for cell in fewer[2:])
+    assert f"768\u00b3 points (one; the default {at_768} %)" in page
+    sure = [cell["change"]["default"] for cell in all_rounds if cell["change"]["default"][1] > 0.01]
+    (worst, low), (second, other) = sorted(([100 * value for value in one[:2]] for one in sure), reverse=True)
+    lost = f"(+{worst:.1f} and +{second:.1f} %; 90 % intervals from +{low:.1f} and +{other:.1f})"
+    assert f"two with 128\u00b3 points surely {lost}" in page
+    more = [cell for cell in all_rounds if cell["change"]["default"][0] < cell["possible"] - 0.005]
+    assert len(more) == 9 and "nine cells gained more" in page
     small = [cell for cell in cells if cell["n"] == 128]
     observe, default = (100 * max(cell["change"][arm][0] for cell in small) for arm in ("observe", "default"))
     assert f"`observe` up to {observe:+.1f} %, the default up to {default:+.1f} %" in page
@@ -211,10 +228,19 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     settled = sum(cell["kept"] is not None for cell in gaining)
     assert f"Of {len(gaining)} programs in which a control gains 3 % or more the trial settled in {settled}" in page
     assert f"all {len(kept)} arms that it kept were right" in page
+    trials = [row["trial"] for row in results.read(ROOT, "whole")["rows"] if row["arm"] == "trial"]
+    took = [one["seconds"] for trial in trials for one in trial["outcomes"] if one["outcome"] in ("kept", "nothing")]
+    assert len(took) == len(kept) and f"within {max(took):.0f} s" in page
+    unsettled = [cell for cell in gaining if cell["kept"] is None]
+    missed = max(cell["change"]["trial"][0] - cell["change"][cell["best"]][0] for cell in unsettled)
+    assert f"It missed up to {100 * missed:.0f} points unsettled" in page
     assert all(cell["change"][TRIED[cell["kept"]]][0] <= cell["change"][cell["best"]][0] + 0.01 for cell in kept)
     errors = [100 * abs(cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None]
-    said = f"{statistics.median(errors):.1f} points off (median of {len(errors)}), at worst {max(errors):.0f}"
-    assert said in page
+    off = [
+        100 * abs(cell["predicted"] - cell["change"]["default"][0]) for cell in cells if cell["predicted"] is not None
+    ]
+    said = f"{statistics.median(errors):.1f} points off (median of {len(errors)}; against the default "
+    assert f"{said}{statistics.median(off):.1f}), at worst {max(errors):.0f}" in page
     more = sorted(100 * (cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None)
     few = [points for points in more if points > 1]
     assert len(few) == 2 and f"Two gained {few[0]:.0f} and {few[1]:.0f} points more than its bound" in page

@@ -185,7 +185,10 @@ def test_every_program_is_of_one_family() -> None:
     assert sorted(named) == sorted({cell.program for cell in cells()})
     assert table.family({"program": "solver", "n": 128}) == table.SMALLEST
     found = one(row("bare", computation=[0.7], communication=[0.1]), row("default", 0.8), row("observe"))
-    (line,) = table.families([found, {**found, "change": {**found["change"], "default": [-0.1]}}]).splitlines()[1:]
+    found["rounds"] = table.ROUNDS
+    fewer = {**found, "rounds": table.ROUNDS - 1, "change": {**found["change"], "default": [-0.9]}}
+    other = {**found, "change": {**found["change"], "default": [-0.1]}}
+    (line,) = table.families([found, other, fewer]).splitlines()[1:]
     assert line.split()[:4] == ["stencils,", "halo", "by", "NCCL"] and "-20.0 to -10.0" in line and "2" in line
 
 

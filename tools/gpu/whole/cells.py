@@ -2,7 +2,7 @@
 
 A change is the median over rounds of an arm's time against that of `bare` in the same round. Intervals are of 90 %, by
 resampling starts, and rounds of each. `possible` is the change that the longer of computation and communication alone
-would be: nothing that only moves work can gain more.
+would be. Where these take longer alone, as where the host waits more often then, a change may be greater.
 
 What a trial says of an arm is held against the change of that arm from `observe` in processes of its own (`truth`). It
 is `right` if it kept the best arm, or one within WORTH of it, or nothing where none gains more. `trial_first`: what

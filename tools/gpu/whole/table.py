@@ -33,6 +33,7 @@ FAMILIES = {
     "loop that priority speeds up": ("gaining-loop",),
     "loop that priority slows down": ("losing-loop",),
 }
+ROUNDS = 10  # cells with fewer are not in a range of a family
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
 PARTS = ("said", "truth")  # of a trial's verdict on an arm
 COLUMNS = ("observe", "default", "trial", "streams", "communication", "both", "own", "published")
@@ -102,10 +103,10 @@ def family(one: dict[str, Any]) -> str:
 
 
 def by_family(found: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Cells with an answer."""
+    """Cells with an answer and all rounds."""
     made: dict[str, list[dict[str, Any]]] = {name: [] for name in (*FAMILIES, SMALLEST)}
     for one in found:
-        if "ms" in one:
+        if one.get("rounds", 0) >= ROUNDS:
             made[family(one)].append(one)
     return {name: own for name, own in made.items() if own}
 

@@ -187,7 +187,7 @@ static void close_round(struct overlap_trial *trial) {
     trial->closed++;
     /* Samples of earlier runs complete a level early: then, and at its end, there is a verdict, not at every round. */
     const bool ends = trial->closed % ROUNDS == 0;
-    const uint64_t fewest = fewest_samples(trial), judged = fewest - 2 * left_out(trial->taken);
+    const uint64_t fewest = fewest_samples(trial), judged = fewest - UINT64_C(2) * left_out(trial->taken);
     if ((ends ? judged >= FEWEST : fewest == ROUNDS) && trial->length >= trial->shortest * trial->blocks)
         judge(trial, judged, trial->closed == ALL_ROUNDS);
     if (ends)

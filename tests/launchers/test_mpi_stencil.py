@@ -52,7 +52,7 @@ def launch(request: pytest.FixtureRequest, run: Launch, mpi: Any) -> tuple[Launc
         done = slurm.run(*words, env=env)
         return Ranks(done.returncode, done.stdout, done.stderr)
 
-    return step, ("srun", "--mpi=pmix", "-N2", "-n2")
+    return step, ("srun", "--quiet", "--mpi=pmix", "-N2", "-n2")  # it may say that it waits for resources
 
 
 def priorities(log: Path, kernel: str) -> list[int]:

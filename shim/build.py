@@ -364,8 +364,10 @@ def carry(folder: Path) -> list[Path]:
     made += [copy(ROOT / "tests/traces/data" / file, folder / name) for name, file in TRACES.items()]
     made += [copy(demo / "demo.sh", folder / "demo"), folder / "stencil_amd.co"]
     (folder / "demo").chmod(0o755)
-    command = [sys.executable, str(demo / "code_objects.py"), str(made[-1])]
-    if subprocess.run(command, check=False).returncode:
+    # With the tree in its path, which an installed Python that builds a wheel has not.
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
+    command = [sys.executable, "-m", "tools.demo.code_objects", str(made[-1].resolve())]
+    if subprocess.run(command, cwd=ROOT, env=variables, check=False).returncode:
         raise BuildError("the code objects of the demo could not be written")
     return made
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import venv
 from pathlib import Path
 from types import ModuleType
 
@@ -82,6 +84,16 @@ def test_an_undefined_symbol_fails_the_build_and_leaves_the_old_file(
         build.build_one("simgpu", tree / "out")
     assert old.read_text() == "old"
     assert "missing" in capfd.readouterr().err
+
+
+def test_a_python_that_does_not_know_the_tree_builds(tmp_path: Path) -> None:
+    """As pip has one where it makes a wheel; that of `make setup` finds modules of the tree anywhere."""
+    venv.create(tmp_path / "bare", symlinks=True)
+    command = [tmp_path / "bare/bin/python", FILE, "--only", "demo-step", "--output", "made"]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "made/demo/stencil_amd.co").stat().st_size and (tmp_path / "made/demo/demo-step").exists()
 
 
 def test_no_sources_is_an_error(build: ModuleType, tree: Path) -> None:

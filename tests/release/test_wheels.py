@@ -24,6 +24,7 @@ Install = Callable[[Path], Path]
 
 def test_of_what_is_committed_alone(tools: ModuleType, tmp_path: Path) -> None:
     tools.committed(tmp_path)  # an unpacked source archive: nobody to ask
+    assert tools.taken(tmp_path, tmp_path / "copied") == tmp_path
 
     def git(*words: str) -> None:
         who = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
@@ -39,6 +40,16 @@ def test_of_what_is_committed_alone(tools: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("2")
     with pytest.raises(tools.Failed):
         tools.committed(tmp_path)
+    (tmp_path / ".gitignore").write_text("built\n")
+    (tmp_path / ".git" / "info" / "exclude").write_text("/mine/\n")
+    for name in ("built", "mine/secret", "folder/new", "gone"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("3")
+    git("add", "gone")
+    (tmp_path / "gone").unlink()
+    copied = tools.taken(tmp_path, tmp_path.with_name("copied"))
+    names = sorted(str(path.relative_to(copied)) for path in copied.rglob("*") if path.is_file())
+    assert names == [".gitignore", "file", "folder/new"] and (copied / "file").read_text() == "2"
 
 
 def test_two_source_archives_are_the_same_and_a_difference_is_noticed(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -41,12 +42,27 @@ def committed(root: Path) -> None:
     """A release is made of what is committed; in an unpacked source archive there is nothing to ask."""
     if not (root / ".git").exists():
         return
-    command = ["git", "-C", str(root), "status", "--porcelain"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    changed = git(root, "status", "--porcelain").splitlines()
+    if changed:
+        raise Failed(f"{len(changed)} files are not as committed: commit them, or add --dirty")
+
+
+def git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Failed(f"git status: {done.stderr.strip()}")
-    if done.stdout:
-        raise Failed(f"{len(done.stdout.splitlines())} files are not as committed: commit them, or add --dirty")
+        raise Failed(f"git {words[0]}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def taken(root: Path, folder: Path) -> Path:
+    """Copy what git does not ignore. hatchling reads .gitignore only: it would release what a user's own list ignores."""
+    if not (root / ".git").exists():
+        return root
+    for name in git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0"):
+        if name and (root / name).is_file():  # not if it was deleted
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(root / name, folder / name)
+    return folder
 
 
 def hatchling(folder: Path, target: str, output: Path, environment: Mapping[str, str]) -> Path:
@@ -70,7 +86,8 @@ def surroundings(machine: str = "", more: Mapping[str, str] | None = None) -> di
 
 def make(machines: tuple[str, ...], output: Path, folder: Path, more: Mapping[str, str]) -> list[Path]:
     """Source archive and wheels. folder: where the archive is unpacked."""
-    archive = hatchling(ROOT, "sdist", output, surroundings(more=more))
+    with tempfile.TemporaryDirectory() as copied:
+        archive = hatchling(taken(ROOT, Path(copied)), "sdist", output, surroundings(more=more))
     with tarfile.open(archive) as file:
         file.extraction_filter = getattr(tarfile, "data_filter", None)  # older Pythons have none
         file.extractall(folder)

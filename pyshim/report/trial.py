@@ -186,10 +186,11 @@ def _obstacle(one: Outcome) -> str | None:
     return None if one.obstacle == "context" and short else one.obstacle
 
 
-def _needed(one: Outcome) -> int:
-    """Return the fewest marks between the beginning of a trial and its verdict."""
+def _needed(one: Outcome, known: bool = False) -> int:
+    """Return the fewest marks between the beginning of a trial and its verdict. known: with samples of earlier runs."""
     header, arms = _native.header(), max(len(trial.arms) for trial in one.trials)
-    return 2 * arms * int(header.OVERLAP_TRIAL_SHORTEST * header.OVERLAP_TRIAL_ROUNDS)
+    rounds = header.OVERLAP_TRIAL_ROUNDS - (header.OVERLAP_TRIAL_KNOWN if known else 0)
+    return 2 * arms * int(header.OVERLAP_TRIAL_SHORTEST * rounds)
 
 
 def _count(count: int, mark: str, of: str = "") -> str:
@@ -255,7 +256,9 @@ def gain(collected: Collected) -> tuple[str, str] | None:
     elif one.outcome == "stopped":
         following = "a run to its end: then its samples are remembered for the next one"
     else:
-        following = "a run with more steps, or further runs: each begins with the samples of those before"
+        following = "a run with more steps"
+        if one.marks >= _needed(one, known=True):
+            following += ", or further runs: each begins with the samples of those before"
     return "not known: the trial has no verdict", following
 
 
@@ -304,11 +307,14 @@ def never_in_force(collected: Collected) -> set[str]:
     return every - seen
 
 
+_ENDS = {"nothing": " (none is faster)", "noisy": " (too noisy)", "unsettled": " yet", "stopped": " yet"}
+
+
 def findings(step: Step) -> Iterator[str]:
     """Yield verdicts that differ between the ranks of a step, and ranks whose arms were not in step."""
-    settled = [one for one in outcomes(step.pages) if any(trial.status in _SETTLED for trial in one.trials)]
-    if len(settled) > 1:
-        words = (f"{one.arm or 'no arm'} kept ({one.outcome}) for {who(one.pages)}" for one in settled)
+    every = outcomes(step.pages)
+    if len(every) > 1 and any(one.outcome in _SETTLED for one in every):
+        words = (f"{one.arm or 'no arm'} kept{_ENDS.get(one.outcome, '')} for {who(one.pages)}" for one in every)
         yield (
             f"the trial settled differently: {'; '.join(words)}. These ranks run under different policies to the end; "
             "name one policy instead: overlap-run --policy ARM"
@@ -318,8 +324,8 @@ def findings(step: Step) -> Iterator[str]:
         share, pages = worst
         yield (
             f"the arms of the trial were not in step: {who(pages)} were under the same arm {100 * share:.0f} % of the "
-            "time. Each rank switches after the same number of marks, and these ranks count different ones, as stages "
-            "of a pipeline do. The verdict is that of a mixture of arms"
+            "time. Each rank switches after the same number of marks: these ranks began apart, or count different "
+            "ones, as stages of a pipeline do. The verdict is that of a mixture of arms"
         )
 
 

@@ -170,8 +170,27 @@ def test_ranks_that_differ(report, write_page):
     assert ". rank 0 on node1: no arm gained as much as" in sentence
     (one,) = found(report)
     assert one.startswith(
-        "the trial settled differently: critical-streams kept (kept) for ranks 1-2 on node1; no arm kept (nothing) for"
+        "the trial settled differently: critical-streams kept for ranks 1-2 on node1; no arm kept (none is faster) for"
     )
+
+
+def test_a_rank_that_is_still_trying(report, write_page):
+    for rank in range(3):
+        path = write_page(SOME, rank=rank, world=3, pid=100 + rank)
+        trials.put(path, **({} if rank else {"status": trials.RUNNING, "kept": 0, "settled": 0}))
+    (one,) = found(report)
+    assert one.startswith(
+        "the trial settled differently: critical-streams kept for ranks 1-2 on node1; no arm kept yet for rank 0 on"
+    )
+
+
+@pytest.mark.parametrize(("marks", "further"), [(167, False), (168, True)])
+def test_a_run_that_is_too_short_even_with_others(marks, further, report, write_page, overlap):
+    """Of three arms four rounds must be of this run."""
+    trials.put(write_page(SOME), trials.RUNNING, 0, settled=0, marks=marks, samples=[(0, 0.0, 0.0)] * 3, dropped=())
+    lines = overlap("report", report).stdout.splitlines()
+    assert ("next: a run with more steps, or further runs: each" in lines[3]) is further
+    assert lines[3].startswith("next: a run with more steps")
 
 
 @pytest.mark.parametrize(

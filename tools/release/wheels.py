@@ -55,7 +55,7 @@ def git(root: Path, *words: str) -> str:
 
 
 def taken(root: Path, folder: Path) -> Path:
-    """Copy what git does not ignore. hatchling reads .gitignore only: it would release what a user's own list ignores."""
+    """Copy what git does not ignore: hatchling reads .gitignore only, and would release what a user's list ignores."""
     if not (root / ".git").exists():
         return root
     for name in git(root, "ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0"):

@@ -19,6 +19,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import islice
 from math import inf
 from typing import NamedTuple
 
@@ -31,6 +32,7 @@ _STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 _HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
 _LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
+_MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
 _FAR = 1000  # ends that are looked at for one that can have released a stream
 
 
@@ -188,7 +190,7 @@ class _Walk:
 
     def _legacy_waits(self, call: Call, copy: MemoryOperation) -> None:
         """Let the host wait for blocking streams, as a copy on the legacy one does: those that ended just before it."""
-        for other in self.streams.values():
+        for other in islice(self.streams.values(), _MANY):
             device, name = other.place
             ended_just_before = other.time_us <= copy.start_us <= other.time_us + LEGACY_US
             if device == copy.device and name != _LEGACY and call.start_us < other.time_us and ended_just_before:

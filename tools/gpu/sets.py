@@ -17,6 +17,8 @@ BEHIND = "overlap-run --policy h200 -- "
 POLICIES = ("h200", "h200-paper", "{gpu}/overlap/policies/make-room.yaml")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
+WHOLE_ONE = "gaining-loop-alone losing-loop host-copy halo-stream computing-stream third-stream host-stream equal "
+WHOLE_ONE += "swapped transpose --sizes 128 256 512 --starts 2"
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
@@ -353,6 +355,26 @@ SETS = (
             Step("explain", "overlap explain --json --from {nccl}"),
         ),
         TORCH + OURS,
+    ),
+    Set(
+        "whole-one",
+        "whole programs on one GPU, each its own neighbour: what do policies gain, and does a trial keep what is best?",
+        (*sets_two.PARTS, "whole/loops.py"),
+        520,
+        (Step("whole", sets_two.MEASURE + f" --only {WHOLE_ONE}"),),
+        NVCC + TORCH + OURS,
+        ("stencil", "stencil32", "transpose", "libstencil.so", "libtranspose.so"),
+        rounds=10,
+    ),
+    Set(
+        "whole-costs",
+        "what do starts, memory, launches and waits cost by policy, and what does `overlap probe` say under MPS?",
+        ("whole/costs.py", "launch_latency.cu"),
+        150,
+        (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} " + SUITE),),
+        NVCC + OURS,
+        ("stencil", "launch_latency", CUBIN),
+        rounds=5,
     ),
     *sets_two.SETS,
 )

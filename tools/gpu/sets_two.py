@@ -1,17 +1,15 @@
 """The sets that take two GPUs, as in sets.py.
 
-What was not measured yet, or only with an earlier library, with the most seconds that each may take; the build and the
-head take 60 more, so that all end within 21 minutes:
+What was not measured yet, with the most seconds that each may take; the build takes 60 more:
 
-    tools/gpu/run --limit 1500 whole-loops whole-small whole-costs profilers correctness  # 280 + 300 + 150 + 240 + 220
+    tools/gpu/run --limit 700 whole-loops whole-small  # 280 + 300
 
-In commands of ten minutes: `--limit 580 whole-loops whole-costs`, then `--limit 580 whole-small correctness`, then
-`--limit 300 profilers`, with one --out. WHOLE_MPI names MPICH's folder for one of the cells of whole-small.
+WHOLE_MPI names MPICH's folder for one of the cells of whole-small.
 """
 
 from __future__ import annotations
 
-from tools.gpu.steps import CUBIN, Set, Step, steps
+from tools.gpu.steps import Set, Step, steps
 
 BEHIND = "overlap-run --policy h200 -- "
 NVCC = ("nvcc",)
@@ -92,17 +90,6 @@ SETS = (
         WHOLE[:5],
         gpus=2,
         rounds=10,
-    ),
-    Set(
-        "whole-costs",
-        "what do starts, memory, launches and waits cost by policy, and what does `overlap probe` say under MPS?",
-        ("whole/costs.py", "launch_latency.cu"),
-        150,
-        (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} " + SUITE),),
-        NVCC + OURS,
-        ("stencil", "launch_latency", CUBIN),
-        gpus=2,
-        rounds=5,
     ),
     Set(
         "two-gpus",

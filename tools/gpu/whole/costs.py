@@ -2,7 +2,7 @@
 
     python -m tools.gpu.whole.costs --built BIN --nccl LIBNCCL --out FILE [--rounds N] [--limit SECONDS] [--only PART]
 
-start   seconds from the start of `overlap-run`, or of the bare stencil, until it has opened both GPUs and NCCL, and MiB
+start   seconds from the start of `overlap-run`, or of the bare stencil, until it has opened its GPUs and NCCL, and MiB
         that are then resident
 calls   nanoseconds that launch_latency.cu's calls take the host: launches, events, waits
 mps     `overlap probe` as a client of an MPS server of our own, which ends with it

@@ -182,7 +182,7 @@ def stage(
         for one in mixed.sample(all_, len(all_)):
             one.row["ms"].append([round(ms, 5) for ms in one.ask("whole", one.habits[2], one.row["steps"])])
     for one in all_:
-        if one.arm == BARE and number == 0 and one.cell.ranks == 2:
+        if one.arm == BARE and number == 0 and not one.cell.is_compiled and one.cell.program != JAX:
             one.ask("trace", str(traces / f"{one.cell.program}.json.gz"), TRACED)
     for one in all_:
         if one.cell.program != MPI:  # mpiexec fails if it still has a line for a process that ends

@@ -1,4 +1,4 @@
-// Conjugate gradients for the seven-point Laplacian on two GPUs in one process: n x n x n points of 64 bits on each.
+// Conjugate gradients for the seven-point Laplacian on two GPUs, or one: n x n x n points of 64 bits on each.
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 whole/solver.cu -o solver
 //   nvcc -O2 -std=c++17 -arch=sm_90 -shared -Xcompiler -fPIC whole/solver.cu -o libsolver.so
@@ -19,8 +19,8 @@ struct Gpu {
     cudaEvent_t updated, exchanged;
 };
 
-Gpu gpus[GPUS];
-ncclComm_t communicators[GPUS];
+Gpu gpus[MOST];
+ncclComm_t communicators[MOST];
 int points;
 size_t plane, size;
 
@@ -107,14 +107,14 @@ void multiply(const Gpu &gpu, int first, int end) {
 
 void exchange() {
     TRY(nccl.GroupStart());
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         const Gpu &gpu = gpus[device];
         const ncclComm_t to = communicators[device];
         double *const top = gpu.p + (points + 1) * plane;
-        TRY(nccl.Send(gpu.p + plane, plane, NCCL_DOUBLE, 1 - device, to, gpu.halo));
-        TRY(nccl.Recv(top, plane, NCCL_DOUBLE, 1 - device, to, gpu.halo));
-        TRY(nccl.Send(top - plane, plane, NCCL_DOUBLE, 1 - device, to, gpu.halo));
-        TRY(nccl.Recv(gpu.p, plane, NCCL_DOUBLE, 1 - device, to, gpu.halo));
+        TRY(nccl.Send(gpu.p + plane, plane, NCCL_DOUBLE, neighbour(device), to, gpu.halo));
+        TRY(nccl.Recv(top, plane, NCCL_DOUBLE, neighbour(device), to, gpu.halo));
+        TRY(nccl.Send(top - plane, plane, NCCL_DOUBLE, neighbour(device), to, gpu.halo));
+        TRY(nccl.Recv(gpu.p, plane, NCCL_DOUBLE, neighbour(device), to, gpu.halo));
     }
     TRY(nccl.GroupEnd());
 }
@@ -122,14 +122,14 @@ void exchange() {
 // All GPUs' sums[at].
 void reduce(int at) {
     if (part != COMMUNICATION)
-        for (int device = 0; device < GPUS; device++) {
+        for (int device = 0; device < gpus_used(); device++) {
             TRY(cudaSetDevice(device));
             add_up<<<1, THREADS, 0, gpus[device].computing>>>(gpus[device].partial, gpus[device].sums + at);
         }
     if (part == COMPUTATION)
         return;
     TRY(nccl.GroupStart());
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         double *const sum = gpus[device].sums + at;
         TRY(nccl.AllReduce(sum, sum, 1, NCCL_DOUBLE, NCCL_SUM, communicators[device], gpus[device].computing));
     }
@@ -139,7 +139,7 @@ void reduce(int at) {
 template <typename Body> void on_each(Body body) {
     if (part == COMMUNICATION)
         return;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         body(gpus[device]);
         TRY(cudaGetLastError());
@@ -149,14 +149,14 @@ template <typename Body> void on_each(Body body) {
 } // namespace
 
 void program_step() {
-    for (int device = 0; device < GPUS && part != COMPUTATION; device++) {
+    for (int device = 0; device < gpus_used() && part != COMPUTATION; device++) {
         TRY(cudaSetDevice(device));
         after(gpus[device].halo, gpus[device].updated, gpus[device].computing);
     }
     on_each([](Gpu &gpu) { multiply(gpu, 1, points - 1); });
     if (part != COMPUTATION)
         exchange();
-    for (int device = 0; device < GPUS && part != COMPUTATION; device++) {
+    for (int device = 0; device < gpus_used() && part != COMPUTATION; device++) {
         TRY(cudaSetDevice(device));
         after(gpus[device].computing, gpus[device].exchanged, gpus[device].halo);
     }
@@ -178,14 +178,14 @@ void program_step() {
 }
 
 void program_reset() {
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         TRY(cudaMemset(gpu.p, 0, (size + 2 * plane) * sizeof(double)));
         set<<<PARTIAL, THREADS>>>(gpu.x, gpu.r, gpu.p, size, plane, device);
     }
     program_wait();
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         dot<<<PARTIAL, THREADS, 0, gpus[device].computing>>>(gpus[device].r, gpus[device].r, size,
                                                              gpus[device].partial);
@@ -196,7 +196,7 @@ void program_reset() {
 
 uint64_t program_digest() {
     uint64_t hash = HASH;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         hash = hashed(hash, gpus[device].x, size * sizeof(double));
     }
@@ -211,7 +211,7 @@ int program_open(int count, char **arguments) {
     }
     plane = (size_t)points * points;
     size = plane * points;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         for (double **one : {&gpu.x, &gpu.r, &gpu.q})

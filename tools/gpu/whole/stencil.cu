@@ -1,4 +1,4 @@
-// What does a stencil gain when the streams that are waited for are raised? Two GPUs in one process.
+// What does a stencil gain when the streams that are waited for are raised? Two GPUs in one process, or one.
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 whole/stencil.cu -o stencil
 //   nvcc -O2 -std=c++17 -arch=sm_90 -DREAL=float whole/stencil.cu -o stencil32
@@ -49,8 +49,8 @@ struct Gpu {
     cudaEvent_t computed, ready, copied, exchanged;
 };
 
-Gpu gpus[GPUS];
-ncclComm_t communicators[GPUS], others[GPUS]; // others: of EQUAL
+Gpu gpus[MOST];
+ncclComm_t communicators[MOST], others[MOST]; // others: of EQUAL
 Style style;
 int points;
 size_t plane;
@@ -115,13 +115,13 @@ void copy_in(const Gpu &gpu, const Real *staged) {
 }
 
 void exchange_by_host() {
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         wait_for_copies(gpus[device]);
     }
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
-        copy_in(gpus[device], gpus[1 - device].staged);
+        copy_in(gpus[device], gpus[neighbour(device)].staged);
     }
 }
 
@@ -132,17 +132,17 @@ void swap_planes(Real *mine, Real *other, int peer, ncclComm_t communicator, cud
 
 void exchange_by_nccl(cudaStream_t Gpu::*stream) {
     TRY(nccl.GroupStart());
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         const Gpu &gpu = gpus[device];
         Real *const top = gpu.to + (points - 1) * plane;
-        swap_planes(gpu.to + plane, gpu.to, 1 - device, communicators[device], gpu.*stream);
-        swap_planes(top - plane, top, 1 - device, communicators[device], gpu.*stream);
+        swap_planes(gpu.to + plane, gpu.to, neighbour(device), communicators[device], gpu.*stream);
+        swap_planes(top - plane, top, neighbour(device), communicators[device], gpu.*stream);
     }
     TRY(nccl.GroupEnd());
 }
 
 void step() {
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         const Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         edge(gpu);
@@ -157,7 +157,7 @@ void step() {
         else
             exchange_by_host();
     }
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         after(gpu.computing, gpu.exchanged, gpu.halo);
@@ -170,7 +170,7 @@ void step() {
         std::swap(gpu.from, gpu.to);
         std::swap(gpu.staged, gpu.last);
     }
-    for (int device = 0; device < GPUS && style.trap == SYNCHRONISED; device++) {
+    for (int device = 0; device < gpus_used() && style.trap == SYNCHRONISED; device++) {
         TRY(cudaSetDevice(device));
         TRY(cudaStreamSynchronize(gpus[device].computing));
     }
@@ -178,7 +178,7 @@ void step() {
 
 // The computing stream has the lower half, the halo stream the upper one, and each exchanges its own plane.
 void equal_step() {
-    for (int device = 0; device < GPUS && part != COMMUNICATION; device++) {
+    for (int device = 0; device < gpus_used() && part != COMMUNICATION; device++) {
         TRY(cudaSetDevice(device));
         relax(gpus[device], 1, points / 2, gpus[device].computing);
         relax(gpus[device], points / 2, points - 1, gpus[device].halo);
@@ -187,17 +187,17 @@ void equal_step() {
         if (part == COMPUTATION)
             break;
         TRY(nccl.GroupStart());
-        for (int device = 0; device < GPUS; device++) {
+        for (int device = 0; device < gpus_used(); device++) {
             const Gpu &gpu = gpus[device];
             Real *const top = gpu.to + (points - 1) * plane;
             if (low)
-                swap_planes(gpu.to + plane, gpu.to, 1 - device, communicators[device], gpu.computing);
+                swap_planes(gpu.to + plane, gpu.to, neighbour(device), communicators[device], gpu.computing);
             else
-                swap_planes(top - plane, top, 1 - device, others[device], gpu.halo);
+                swap_planes(top - plane, top, neighbour(device), others[device], gpu.halo);
         }
         TRY(nccl.GroupEnd());
     }
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         TRY(cudaEventRecord(gpu.computed, gpu.computing));
@@ -235,7 +235,7 @@ void program_step() {
 
 void program_reset() {
     program_wait();
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         set_grids(gpus[device].from, gpus[device].to, points, device);
     }
@@ -244,7 +244,7 @@ void program_reset() {
 
 uint64_t program_digest() {
     uint64_t hash = HASH;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         hash = hashed_planes(hash, gpus[device].from, points);
     }
@@ -264,7 +264,7 @@ int program_open(int count, char **arguments) {
         return 2;
     }
     plane = (size_t)points * points;
-    for (int device = 0; device < GPUS; device++)
+    for (int device = 0; device < gpus_used(); device++)
         open_gpu(device, atoi(arguments[4]) != 0);
     if (style.exchange == BY_NCCL)
         open_nccl(arguments[1], communicators);

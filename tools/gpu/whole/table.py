@@ -30,7 +30,7 @@ FAMILIES = {
     "one token, as a graph": ("token-graph",),
     "one token, eager": ("token",),
     "training in JAX, pmap": ("pmap",),
-    "loop that priority speeds up": ("gaining-loop",),
+    "loop that priority speeds up": ("gaining-loop", "gaining-loop-alone"),
     "loop that priority slows down": ("losing-loop",),
 }
 ROUNDS = 10  # cells with fewer are not in a range of a family

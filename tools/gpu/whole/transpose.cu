@@ -1,4 +1,5 @@
-// A transform of n x n x n complex numbers of 32 + 32 bits on each of two GPUs, in chunks, as an FFT over slabs does it.
+// A transform of n x n x n complex numbers of 32 + 32 bits on each of two GPUs, or on one, in chunks, as an FFT over slabs
+// does it.
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 whole/transpose.cu -o transpose
 //   nvcc -O2 -std=c++17 -arch=sm_90 -shared -Xcompiler -fPIC whole/transpose.cu -o libtranspose.so
@@ -19,8 +20,8 @@ struct Gpu {
     cudaEvent_t ready[CHUNKS], moved[CHUNKS];
 };
 
-Gpu gpus[GPUS];
-ncclComm_t communicators[GPUS];
+Gpu gpus[MOST];
+ncclComm_t communicators[MOST];
 size_t chunk; // numbers
 
 __global__ void set(float2 *data, size_t count, int device) {
@@ -69,7 +70,7 @@ void transform_chunk(const Gpu &gpu, const float2 *from, float2 *to) {
 
 void move_chunk(int at) {
     const size_t half = chunk / 2, first = at * chunk;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         const Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         after(gpu.moving, gpu.ready[at], gpu.computing);
@@ -79,22 +80,24 @@ void move_chunk(int at) {
         TRY(cudaGetLastError());
     }
     TRY(nccl.GroupStart());
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         const Gpu &gpu = gpus[device];
         float2 *const into = gpu.received + first + (1 - device) * half;
-        TRY(nccl.Send(gpu.sent + first / 2, 2 * half, NCCL_FLOAT, 1 - device, communicators[device], gpu.moving));
-        TRY(nccl.Recv(into, 2 * half, NCCL_FLOAT, 1 - device, communicators[device], gpu.moving));
+        TRY(nccl.Send(gpu.sent + first / 2, 2 * half, NCCL_FLOAT, neighbour(device), communicators[device],
+                      gpu.moving));
+        TRY(nccl.Recv(into, 2 * half, NCCL_FLOAT, neighbour(device), communicators[device], gpu.moving));
     }
     TRY(nccl.GroupEnd());
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         TRY(cudaEventRecord(gpus[device].moved[at], gpus[device].moving));
     }
 }
 
 void second(int at) {
-    for (const Gpu &gpu : gpus) {
-        TRY(cudaSetDevice((int)(&gpu - gpus)));
+    for (int device = 0; device < gpus_used(); device++) {
+        const Gpu &gpu = gpus[device];
+        TRY(cudaSetDevice(device));
         if (part != COMPUTATION)
             TRY(cudaStreamWaitEvent(gpu.computing, gpu.moved[at], 0));
         transform_chunk(gpu, gpu.received + at * chunk, gpu.data + at * chunk);
@@ -105,7 +108,7 @@ void second(int at) {
 
 void program_step() {
     for (int at = 0; at < CHUNKS; at++) {
-        for (int device = 0; device < GPUS; device++) {
+        for (int device = 0; device < gpus_used(); device++) {
             TRY(cudaSetDevice(device));
             transform_chunk(gpus[device], gpus[device].data + at * chunk, gpus[device].results + at * chunk);
         }
@@ -119,7 +122,7 @@ void program_step() {
 
 void program_reset() {
     program_wait();
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         set<<<1024, 256>>>(gpus[device].data, CHUNKS * chunk, device);
     }
@@ -128,7 +131,7 @@ void program_reset() {
 
 uint64_t program_digest() {
     uint64_t hash = HASH;
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         hash = hashed(hash, gpus[device].data, CHUNKS * chunk * sizeof(float2));
     }
@@ -142,7 +145,7 @@ int program_open(int count, char **arguments) {
         fprintf(stderr, "usage: transpose LIBNCCL N RAISED; N: a multiple of 32\n");
         return 2;
     }
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         Gpu &gpu = gpus[device];
         TRY(cudaSetDevice(device));
         for (float2 **one : {&gpu.data, &gpu.received, &gpu.results})

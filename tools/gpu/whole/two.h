@@ -1,8 +1,9 @@
-// Programs of one process that use two GPUs and NCCL, whose header is not on every machine: declarations as in nccl.h.
+// Programs of one process that use NCCL and two GPUs, or the only one, which is then its own neighbour. NCCL's header is
+// not on every machine: declarations as in nccl.h.
 #pragma once
 #include "program.h"
 
-constexpr int GPUS = 2;
+constexpr int MOST = 2;                                      // GPUs
 constexpr int NCCL_FLOAT = 7, NCCL_DOUBLE = 8, NCCL_SUM = 0; // ncclFloat32, ncclFloat64, ncclSum
 
 typedef struct ncclComm *ncclComm_t;
@@ -16,10 +17,23 @@ static struct {
                      cudaStream_t stream);
 } nccl;
 
+static int gpus_used() {
+    static int count;
+    if (!count) {
+        TRY(cudaGetDeviceCount(&count));
+        count = count < MOST ? count : MOST;
+    }
+    return count;
+}
+
+static int neighbour(int device) {
+    return (device + 1) % gpus_used();
+}
+
 // One communicator for each GPU.
-static void open_nccl(const char *path, ncclComm_t (&communicators)[GPUS]) {
+static void open_nccl(const char *path, ncclComm_t (&communicators)[MOST]) {
     static void *library;
-    const int devices[GPUS] = {0, 1};
+    const int devices[MOST] = {0, 1};
     if (!library) {
         library = opened(path);
         find(library, "ncclCommInitAll", &nccl.CommInitAll);
@@ -29,11 +43,11 @@ static void open_nccl(const char *path, ncclComm_t (&communicators)[GPUS]) {
         find(library, "ncclRecv", &nccl.Recv);
         find(library, "ncclAllReduce", &nccl.AllReduce);
     }
-    TRY(nccl.CommInitAll(communicators, GPUS, devices));
+    TRY(nccl.CommInitAll(communicators, gpus_used(), devices));
 }
 
 void program_wait() {
-    for (int device = 0; device < GPUS; device++) {
+    for (int device = 0; device < gpus_used(); device++) {
         TRY(cudaSetDevice(device));
         TRY(cudaDeviceSynchronize());
     }

@@ -249,6 +249,54 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     assert f"Own priorities gain at most {own:.1f} points more, except with 128\u00b3 points" in page
 
 
+def test_what_the_page_says_of_one_gpu_is_in_the_data() -> None:
+    page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+    cells = put_together(results.read(ROOT, "whole-one"))
+    assert not [cell["wrong"] for cell in cells if cell["wrong"]] and f"whole-one`, {len(cells)} cells" in page
+
+    def span(arm: str, small: bool) -> tuple[float, float]:
+        found = [100 * cell["change"][arm][0] for cell in cells if (cell["n"] == 128) is small]
+        return min(found), max(found)
+
+    large, small, noise = span("default", False), span("default", True), span("observe", True)
+    said = f"the default {large[0]:+.1f} to {large[1]:+.1f} %, with 128\u00b3 points {small[0]:+.1f} to {small[1]:+.1f} %"
+    assert f"{said} (`observe` {noise[0]:+.1f} to {noise[1]:+.1f})" in page
+    kept = [cell for cell in cells if cell["kept"] is not None]
+    assert all(cell["right"] for cell in kept) and f"settled in {len(kept)}, all right" in page
+    of = {(cell["program"], cell["n"], cell["bits"]): cell for cell in cells}
+    loop, copies, losing = of["gaining-loop-alone", 0, 64], of["host-copy", 512, 64], of["losing-loop", 0, 64]
+    assert loop["kept"] and copies["kept"] and not losing["kept"] and losing["change"]["communication"][1] > 0
+    assert f"{100 * loop['change']['trial'][0]:+.1f} % in a loop" in page
+    assert f"the default gives {100 * loop['change']['default'][0]:+.1f}" in page
+    assert f"{100 * copies['change']['trial'][0]:+.1f} % with blocking copies" in page
+    long, short = (100 * max(one["trial_first"] for one in cells if (one["n"] == 128) is is_) for is_ in (False, True))
+    assert f"cost up to {long:.1f} % of 1,000 iterations, in steps of 0.02 ms {short:.0f} %" in page
+    assert all(cell["kept"] is None for cell in cells if cell["n"] == 128)
+
+
+def test_what_the_page_says_of_costs_is_in_the_data() -> None:
+    page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
+    rows = results.read(ROOT, "whole-costs")["rows"]
+
+    def median(arm: str, key: str) -> float:
+        return statistics.median(row[key] for row in rows if row["part"] == "start" and row["arm"] == arm)
+
+    def call(arm: str, name: str) -> float:
+        own = [row["median_ns"][name] for row in rows if row["part"] == "calls" and row["arm"] == arm]
+        return statistics.median(value for one in own for value in one)
+
+    bare, default = median("bare", "start_s"), median("default", "start_s")
+    more = median("default", "resident_mib") - median("bare", "resident_mib")
+    assert f"after {bare:.2f} s, behind the default {default:.2f} s and with {more:.1f} MiB more" in page
+    launch = [call(arm, "cuLaunchKernel") for arm in ("bare", "default")]
+    assert f"a launch takes {launch[1] - launch[0]:.0f} ns more of {launch[0]:,.0f}" in page
+    names = [name for name in next(row for row in rows if row["part"] == "calls")["median_ns"] if "Synchronize" in name]
+    waits = [call("default", name) - call("bare", name) for name in names]
+    assert f"host waits {min(waits):+.0f} to {max(waits):+.0f} ns" in page
+    (probed,) = (row for row in rows if row["part"] == "mps")
+    assert probed["status"] == 0 and probed["answer"]["rule"] == "hold" and not probed["answer"]["kept"]
+
+
 def test_spans_and_percents() -> None:
     assert table.percent(-0.04) == "0.0" and table.percent(3.14) == "+3.1"
     assert table.span([1.0, None, -2.0]) == "-2.0 to +1.0" and table.span([0.01, -0.01]) == "0.0"

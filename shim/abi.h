@@ -10,9 +10,7 @@ OVERLAP_SIZE_IS(overlap_span, 8);
 OVERLAP_SIZE_IS(overlap_range, 16);
 OVERLAP_SIZE_IS(overlap_footprint, 24);
 OVERLAP_SIZE_IS(overlap_table, 32);
-OVERLAP_SIZE_IS(overlap_samples, 24);
-OVERLAP_SIZE_IS(overlap_policy, 128);
-OVERLAP_SIZE_IS(overlap_table_trial, 136);
+OVERLAP_SIZE_IS(overlap_policy, 96);
 OVERLAP_SIZE_IS(overlap_rule, 128);
 OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);
@@ -27,13 +25,8 @@ OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 192);
 OVERLAP_SIZE_IS(overlap_opened, 192);
 OVERLAP_SIZE_IS(overlap_page_stream, 80);
-OVERLAP_SIZE_IS(overlap_page_trial, 1552);
-OVERLAP_SIZE_IS(overlap_page, 843472);
-OVERLAP_SIZE_IS(overlap_totals, 5584);
-OVERLAP_SIZE_IS(overlap_trace, 72);
-_Static_assert(sizeof(((struct overlap_table_trial *)0)->known) ==
-                   (OVERLAP_PAGE_ARMS - 1) * sizeof(struct overlap_samples),
-               "known");
+OVERLAP_SIZE_IS(overlap_page, 841920);
+OVERLAP_SIZE_IS(overlap_totals, 4272);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->routes) == sizeof(uint64_t[OVERLAP_ROUTES]), "routes");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
@@ -50,7 +43,7 @@ _Static_assert(sizeof(((struct overlap_page *)0)->rules) == OVERLAP_RULES * size
                "rules");
 _Static_assert(sizeof(((struct overlap_cadence *)0)->samples) == OVERLAP_SAMPLES * sizeof(struct overlap_sample),
                "samples");
-_Static_assert(sizeof(((struct overlap_totals *)0)->row_heads) == sizeof(uint32_t[OVERLAP_ROWS]), "totals");
+_Static_assert(sizeof(((struct overlap_totals *)0)->row_reasons) == sizeof(uint32_t[OVERLAP_ROWS]), "totals");
 
 /* Exports a symbol; all others are hidden (-fvisibility=hidden). */
 #define OVERLAP_EXPORT __attribute__((visibility("default")))

@@ -53,9 +53,9 @@ FAST = (
 # No gaps between constants: gcc would align each array to 32 bytes.
 PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
-    *(f"shim/core/{name}.c" for name in ("cache", "critical", "event", "knowledge", "sync_model", "window")),
-    *(f"shim/vendor/common/{name}.c" for name in ("critical_streams", "launch_slow", "sleep", "sync_calls", "windows")),
-    *(f"shim/vendor/{name}.c" for name in ("cuda/launch", "hip/launch")),
+    "shim/core/cache.c",
+    *(f"shim/vendor/common/{name}.c" for name in ("launch_slow", "stream_calls", "streams", "wait_calls")),
+    *(f"shim/vendor/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
 # is pure, and what asks the kernel or our own tables only. Unwind tables would be locked with the rest; debuggers read
@@ -64,15 +64,15 @@ NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
-    *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process", "trace")),
-    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "size", "state", "unopened")),
+    *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process")),
+    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "state", "unopened")),
     *(f"shim/vendor/hip/{name}.c" for name in ("absent", "code")),
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
-    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.[cS]", "shim/preload/*.[cS]"),
+    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),

@@ -6,11 +6,11 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 12
+#define OVERLAP_ABI_VERSION 13
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
- * Sections without gaps, in this order: header, policies, trials, rules, patterns, strings. A pattern is a string offset. Strings are
+ * Sections without gaps, in this order: header, policies, rules, patterns, strings. A pattern is a string offset. Strings are
  * NUL-terminated, and offsets are relative to the string section; offset 0 is the empty string. No content may be used before
  * overlap_table_check() has accepted the table.
  */
@@ -44,21 +44,6 @@ enum overlap_carveout {
     OVERLAP_CARVEOUT_ALWAYS = 2 /* the same, also for launches that already have room or entry unchanged */
 };
 
-/* What waits for a stream. A stream is critical if something waits for it and it is minor, that is, has a small share of the
- * device's computation. Its launches are raised. */
-enum overlap_critical {
-    OVERLAP_CRITICAL_COMMUNICATION = 1, /* communication kernels run on the stream */
-    OVERLAP_CRITICAL_HOST_WAITS = 2,    /* the host waits, while other streams have work that it has not seen finish */
-    OVERLAP_CRITICAL_FEEDING = 4        /* a critical stream waits for an event that was recorded on the stream */
-};
-
-enum overlap_priority {
-    OVERLAP_PRIORITY_INHERIT = 0, /* as the program sets it */
-    OVERLAP_PRIORITY_HIGHEST = 1, /* the greatest priority of the device */
-    OVERLAP_PRIORITY_NUMBER = 2,  /* priority_value, clamped by the driver; lower numbers are greater priorities */
-    OVERLAP_PRIORITY_AUTO = 3     /* the greatest, until there is a sign that it could do harm */
-};
-
 struct overlap_span {
     uint32_t first; /* index of the first pattern */
     uint32_t count;
@@ -81,15 +66,8 @@ struct overlap_table {
     uint32_t version;  /* OVERLAP_ABI_VERSION */
     uint32_t size;     /* bytes of the whole table, header included */
     uint32_t checksum; /* CRC-32 (as in zlib) of everything after this header */
-    uint16_t policy_count, trial_count;
-    uint32_t rule_count, pattern_count;
+    uint32_t policy_count, rule_count, pattern_count;
     uint32_t string_size; /* bytes of the string section */
-};
-
-/* Of an arm in a trial. A sample is 2 (a - r) / (a + r), where a and r are the times of the arm and of the reference in a round. */
-struct overlap_samples {
-    uint64_t count;
-    double sum, squares;
 };
 
 struct overlap_policy {
@@ -98,33 +76,16 @@ struct overlap_policy {
     struct overlap_span gpus;            /* device names (globs) or architectures (sm_90); none: every GPU */
     struct overlap_span kernels;         /* communication kernels, in addition to the built-in families */
     struct overlap_span libraries;       /* libraries whose launches are all communication (basename globs) */
-    struct overlap_span stream_creators; /* libraries whose streams are created with stream_priority */
+    struct overlap_span stream_creators; /* libraries whose streams are created at the device's greatest priority */
+    struct overlap_span fixed_size;      /* kernels that read their own dynamic size: never shaped */
     uint32_t first_rule;
     uint32_t rule_count;
-    uint32_t priority; /* enum overlap_priority, of communication launches */
-    int32_t priority_value;
-    uint32_t stream_priority; /* enum overlap_priority, of streams created by stream_creators */
-    int32_t stream_priority_value;
-    uint8_t footprint_given;        /* 1: the policy gives the footprint; 0: it is measured */
-    uint8_t is_arm;                 /* 1: one of another policy's arms, and never chosen for a device itself */
-    uint16_t trial;                 /* number of its trial, from 1; 0: none */
-    uint32_t dispatch;              /* enum overlap_dispatch */
-    struct overlap_span fixed_size; /* kernels that read their own dynamic size: never shaped */
-    struct overlap_span families;   /* families (such as nccl) that may be raised; none: every family */
-    uint32_t critical;              /* enum overlap_critical, as bits: which critical streams are raised; 0: none */
-    uint32_t carveout;              /* enum overlap_carveout, of communication */
-    uint32_t reserve_cus;    /* AMD: compute units reserved for communication by the masks of new streams; 0: none */
-    uint32_t critical_share; /* per cent: largest share of the device's computation of a critical stream */
+    uint32_t raise_share;     /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
+                                 of the device's computation (core/streams.h); 0: no stream is raised */
+    uint32_t footprint_given; /* 1: the policy gives the footprint; 0: it is measured */
+    uint32_t dispatch;        /* enum overlap_dispatch */
+    uint32_t carveout;        /* enum overlap_carveout, of communication */
     struct overlap_footprint footprint;
-};
-
-/* Of a policy, which is the reference (core/trial.h). */
-struct overlap_table_trial {
-    struct overlap_span arms; /* policies that are compared with it */
-    uint32_t worth;           /* parts per million: the smallest gain for which an arm is kept */
-    uint16_t first_arm;   /* in force until the trial begins, 0 (the reference) to arms.count: what earlier runs kept */
-    uint16_t first_level; /* of blocks: the one at which earlier runs knew most */
-    struct overlap_samples known[5]; /* [OVERLAP_PAGE_ARMS - 1], of the arms at first_level, from earlier runs */
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
@@ -260,7 +221,7 @@ struct overlap_plan {
 #define OVERLAP_ROUTES 6   /* room for the rows of route.def */
 #define OVERLAP_REASONS 40 /* room for the rows of reason.def */
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
-#define OVERLAP_COUNTERS 12
+#define OVERLAP_COUNTERS 8
 #define OVERLAP_SHARDS 257     /* largest number */
 #define OVERLAP_SHARDS_FIRST 4 /* in every page; threads without a shard of their own share the last one */
 #define OVERLAP_SHARDS_MORE 11 /* added at a time, when more threads launch than there are shards */
@@ -270,20 +231,12 @@ struct overlap_plan {
 #define OVERLAP_SAMPLES 512 /* times of communication launches */
 
 enum overlap_counter {
-    OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
-    OVERLAP_COUNTER_RAISED = 1,        /* of them: launched with a priority other than their stream's */
-    OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
+    OVERLAP_COUNTER_COMMUNICATION = 0,  /* communication launches */
+    OVERLAP_COUNTER_RAISED = 1,         /* launches, of both kinds, on a stream while it was raised */
+    OVERLAP_COUNTER_REFUSED = 2,        /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
-    OVERLAP_COUNTER_TRACE_DROPPED = 4,  /* launches that --trace could not store */
-    OVERLAP_COUNTER_STREAMS_RAISED = 5, /* streams created with a priority other than the program requested */
-    /* Communication launches that overlap nothing, because the next launches of their thread are on the same stream
-     * (SAME_STREAM) or wait for them (WAITED_FOR). */
-    OVERLAP_COUNTER_SAME_STREAM = 6,
-    OVERLAP_COUNTER_WAITED_FOR = 7,
-    OVERLAP_COUNTER_UNHURRIED = 8,        /* communication launches `auto` no longer raises: nothing needs them early */
-    OVERLAP_COUNTER_STREAMS_REDUCED = 9,  /* streams created without the compute units of `communication.reserve_cus` */
-    OVERLAP_COUNTER_LAUNCHED_BEFORE = 10, /* launches counted as not_overlapping that are in fact launched_before */
-    OVERLAP_COUNTER_WIDE = 11 /* communication launches `auto` no longer raises: they use many multiprocessors */
+    OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than the program requested (`created_by`) */
+    OVERLAP_COUNTER_JUDGEMENTS = 5      /* of the streams of a device (core/streams.h) */
 };
 
 enum overlap_page_flag {
@@ -299,21 +252,16 @@ struct overlap_shard {
     uint32_t reserved[15];
     uint64_t launches[320]; /* [OVERLAP_ROWS] */
     uint64_t routes[6];     /* [OVERLAP_ROUTES] */
-    uint64_t counters[12];  /* [OVERLAP_COUNTERS] */
+    uint64_t counters[8];   /* [OVERLAP_COUNTERS] */
     uint64_t sample_at;     /* the next sample is due when this shard has counted so many communication launches */
-    uint64_t padding[5];
+    uint64_t padding[9];
 };
 
 /* Every launch is counted in one row. Each of the first OVERLAP_REASONS rows counts a reason, for launches about which nothing
- * else is known, and for those that find no row of their own. The other rows form groups. A group belongs to a kernel, or to a
- * rule: it then counts the rule's kernels without a row, and only `rule` is valid in its record. The first row of a group has
- * the record. The kind is the number of rows. 1: all launches. 2: not raised; raised. 4: inside an overlap window; outside as
- * not_overlapping; as window_expired; as same_stream. */
-enum overlap_row_kind { OVERLAP_ROW_SINGLE = 1, OVERLAP_ROW_RAISED = 2, OVERLAP_ROW_WINDOWED = 4 };
-#define OVERLAP_ROW_KIND 7 /* mask of the kind in the key */
-
+ * else is known, and for those that find no row of their own. Each of the others belongs to a kernel and a reason, or to a
+ * rule and a reason: it then counts the rule's kernels without a row, and only `rule` is valid in its record. */
 struct overlap_row {
-    uint64_t key;      /* kind, reason << 3, hash of the identity << 9 (0: any rule); 0: free, like all further rows */
+    uint64_t key;      /* reason, hash of the identity << 6; 0: free, like all further rows */
     uint32_t state;    /* 2: the other fields are valid */
     uint32_t rule;     /* index in the table and in `rules`; UINT32_MAX: none */
     uint32_t device;   /* index in `devices`; OVERLAP_DEVICES or more: no entry */
@@ -331,7 +279,7 @@ struct overlap_page_rule {
     uint8_t state, device; /* 2: the other fields are valid; index in `devices` of a device under this policy */
     uint8_t dispatch;      /* enum overlap_dispatch, of the policy */
     uint8_t shape, when, when_dispatch, guard; /* as in the table */
-    uint8_t arm;                               /* of the trial, whose rule it is; 0: of the device's policy */
+    uint8_t reserved;
     uint32_t line, value;                      /* as in the table */
 };
 
@@ -360,78 +308,28 @@ struct overlap_opened {
     uint8_t names[4][46]; /* basenames of the first ones, cut off; empty: none */
 };
 
-/* Streams that something has waited for, in the order in which they were learned. */
+/* Streams that the rule (core/streams.h) has judged, in the order in which they were first judged. The status is the first
+ * condition of the rule that did not hold at the latest judgement. */
 enum overlap_stream_status {
-    OVERLAP_STREAM_LEARNING = 0, /* too few rounds so far */
-    OVERLAP_STREAM_RAISED = 1,   /* critical: its launches are raised */
-    OVERLAP_STREAM_MAJOR = 2,    /* has most of the device's computation; left alone */
-    OVERLAP_STREAM_PROGRAMS = 3, /* the program has set its priority, which stays */
-    OVERLAP_STREAM_FIXED = 4,    /* its priority can be set at creation only (HIP), or the driver refused ours */
-    OVERLAP_STREAM_OTHER_ARM = 5 /* critical, but the active arm of a trial raises none */
+    OVERLAP_STREAM_RAISED = 1,
+    OVERLAP_STREAM_NOT_WAITED = 2, /* nothing has waited for it since the judgement before */
+    OVERLAP_STREAM_LARGE = 3,      /* it carries more of the device's computation than `raise` allows */
+    OVERLAP_STREAM_GRAPHS = 4,     /* it launches graphs, and so counts as large */
+    OVERLAP_STREAM_PROGRAMS = 5,   /* the program gives streams of this device priorities itself */
+    OVERLAP_STREAM_DEFAULT = 6,    /* a default stream */
+    OVERLAP_STREAM_WIDE = 7,       /* its communication takes more than a third of the multiprocessors */
+    OVERLAP_STREAM_TOGETHER = 8,   /* all streams that qualify carry too much together */
+    OVERLAP_STREAM_FIXED = 9       /* the driver refused the priority */
 };
 struct overlap_page_stream {
-    uint32_t state;      /* 2: the other fields are valid */
-    uint32_t device;     /* index in `devices` */
-    uint32_t why;        /* enum overlap_critical, as bits */
-    uint32_t status;     /* enum overlap_stream_status; the latest */
-    uint32_t share;      /* of the device's computation between the last two waits, in thousandths */
-    int32_t priority;    /* that we gave it; 0: none */
-    uint64_t launches;   /* computation launched on it while it was raised */
-    uint8_t creator[48]; /* basename of the library that created it; empty: unknown */
-};
-
-/* The trial of a process: core/trial.h. */
-#define OVERLAP_PAGE_ARMS 6
-#define OVERLAP_BLOCKS 57        /* on the page */
-#define OVERLAP_TRIAL_LEVELS 5   /* block lengths, each about four times the one before */
-#define OVERLAP_TRIAL_ROUNDS 12  /* of a level: each gives a sample of every arm */
-#define OVERLAP_TRIAL_KNOWN 8    /* samples that a table may bring from earlier runs */
-#define OVERLAP_TRIAL_SHORTEST 7 /* marks of a block of the first level */
-#define OVERLAP_TRIAL_WARM_UP 64 /* communication launches before a trial */
-#define OVERLAP_TRIAL_WAITS 256  /* host waits before a trial that counts those */
-
-enum overlap_trial_status {
-    OVERLAP_TRIAL_RUNNING = 0,
-    OVERLAP_TRIAL_KEPT = 1,    /* an arm is surely faster than the reference by `worth` */
-    OVERLAP_TRIAL_NOTHING = 2, /* no arm is: each is surely not, or was dropped as harmful */
-    OVERLAP_TRIAL_NOISY = 3    /* all levels are over, and it is not known */
-};
-enum overlap_trial_arm_status { OVERLAP_ARM_TRIED = 0, OVERLAP_ARM_HARMFUL = 1 };
-/* Why a trial gets no times. */
-enum overlap_trial_obstacle {
-    OVERLAP_OBSTACLE_NONE = 0,
-    OVERLAP_OBSTACLE_CONTEXT = 1, /* the context whose communication it counted has ended */
-    OVERLAP_OBSTACLE_TIMES = 2,   /* the driver's events have no times */
-    OVERLAP_OBSTACLE_CAPTURES = 3 /* something was captured in each of its latest turns, or it cannot begin for that */
-};
-/* What a trial counts. */
-enum overlap_trial_mark { OVERLAP_MARK_NONE = 0, OVERLAP_MARK_COMMUNICATION = 1, OVERLAP_MARK_HOST_WAIT = 2 };
-
-struct overlap_page_arm {
-    uint8_t policy[64];             /* name; of the first: the reference */
-    uint32_t status;                /* enum overlap_trial_arm_status */
-    uint32_t level;                 /* of `samples` */
-    struct overlap_samples samples; /* with those of earlier runs; this run's extremes are left out (core/trial.h) */
-};
-/* The measured part of a block: what follows the switch of arms is left out. */
-struct overlap_page_block {
-    uint32_t begun; /* after the trial, by the host's clock, in tenths of a millisecond */
-    uint32_t took;  /* microseconds, by the GPU's clock where communication is counted; 0: not known (yet) */
-    uint32_t arm;   /* that was in force */
-    uint32_t marks;
-};
-struct overlap_page_trial {
-    uint32_t arms;           /* with the reference; 0: there is no trial */
-    uint32_t status;         /* enum overlap_trial_status */
-    uint32_t kept;           /* the arm in force to the end of the process, unless RUNNING */
-    uint32_t mark;           /* enum overlap_trial_mark; NONE: the trial has not begun */
-    uint64_t begun, settled; /* CLOCK_MONOTONIC of the host, nanoseconds; 0: not yet */
-    uint64_t marks;          /* of the trial, up to the last switch */
-    uint64_t early[2];       /* marks before it, of communication and of host waits */
-    uint32_t blocks;         /* how many there were so far; modulo OVERLAP_BLOCKS: where the next one is written */
-    uint32_t obstacle;       /* enum overlap_trial_obstacle */
-    struct overlap_page_arm arm[6];      /* [OVERLAP_PAGE_ARMS] */
-    struct overlap_page_block block[57]; /* [OVERLAP_BLOCKS], the latest */
+    uint32_t state;         /* 2: the other fields are valid */
+    uint32_t device;        /* index in `devices` */
+    uint32_t status;        /* enum overlap_stream_status */
+    uint32_t share;         /* of the device's computation between the last two judgements, in thousandths */
+    uint32_t communicates;  /* 1: communication was launched on it */
+    int32_t priority;       /* that we gave it; 0: none at present */
+    uint64_t threads;       /* of computation launched on it, up to the last judgement: blocks times threads */
+    uint8_t creator[48];    /* basename of the library that created it; empty: unknown */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to
@@ -455,40 +353,11 @@ struct overlap_page {
     uint32_t more_shards;   /* shards after the first ones; the file ends after the last of them */
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
-    struct overlap_page_trial trial;
     struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
     struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
-};
-
-/* ---- Trace: HOST.PID.N.trace, one record per launch; those of one thread are in launch order ---- */
-#define OVERLAP_TRACE_MAGIC 0x54505652
-#define OVERLAP_TRACE_LIMIT 67108864
-
-enum overlap_trace_flag {
-    OVERLAP_TRACE_RAISED = 1,      /* priority is valid */
-    OVERLAP_TRACE_OVERLAPPING = 2, /* inside a window */
-    OVERLAP_TRACE_WINDOWED = 4     /* OVERLAPPING is true or false; not set (`when: always`): null */
-};
-
-/* Followed by the kernel's name (kernel_size bytes), the library's name (library_size bytes), and zeros up to `size`. */
-struct overlap_trace {
-    uint32_t magic;
-    uint32_t size; /* of the record with the names, in bytes; a multiple of 8 */
-    uint64_t sequence;
-    uint64_t overlaps; /* sequence of the newest communication launch that this launch could overlap, + 1; 0: none */
-    uint64_t stream;
-    uint64_t blocks;
-    uint32_t threads;
-    uint32_t asked, launched; /* bytes of dynamic shared memory */
-    int32_t priority;
-    uint32_t flags; /* enum overlap_trace_flag */
-    uint32_t reason;
-    uint32_t device;
-    uint16_t kernel_size;
-    uint16_t library_size;
 };
 
 /* ---- Functions that Python calls in the same object code ---- */
@@ -506,8 +375,7 @@ struct overlap_totals {
     /* Each of the three contains all launches; `routes` may lack those that were being counted. */
     uint64_t routes[6], reasons[40], rows[320];
     uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 if the page is damaged */
-    uint32_t row_heads[320];   /* the row that has the record; reason rows and free rows: themselves */
-    uint64_t counters[12];     /* [OVERLAP_COUNTERS] */
+    uint64_t counters[8];      /* [OVERLAP_COUNTERS] */
 };
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
 

@@ -8,8 +8,7 @@
 
 /* `memory` is stored last: overlap_cache_forget() then finds every answer that is inserted from now on. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory) {
-    const bool hidden = OVERLAP_RELAXED(cache->hidden);
-    __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
+    __atomic_store_n(&cache->chains, memory->chains, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->mask, OVERLAP_CACHE_MASK, __ATOMIC_RELEASE);
     __atomic_store_n(&cache->memory, memory, __ATOMIC_RELEASE);
 }
@@ -19,25 +18,14 @@ static struct overlap_cache_memory *memory_of(const struct overlap_cache *cache)
     return __atomic_load_n(&cache->memory, __ATOMIC_ACQUIRE);
 }
 
-void overlap_cache_hide(struct overlap_cache *cache, bool hidden) {
-    struct overlap_cache_memory *const memory = memory_of(cache);
-    __atomic_store_n(&cache->hidden, hidden, __ATOMIC_RELAXED);
-    if (memory)
-        __atomic_store_n(&cache->chains, hidden ? memory->none : memory->chains, __ATOMIC_RELEASE);
-}
-
 static struct overlap_cache_line **chain_of(struct overlap_cache_memory *memory, uint64_t handle, uint64_t key) {
     return overlap_cache_chain(memory->chains, OVERLAP_CACHE_MASK, handle, key);
 }
 
-/* Returns the first line that may hold the launch, whether or not the cache is hidden. NULL: there is none. */
+/* Returns the first line that may hold the launch. NULL: there is none. */
 static struct overlap_cache_line *first_of(const struct overlap_cache *cache, uint64_t handle, uint64_t key) {
     struct overlap_cache_memory *const memory = memory_of(cache);
     return memory ? __atomic_load_n(chain_of(memory, handle, key), __ATOMIC_ACQUIRE) : NULL;
-}
-
-uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks) {
-    return overlap_cache_word(first_of(cache, handle, key), handle, key, blocks);
 }
 
 struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache) {

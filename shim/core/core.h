@@ -1,8 +1,7 @@
-/* Pure functions of launches, policies and GPUs. Overlap windows have headers of their own: sync_model.h and window.h.
+/* Pure functions of launches, policies and GPUs. The rule of streams has a header of its own: streams.h.
  *
- * Rules of this folder: no operating system, no vendor, no allocation, no global but the current statistics page. There
- * is one lock: the model of sync_model.h has a spin lock for its tables of streams and events (overlap_sync_lock()),
- * which no cached launch takes. Functions that Python calls as well are declared in overlap_abi.h.
+ * Rules of this folder: no operating system, no vendor, no allocation, no lock, no global but the current statistics
+ * page. Functions that Python calls as well are declared in overlap_abi.h.
  */
 #pragma once
 
@@ -48,7 +47,6 @@ _Static_assert(OVERLAP_ROUTE_COUNT <= OVERLAP_ROUTES, "the page has no room for 
 struct overlap_view {
     const struct overlap_table *table;
     const struct overlap_policy *policies;
-    const struct overlap_table_trial *trials;
     const struct overlap_rule *rules;
     const uint32_t *patterns;
     const char *strings;
@@ -65,11 +63,6 @@ bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span s
 
 /* Does this library launch nothing but communication? basename: of the library's file. */
 bool overlap_is_communication_library(const char *basename);
-
-/* Does the policy allow this communication kernel to be raised? kernel: its name, NULL if unknown; basename: of the
- * calling library. */
-bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
-                       const char *basename);
 
 /* ---- Arithmetic shared by occupancy.c and planner.c ---- */
 
@@ -131,29 +124,14 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_VALID (UINT64_C(1) << 24)
 #define OVERLAP_WORD_CHANGED (UINT64_C(1) << 25)       /* launched with another size than requested */
 #define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* needs no further check: unchanged, or proven */
-#define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* takes the path of communication launches */
-#define OVERLAP_WORD_RAISE (UINT64_C(1) << 28)         /* raised to the priority in bits 32 to 39 (two's complement) */
-#define OVERLAP_WORD_TRACED (UINT64_C(1) << 29)        /* --trace: every launch is recorded */
+#define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* counted as communication, too; opens an overlap window */
+#define OVERLAP_WORD_RAISED (UINT64_C(1) << 28)        /* counted as raised, too: the stream is */
 #define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
-#define OVERLAP_WORD_AUTO (UINT64_C(1) << 31)          /* RAISE only while the program sets no priority */
-#define OVERLAP_WORD_PRIORITY_SHIFT 32
-#define OVERLAP_WORD_LONG (UINT64_C(1) << 40)     /* more than one wave; used by `auto` */
-#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41) /* requests the largest carve-out once the launch is changed */
-#define OVERLAP_WORD_BESIDE (UINT64_C(1) << 42)   /* STREAMED, but DIRECT on a stream that is not raised */
-#define OVERLAP_WORD_UNUSED_SHIFT 43              /* bits 43 to 47: 0 in the cache, scratch bits of a launch path */
-#define OVERLAP_WORD_WATCHED (UINT64_C(1) << 48)  /* ends `auto` if it runs beside communication */
-#define OVERLAP_WORD_STREAMED (UINT64_C(1) << 50) /* computation, while some streams are raised: check its stream */
-#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)  /* in clusters: changed only if the cluster size was checked */
-/* Bits of words that depend on the launch's window, or whose launch affects other streams. None of these words is
- * DIRECT. */
-#define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51) /* changed only inside overlap windows */
-#define OVERLAP_WORD_ORDERS (UINT64_C(1) << 52)   /* may be on the default stream, and order blocking ones */
-#define OVERLAP_WORD_PROVEN (UINT64_C(1) << 53)   /* the driver has accepted the size once */
-#define OVERLAP_WORD_ALWAYS (UINT64_C(1) << 54)   /* the rule says `when: always`; used by the trace */
-#define OVERLAP_WORD_ROW_SHIFT 55                 /* bits 55 to 63: its row, or the first row of its group */
+#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41)      /* requests the largest carve-out once the launch is changed */
+#define OVERLAP_WORD_CLUSTER (UINT64_C(1) << 49)       /* in clusters: changed only if the cluster size was checked */
+#define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51)      /* changed only inside overlap windows */
+#define OVERLAP_WORD_ROW_SHIFT 55                      /* bits 55 to 63: its row */
 _Static_assert(OVERLAP_ROWS <= 512 && OVERLAP_REASONS <= 64, "fields of the decision word");
-
-#define OVERLAP_WORD_OF_PRIORITY (UINT64_C(0xff) << OVERLAP_WORD_PRIORITY_SHIFT)
 
 static inline uint32_t overlap_word_reason(uint64_t word) {
     return (uint32_t)(word >> OVERLAP_WORD_REASON_SHIFT & 63);
@@ -161,15 +139,6 @@ static inline uint32_t overlap_word_reason(uint64_t word) {
 static inline uint32_t overlap_word_row(uint64_t word) {
     return (uint32_t)(word >> OVERLAP_WORD_ROW_SHIFT);
 }
-/* Encodes a priority. Hardware offers only a handful; values outside -128 to 127 are clamped. */
-static inline uint64_t overlap_word_of_priority(int priority) {
-    priority = priority < INT8_MIN ? INT8_MIN : priority > INT8_MAX ? INT8_MAX : priority;
-    return (uint64_t)(uint8_t)priority << OVERLAP_WORD_PRIORITY_SHIFT;
-}
-static inline int overlap_word_priority(uint64_t word) {
-    return (int8_t)(word >> OVERLAP_WORD_PRIORITY_SHIFT);
-}
-
 struct overlap_answer {
     uint64_t grid; /* overlap_cache_grid(); 0: free */
     uint64_t word; /* decision word; 0: no answer */
@@ -192,7 +161,6 @@ _Static_assert(sizeof(struct overlap_cache_line) == 64, "one cache line of the p
 struct overlap_cache_memory {
     struct overlap_cache_line lines[OVERLAP_CACHE_LINES] __attribute__((aligned(64)));
     struct overlap_cache_line *chains[OVERLAP_CACHE_CHAINS]; /* by hash of handle and key */
-    struct overlap_cache_line *none[OVERLAP_CACHE_CHAINS];   /* never written: all empty */
     uint32_t handles[OVERLAP_CACHE_HANDLES];                 /* by hash of the handle: number of its first line + 1 */
     uint64_t used;                                           /* number of allocated lines */
 };
@@ -201,16 +169,12 @@ struct overlap_cache {
     struct overlap_cache_line **chains; /* never NULL: an empty chain until memory is assigned */
     uint64_t mask;                      /* of byte offsets into `chains`; stored after it, loaded before it */
     struct overlap_cache_memory *memory;
-    uint64_t hidden;
 };
-#define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL, .hidden = 0}
+#define OVERLAP_CACHE_EMPTY(chain) {.chains = (chain), .mask = 0, .memory = NULL}
 
 /* Assigns the memory in which answers are kept from now on; it holds none yet. Idempotent. Readers may still use the
  * previous chains for a while. */
 void overlap_cache_use(struct overlap_cache *cache, struct overlap_cache_memory *memory);
-
-/* Hides the answers from overlap_cache_find() and from the hot path, but not from overlap_cache_find_hidden(). */
-void overlap_cache_hide(struct overlap_cache *cache, bool hidden);
 
 /* Returns the memory if all its lines are in use, else NULL. */
 struct overlap_cache_memory *overlap_cache_full(const struct overlap_cache *cache);
@@ -239,7 +203,7 @@ static inline uint64_t overlap_cache_plain(uint64_t handle) {
 }
 
 /* Returns the head of the chain for a launch. Handles are evenly spaced, and so are sizes, but in different bits, so
- * that one multiplication spreads both. hot_x86_64.S computes the same hash. */
+ * that one multiplication spreads both. */
 #define OVERLAP_CACHE_FACTOR OVERLAP_FACTOR
 #define OVERLAP_CACHE_MASK ((OVERLAP_CACHE_CHAINS - 1) * sizeof(struct overlap_cache_line *))
 static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cache_line **chains, uint64_t mask,
@@ -248,30 +212,29 @@ static inline struct overlap_cache_line **overlap_cache_chain(struct overlap_cac
     return (struct overlap_cache_line **)((char *)chains + (hash >> (61 - OVERLAP_CACHE_BITS) & mask));
 }
 
-/* Returns the word of a launch in a chain, or 0. An interval never changes once its word has been published, so the
+/* Returns the word of a launch in a chain and the interval of grids for which it holds, or 0. An interval never changes once its word has been published, so the
  * word is loaded first. */
-static inline __attribute__((always_inline)) uint64_t overlap_cache_word(const struct overlap_cache_line *line,
-                                                                         uint64_t handle, uint64_t key,
-                                                                         uint64_t blocks) {
+static inline uint64_t overlap_cache_word(const struct overlap_cache_line *line, uint64_t handle, uint64_t key,
+                                          uint64_t blocks, uint64_t *interval) {
     for (; line; line = line->next)
         for (int i = 0; line->handle == handle && line->key == key && i < 2; i++) {
             const uint64_t word = __atomic_load_n(&line->answers[i].word, __ATOMIC_ACQUIRE);
             const uint64_t grid = OVERLAP_RELAXED(line->answers[i].grid);
-            if (word && blocks >= (grid & UINT32_MAX) && blocks <= grid >> 32)
+            if (word && blocks >= (grid & UINT32_MAX) && blocks <= grid >> 32) {
+                *interval = grid;
                 return word;
+            }
         }
     return 0;
 }
 
-static inline __attribute__((always_inline)) uint64_t overlap_cache_find(const struct overlap_cache *cache,
-                                                                         uint64_t handle, uint64_t key,
-                                                                         uint64_t blocks) {
+static inline uint64_t overlap_cache_find(const struct overlap_cache *cache, uint64_t handle, uint64_t key,
+                                          uint64_t blocks, uint64_t *interval) {
     const uint64_t mask = __atomic_load_n(&cache->mask, __ATOMIC_ACQUIRE);
     struct overlap_cache_line **const chains = OVERLAP_RELAXED(cache->chains);
     return overlap_cache_word(__atomic_load_n(overlap_cache_chain(chains, mask, handle, key), __ATOMIC_ACQUIRE), handle,
-                              key, blocks);
+                              key, blocks, interval);
 }
-uint64_t overlap_cache_find_hidden(const struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t blocks);
 
 /* Inserts an answer. False: no room, or another answer exists (the caller has its decision in any case). */
 bool overlap_cache_keep(struct overlap_cache *cache, uint64_t handle, uint64_t key, uint64_t minimum, uint64_t maximum,
@@ -335,27 +298,17 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
 
 /* ---- Rows of the statistics page (rows.c) ---- */
 
-/* Offset of the row in its group (1 to 3) for a windowed launch that is left alone for this reason; 0: any other
+/* Finds or claims the row for such launches. `key`, `state` and the names in `facts` are ignored. kernel, library: may be
+ * NULL. Without a free row the launches are counted in the rule's row for all its kernels, else in the row of the
  * reason. */
-static inline uint32_t overlap_row_step(uint32_t reason) {
-    return reason == OVERLAP_REASON_not_overlapping  ? 1
-           : reason == OVERLAP_REASON_window_expired ? 2
-           : reason == OVERLAP_REASON_same_stream    ? 3
-                                                     : 0;
-}
-
-/* Finds or claims the group for such launches, and returns its first row. `key`, `state` and the names in `facts` are
- * ignored. kernel, library: may be NULL. Without a free group the launches are counted in the rule's group for all its
- * kernels, else in a group for any rule, else in the row of the reason, which has no group. */
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
-                           const char *library, uint32_t reason, enum overlap_row_kind kind);
+                           const char *library, uint32_t reason);
 
-/* Finds or claims the row for launches that differ from those of the group at `row` in their reason only. */
+/* Finds or claims the row for launches that differ from those of `row` in their reason only. */
 uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason);
 
-/* Fills in, for each row, the reason that it counts and the row that holds its record. Valid indices result even from a
- * damaged page. */
-void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uint32_t *heads);
+/* Fills in, for each row, the reason that it counts: a valid index even on a damaged page. */
+void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons);
 
 /* ---- Code objects of AMD ---- */
 

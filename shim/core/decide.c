@@ -102,8 +102,7 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
     }
     struct overlap_view view = overlap_table_view(table);
     const struct overlap_policy *p = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    if (!p || (p->rule_count == 0 && !p->critical && p->priority == OVERLAP_PRIORITY_INHERIT &&
-               p->stream_priority == OVERLAP_PRIORITY_INHERIT)) {
+    if (!p || (p->rule_count == 0 && !p->raise_share && !p->stream_creators.count)) {
         decision->reason = OVERLAP_REASON_observe_only;
         return;
     }

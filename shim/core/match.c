@@ -129,42 +129,24 @@ static const char library_signs[] =
 #undef LIBRARY
     ;
 
-/* Does one of the two names match a pattern of a family in the span? view NULL: of any family. */
-static bool has_sign(const char *family, size_t size, const struct overlap_view *view, struct overlap_span span,
-                     const char *name, const char *other) {
+/* Does one of the two names match a pattern of any family? */
+static bool has_sign(const char *family, size_t size, const char *name, const char *other) {
     const char *const end = family + size - 1;
     while (family < end) {
         const char *const glob = family + strlen(family) + 1;
-        if ((overlap_glob_match(glob, name) || overlap_glob_match(glob, other)) &&
-            (!view || overlap_match_any(view, span, family)))
+        if (overlap_glob_match(glob, name) || overlap_glob_match(glob, other))
             return true;
         family = glob + strlen(glob) + 1;
     }
     return false;
 }
 
-static bool is_kernel_of(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
+OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
     char plain[PLAIN_NAME_SIZE];
     overlap_plain_name(kernel, plain, sizeof plain);
-    return has_sign(kernel_signs, sizeof kernel_signs, view, span, kernel, plain);
-}
-
-static bool is_library_of(const struct overlap_view *view, struct overlap_span span, const char *basename) {
-    return has_sign(library_signs, sizeof library_signs, view, span, basename, basename);
-}
-
-OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
-    return is_kernel_of(NULL, (struct overlap_span){0}, kernel);
+    return has_sign(kernel_signs, sizeof kernel_signs, kernel, plain);
 }
 
 bool overlap_is_communication_library(const char *basename) {
-    return is_library_of(NULL, (struct overlap_span){0}, basename);
-}
-
-bool overlap_may_raise(const struct overlap_view *view, const struct overlap_policy *policy, const char *kernel,
-                       const char *basename) {
-    return !policy->families.count || is_library_of(view, policy->families, basename) ||
-           overlap_match_any(view, policy->libraries, basename) ||
-           (kernel &&
-            (is_kernel_of(view, policy->families, kernel) || overlap_match_kernel(view, policy->kernels, kernel)));
+    return has_sign(library_signs, sizeof library_signs, basename, basename);
 }

@@ -19,8 +19,6 @@ struct overlap_view overlap_table_view(const void *table) {
     const char *section = (const char *)table + sizeof *view.table;
     view.policies = (const struct overlap_policy *)section;
     section += (size_t)view.table->policy_count * sizeof *view.policies;
-    view.trials = (const struct overlap_table_trial *)section;
-    section += (size_t)view.table->trial_count * sizeof *view.trials;
     view.rules = (const struct overlap_rule *)section;
     section += (size_t)view.table->rule_count * sizeof *view.rules;
     view.patterns = (const uint32_t *)section;
@@ -41,39 +39,14 @@ static const char *check_policy(const struct overlap_table *table, const struct 
     if (!string_ok(table, policy->name) || !string_ok(table, policy->hash))
         return "a policy's name lies outside the table";
     if (!span_ok(table, policy->gpus) || !span_ok(table, policy->kernels) || !span_ok(table, policy->libraries) ||
-        !span_ok(table, policy->stream_creators) || !span_ok(table, policy->fixed_size) ||
-        !span_ok(table, policy->families))
+        !span_ok(table, policy->stream_creators) || !span_ok(table, policy->fixed_size))
         return "a policy's patterns lie outside the table";
     if (policy->first_rule > table->rule_count || policy->rule_count > table->rule_count - policy->first_rule)
         return "a policy's rules lie outside the table";
-    if (policy->priority > OVERLAP_PRIORITY_AUTO || policy->stream_priority > OVERLAP_PRIORITY_NUMBER)
-        return "a policy has an unknown kind of priority";
     if (policy->dispatch > OVERLAP_DISPATCH_DRAIN || policy->carveout > OVERLAP_CARVEOUT_MAX)
         return "a policy has an unknown dispatch rule or carve-out";
-    const uint32_t waits = OVERLAP_CRITICAL_COMMUNICATION | OVERLAP_CRITICAL_HOST_WAITS | OVERLAP_CRITICAL_FEEDING;
-    if (policy->critical & ~waits || policy->critical_share > 100 || !policy->critical != !policy->critical_share)
-        return "a policy has an unknown kind of critical stream, or an impossible share";
-    if (policy->is_arm > 1 || policy->trial > (policy->is_arm ? 0 : table->trial_count))
-        return "a policy has an impossible trial";
-    return NULL;
-}
-
-static const char *check_trial(const struct overlap_view *view, const struct overlap_table_trial *trial) {
-    const struct overlap_span arms = trial->arms;
-    if (arms.count - 1 >= OVERLAP_PAGE_ARMS - 1 || arms.first > view->table->policy_count ||
-        arms.count > view->table->policy_count - arms.first || trial->first_arm > arms.count ||
-        trial->first_level >= OVERLAP_TRIAL_LEVELS || trial->worth - 1 >= 500000)
-        return "a policy has an impossible trial";
-    for (uint32_t i = 0; i < arms.count; i++)
-        if (!view->policies[arms.first + i].is_arm)
-            return "a policy's trial names a policy that is no arm";
-    for (uint32_t i = 0; i < OVERLAP_PAGE_ARMS - 1; i++) {
-        const struct overlap_samples *const known = &trial->known[i];
-        const double count = (double)known->count;
-        if (known->count > OVERLAP_TRIAL_KNOWN || !(known->sum >= -2 * count) || !(known->sum <= 2 * count) ||
-            !(known->squares >= 0) || !(known->squares <= 4 * count))
-            return "a policy has impossible samples of a trial";
-    }
+    if (policy->raise_share > 100)
+        return "a policy raises streams of an impossible share";
     return NULL;
 }
 
@@ -104,7 +77,6 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
         return "the policy table was cut or extended";
     /* 64-bit sums: 32-bit counts times record sizes cannot wrap. */
     uint64_t needed = sizeof *table + (uint64_t)table->policy_count * sizeof(struct overlap_policy) +
-                      (uint64_t)table->trial_count * sizeof(struct overlap_table_trial) +
                       (uint64_t)table->rule_count * sizeof(struct overlap_rule) +
                       (uint64_t)table->pattern_count * sizeof(uint32_t) + table->string_size;
     if (needed != size || table->string_size == 0)
@@ -121,8 +93,6 @@ OVERLAP_EXPORT const char *overlap_table_check(const void *bytes, uint64_t size)
     const char *wrong = NULL;
     for (uint32_t i = 0; !wrong && i < table->policy_count; i++)
         wrong = check_policy(table, &view.policies[i]);
-    for (uint32_t i = 0; !wrong && i < table->trial_count; i++)
-        wrong = check_trial(&view, &view.trials[i]);
     for (uint32_t i = 0; !wrong && i < table->rule_count; i++)
         wrong = check_rule(table, &view.rules[i]);
     return wrong;
@@ -132,8 +102,6 @@ OVERLAP_EXPORT uint32_t overlap_policy_for(const void *table, const char *device
     struct overlap_view view = overlap_table_view(table);
     for (uint32_t i = 0; i < view.table->policy_count; i++) {
         struct overlap_span gpus = view.policies[i].gpus;
-        if (view.policies[i].is_arm)
-            continue;
         if (gpus.count == 0 || overlap_match_any(&view, gpus, device) || overlap_match_any(&view, gpus, architecture))
             return i;
     }

@@ -1,49 +1,35 @@
 /* Rows of the statistics page: one for every kernel and decision about it. A row is claimed when the decision is made;
  * the launch itself then only increments the counter whose index is in the decision word.
  *
- * Groups are contiguous, and the key of the first row says how many rows its group has. A thread that claims the first
- * free key thereby claims all rows of its group, and other searches skip them. A key never changes; the record is
- * filled in after the key is claimed, and its state is published last. Not a table of slots.h: Python reads the rows,
- * and a key may own several.
+ * A key never changes; the record is filled in after the key is claimed, and its state is published last. Not a table
+ * of slots.h, because Python reads the rows.
  */
 #include <string.h>
 
 #include "../text.h"
 #include "core.h"
 
-#define REASON_SHIFT 3
-#define HASH_SHIFT 9
-_Static_assert(OVERLAP_ROW_WINDOWED <= OVERLAP_ROW_KIND && OVERLAP_REASONS <= 1 << (HASH_SHIFT - REASON_SHIFT),
-               "the key");
+#define HASH_SHIFT 6
+_Static_assert(OVERLAP_REASONS <= 1 << HASH_SHIFT, "the key");
 
 /* Upper bounds of the rows that each kind of launch may claim. Kernels that appear early must not use up all rows: the
- * last ones are reserved for groups of any rule (shaped and capped in windows, raised communication), those below them
- * for rules whose kernels find no row, those below these for communication. Launches before the first communication get
- * few rows, because most of those kernels are launched again later. */
+ * last ones are reserved for rules whose kernels find no row, those below these for communication. Launches before the
+ * first communication get few rows, because most of those kernels are launched again later. */
 enum {
     FULL = OVERLAP_ROWS,
-    OF_RULES = OVERLAP_ROWS - (2 * OVERLAP_ROW_WINDOWED + OVERLAP_ROW_RAISED),
-    OF_COMMUNICATION = OF_RULES - 46,
+    OF_COMMUNICATION = OVERLAP_ROWS - 56,
     OF_COMPUTATION = OF_COMMUNICATION - 24,
     OF_THE_BEGINNING = OVERLAP_REASONS + 64,
 };
 
-static uint32_t room_for(uint32_t reason, enum overlap_row_kind kind) {
+static uint32_t room_for(uint32_t reason) {
     return reason == OVERLAP_REASON_no_communication_seen ? OF_THE_BEGINNING
-           : kind == OVERLAP_ROW_RAISED || reason == OVERLAP_REASON_communication ||
-                   reason == OVERLAP_REASON_program_sets_priority || reason == OVERLAP_REASON_one_wave_neighbour ||
-                   reason == OVERLAP_REASON_graph_priority_ignored
-               ? OF_COMMUNICATION
-               : OF_COMPUTATION;
+           : reason == OVERLAP_REASON_communication       ? OF_COMMUNICATION
+                                                          : OF_COMPUTATION;
 }
 
-static uint64_t key_of(uint64_t hash, uint32_t reason, uint32_t kind) {
-    return hash << HASH_SHIFT | (uint64_t)reason << REASON_SHIFT | kind;
-}
-
-static uint32_t rows_of(uint64_t key) {
-    const uint32_t kind = key & OVERLAP_ROW_KIND;
-    return kind == OVERLAP_ROW_RAISED || kind == OVERLAP_ROW_WINDOWED ? kind : 1;
+static uint64_t key_of(uint64_t hash, uint32_t reason) {
+    return hash << HASH_SHIFT | (uint64_t)reason;
 }
 
 /* Includes the NUL, which separates the name of the kernel from that of the library. */
@@ -60,11 +46,10 @@ static uint64_t identity(const struct overlap_row *facts, const char *kernel, co
     return hash ? hash : 1;
 }
 
-/* Returns the first row of the group with this key, and claims a free one below `most` if needed (*claimed). FULL:
- * there is none. */
+/* Returns the row with this key, and claims a free one below `most` if needed (*claimed). FULL: there is none. */
 static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
     *claimed = false;
-    for (uint32_t row = OVERLAP_REASONS; row + rows_of(key) <= most;) {
+    for (uint32_t row = OVERLAP_REASONS; row < most; row++) {
         uint64_t there = OVERLAP_RELAXED(page->rows[row].key);
         if (there == 0 &&
             __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
@@ -73,7 +58,6 @@ static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, boo
         }
         if (there == key)
             return row;
-        row += rows_of(there);
     }
     return FULL;
 }
@@ -116,28 +100,26 @@ static void put_first(struct overlap_row *record, const struct overlap_row *fact
 
 /* Returns the row for all kernels of a rule that found no row of their own, so that the report shows that the rule
  * matched. */
-static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason, enum overlap_row_kind kind) {
+static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason) {
     const struct overlap_row facts = {.rule = rule, .device = OVERLAP_DEVICES};
     bool claimed;
-    uint32_t row = find(page, key_of(identity(&facts, "", ""), reason, kind), OF_RULES, &claimed);
+    const uint32_t row = find(page, key_of(identity(&facts, "", ""), reason), FULL, &claimed);
     if (claimed) {
         put_first(&page->rows[row], &facts);
         __atomic_store_n(&page->rows[row].state, 2, __ATOMIC_RELEASE);
     }
-    if (row == FULL && kind != OVERLAP_ROW_SINGLE)
-        row = find(page, key_of(0, reason, kind), FULL, &claimed);
     return row == FULL ? reason : row;
 }
 
 uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
-                           const char *library, uint32_t reason, enum overlap_row_kind kind) {
+                           const char *library, uint32_t reason) {
     bool claimed;
     kernel = kernel ? kernel : "";
     library = library ? library : "";
-    const uint64_t key = key_of(identity(facts, kernel, library), reason, kind);
-    const uint32_t row = find(page, key, room_for(reason, kind), &claimed);
+    const uint64_t key = key_of(identity(facts, kernel, library), reason);
+    const uint32_t row = find(page, key, room_for(reason), &claimed);
     if (row == FULL)
-        return of_rule(page, facts->rule, reason, kind);
+        return of_rule(page, facts->rule, reason);
     struct overlap_row *record = &page->rows[row];
     if (!claimed) {
         put_last(record, facts);
@@ -156,10 +138,10 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     bool claimed;
     if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
         return reason;
-    const uint64_t key = key_of(OVERLAP_RELAXED(from->key) >> HASH_SHIFT, reason, OVERLAP_ROW_SINGLE);
-    const uint32_t other = find(page, key, room_for(reason, OVERLAP_ROW_SINGLE), &claimed);
+    const uint64_t key = key_of(OVERLAP_RELAXED(from->key) >> HASH_SHIFT, reason);
+    const uint32_t other = find(page, key, room_for(reason), &claimed);
     if (other == FULL)
-        return of_rule(page, from->rule, reason, OVERLAP_ROW_SINGLE);
+        return of_rule(page, from->rule, reason);
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
@@ -173,25 +155,10 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
     return other;
 }
 
-/* Returns the reason counted by the row that is `step` rows after the first one of its group. */
-static uint32_t reason_at(uint64_t key, uint32_t step) {
-    uint32_t reason = key >> REASON_SHIFT & ((1 << (HASH_SHIFT - REASON_SHIFT)) - 1);
-    if (step && (key & OVERLAP_ROW_KIND) == OVERLAP_ROW_WINDOWED)
-        for (reason = 0; overlap_row_step(reason) != step;)
-            reason++;
-    return key && reason < OVERLAP_REASONS ? reason : OVERLAP_REASONS - 1;
-}
-
-void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons, uint32_t *heads) {
-    uint32_t row = 0;
-    for (; row < OVERLAP_REASONS; row++)
-        reasons[row] = heads[row] = row;
-    while (row < OVERLAP_ROWS) {
+void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons) {
+    for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
         const uint64_t key = OVERLAP_RELAXED(page->rows[row].key);
-        const uint32_t head = row;
-        for (uint32_t step = 0; step < rows_of(key) && row < OVERLAP_ROWS; step++, row++) {
-            reasons[row] = reason_at(key, step);
-            heads[row] = head;
-        }
+        const uint32_t reason = (uint32_t)(key & ((1U << HASH_SHIFT) - 1));
+        reasons[row] = row < OVERLAP_REASONS ? row : key && reason < OVERLAP_REASONS ? reason : OVERLAP_REASONS - 1;
     }
 }

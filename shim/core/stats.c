@@ -109,7 +109,7 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
 
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
-    overlap_row_reasons(page, totals->row_reasons, totals->row_heads);
+    overlap_row_reasons(page, totals->row_reasons);
     for (uint32_t s = 0; s < overlap_shard_count(page); s++) {
         const struct overlap_shard *shard = &page->shards[s];
         for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
@@ -134,15 +134,6 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
         difference += totals->rows[row];
     if (difference + BETWEEN <= 2 * BETWEEN) /* otherwise the page is damaged, which must stay visible */
         totals->routes[commonest] += difference;
-    /* Another thread may take a count back while we read: a negative counter becomes 0. */
-    for (int i = 0; i < OVERLAP_COUNTERS; i++)
-        if ((int64_t)totals->counters[i] < 0)
-            totals->counters[i] = 0;
-    uint64_t *outside = &totals->reasons[OVERLAP_REASON_not_overlapping];
-    uint64_t before = totals->counters[OVERLAP_COUNTER_LAUNCHED_BEFORE];
-    before = before < *outside ? before : *outside;
-    *outside -= before;
-    totals->reasons[OVERLAP_REASON_launched_before] += before;
 }
 
 /* Names the likely origin of launches that were not seen. */
@@ -159,39 +150,13 @@ static void say_why_unseen(const struct overlap_page *page, struct overlap_text 
     }
 }
 
-/* Communication launches on a raised stream have its priority, and are not counted as raised themselves. */
-static void say_what_was_critical(const struct overlap_page *page, uint64_t launches, struct overlap_text *text) {
-    uint32_t raised = 0, carry = 0;
-    for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
-        const struct overlap_page_stream *stream = &page->streams[i];
-        if (__atomic_load_n(&stream->state, __ATOMIC_ACQUIRE) == 2 &&
-            OVERLAP_RELAXED(stream->status) == OVERLAP_STREAM_RAISED) {
-            raised++;
-            carry += OVERLAP_RELAXED(stream->why) & OVERLAP_CRITICAL_COMMUNICATION;
-        }
-    }
-    if (launches == 0 && raised == 0)
-        return;
-    overlap_text_add(text, carry ? " by themselves, " : ", ");
-    overlap_text_number(text, launches, true);
-    overlap_text_add(text, launches == 1 ? " other raised on " : " others raised on ");
-    overlap_text_number(text, raised, true);
-    overlap_text_add(text, raised == 1 ? " critical stream" : " critical streams");
-    if (carry)
-        overlap_text_add(text, raised == 1 ? ", and the communication on it" : ", and the communication on them");
-}
-
-/* In place of why launches were left alone, which differs from arm to arm. */
-static void say_what_was_kept(const struct overlap_page_trial *trial, struct overlap_text *text) {
-    const uint32_t status = OVERLAP_RELAXED(trial->status), kept = OVERLAP_RELAXED(trial->kept);
-    overlap_text_add(text, "; trial: ");
-    if (status == OVERLAP_TRIAL_KEPT && kept < OVERLAP_PAGE_ARMS) {
-        const char *const name = (const char *)trial->arm[kept].policy;
-        overlap_text_bytes(text, name, overlap_length(name, sizeof trial->arm[kept].policy));
-        overlap_text_add(text, " kept");
-    } else {
-        overlap_text_add(text, status == OVERLAP_TRIAL_NOTHING ? "nothing kept, no arm is faster" : "no verdict");
-    }
+/* How many streams are raised at present. */
+static uint32_t raised_streams(const struct overlap_page *page) {
+    uint32_t raised = 0;
+    for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++)
+        raised += __atomic_load_n(&page->streams[i].state, __ATOMIC_ACQUIRE) == 2 &&
+                  OVERLAP_RELAXED(page->streams[i].status) == OVERLAP_STREAM_RAISED;
+    return raised;
 }
 
 void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
@@ -207,30 +172,17 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: ");
         say_why_unseen(page, &text);
     } else {
-        uint32_t commonest = OVERLAP_REASON_COUNT;
-        for (uint32_t i = 0; i < OVERLAP_REASON_COUNT; i++)
-            if (!reasons[i].shapes && i != OVERLAP_REASON_communication && i != OVERLAP_REASON_critical &&
-                totals.reasons[i] &&
-                (commonest == OVERLAP_REASON_COUNT || totals.reasons[i] > totals.reasons[commonest]))
-                commonest = i;
+        const uint32_t streams = raised_streams(page);
         overlap_text_number(&text, launches, true);
         overlap_text_add(&text, launches == 1 ? " launch: " : " launches: ");
+        overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
+        overlap_text_add(&text, " on raised streams (");
+        overlap_text_number(&text, streams, true);
+        overlap_text_add(&text, streams == 1 ? " stream now), " : " streams now), ");
         overlap_text_number(&text, shaped, true);
         overlap_text_add(&text, " shaped, ");
-        overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
-        overlap_text_add(&text, " of ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
-        overlap_text_add(&text, " communication launches raised");
-        say_what_was_critical(page, totals.reasons[OVERLAP_REASON_critical], &text);
-        if (page->trial.arms) {
-            say_what_was_kept(&page->trial, &text);
-        } else if (commonest != OVERLAP_REASON_COUNT) {
-            overlap_text_add(&text, "; left alone most often: ");
-            overlap_text_add(&text, overlap_reason_name((uint32_t)commonest));
-            overlap_text_add(&text, " (");
-            overlap_text_number(&text, totals.reasons[commonest], true);
-            overlap_text_add(&text, ")");
-        }
+        overlap_text_add(&text, " of communication");
     }
     if (*directory) {
         overlap_text_add(&text, "; next: overlap report ");

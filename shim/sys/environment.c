@@ -204,7 +204,6 @@ OVERLAP_STARTUP static void copy(const struct variables *found) {
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
         .run = overlap_start.run,
-        .trace = is(found->trace, "1"),
         .quiet = is(found->quiet, "1"),
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
     };

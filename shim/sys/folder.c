@@ -1,4 +1,4 @@
-/* Creates our files, pages and traces, in directories that others may own. Files and symlinks of other users are never
+/* Creates our files, pages, in directories that others may own. Files and symlinks of other users are never
  * followed, opened or replaced. */
 #include <errno.h>
 #include <string.h>

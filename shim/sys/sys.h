@@ -23,7 +23,6 @@ struct overlap_settings {
     const void *table;     /* checked; NULL: the library does nothing */
     const char *directory; /* of the report, decoded; "": none */
     const char *run;       /* id of the run; "": none */
-    bool trace;
     bool quiet;
     uint32_t launcher; /* process id of overlap-run, which becomes the program; 0: none */
     int32_t rank;      /* -1: unknown */
@@ -109,7 +108,7 @@ const void *overlap_map_file(const char *path, const char *unless, size_t *size)
 /* Is the calling thread on its alternate signal stack? */
 bool overlap_on_signal_stack(void);
 
-/* ---- Threads, clocks, trace, log ---- */
+/* ---- Threads, clocks, log ---- */
 
 /* Waits until another thread has set *state to `value`. False: timed out, as in a signal handler that interrupted that
  * thread. Later waits for it then fail at once until it is set, because the thread may have left its work for good
@@ -125,9 +124,6 @@ uint64_t overlap_clock(void);
 /* Does a thread of this process with this id still exist? */
 bool overlap_thread_alive(uint32_t tid);
 uint32_t overlap_thread_id(void);
-
-/* Appends one record to the trace. False: it was dropped. kernel and library may be NULL. */
-bool overlap_trace_write(struct overlap_trace *record, const char *kernel, const char *library);
 
 /* Prints one line on stderr, "overlap: ...", of up to three pieces. Silent if the user asked for that, or if stderr is
  * no longer the file that it was. */

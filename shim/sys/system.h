@@ -140,9 +140,6 @@ int overlap_file_allocate(int file, size_t before, size_t size);
 uint64_t overlap_unguessable(void);
 void overlap_host_name(char *name, size_t size);
 
-/* Sets the file of this process's trace: an open descriptor, or negative if there is none. */
-void overlap_trace_open(int made);
-void overlap_trace_forked(void);
 
 /* May a file of ours have this size in bytes? A write beyond RLIMIT_FSIZE raises a signal that ends the program. */
 bool overlap_may_grow(uint64_t size);

@@ -3,7 +3,6 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "arms.h"
 #include "device.h"
 #include "page.h"
 #include "resolve.h"
@@ -41,8 +40,8 @@ static void record(struct device *device, const struct overlap_settings *setting
     __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
 }
 
-/* Write the rules of a policy of the device to the page, unless another device has done so. */
-static void record_rules(const struct device *device, const struct overlap_policy *policy, uint32_t arm,
+/* Write the rules of the device's policy to the page, unless another device has done so. */
+static void record_rules(const struct device *device, const struct overlap_policy *policy,
                          const struct overlap_settings *settings) {
     const struct overlap_view view = overlap_table_view(settings->table);
     for (uint32_t i = policy->first_rule; i < policy->first_rule + policy->rule_count; i++) {
@@ -59,7 +58,6 @@ static void record_rules(const struct device *device, const struct overlap_polic
         entry->when_dispatch = (uint8_t)rule->when_dispatch;
         entry->dispatch = (uint8_t)policy->dispatch;
         entry->guard = (uint8_t)rule->guard;
-        entry->arm = (uint8_t)arm;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }
 }
@@ -68,25 +66,8 @@ static void record_rules(const struct device *device, const struct overlap_polic
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    return fits ? fits->rule_count || fits->trial || fits->priority != OVERLAP_PRIORITY_INHERIT ||
-                      fits->stream_priority != OVERLAP_PRIORITY_INHERIT
+    return fits ? fits->rule_count || fits->raise_share || fits->stream_creators.count
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
-}
-
-/* Sets the indices of the device's policy and of its arms that are for this device; returns how many. */
-static uint32_t arms_of(const struct device *device, const struct overlap_settings *settings, uint32_t *arms) {
-    const struct overlap_view view = overlap_table_view(settings->table);
-    const uint32_t trial = view.policies[device->policy].trial;
-    const struct overlap_span of = trial ? view.trials[trial - 1].arms : (struct overlap_span){0};
-    uint32_t count = 1;
-    arms[0] = device->policy;
-    for (uint32_t i = of.first; i < of.first + of.count; i++) {
-        const struct overlap_span gpus = view.policies[i].gpus;
-        if (gpus.count == 0 || overlap_match_any(&view, gpus, (const char *)device->gpu.name) ||
-            overlap_match_any(&view, gpus, (const char *)device->gpu.architecture))
-            arms[count++] = i;
-    }
-    return count;
 }
 
 static void make(struct device *device, const struct overlap_settings *settings) {
@@ -107,17 +88,8 @@ static void make(struct device *device, const struct overlap_settings *settings)
     record(device, settings, uuid);
     if (device->policy == OVERLAP_NO_POLICY)
         return;
-    uint32_t arms[OVERLAP_PAGE_ARMS];
-    const uint32_t count = arms_of(device, settings, arms);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct overlap_policy *const arm = &overlap_table_view(settings->table).policies[arms[i]];
-        device->critical |= arm->critical;
-        device->critical_share = arm->critical ? arm->critical_share : device->critical_share;
-        if (device->page_slot < OVERLAP_DEVICES)
-            record_rules(device, arm, i, settings);
-    }
-    if (count > 1)
-        arms_found(device, arms, count);
+    if (device->page_slot < OVERLAP_DEVICES)
+        record_rules(device, &overlap_table_view(settings->table).policies[device->policy], settings);
 }
 
 void device_forked(void) {
@@ -155,22 +127,16 @@ bool device_only_one(enum vendor vendor) {
     return known == 1;
 }
 
-const struct overlap_policy *device_policy_for(const struct device *device, bool lasting) {
+const struct overlap_policy *device_policy(const struct device *device) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !device || device->policy == OVERLAP_NO_POLICY)
         return NULL;
-    return &overlap_table_view(settings->table).policies[arms_policy(device, lasting)];
+    return &overlap_table_view(settings->table).policies[device->policy];
 }
 
-bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority) {
-    int least = 0, greatest = 0;
-    if (kind == OVERLAP_PRIORITY_INHERIT || !driver_ready(vendor) ||
-        !OPERATION_OF(vendor, priorities)(&least, &greatest) || greatest == least)
-        return false;
-    if (kind != OVERLAP_PRIORITY_NUMBER || value < greatest)
-        value = greatest;
-    *priority = value > least ? least : value;
-    return true;
+bool device_greatest_priority(enum vendor vendor, int *priority) {
+    int least = 0;
+    return driver_ready(vendor) && OPERATION_OF(vendor, priorities)(&least, priority) && *priority != least;
 }
 
 /* ---- Communication's footprint ---- */

@@ -13,9 +13,11 @@ struct device {
     enum vendor vendor;
     int ordinal;
     uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
-    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches. With a trial: its reference */
-    /* What is learned about streams, whichever arm of a trial is active: as in the policy. */
-    uint32_t critical, critical_share;
+    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
+    /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
+    uint32_t streams;
+    bool programs; /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open; /* streams on which an overlap window is open */
     bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */
     struct overlap_gpu gpu;
     /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
@@ -38,13 +40,10 @@ bool device_learn(struct device *device, const char *kernel, const struct overla
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
 
-/* Returns the policy that is in force for the device, or NULL. lasting: for what outlasts the turns of a trial. */
-const struct overlap_policy *device_policy_for(const struct device *device, bool lasting);
-static inline const struct overlap_policy *device_policy(const struct device *device) {
-    return device_policy_for(device, false);
-}
+/* Returns the policy of the device, or NULL. */
+const struct overlap_policy *device_policy(const struct device *device);
 
-/* Sets *priority to what a policy's value means on the current device. False: the priority stays as it is. */
-bool device_priority(enum vendor vendor, uint32_t kind, int32_t value, int *priority);
+/* Sets *priority to the greatest of the current device. False: there is only one priority. */
+bool device_greatest_priority(enum vendor vendor, int *priority);
 
 #pragma GCC visibility pop

@@ -3,26 +3,24 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "critical_streams.h"
 #include "device.h"
 #include "facts.h"
 #include "handle.h"
 #include "launch_slow.h"
 #include "page.h"
-#include "priority.h"
 #include "request.h"
 #include "resolve.h"
-#include "size.h"
 #include "state.h"
+#include "streams.h"
 #include "this_thread.h"
 #include "vendor_ops.h"
-#include "windows.h"
 
-/* Incremented whenever an input of decisions changes, which invalidates all earlier decisions. */
-static uint32_t epoch_now;
+/* 0 marks an entry of a thread's table that is being written. */
+uint32_t launch_epoch = 1;
 
 void invalidate_decisions(void) {
-    __atomic_fetch_add(&epoch_now, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST) == 0)
+        __atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST);
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* before the caller searches the cache for decisions to invalidate */
 }
 
@@ -50,51 +48,14 @@ static bool is_communication(const struct overlap_policy *policy, const char *ke
            (kernel && overlap_match_kernel(&view, policy->kernels, kernel));
 }
 
-/* True for a grid of one wave on at least 90 % of the multiprocessors, which co-resident communication may delay.
- * Narrows the decision's grid interval to grids with the same answer. */
-static bool fills_the_gpu(const struct request *request, const struct overlap_gpu *gpu,
+/* Narrows the decision's grid interval to grids that are all wide, or all not: wide communication is not raised. */
+static void separate_wide(const struct request *request, const struct overlap_gpu *gpu,
                           struct overlap_decision *decision) {
-    const uint64_t least = ((uint64_t)gpu->multiprocessors * 9 + 9) / 10, blocks = blocks_of(request);
-    const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
-    if (blocks < least || most < least) {
-        if (most >= least && decision->maximum_blocks >= least)
-            decision->maximum_blocks = least - 1;
-        return false;
-    }
-    if (blocks > most) {
-        if (decision->minimum_blocks <= most)
-            decision->minimum_blocks = most + 1;
-        return false;
-    }
-    decision->minimum_blocks = decision->minimum_blocks < least ? least : decision->minimum_blocks;
-    decision->maximum_blocks = decision->maximum_blocks > most ? most : decision->maximum_blocks;
-    return true;
-}
-
-/* True for more than one wave. Narrows the decision's grid interval to grids with the same answer. */
-static bool is_long(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
-    const uint64_t most = (uint64_t)gpu->multiprocessors * decision->native_blocks;
-    if (blocks_of(request) <= most) {
-        decision->maximum_blocks = decision->maximum_blocks > most ? most : decision->maximum_blocks;
-        return false;
-    }
-    decision->minimum_blocks = decision->minimum_blocks <= most ? most + 1 : decision->minimum_blocks;
-    return true;
-}
-
-/* True for communication that occupies more than a third of the multiprocessors. Raised, it takes them from
- * computation at once; not raised, it may use multiprocessors that computation leaves free at its end. On an H200
- * raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.2 % and only beside
- * kernels bound by memory (docs/data/overlap.csv); the bound lies between. Narrows the decision's grid interval to
- * grids with the same answer. */
-static bool is_wide(const struct request *request, const struct overlap_gpu *gpu, struct overlap_decision *decision) {
-    const uint64_t most = gpu->multiprocessors / 3;
-    if (blocks_of(request) <= most) {
+    const uint64_t most = gpu->multiprocessors / OVERLAP_WIDE_PART;
+    if (blocks_of(request) <= most)
         decision->maximum_blocks = most;
-        return false;
-    }
-    decision->minimum_blocks = most + 1;
-    return true;
+    else
+        decision->minimum_blocks = most + 1;
 }
 
 struct facts {
@@ -108,18 +69,15 @@ struct facts {
     bool later; /* the driver may report more at a later call */
 };
 
-/* Claim the page row that counts launches with this decision, or the first row of its group. */
-static uint32_t row_of(const struct facts *facts, const struct overlap_decision *decision, uint64_t flags) {
+/* Claim the page row that counts launches with this decision. */
+static uint32_t row_of(const struct facts *facts, const struct overlap_decision *decision) {
     const struct overlap_row row = {.rule = decision->rule,
                                     .device = facts->device->page_slot,
                                     .launched = decision->dynamic_shared,
                                     .footprint = facts->launch.footprint,
                                     .blocks = facts->launch.blocks,
                                     .resident_blocks = decision->native_blocks};
-    const enum overlap_row_kind kind = flags & OVERLAP_WORD_WINDOWED ? OVERLAP_ROW_WINDOWED
-                                       : flags & OVERLAP_WORD_RAISE  ? OVERLAP_ROW_RAISED
-                                                                     : OVERLAP_ROW_SINGLE;
-    return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason, kind);
+    return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decision->reason);
 }
 
 /* The function was obtained while another device was current: its context, and when that ends, are unknown. */
@@ -154,39 +112,20 @@ static void gather(struct facts *facts, const struct request *request, struct ha
         facts->launch.flags |= OVERLAP_LAUNCH_SMALL_CARVEOUT;
 }
 
-static bool may_raise(const struct facts *facts) {
-    const struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    return facts->policy && overlap_may_raise(&view, facts->policy, facts->kernel, facts->library);
-}
-
-/* Communication: learn the footprint, choose the priority. Returns flags of the word. */
+/* Communication: learn its footprint. Returns flags of the word. */
 static uint64_t communicate(const struct facts *facts, struct overlap_decision *decision, uint32_t *epoch) {
-    uint64_t flags = OVERLAP_WORD_COMMUNICATION;
-    int priority = 0;
-    const bool raise = may_raise(facts);
-    windows(); /* create the model by the first communication launch */
     if (facts->handle)
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
-    if (raise && priority_is_auto(facts->device->vendor, facts->policy) &&
-        is_wide(facts->request, &facts->device->gpu, decision))
-        priority_wide();
-    if (raise && priority_for(facts->device->vendor, facts->policy, &priority, &decision->reason)) {
-        flags |= OVERLAP_WORD_RAISE | overlap_word_of_priority(priority);
-        if (priority_is_auto(facts->device->vendor, facts->policy))
-            flags |= OVERLAP_WORD_AUTO;
-    }
-    if (facts->handle && (flags & OVERLAP_WORD_RAISE || (facts->policy && facts->policy->critical)))
-        /* graph nodes captured from it are raised, for the kernel or for its stream */
-        __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_RAISED, __ATOMIC_RELAXED);
+    separate_wide(facts->request, &facts->device->gpu, decision);
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
     if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
         OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
-        ++*epoch;
+        *epoch = __atomic_load_n(&launch_epoch, __ATOMIC_ACQUIRE);
     }
-    return flags;
+    return OVERLAP_WORD_COMMUNICATION;
 }
 
 /* Computation: change the size if the rule asks for it and the launch allows it. Returns flags of the word. */
@@ -224,19 +163,8 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
-    if (window_legacy_matters())
-        flags |= OVERLAP_WORD_ORDERS;
     if (changed && cluster)
         flags |= OVERLAP_WORD_CLUSTER;
-    if (__atomic_load_n(&critical_any, __ATOMIC_ACQUIRE))
-        flags |= OVERLAP_WORD_STREAMED;
-    if (priority_is_auto(facts->device->vendor, facts->policy) &&
-        __atomic_load_n(&facts->device->seen, __ATOMIC_ACQUIRE) && decision->native_blocks &&
-        fills_the_gpu(request, &facts->device->gpu, decision))
-        flags |= OVERLAP_WORD_WATCHED;
-    if (priority_is_auto(facts->device->vendor, facts->policy) && decision->native_blocks &&
-        is_long(request, &facts->device->gpu, decision))
-        flags |= OVERLAP_WORD_LONG;
     return flags;
 }
 
@@ -249,65 +177,55 @@ static uint64_t unknown(const struct request *request, uint64_t *cache_handle) {
 
 /* Make the decision, and cache it if cache_handle is not 0. */
 static uint64_t decide(const struct request *request, struct handle *handle, struct device *device,
-                       uint64_t cache_handle) {
+                       uint64_t *cache_handle, uint64_t *grid) {
     struct facts facts;
     struct overlap_decision decision = {.reason = OVERLAP_REASON_communication,
                                         .dynamic_shared = request->config.sharedMemBytes,
                                         .rule = OVERLAP_NO_RULE,
                                         .maximum_blocks = UINT64_MAX};
-    uint32_t epoch = __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE);
+    uint32_t epoch = __atomic_load_n(&launch_epoch, __ATOMIC_ACQUIRE);
     if (handle && handle_is_ending(handle)) /* its address may already belong to another kernel */
-        return unknown(request, &cache_handle);
+        return unknown(request, cache_handle);
     if (handle)
         handle_settle(handle);
     gather(&facts, request, handle, device);
-    uint64_t flags = overlap_armed()->trace ? OVERLAP_WORD_TRACED : 0;
-    flags |= facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
-                                                               : compute(&facts, &decision);
-    if (flags & OVERLAP_WORD_TRACED && decision.rule != OVERLAP_NO_RULE && !decision.windowed &&
-        !(flags & OVERLAP_WORD_COMMUNICATION))
-        flags |= OVERLAP_WORD_ALWAYS;
+    uint64_t flags = facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION ? communicate(&facts, &decision, &epoch)
+                                                                       : compute(&facts, &decision);
     if (device->unreadable && decision.reason == OVERLAP_REASON_observe_only)
         decision.reason = OVERLAP_REASON_unknown_limits;
     uint32_t over_app_limit =
         handle ? OPERATION_OF(device->vendor, over_app_limit)(handle, device->ordinal, request->config.sharedMemBytes)
                : 0;
-    if (over_app_limit && request->counted == OVERLAP_ROUTE_graph_node &&
-        size_is_ours(handle, request->config.sharedMemBytes))
-        /* Our own size, read from a node and set again: allowed for nodes only, so not cached. */
-        cache_handle = over_app_limit = 0;
     if (over_app_limit) {
         decision.reason = flags & OVERLAP_WORD_COMMUNICATION ? decision.reason : OVERLAP_REASON_invalid_as_asked;
         decision.dynamic_shared = over_app_limit;
-        flags = (flags & ~(OVERLAP_WORD_CHANGED | OVERLAP_WORD_STREAMED | WINDOW_BITS)) |
-                OVERLAP_WORD_DIRECT; /* nothing to prove */
-        cache_handle = 0;            /* not cached: the program may set another limit */
+        flags = (flags & OVERLAP_WORD_COMMUNICATION) | OVERLAP_WORD_DIRECT; /* nothing to prove */
+        *cache_handle = 0;                                                  /* the program may set another limit */
         if (over_app_limit != request->config.sharedMemBytes)
             flags |= OVERLAP_WORD_CHANGED;
-    } else if (handle && facts.policy && facts.policy->rule_count && !(flags & OVERLAP_WORD_COMMUNICATION))
-        size_note(handle, request->config.sharedMemBytes, decision.dynamic_shared);
-    if (!(flags & ~OVERLAP_WORD_LONG))
+    }
+    if (!(flags & ~OVERLAP_WORD_COMMUNICATION))
         flags |= OVERLAP_WORD_DIRECT;
-    else if ((flags & ~OVERLAP_WORD_LONG) == OVERLAP_WORD_STREAMED)
-        flags |= OVERLAP_WORD_BESIDE;
     const bool made = overlap_page_start(); /* false: no page yet, or only the parent's */
-    const uint32_t row = made ? row_of(&facts, &decision, flags) : decision.reason;
+    const uint32_t row = made ? row_of(&facts, &decision) : decision.reason;
     uint64_t word = word_of(row, decision.reason, decision.dynamic_shared, flags);
-    if (!made || (flags & OVERLAP_WORD_WINDOWED && row < OVERLAP_REASONS))
-        cache_handle = 0; /* not cached until it has rows: the hot path counts in the rows after its own */
-    if (cache_handle && !facts.later && overlap_cacheable(threads_of(request), request->config.sharedMemBytes)) {
+    if (!made || facts.later || !overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
+        *cache_handle = 0;
+    if (*cache_handle) {
+        const uint64_t most = decision.maximum_blocks > UINT32_MAX ? UINT32_MAX : decision.maximum_blocks;
+        *grid = decision.minimum_blocks > UINT32_MAX ? 0 : overlap_cache_grid(decision.minimum_blocks, most);
         state_renew_cache();
-        overlap_cache_keep(&launch_cache, cache_handle, key_of(request), decision.minimum_blocks,
+        overlap_cache_keep(&launch_cache, *cache_handle, key_of(request), decision.minimum_blocks,
                            decision.maximum_blocks, word);
         __atomic_thread_fence(__ATOMIC_SEQ_CST);
         /* An input of the decision changed while it was made. */
-        if (epoch != __atomic_load_n(&epoch_now, __ATOMIC_ACQUIRE))
-            overlap_cache_forget(&launch_cache, cache_handle);
+        if (epoch != __atomic_load_n(&launch_epoch, __ATOMIC_ACQUIRE))
+            overlap_cache_forget(&launch_cache, *cache_handle);
     }
     return word;
 }
 
-static uint64_t find_or_decide(const struct request *request, uint64_t *cache_handle) {
+static uint64_t find_or_decide(const struct request *request, uint64_t *cache_handle, uint64_t *grid) {
     uint64_t threads = threads_of(request), word = 0;
     const enum vendor vendor = hook_vendor(request->hook);
     struct handle *handle = OPERATION_OF(vendor, handle_of)(request);
@@ -321,9 +239,9 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *cache_ha
         *cache_handle =
             device->ordinal + 1 < OVERLAP_DEVICES ? *cache_handle | (uint64_t)(device->ordinal + 1) << DEVICE_SHIFT : 0;
         if (*cache_handle && overlap_cacheable(threads, request->config.sharedMemBytes))
-            word = overlap_cache_find_hidden(&launch_cache, *cache_handle, key_of(request), blocks_of(request));
+            word = overlap_cache_find(&launch_cache, *cache_handle, key_of(request), blocks_of(request), grid);
     }
-    return word ? word : decide(request, handle, device, *cache_handle);
+    return word ? word : decide(request, handle, device, cache_handle, grid);
 }
 
 /* Set in a forked child of a process that has initialised a driver. Nothing is decided there: the driver refuses
@@ -334,12 +252,12 @@ bool facts_forked;
 /* A signal handler may launch while this thread decides. The interrupted code may be acquiring or holding the
  * loader's lock, so waiting for it would deadlock. (If our frame is not below the recorded one, a handler has jumped
  * out of that call, unless we run on a signal stack.) */
-uint64_t facts_word(const struct request *request, uint64_t *cache_handle) {
+uint64_t facts_word(const struct request *request, uint64_t *cache_handle, uint64_t *grid) {
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0), before = this_thread.deciding;
     if (facts_forked || (before && (here < before || overlap_on_signal_stack())))
         return unknown(request, cache_handle);
     this_thread.deciding = here;
-    const uint64_t word = find_or_decide(request, cache_handle);
+    const uint64_t word = find_or_decide(request, cache_handle, grid);
     this_thread.deciding = 0;
     return word;
 }

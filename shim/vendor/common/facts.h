@@ -11,7 +11,7 @@ struct request;
 
 /* Returns the decision word of a launch that has no cache line under its plain handle. *cache_handle: handle of its cache line;
  * 0: it is not cached. */
-uint64_t facts_word(const struct request *request, uint64_t *cache_handle);
+uint64_t facts_word(const struct request *request, uint64_t *cache_handle, uint64_t *grid);
 /* True in a forked child whose parent used a GPU. */
 extern bool facts_forked;
 

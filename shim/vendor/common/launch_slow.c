@@ -1,4 +1,5 @@
-/* Launches that are not a direct hit: first launches, launches to be rebuilt, not proven yet, or traced.
+/* Launches that the thread's table does not hold: first launches, launches whose answer may have changed, those that the
+ * driver has not accepted yet.
  *
  * Whatever goes wrong here, the program's own launch is made exactly as asked. A changed launch that the driver refuses
  * is repeated as asked, at once. Any other error is the program's own and is returned.
@@ -7,23 +8,19 @@
 #include <string.h>
 
 #include "../../core/core.h"
-#include "../../core/sync_access.h"
-#include "../../core/window.h"
 #include "../../sys/sys.h"
-#include "critical_streams.h"
 #include "device.h"
 #include "facts.h"
-#include "follow.h"
 #include "handle.h"
+#include "hot.h"
 #include "launch_slow.h"
 #include "page.h"
-#include "priority.h"
 #include "request.h"
 #include "resolve.h"
+#include "state.h"
+#include "streams.h"
 #include "this_thread.h"
-#include "traced.h"
 #include "vendor_ops.h"
-#include "windows.h"
 
 static struct overlap_cache_line *no_chain;
 struct overlap_cache launch_cache = OVERLAP_CACHE_EMPTY(&no_chain);
@@ -31,22 +28,26 @@ __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")
 static __thread bool always_slow __attribute__((tls_model("initial-exec")));
 static __thread bool thread_shares __attribute__((tls_model("initial-exec"))); /* no shard is left for this thread */
 static __thread uint32_t own_id __attribute__((tls_model("initial-exec")));
-/* A row of the page << 16 | the row for the same launches on a raised stream; 0: none. */
-static __thread uint32_t last_raised __attribute__((tls_model("initial-exec")));
 
 /* ---- Counting ---- */
 
+/* Without a shard, or while every launch is to come here, the hot path finds no table. */
+static void use_shard(void) {
+    this_thread.shard = always_slow ? NULL : this_thread.own;
+    this_thread.launcher = this_thread.shard ? launcher_of(this_thread.shard) : NULL;
+}
+
 RARE void launch_forked(bool used) {
-    this_thread.shard = this_thread.own = NULL;
-    own_id = last_raised = 0;
+    this_thread.own = NULL;
+    own_id = 0;
     thread_shares = always_slow = false;
-    arms_forked();
-    critical_forked();
-    window_forked();
+    use_shard();
+    streams_forked();
     if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
         facts_forked = facts_forked || used;
         device_forked();
         overlap_cache_forget_all(&launch_cache);
+        invalidate_decisions();
     }
 }
 
@@ -56,13 +57,15 @@ uint32_t thread_id(void) {
     return own_id;
 }
 
+/* NULL: there is no memory for a page. A thread that takes over a shard takes over its table, which is cleared: another
+ * thread's answers may be of another context. */
 RARE static struct overlap_shard *shard_of_thread(void) {
     const int saved = errno;
     if (this_thread.own)
         return this_thread.own;
     bool made = overlap_page_start();
     struct overlap_page *page = __atomic_load_n(&overlap_current_page, __ATOMIC_ACQUIRE);
-    struct overlap_shard *shard = overlap_shard_shared(page);
+    struct overlap_shard *shard = page ? overlap_shard_shared(page) : NULL;
     if (made && !thread_shares) { /* else retry at the next launch, or all shards are taken */
         uint32_t more;
         do {
@@ -72,7 +75,9 @@ RARE static struct overlap_shard *shard_of_thread(void) {
         const bool shares = overlap_shard_is_shared(page, shard);
         thread_shares = shares && overlap_page_is_full();
         this_thread.own = shares ? NULL : shard;
-        this_thread.shard = always_slow ? NULL : this_thread.own;
+        if (this_thread.own && launcher_of(shard))
+            launcher_take(launcher_of(shard));
+        use_shard();
     }
     errno = saved;
     return shard;
@@ -84,12 +89,13 @@ RARE void launch_opened(void) {
         return;
     thread_id();
     shard_of_thread();
-    windows();
+    streams_wanted();
 }
 
 __attribute__((cold, noinline)) static void count_first(size_t offset) {
     struct overlap_shard *shard = shard_of_thread();
-    overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
+    if (shard)
+        overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
 }
 
 /* offset: of the counter in a shard. A thread that owns a shard needs no atomic operation. */
@@ -109,16 +115,9 @@ static inline void count_launch(enum overlap_route route, uint32_t row) {
     count_at(offsetof(struct overlap_shard, launches) + 8 * (size_t)row);
 }
 
-__attribute__((cold, noinline)) uint32_t launch_other_row(uint64_t word, uint32_t reason) {
-    const uint32_t row = overlap_word_row(word), step = overlap_row_step(reason);
-    if (word & OVERLAP_WORD_WINDOWED && step && row >= OVERLAP_REASONS)
-        return row + step;
-    return overlap_row_of_reason(overlap_current_page, row, reason);
-}
-
 /* Without a report the sample is not read, so stop sampling. Strict seccomp forbids reading the clock, too (it disables
  * x86's RDTSC). */
-__attribute__((cold, noinline)) void launch_sample(struct overlap_shard *shard) {
+__attribute__((cold, noinline)) static void sample(struct overlap_shard *shard) {
     if (!overlap_page_is_kept()) {
         __atomic_store_n(&shard->sample_at, UINT64_MAX, __ATOMIC_RELAXED);
         return;
@@ -130,23 +129,21 @@ RARE void launch_count_row(enum overlap_route route, uint32_t row) {
     count_launch(route, row);
 }
 
-/* A shard's counter may become negative; the sum over all shards does not. */
-RARE void launch_count_many(enum overlap_counter counter, uint64_t count) {
-    struct overlap_shard *shard = shard_of_thread();
-    uint64_t *cell = &shard->counters[counter];
-    if (overlap_shard_is_shared(overlap_current_page, shard))
-        __atomic_fetch_add(cell, count, __ATOMIC_RELAXED);
-    else
-        overlap_add_own(cell, count);
-}
-
-RARE void launch_take_back(enum overlap_counter counter, uint64_t count) {
-    launch_count_many(counter, 0 - count);
+void launch_count_special(uint64_t word, struct stream *stream) {
+    if (word & OVERLAP_WORD_RAISED)
+        launch_count(OVERLAP_COUNTER_RAISED);
+    if (!(word & OVERLAP_WORD_COMMUNICATION))
+        return;
+    launch_count(OVERLAP_COUNTER_COMMUNICATION);
+    if (this_thread.own && overlap_sample_is_due(this_thread.own))
+        sample(this_thread.own);
+    if (streams_wanted() & STREAMS_WINDOWS)
+        window_opens(stream);
 }
 
 RARE void launch_set_slow(bool on) {
     always_slow = on;
-    this_thread.shard = on ? NULL : this_thread.own;
+    use_shard();
 }
 
 /* ---- Making launches ---- */
@@ -168,23 +165,12 @@ static bool captures(const struct request *request) {
     return OPERATION_OF(hook_vendor(request->hook), captures)(request->config.hStream, hook_default(request->hook));
 }
 
-/* Slow path of launch_communicated(): the thread owns no shard yet. */
-RARE void launch_communicated_first(const struct request *request, uint32_t row, bool raised) {
-    struct overlap_shard *shard = shard_of_thread();
-    launch_count(OVERLAP_COUNTER_COMMUNICATION);
-    if (raised)
-        launch_count(OVERLAP_COUNTER_RAISED);
-    count_launch(request->counted, row);
-    if (overlap_sample_is_due(shard))
-        launch_sample(shard);
-    arms_communicated(request);
-}
-
 __attribute__((cold, noinline)) void launch_leave_alone(const struct request *request, uint64_t cache_handle,
                                                         bool launched) {
     struct handle *handle = handle_find(request->function);
     if (handle)
         handle_mark(handle, HANDLE_REFUSED);
+    invalidate_decisions();
     overlap_cache_forget(&launch_cache, cache_handle);
     if (launched)
         launch_count(OVERLAP_COUNTER_REFUSED);
@@ -226,9 +212,8 @@ launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle, u
     bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, cache_handle);
     vendor_result result = possible ? with_size(request, *launched) : VENDOR_INVALID_VALUE;
     if (__builtin_expect(result == VENDOR_SUCCESS, 1)) {
-        if (!(word & (OVERLAP_WORD_TRACED | OVERLAP_WORD_CLUSTER)) && !captures(request))
-            overlap_cache_replace(&launch_cache, cache_handle, key_of(request), word,
-                                  word | (word & WINDOW_BITS ? OVERLAP_WORD_PROVEN : OVERLAP_WORD_DIRECT));
+        if (!(word & OVERLAP_WORD_CLUSTER) && !captures(request))
+            overlap_cache_replace(&launch_cache, cache_handle, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
     if (!is_refusal(request, result))
@@ -238,112 +223,112 @@ launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle, u
     return launch_again(request, cache_handle, possible, reason);
 }
 
-vendor_result launch_changed(struct request *request, uint64_t word) {
-    uint32_t reason = overlap_word_reason(word), launched;
-    vendor_result result = launch_unproven(request, word, cache_handle_of(request), &reason, &launched);
-    count_launch(request->counted, launch_row(word, reason, false));
-    return result;
-}
+/* ---- Any launch ---- */
 
-/* Launch computation as asked, possibly on a raised stream. Successive launches are mostly of few kernels, so the
- * row for the last kernel on such a stream is cached (last_raised). */
-vendor_result launch_streamed(struct request *request, uint64_t word) {
-    if (OVERLAP_LOAD(critical_counting) || !this_thread.shard)
-        return launch_slow(request, word);
-    uint32_t row = overlap_word_row(word);
-    struct critical_stream *const entry = critical_find(request->config.hStream);
-    if (entry && critical_launch_raised(request, entry)) {
-        uint32_t last = last_raised; /* one load, one store: a signal handler may launch in between */
-        if (last >> 16 != row)
-            last_raised = last = row << 16 | launch_row(word, OVERLAP_REASON_critical, false);
-        row = last & UINT16_MAX;
-    }
-    const vendor_result result = as_asked(request);
-    count_launch(request->counted, row);
-    return result;
-}
-
-vendor_result launch_windowed(struct request *request, uint64_t word) {
-    const enum default_stream null_stream = hook_default(request->hook);
-    if (OVERLAP_LOAD(critical_counting))
-        return launch_slow(request, word);
-    follow_launch(request->config.hStream, null_stream, word);
-    const enum overlap_window_position position = window_count_launch(request->config.hStream, null_stream, word);
-    if (position != OVERLAP_POSITION_INSIDE) {
-        const vendor_result result = as_asked(request);
-        count_launch(request->counted, overlap_word_row(word) + overlap_row_step(window_reason(position)));
-        return result;
-    }
-    if (word & OVERLAP_WORD_WATCHED)
-        priority_one_wave_beside();
-    const vendor_result result = with_size(request, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK));
-    count_launch(request->counted, overlap_word_row(word));
-    return result;
-}
-
-uint64_t launch_word(const struct request *request, uint64_t *cache_handle) {
+uint64_t launch_word(const struct request *request, uint64_t *cache_handle, uint64_t *grid) {
     uint64_t word = 0;
     *cache_handle = cache_handle_of(request);
     if (overlap_cacheable(threads_of(request), request->config.sharedMemBytes))
-        word = overlap_cache_find_hidden(&launch_cache, *cache_handle, key_of(request), blocks_of(request));
-    return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, cache_handle);
+        word = overlap_cache_find(&launch_cache, *cache_handle, key_of(request), blocks_of(request), grid);
+    return word || !armed_and_ready(hook_vendor(request->hook)) ? word : facts_word(request, cache_handle, grid);
 }
 
-vendor_result launch_slow(struct request *request, uint64_t word) {
-    uint64_t cache_handle = cache_handle_of(request);
-    if (__builtin_expect(!word, 0)) {
-        if (!overlap_armed() || !real_function(request->route, request->hook, request->site))
-            return as_asked(request);
-        word = launch_word(request, &cache_handle);
-        if (!word)
-            return as_asked(request);
-    }
-    const enum default_stream null_stream = hook_default(request->hook);
-    uint32_t reason = overlap_word_reason(word);
-    uint32_t launched = request->config.sharedMemBytes;
-    bool raised = false, outside = false;
-    const struct critical_stream *critical = NULL;
+/* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
+static uint32_t reason_here(uint64_t word, const struct stream *stream, const struct device *device) {
+    const uint32_t decided = overlap_word_reason(word);
+    if (word & OVERLAP_WORD_COMMUNICATION)
+        return decided;
+    if (OVERLAP_RELAXED(stream->raised))
+        return OVERLAP_REASON_raised;
+    if (!(word & OVERLAP_WORD_CHANGED) || decided == OVERLAP_REASON_invalid_as_asked)
+        return decided;
+    if (OVERLAP_RELAXED(captures_open))
+        return OVERLAP_REASON_captured;
+    return word & OVERLAP_WORD_WINDOWED && !(device && window_is_open(device, stream)) ? OVERLAP_REASON_not_overlapping
+                                                                                        : decided;
+}
+
+/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
+static void remember(const struct request *request, uint64_t word, uint64_t grid, struct stream *stream,
+                     uint32_t serial, uint32_t epoch) {
+    struct launcher *const launcher = this_thread.launcher;
+    const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
+    if (!launcher || !of || (this_thread.filling && here < this_thread.filling)) /* in a signal handler */
+        return;
+    const uint64_t handle = cache_handle_of(request), key = key_of(request);
+    struct known *const known = known_at(launcher, handle, of, key);
+    this_thread.filling = here;
+    __atomic_store_n(&known->epoch, 0, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    known->function = handle;
+    known->stream = of;
+    known->key = key;
+    known->least = (uint32_t)grid;
+    known->most = (uint32_t)(grid >> 32);
+    known->word = word;
+    known->record = stream;
+    known->serial = serial;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&known->epoch, epoch, __ATOMIC_RELAXED);
+    this_thread.filling = 0;
+}
+
+static void count_work(const struct request *request, struct stream *stream) {
+    if (!this_thread.launcher || stream == &no_stream)
+        return;
+    struct work *const work = work_slot(this_thread.launcher, stream);
+    __atomic_store_n(&work->threads, work->threads + blocks_of(request) * threads_of(request), __ATOMIC_RELAXED);
+}
+
+/* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
+ * an H200 raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.2 %
+ * (docs/data/overlap.csv). */
+static bool is_wide(const struct request *request, const struct device *device) {
+    return blocks_of(request) > device->gpu.multiprocessors / OVERLAP_WIDE_PART;
+}
+
+vendor_result launch_slow(struct request *request) {
+    const enum vendor vendor = hook_vendor(request->hook);
+    const uint32_t epoch = __atomic_load_n(&launch_epoch, __ATOMIC_ACQUIRE);
+    uint64_t cache_handle, grid = 0;
+    if (!overlap_armed() || !real_function(request->route, request->hook, request->site))
+        return as_asked(request);
+    uint64_t word = launch_word(request, &cache_handle, &grid);
+    if (!word)
+        return as_asked(request);
+    const bool captured = OVERLAP_RELAXED(captures_open);
+    struct stream *const stream = streams_tracked() && !captured && !facts_forked
+                                      ? stream_met(request->config.hStream, hook_default(request->hook))
+                                      : &no_stream;
+    const uint32_t serial = OVERLAP_LOAD(stream->serial);
+    const struct device *const device = stream == &no_stream ? NULL : device_current(vendor);
+    const bool communicates = word & OVERLAP_WORD_COMMUNICATION;
+    const bool wide = communicates && device && is_wide(request, device);
+    if (stream != &no_stream &&
+        (!stream->listed || (communicates && !stream->judged.communicates) || (wide && !stream->judged.is_wide)))
+        stream_carries(stream, communicates, wide);
+    uint32_t reason = reason_here(word, stream, device), launched = request->config.sharedMemBytes;
+    const bool changes = word & OVERLAP_WORD_CHANGED && reason == overlap_word_reason(word);
     vendor_result result;
-    struct trace_facts facts;
-    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0))
-        trace_ask(request, &facts);
-    if (!(word & OVERLAP_WORD_COMMUNICATION)) {
-        follow_launch(request->config.hStream, null_stream, word);
-        critical = word & OVERLAP_WORD_STREAMED || OVERLAP_LOAD(critical_counting) ? critical_launch(request) : NULL;
-        const enum overlap_window_position position =
-            word & WINDOW_BITS ? window_count_launch(request->config.hStream, null_stream, word)
-                               : OVERLAP_POSITION_OUTSIDE;
-        if (word & OVERLAP_WORD_WATCHED && position == OVERLAP_POSITION_INSIDE)
-            priority_one_wave_beside();
-        outside = word & OVERLAP_WORD_WINDOWED && position != OVERLAP_POSITION_INSIDE;
-        reason = outside ? window_reason(position) : reason;
-    }
-    if (word & OVERLAP_WORD_COMMUNICATION) {
-        result = OPERATION_OF(hook_vendor(request->hook), communicate)(request, word, &reason, &raised);
-        if (result == VENDOR_SUCCESS)
-            window_communicates(request->config.hStream, null_stream);
-        if (!raised)
-            priority_left();
-    } else if (critical) { /* work that is waited for must not be slowed down */
-        reason = OVERLAP_REASON_critical;
-        word = (word & ~OVERLAP_WORD_OF_PRIORITY) | overlap_word_of_priority(OVERLAP_LOAD(critical->priority));
-        result = as_asked(request);
-    } else if (outside) {
-        result = as_asked(request);
-    } else if ((word & OVERLAP_WORD_CHANGED) && !(word & (OVERLAP_WORD_DIRECT | OVERLAP_WORD_PROVEN))) {
+    if (changes && !(word & OVERLAP_WORD_DIRECT)) {
         result = launch_unproven(request, word, cache_handle, &reason, &launched);
     } else {
-        launched = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
+        launched = changes ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : launched;
         result = with_size(request, launched);
     }
-    if (word & OVERLAP_WORD_COMMUNICATION)
-        launch_communicated_first(request, launch_row(word, reason, raised), raised);
-    else
-        count_launch(request->counted, launch_row(word, reason, false));
-    if (__builtin_expect((word & OVERLAP_WORD_TRACED) != 0, 0)) {
-        const uint64_t number = launch_trace(request, reason, launched, raised || critical, word, &facts);
-        if (word & OVERLAP_WORD_COMMUNICATION && result == VENDOR_SUCCESS)
-            window_set_sequence(request->config.hStream, null_stream, number);
-    }
+    const uint32_t row = reason == overlap_word_reason(word)
+                             ? overlap_word_row(word)
+                             : overlap_row_of_reason(overlap_current_page, overlap_word_row(word), reason);
+    uint64_t answer = (word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_VALID)) | (uint64_t)row << OVERLAP_WORD_ROW_SHIFT |
+                      (OVERLAP_RELAXED(stream->raised) ? OVERLAP_WORD_RAISED : 0);
+    if (changes)
+        answer |= (word & OVERLAP_WORD_SIZE_MASK) | OVERLAP_WORD_CHANGED;
+    count_launch(request->counted, row);
+    launch_count_special(answer, stream);
+    if (!communicates)
+        count_work(request, stream);
+    if (cache_handle && grid && !captured && (!changes || word & OVERLAP_WORD_DIRECT) && !(word & OVERLAP_WORD_CLUSTER))
+        remember(request, answer, grid, stream, serial, epoch);
     return result;
 }

@@ -74,17 +74,14 @@ static int make_page(const struct overlap_settings *settings, int report) {
     return file;
 }
 
-/* Creates the page's file and returns it, or a negative errno; creates the trace if one is asked for. */
+/* Creates the page's file and returns it, or a negative errno. */
 static int make_files(const struct overlap_settings *settings) {
-    char name[OVERLAP_NAME_SIZE];
     if (!overlap_may_grow(size_with(0)))
         return -EFBIG;
     const int folder = overlap_folder_open(settings->directory);
     if (folder < 0)
         return folder;
     const int file = make_page(settings, folder);
-    if (file >= 0 && settings->trace)
-        overlap_trace_open(overlap_folder_create(name, folder, "", 0, ".trace", O_WRONLY | O_APPEND));
     kernel_close(folder);
     return file;
 }
@@ -257,7 +254,6 @@ void overlap_page_forked(void) {
     waiting[0] = 0;
     growing = 0;
     full = false;
-    overlap_trace_forked();
     __atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }
 

@@ -4,13 +4,11 @@
 #pragma once
 
 #include "../../core/core.h"
-#include "../../core/part.h"
 #include "../../core/slots.h"
-#include "critical_streams.h"
 #include "device.h"
 #include "handle.h"
-#include "pace.h"
 #include "resolve.h"
+#include "streams.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -25,42 +23,12 @@ struct handle_table {
     char names[HANDLE_NAME_ARENA];
 };
 
-#define NODE_BITS 14 /* cuda/node_priority.c */
-
-/* critical_streams.c: code that creates streams */
-enum { SITES = 64 };
-struct site {
-    uintptr_t site; /* 0: free */
-    uint32_t alive, shared, busy;
-    const struct overlap_context *context; /* of its last destroyed stream... */
-    struct overlap_part last;              /* ...and what was learned about that stream */
-};
-
-/* arms.c */
-enum { CAPTURES = 64 }; /* at a time */
-struct trial {
-    enum vendor vendor;
-    enum overlap_trial_mark counted;
-    uint32_t arms;                        /* with the reference; 0: there is no trial */
-    uint32_t policies[OVERLAP_PAGE_ARMS]; /* of the arms, in the table */
-    struct overlap_trial trial;
-    struct overlap_trial_turn turn; /* the present one */
-    uint32_t block;                 /* its number, or PACE_NO_BLOCK */
-    uint64_t since;                 /* when it began, by the host's clock */
-    uint64_t marks;                 /* of the trial, up to the turn's end */
-    uint64_t context;               /* whose communication is counted */
-    uint32_t captured;              /* turns with a capture, one after the other */
-    uint64_t captures[CAPTURES];    /* stream_key() of where they began; 0: free */
-    struct pace pace;
-};
-
 /* Tables of slots.h. */
 enum state_table {
     STATE_NAMES,   /* handle.c: hash of a name -> its offset, because new contexts bring the same names */
-    STATE_SIZES,   /* size.c */
     STATE_LIMITS,  /* cuda/limit.c */
-    STATE_EXECS,   /* graph_exec.c: executable graph -> enum exec_flag */
-    STATE_STREAMS, /* comm_streams.c: stream -> 1, if it got its priority from us */
+    STATE_STREAMS, /* streams.c: stream_key() -> number of its record */
+    STATE_EVENTS,  /* wait_calls.c: event -> the stream that recorded it */
     STATE_TABLES
 };
 #define STATE_TABLE_BITS 16
@@ -71,10 +39,10 @@ struct state {
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;
     struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];
-    uint64_t nodes[1U << NODE_BITS];
-    struct site sites[SITES];
-    struct critical_stream raised[CRITICAL_STREAMS]; /* raised.c */
-    struct trial trial;
+    struct stream streams[STREAMS];  /* streams.c; under the lock, like the next three */
+    uint32_t streams_used, streams_free;
+    struct overlap_judged *judged[STREAMS]; /* raise.c */
+    struct launcher launchers[OVERLAP_SHARDS]; /* by index of the thread's shard */
 };
 
 /* NULL until state_make() has succeeded. Before that no handle is recorded, so no table is searched. */

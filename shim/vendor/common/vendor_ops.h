@@ -12,14 +12,6 @@ struct request;
 struct handle;
 struct device;
 
-/* Result of the operation stream_raise. */
-enum stream_raising {
-    STREAM_RAISED,
-    STREAM_PROGRAMS, /* the program has set a priority, which stays */
-    STREAM_FIXED,    /* the vendor cannot change priorities, or the driver has refused */
-    STREAM_LATER     /* the stream is being captured: retry later */
-};
-
 /* An operation is called as OPERATION_OF(vendor, name)(arguments). A row has one column for each vendor: the distance
  * from the table to the function, because the loader would have to relocate an address at the start of every process.
  * preload/operations.S emits the table into a section of its own, and the linker defines the symbol at the start of

@@ -93,6 +93,6 @@ CUresult context_set_cache_body(ENTRY, int config) {
     REAL_OR_RETURN(cuCtxSetCacheConfig);
     CUresult result = real(config);
     if (result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA))
-        carveout_of_context();
+        carveout_of_context(config);
     return result;
 }

@@ -14,6 +14,7 @@
 #include "../common/facts.h"
 #include "../common/handle.h"
 #include "../common/launch_slow.h"
+#include "../common/streams.h"
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
@@ -88,10 +89,6 @@ static void take_back(struct handle *handle) {
             handle_set(handle, WHICH, device, BY_DEFAULT);
 }
 
-void cuda_forget_carveouts(void) {
-    handle_each(take_back);
-}
-
 bool carveout_withdraw(struct handle *handle) {
     bool any = false;
     for (; handle; handle = handle_origin(handle)) {
@@ -102,7 +99,15 @@ bool carveout_withdraw(struct handle *handle) {
     return any;
 }
 
-void carveout_of_context(void) {
+/* A program may set the same preference at every step (CoMD does, twice), which changes nothing. */
+void carveout_of_context(int config) {
+    static uint64_t last_context;
+    static int last = -1;
+    const uint64_t context = context_here(VENDOR_CUDA);
+    if (!(streams_wanted() & STREAMS_SHAPES) || (config == OVERLAP_RELAXED(last) && context == OVERLAP_RELAXED(last_context)))
+        return;
+    __atomic_store_n(&last, config, __ATOMIC_RELAXED);
+    __atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
     invalidate_decisions();
     overlap_cache_forget_all(&launch_cache);
     if (context_prefers_cache())

@@ -2,7 +2,7 @@
 #include "../../core/core.h"
 #include "../common/handle.h"
 #include "../common/launch_slow.h"
-#include "../common/windows.h"
+#include "../common/streams.h"
 #include "cuda.h"
 
 /* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
@@ -16,6 +16,7 @@ CUresult init_body(ENTRY, uint32_t flags) {
 }
 
 static CUresult made(CUresult result) {
+    context_unknown(VENDOR_CUDA);
     if (result == CUDA_SUCCESS)
         launch_opened();
     return result;
@@ -59,13 +60,34 @@ CUresult green_context_create_body(ENTRY, CUgreenCtx *context, void *description
 CUresult context_destroy_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
-    const uint64_t last_serial = window_last_serial();
     CUresult result = real(context);
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
     if (gone)
-        window_context_gone(context, last_serial);
+        streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
+    return result;
+}
+
+CUresult context_set_body(ENTRY, CUcontext context) {
+    REAL_OR_RETURN(cuCtxSetCurrent);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    return result;
+}
+
+CUresult context_pop_body(ENTRY, CUcontext *context) {
+    REAL_OR_RETURN(cuCtxPopCurrent);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    return result;
+}
+
+CUresult context_wait_v2_body(ENTRY, CUcontext context) {
+    REAL_OR_RETURN(cuCtxSynchronize_v2);
+    const CUresult result = real(context);
+    if (result == CUDA_SUCCESS && streams_wanted() & STREAMS_WINDOWS)
+        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : context_here(VENDOR_CUDA));
     return result;
 }
 
@@ -95,7 +117,7 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
                    driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active));
     handle_ended(&ending, gone);
     if (gone)
-        window_device_over(VENDOR_CUDA, primary_of(device));
+        streams_context_ended(VENDOR_CUDA, primary_of(device), device);
     return result;
 }
 

@@ -31,12 +31,13 @@ uint64_t cuda_context(void) {
 
 /* Must not query the flags of a stream that captures: that would invalidate the capture in every mode (seen on
  * driver 580). */
-bool cuda_stream_facts(CUstream stream, bool unseen, uint64_t *context, uint32_t *flags) {
+bool cuda_stream_facts(CUstream stream, uint64_t *context, uint32_t *flags, int *priority) {
     CUcontext its = NULL;
-    int mode = unseen ? cuda_relax() : -1;
-    const bool told = !(unseen && cuda_captures(stream, STREAM_OF_CONTEXT)) && driver.cuStreamGetCtx &&
+    const int mode = cuda_relax();
+    const bool told = !cuda_captures(stream, STREAM_OF_CONTEXT) && driver.cuStreamGetCtx &&
                       driver.cuStreamGetCtx(stream, &its) == CUDA_SUCCESS && its && driver.cuStreamGetFlags &&
-                      driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS;
+                      driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS && driver.cuStreamGetPriority &&
+                      driver.cuStreamGetPriority(stream, priority) == CUDA_SUCCESS;
     cuda_restore(mode);
     *context = (uint64_t)(uintptr_t)its;
     return told;
@@ -131,18 +132,6 @@ bool cuda_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
 
 bool cuda_priorities(int *least, int *greatest) {
     return driver.cuCtxGetStreamPriorityRange && driver.cuCtxGetStreamPriorityRange(least, greatest) == CUDA_SUCCESS;
-}
-
-/* Launches have a priority attribute since CUDA 12.0. */
-bool cuda_raises(void) {
-    static uint32_t said;
-    int version = 0;
-    bool new_enough =
-        driver.cuDriverGetVersion && driver.cuDriverGetVersion(&version) == CUDA_SUCCESS && version >= 12000;
-    if (!new_enough && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-        overlap_say("communication is not raised: the driver is older than CUDA 12.0, where launches have no priority",
-                    NULL, NULL);
-    return new_enough;
 }
 
 /* ---- Kernels ---- */

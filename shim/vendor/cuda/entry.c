@@ -2,12 +2,7 @@
  * returns, and the one that cuGetProcAddress returns. So launches are counted by route, and each route calls its own
  * real function. On x86-64 they are in assembler (thunks_x86_64.S, launch_x86_64.S).
  */
-#ifdef __x86_64__
-#include "../../core/core.h"
-#include "launch_x86_64.h"
-#else
 #include "launch_portable.h"
-#endif
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */

@@ -1,14 +1,12 @@
-/* Bodies of the launch calls. Everything but a direct hit goes to the slow body, a separate function so that the hot
- * one needs no stack frame. */
+/* Bodies of the launch calls. What the thread's table does not hold goes to the slow body, a separate function so that
+ * the hot one needs no stack frame. */
 #pragma once
 
 #include "../../core/core.h"
 #include "../common/hot.h"
 #include "../common/launch_slow.h"
 #include "../common/request.h"
-#include "../common/sync_calls.h"
 #include "../common/this_thread.h"
-#include "../common/windows.h"
 #include "cuda.h"
 
 /* hook_default() if the hook is known at compile time. */
@@ -17,20 +15,10 @@ static inline enum default_stream null_stream_of(enum hook hook) {
                                                                                   : STREAM_OF_CONTEXT;
 }
 
-static inline CUresult launch_not_direct(struct request *request, uint64_t word) {
-    uint64_t kind = word & (OVERLAP_WORD_RAISE | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT | OVERLAP_WORD_TRACED |
-                            OVERLAP_WORD_STREAMED | WINDOW_BITS);
-    return kind == OVERLAP_WORD_RAISE      ? launch_raised(request, word)
-           : kind == OVERLAP_WORD_CHANGED  ? launch_changed(request, word)
-           : kind == OVERLAP_WORD_STREAMED ? launch_streamed(request, word)
-           : launch_is_windowed(word)      ? launch_windowed(request, word)
-                                           : launch_slow(request, word);
-}
-
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-DRIVER_BODY launch_given_word(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+DRIVER_BODY launch_made(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                               uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
-                              void **parameters, void **extra, uint32_t flags, uint64_t word) {
+                              void **parameters, void **extra, uint32_t flags) {
     struct request request;
     request.route = route;
     request.counted = outer_route(route);
@@ -53,17 +41,15 @@ DRIVER_BODY launch_given_word(ENTRY, CUfunction function, uint32_t grid_x, uint3
     request.config.numAttrs = 0;
     request.config.pad2 = 0;
     request.more = NULL;
-    return launch_not_direct(&request, word);
+    return launch_slow(&request);
 }
 
 /* cuLaunchKernel, slow path. */
 DRIVER_BODY launch_body_miss(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                              uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
                              void **parameters, void **extra) {
-    return launch_given_word(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
-                             stream, parameters, extra, 0,
-                             direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
-                                         shared, outer_site(site)));
+    return launch_made(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
+                       parameters, extra, 0);
 }
 
 /* Translate launch attributes into launch flags. A cluster of one block counts as none. */
@@ -85,44 +71,27 @@ static inline uint32_t flags_of(const CUlaunchConfig *config) {
             flags = attribute->value.carveout == CU_SHAREDMEM_CARVEOUT_MAX_SHARED
                         ? flags & ~(uint32_t)OVERLAP_LAUNCH_SMALL_CARVEOUT
                         : flags | OVERLAP_LAUNCH_SMALL_CARVEOUT;
-        if (attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT ||
-            attribute->id == CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT)
-            order_event_unknown(attribute->value.event);
     }
     return flags;
 }
 
-/* cuLaunchKernelEx with a known word (0: none). The configuration and the driver's function exist. */
-DRIVER_BODY launch_ex_given_word(ENTRY, const CUlaunchConfig *config, CUfunction function, void **parameters,
-                                 void **extra, uint32_t flags, uint64_t word) {
-    type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
-    struct overlap_shard *shard = this_thread.shard;
-    const uint64_t here = __builtin_expect(!shard, 0) ? 0
-                          : __builtin_expect((word & OVERLAP_WORD_DIRECT) != 0, 1)
-                              ? word
-                              : word_here(word, config->hStream, null_stream_of(hook));
-    if (here) {
-        count_direct(shard, outer_route(route), here);
-        if (!(here & OVERLAP_WORD_CHANGED))
-            return real(config, function, parameters, extra);
-        CUlaunchConfig changed = *config;
-        changed.sharedMemBytes = (uint32_t)(here & OVERLAP_WORD_SIZE_MASK);
-        return real(&changed, function, parameters, extra);
-    }
-    struct request request = {route,    outer_route(route), hook,  outer_site(site), flags,
-                              function, parameters,         extra, *config,          NULL};
-    return launch_not_direct(&request, word);
-}
-
-/* The whole path in C: it may have to read attributes, and a changed configuration needs a stack frame. On x86-64
- * the assembler handles launches that need neither. */
 DRIVER_BODY launch_ex_body(ENTRY, const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     type_cuLaunchKernelEx *real = REAL(cuLaunchKernelEx);
     if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
-    uint32_t flags = flags_of(config);
-    uint64_t word = direct_word(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                                (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
-                                config->sharedMemBytes, outer_site(site));
-    return launch_ex_given_word(route, hook, site, config, function, parameters, extra, flags, word);
+    const uint32_t flags = config->numAttrs ? flags_of(config) : 0;
+    const uint64_t word = launch_known(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                                       (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
+                                       config->sharedMemBytes, config->hStream, null_stream_of(hook), outer_route(route),
+                                       outer_site(site));
+    if (__builtin_expect(!word, 0)) {
+        struct request request = {route,    outer_route(route), hook,  outer_site(site), flags,
+                                  function, parameters,         extra, *config,          NULL};
+        return launch_slow(&request);
+    }
+    if (!(word & OVERLAP_WORD_CHANGED))
+        return real(config, function, parameters, extra);
+    CUlaunchConfig changed = *config;
+    changed.sharedMemBytes = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
+    return real(&changed, function, parameters, extra);
 }

@@ -1,4 +1,4 @@
-/* cuLaunchKernel's hot path in plain C, for architectures without an assembler version. */
+/* Thunks: every row of driver.def becomes three functions around one body. */
 #pragma once
 
 #include "../../core/core.h"
@@ -12,16 +12,13 @@ DRIVER_BODY launch_body(ENTRY, type_cuLaunchKernel *slow, CUfunction function, u
                         uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
                         CUstream stream, void **parameters, void **extra) {
     type_cuLaunchKernel *real = real_known(hook, (int)route);
-    struct overlap_shard *shard = this_thread.shard;
-    uint64_t word = direct_word(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared,
-                                outer_site(site));
-    if (__builtin_expect(shard && real && !(word & OVERLAP_WORD_DIRECT), 0))
-        word = word_here(word, stream, null_stream_of(hook));
-    else if (__builtin_expect(!shard || !real, 0))
-        word = 0;
+    const uint64_t word =
+        __builtin_expect(!real, 0)
+            ? 0
+            : launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, stream,
+                           null_stream_of(hook), outer_route(route), outer_site(site));
     if (__builtin_expect(!word, 0))
         return slow(LAUNCH_ARGUMENTS);
-    count_direct(shard, outer_route(route), word);
     shared = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : shared;
     return real(LAUNCH_ARGUMENTS);
 }

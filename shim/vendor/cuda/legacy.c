@@ -4,7 +4,6 @@
 #include "../common/device.h"
 #include "../common/handle.h"
 #include "../common/launch_slow.h"
-#include "../common/sync_calls.h"
 #include "cuda.h"
 
 static void count(enum overlap_route route, uint32_t launches, uint32_t reason) {
@@ -43,7 +42,6 @@ CUresult launch_legacy_body(ENTRY, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function);
 }
 
@@ -51,7 +49,6 @@ CUresult launch_grid_body(ENTRY, CUfunction function, int width, int height) {
     REAL_OR_RETURN(cuLaunchGrid);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(NULL, STREAM_OF_CONTEXT);
     return real(function, width, height);
 }
 
@@ -59,7 +56,6 @@ CUresult launch_grid_async_body(ENTRY, CUfunction function, int width, int heigh
     REAL_OR_RETURN(cuLaunchGridAsync);
     leave_to_program(function, NULL);
     count(route, 1, OVERLAP_REASON_unknown_footprint);
-    copy_made(stream, STREAM_OF_CONTEXT);
     return real(function, width, height, stream);
 }
 

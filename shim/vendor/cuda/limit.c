@@ -81,8 +81,14 @@ static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
     return needed_in(limits);
 }
 
+static uint32_t any_raised; /* 1: some limit of this process was raised */
+bool limit_any_raised(void) {
+    return OVERLAP_RELAXED(any_raised);
+}
+
 static bool raise_to(struct handle *handle, int device, uint32_t most) {
     int limit = 0;
+    __atomic_store_n(&any_raised, 1, __ATOMIC_RELAXED);
     const uint64_t key = key_of_handle(handle, device);
     if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
@@ -116,26 +122,6 @@ static uint32_t needed_of(const struct handle *handle, int device) {
     const uint32_t own = needed_in(limits_of(handle, device)),
                    tracked = origin ? needed_in(limits_of(origin, handle_device(handle))) : 0;
     return own > tracked ? own : tracked;
-}
-
-bool limit_lend(struct handle *handle, uint32_t bytes, int *before) {
-    const struct device *device = device_current(VENDOR_CUDA);
-    struct handle *counts = device ? effective(handle, device->ordinal) : NULL;
-    return counts && handle_get(counts, WHICH, device->ordinal, before) == CUDA_SUCCESS && *before >= 0 &&
-           (uint32_t)*before < bytes && handle_set(counts, WHICH, device->ordinal, (int)bytes) == CUDA_SUCCESS;
-}
-
-/* Repeats if another thread has raised the needed limit in between. */
-void limit_take_back(struct handle *handle, int before) {
-    const struct device *device = device_current(VENDOR_CUDA);
-    struct handle *counts = device ? effective(handle, device->ordinal) : NULL;
-    const void *value = counts ? (const void *)(uintptr_t)counts->value : NULL;
-    int told;
-    while (counts &&
-           handle_set(counts, WHICH, device->ordinal, told = limit_for_driver(value, device->ordinal, WHICH, before)) ==
-               CUDA_SUCCESS &&
-           told != limit_for_driver(value, device->ordinal, WHICH, before))
-        ;
 }
 
 int limit_for_driver(const void *value, int device, int attribute, int asked) {

@@ -8,6 +8,7 @@
 #include "../../core/core.h"
 #include "../common/device.h"
 #include "../common/handle.h"
+#include "../common/streams.h"
 #include "cuda.h"
 
 #define ABOVE_LIMITS OVERLAP_WORD_SIZE_MASK /* dynamic bytes that no device allows */
@@ -15,14 +16,16 @@
 /* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
  * of dynamic bytes. */
 static uint32_t note_query(CUfunction function) {
-    struct handle *handle = armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
+    /* Only a policy that shapes has to leave the kernel alone, and may have raised its limit. */
+    struct handle *handle =
+        streams_wanted() & STREAMS_SHAPES && armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
         return UINT32_MAX;
     if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
         carveout_withdraw(handle);
     }
-    const struct device *device = device_current(VENDOR_CUDA);
+    const struct device *device = limit_any_raised() ? device_current(VENDOR_CUDA) : NULL;
     return device ? limit_own(function, device->ordinal) : UINT32_MAX;
 }
 

@@ -43,11 +43,15 @@ static void count_unmet(enum runtime_hook hook, int result) {
 #define RUNTIME_(name, parameters, ...)                                                                                \
     OVERLAP_EXPORT int name parameters;                                                                                \
     OVERLAP_EXPORT int name parameters {                                                                               \
-        const uintptr_t site = (uintptr_t)__builtin_return_address(0), before = this_thread.outer;                     \
+        const uintptr_t site = (uintptr_t)__builtin_return_address(0);                                                 \
+        const uintptr_t before = outer_is_set() ? this_thread.outer : 0;                                               \
         int(*real) parameters = (int(*) parameters)real_runtime(RUNTIME_##name, site);                                 \
         if (!real)                                                                                                     \
             return ERROR_INITIALIZATION;                                                                               \
-        this_thread.outer = before ? before : site;                                                                    \
+        if (!before) {                                                                                                 \
+            this_thread.outer_frame = (uintptr_t)__builtin_frame_address(0);                                           \
+            this_thread.outer = site;                                                                                  \
+        }                                                                                                              \
         const int result = real(__VA_ARGS__);                                                                          \
         this_thread.outer = before;                                                                                    \
         if (__builtin_expect(!driver_ready(VENDOR_CUDA), 0) && !before)                                                \

@@ -3,11 +3,6 @@
 #include "../common/request.h"
 #include "hip.h"
 
-/* HIP has no launch priority: every version that has attributes refuses hipLaunchAttributePriority. */
-bool hip_raises(void) {
-    return false;
-}
-
 bool hip_prepare(struct handle *handle, uint64_t word) {
     (void)handle, (void)word;
     return true;
@@ -21,8 +16,6 @@ uint32_t hip_over_app_limit(struct handle *handle, int device, uint32_t dynamic)
 void hip_prefer_shared(struct handle *handle, int device) {
     (void)handle, (void)device;
 }
-
-void hip_forget_carveouts(void) {}
 
 bool hip_prefers_cache(struct handle *handle, int device) {
     (void)handle, (void)device;

@@ -1,18 +1,13 @@
 /* Thunks. Every row of driver.def becomes four functions around one body: the exported symbol, those that dlsym and
  * hipGetProcAddress return, and the one in the runtime's own dispatch table, if the table has the entry. Once it is
  * there, the other three only record the caller. (C++ names have no entry in the table. Whether their functions call
- * through it is up to the runtime; once there is a table, what they reach is part of their launch: launch.c.) On x86-64
- * the thunks are in assembler (thunks_x86_64.S, launch_x86_64.S).
+ * through it is up to the runtime; once there is a table, what they reach is part of their launch: launch.c.)
  */
 #include "../../core/core.h"
 #include "../common/this_thread.h"
 #include "hip.h"
 
-#ifdef __x86_64__
-#include "launch_x86_64.h"
-#else
 #include "launch_portable.h"
-#endif
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
 #define USED static __attribute__((used)) /* by the assembler below */
@@ -35,8 +30,6 @@ struct hip_target hip_target(uint32_t thunk, uintptr_t site) {
         if (target.noted)
             this_thread.from = site;
     }
-    if (target.function)
-        this_thread.found = 0;
     return target;
 }
 

@@ -1,15 +1,4 @@
-/* Shared by the files of vendor/hip. The files:
- *   entry.c   thunks: one for each entry point and route, generated from driver.def
- *   dispatch_table.c   the runtime's own dispatch table, if it hands one out
- *   lookup.c  what hipGetProcAddress and hipGetDriverEntryPoint return
- *   hip_ops.c what the shared part needs from HIP; absent.c: what HIP does not have
- *   launch.c  launches: from a call to a request, and back to a call
- *   graph.c   kernel nodes of graphs that the program builds explicitly; instantiation
- *   module.c  calls that create and destroy kernels; code.c: registers that the runtime leaves out
- *   query.c   occupancy queries of the program
- *   stream.c  streams, and the compute units that they may use
- *   waits.c   calls that order streams and differ from NVIDIA's
- */
+/* Shared by the files of vendor/hip: the translation between AMD's HIP runtime and the shared part. */
 #pragma once
 
 #include "../common/resolve.h"
@@ -71,8 +60,8 @@ struct hip_more {
     const hipLaunchConfig_t *asked; /* hipLaunchKernelExC: the program's own */
 };
 
-/* Launch whatever is not a direct hit. word: what the hot path has found, or 0. */
-hipError_t hip_launch(struct request *request, uint64_t word);
+/* Launch what the thread's table does not hold. */
+hipError_t hip_launch(struct request *request);
 
 /* module.c: 1: a library of the program was unregistered. */
 extern uint32_t hip_unregistered;

@@ -53,30 +53,6 @@ typedef struct {
 } hipLaunchConfig_t;
 _Static_assert(sizeof(hipLaunchConfig_t) == 56, "as in hip_runtime_api.h");
 
-typedef struct {
-    dim3 blockDim;
-    void **extra;
-    const void *func; /* a host function that stands for a kernel */
-    dim3 gridDim;
-    void **kernelParams;
-    uint32_t sharedMemBytes;
-} hipKernelNodeParams;
-_Static_assert(sizeof(hipKernelNodeParams) == 64 && offsetof(hipKernelNodeParams, sharedMemBytes) == 56,
-               "as in hip_runtime_api.h");
-
-/* 6.1 */
-typedef struct {
-    int type;
-    int reserved0[3];
-    union {
-        int64_t reserved1[29];
-        hipKernelNodeParams kernel;
-        hipEvent_t event;
-    };
-    int64_t reserved2;
-} hipGraphNodeParams;
-_Static_assert(sizeof(hipGraphNodeParams) == 256, "as in hip_runtime_api.h");
-
 struct hipFuncAttributes {
     int binaryVersion, cacheModeCA;
     size_t constSizeBytes, localSizeBytes;
@@ -98,10 +74,3 @@ struct hip_properties {
 typedef struct {
     char bytes[16];
 } hipUUID;
-
-/* Memory operations in a stream, 6.4: 48 bytes each, the kind first. */
-typedef union {
-    int operation;
-    uint64_t pad[6];
-} hipStreamBatchMemOpParams;
-enum { hipStreamMemOpWaitValue32 = 1, hipStreamMemOpWaitValue64 = 4 };

@@ -52,13 +52,20 @@ static int device_of(hipStream_t stream) {
 
 /* On NVIDIA such a query would invalidate a capture of the stream. This has not been checked on AMD, so the same
  * caution applies. */
-bool hip_stream_facts(hipStream_t stream, bool unseen, uint64_t *context, uint32_t *flags) {
-    const int mode = unseen ? hip_relax() : -1;
-    const bool told = !(unseen && hip_captures(stream, STREAM_OF_HIP_DEVICE)) && hip.hipStreamGetFlags &&
+bool hip_stream_facts(hipStream_t stream, uint64_t *context, uint32_t *flags, int *priority) {
+    const int mode = hip_relax();
+    const bool told = !hip_captures(stream, STREAM_OF_HIP_DEVICE) && hip.hipStreamGetFlags &&
                       HIP_ASK(hip.hipStreamGetFlags(stream, flags)) == VENDOR_SUCCESS;
     *context = told ? context_of(device_of(stream)) : 0;
+    *priority = 0;
     hip_restore(mode);
     return told && *context;
+}
+
+/* A stream's priority is fixed when it is created. */
+bool hip_stream_set_priority(hipStream_t stream, int priority) {
+    (void)stream, (void)priority;
+    return false;
 }
 
 int hip_captures(hipStream_t stream, enum default_stream null_stream) {

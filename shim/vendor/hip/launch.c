@@ -5,13 +5,18 @@
  * (hipLaunchByPtr), at the call that it reaches.
  */
 #include "../../core/core.h"
-#include "../../core/sync_access.h"
 #include "../common/launch_slow.h"
 #include "../common/request.h"
-#include "../common/sync_calls.h"
+#include "../common/streams.h"
 #include "../common/this_thread.h"
-#include "../common/windows.h"
+#include "../common/wait_calls.h"
 #include "launch.h"
+
+/* Is one of our own launch calls in progress? A siglongjmp out of it leaves the mark of a frame behind that is not above
+ * ours. */
+static bool is_inside(void) {
+    return this_thread.inside && (uintptr_t)__builtin_frame_address(0) < this_thread.inside;
+}
 
 /* ---- The program's call with another size ---- */
 
@@ -99,9 +104,10 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
         return VENDOR_NOT_INITIALIZED;
     const bool ours = dynamic != request->config.sharedMemBytes;
     const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
-    this_thread.inside++;
+    const uintptr_t before = this_thread.inside;
+    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
     const hipError_t result = launch(request, real, dynamic);
-    this_thread.inside--;
+    this_thread.inside = before;
     return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* repeated as asked */
 }
 
@@ -110,73 +116,27 @@ bool hip_is_refusal(hipError_t result) {
            result == VENDOR_OUT_OF_RESOURCES || result == VENDOR_NOT_SUPPORTED;
 }
 
-hipError_t hip_communicate(struct request *request, uint64_t word, uint32_t *reason, bool *raised) {
-    (void)word, (void)reason;
-    *raised = false;
-    return hip_launch_with(request, request->config.sharedMemBytes);
-}
-
 bool hip_launches_function(enum hook hook) {
     return !(hook == HOOK_hipLaunchKernel || hook == HOOK_hipLaunchKernel_spt || hook == HOOK_hipExtLaunchKernel ||
              hook == HOOK_hipLaunchKernelExC || hook == HOOK_hipLaunchCooperativeKernel ||
-             hook == HOOK_hipLaunchCooperativeKernel_spt || hook == HOOK_hipGraphAddKernelNode);
+             hook == HOOK_hipLaunchCooperativeKernel_spt);
 }
 
 /* ---- A request ---- */
 
-/* A launch that records an event after its kernel, or before it. Waiting for the stop event means waiting for this
- * launch, not for more. In a capture graph nodes record the events (hip_graph.cpp of all versions), so they tell
- * nothing about the capture. */
-static hipError_t launch_and_record(struct request *request, const struct hip_more *more) {
-    struct overlap_sync_model *model = more->start || more->stop ? windows() : NULL;
-    if (!model)
-        return launch_slow(request, 0);
-    const uint64_t stop = (uint64_t)(uintptr_t)more->stop;
-    struct overlap_stream *tracked = window_stream(model, request->config.hStream, hook_default(request->hook));
-    const bool captured = overlap_stream_here(tracked) != tracked;
-    struct overlap_event *recording = stop && !captured ? overlap_sync_recording(model, stop, tracked) : NULL;
-    if (more->start)
-        order_event_unknown(more->start);
-    if (stop && captured)
-        order_event_unknown(more->stop);
-    const hipError_t result = launch_slow(request, 0);
-    if (stop && !captured) {
-        if (!recording && result == VENDOR_SUCCESS) /* the event had nothing to order until this launch */
-            recording = overlap_sync_recording(model, stop, tracked);
-        overlap_sync_recorded(model, recording, tracked, result == VENDOR_SUCCESS);
-        window_check_legacy(model);
-    }
-    return result;
-}
-
-static hipError_t launch_communication(struct request *request, uint64_t word) {
-    const hipError_t result = hip_launch_with(request, request->config.sharedMemBytes);
-    if (window_model && result == VENDOR_SUCCESS)
-        window_communicates(request->config.hStream, hook_default(request->hook));
-    launch_communicated(request, word, overlap_word_reason(word), false);
-    return result;
-}
-
-hipError_t hip_launch(struct request *request, uint64_t word) {
+hipError_t hip_launch(struct request *request) {
     const struct hip_more *more = request->more;
     const bool unnoted = request->site & HIP_UNNOTED;
     request->site &= ~HIP_UNNOTED;
     /* Part of a launch that was decided. A signal handler of the program may launch here, too. */
-    if (this_thread.inside && (unnoted || in_driver(VENDOR_HIP, request->site)))
+    if (is_inside() && (unnoted || in_driver(VENDOR_HIP, request->site)))
         return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && in_driver(VENDOR_HIP, request->site)) {
+    if (this_thread.from && in_driver(VENDOR_HIP, request->site))
         request->site = hip_table_site(request->site);
-        word = 0; /* belongs to another caller */
-    }
-    if (more && (more->start || more->stop))
-        return launch_and_record(request, more);
-    const uint64_t kind = word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_CHANGED | OVERLAP_WORD_DIRECT |
-                                  OVERLAP_WORD_TRACED | OVERLAP_WORD_STREAMED | WINDOW_BITS);
-    return kind == OVERLAP_WORD_COMMUNICATION ? launch_communication(request, word)
-           : kind == OVERLAP_WORD_CHANGED     ? launch_changed(request, word)
-           : kind == OVERLAP_WORD_STREAMED    ? launch_streamed(request, word)
-           : launch_is_windowed(word)         ? launch_windowed(request, word)
-                                              : launch_slow(request, word);
+    const hipError_t result = launch_slow(request);
+    if (more && more->stop && result == VENDOR_SUCCESS && streams_tracked())
+        event_recorded(more->stop, request->config.hStream, hook_default(request->hook));
+    return result;
 }
 
 /* ---- From a call to a request ---- */
@@ -185,7 +145,6 @@ RARE hipError_t hip_items_old_body(ENTRY, hipFunction_t function, uint32_t items
                                    uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared,
                                    hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
                                    hipEvent_t stop) {
-    this_thread.found = 0;
     return hip_items_body_miss(route, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z,
                                shared, stream, parameters, extra, start, stop, 0);
 }
@@ -206,7 +165,7 @@ hipError_t hip_exc_body(ENTRY, const hipLaunchConfig_t *config, const void *func
     REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
             config->stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request, 0);
+    return hip_launch(&request);
 }
 
 hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters,
@@ -223,14 +182,14 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
                               .parameters = parameters,
                               .extra = extra,
                               .config = *config};
-    return hip_launch(&request, 0);
+    return hip_launch(&request);
 }
 
 RARE hipError_t hip_cooperative_body(ENTRY, const void *function, dim3 grid, dim3 block, void **arguments,
                                      uint32_t shared, hipStream_t stream) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request, 0);
+    return hip_launch(&request);
 }
 
 RARE hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y,
@@ -238,16 +197,15 @@ RARE hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint3
                                             uint32_t shared, hipStream_t stream, void **parameters) {
     REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
-    return hip_launch(&request, 0);
+    return hip_launch(&request);
 }
 
 /* ---- Launches that are counted and passed on ---- */
 
 /* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
 static void count_several(enum overlap_route route, uint32_t count, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && !this_thread.inside && count <= OVERLAP_DEVICES && i < count; i++)
+    for (uint32_t i = 0; overlap_armed() && !is_inside() && count <= OVERLAP_DEVICES && i < count; i++)
         launch_count_reason(route, reason);
-    copy_made(NULL, STREAM_OF_HIP_DEVICE);
 }
 
 RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
@@ -255,18 +213,20 @@ RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint
     count_several(route, (uint32_t)count,
                   hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
                                                                   : OVERLAP_REASON_cooperative);
-    this_thread.inside++;
+    const uintptr_t before = this_thread.inside;
+    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
     const hipError_t result = real(launches, count, flags);
-    this_thread.inside--;
+    this_thread.inside = before;
     return result;
 }
 
 RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
     REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
     count_several(route, count, OVERLAP_REASON_cooperative);
-    this_thread.inside++;
+    const uintptr_t before = this_thread.inside;
+    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
     const hipError_t result = real(launches, count, flags);
-    this_thread.inside--;
+    this_thread.inside = before;
     return result;
 }
 

@@ -59,14 +59,6 @@ _Static_assert(offsetof(vendor_launch, gridDimY) == offsetof(vendor_launch, grid
                    offsetof(vendor_launch, blockDimY) == offsetof(vendor_launch, blockDimX) + 4,
                "pairs");
 
-/* Take the word that the hot path passed to this slow path. Every hot path stores a word or 0, so a signal handler
- * that launches in between does not take the word of the launch that it interrupts. */
-static inline uint64_t hip_found(void) {
-    const uint64_t word = this_thread.found;
-    this_thread.found = 0;
-    return word;
-}
-
 /* In a body: a request without grid and block. */
 #define NO_MORE NULL
 #define REQUEST(flags, parameters, extra, more, shared, stream)                                                        \
@@ -77,7 +69,7 @@ DRIVER_BODY hip_host_body_miss(ENTRY, const void *function, uint64_t grid_xy, ui
                                uint32_t block_z, void **arguments, size_t shared, hipStream_t stream) {
     REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
-    return hip_launch(&request, hip_found());
+    return hip_launch(&request);
 }
 
 DRIVER_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
@@ -85,7 +77,7 @@ DRIVER_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x,
                                  hipStream_t stream, void **parameters, void **extra) {
     REQUEST(0, parameters, extra, NO_MORE, shared, stream);
     hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
-    return hip_launch(&request, hip_found());
+    return hip_launch(&request);
 }
 
 DRIVER_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
@@ -94,7 +86,7 @@ DRIVER_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uin
     const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
     REQUEST(0, arguments, NULL, &more, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
-    return hip_launch(&request, hip_found());
+    return hip_launch(&request);
 }
 
 DRIVER_BODY hip_items_body_miss(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
@@ -104,5 +96,5 @@ DRIVER_BODY hip_items_body_miss(ENTRY, hipFunction_t function, uint32_t items_x,
     REQUEST(0, parameters, extra, &more, shared, stream);
     hip_shape(&request, hip_groups(items_x, block_x), hip_groups(items_y, block_y), hip_groups(items_z, block_z),
               block_x, block_y, block_z);
-    return hip_launch(&request, hip_found());
+    return hip_launch(&request);
 }

@@ -1,5 +1,4 @@
-/* The hot paths of HIP's launch calls in plain C, for architectures without an assembler version. Everything but a
- * direct hit goes to the slow body. */
+/* Thunks, and the hot paths of HIP's launch calls. What the thread's table does not hold goes to the slow body. */
 #pragma once
 
 #include "../../core/core.h"
@@ -13,25 +12,17 @@ static inline __attribute__((always_inline)) uint64_t hip_word(ENTRY, const void
                                                                uint64_t blocks, size_t shared, hipStream_t stream,
                                                                void **real) {
     const bool by_table = route == OVERLAP_ROUTE_dispatch_table;
-    struct overlap_shard *shard = this_thread.shard;
-    this_thread.found = 0;
     void *const table = real_known(hook, REAL_TABLE);
     *real = by_table ? table : real_known(hook, (int)route);
-    if (__builtin_expect(!shard || !*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
+    if (__builtin_expect(!*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
         return 0;
     if (by_table && this_thread.from)
         site = this_thread.from;
-    const uint64_t found = direct_word(function, 0, threads, blocks, (uint32_t)shared, site);
-    uint64_t word = found;
-    if (__builtin_expect(!(word & OVERLAP_WORD_DIRECT), 0))
-        word = word_here(word, stream, hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE);
-    if (__builtin_expect(!word, 0)) {
-        this_thread.found = found;
-        return 0;
-    }
-    if (by_table)
+    const uint64_t word =
+        launch_known(function, 0, threads, blocks, (uint32_t)shared, stream,
+                     hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE, route, site);
+    if (by_table && word)
         this_thread.from = 0;
-    count_direct(shard, route, word);
     return word;
 }
 
@@ -70,7 +61,6 @@ DRIVER_BODY hip_ext_body(ENTRY, type_hipExtLaunchKernel *slow, const void *funct
                          uint64_t block_xy, uint32_t block_z, void **arguments, size_t shared, hipStream_t stream,
                          hipEvent_t start, hipEvent_t stop, int flags) {
     void *real;
-    this_thread.found = 0;
     const uint64_t word = start || stop ? 0
                                         : hip_word(route, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
                                                    VOLUME(grid_xy, grid_z), shared, stream, &real);
@@ -85,7 +75,6 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
                            size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
                            hipEvent_t stop, uint32_t flags) {
     void *real;
-    this_thread.found = 0;
     const bool mangled = hook != HOOK_hipExtModuleLaunchKernel;
     const uint64_t blocks =
         (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);

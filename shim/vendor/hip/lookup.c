@@ -2,6 +2,7 @@
  * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. */
 #include "../../core/core.h"
 #include "../common/launch_slow.h"
+#include "../common/streams.h"
 #include "hip.h"
 
 /* The real function is the runtime's exported one, which calls through the table if there is one. */
@@ -56,7 +57,9 @@ hipError_t hip_device_count_body(ENTRY, int *count) {
 
 hipError_t hip_set_device_body(ENTRY, int device) {
     REAL_OR_RETURN(hipSetDevice);
-    return opened(real(device));
+    const hipError_t result = opened(real(device));
+    context_unknown(VENDOR_HIP);
+    return result;
 }
 
 hipError_t hip_malloc_body(ENTRY, void **address, size_t bytes) {

@@ -3,7 +3,7 @@
 #include "../../sys/sys.h"
 #include "../common/device.h"
 #include "../common/handle.h"
-#include "../common/windows.h"
+#include "../common/streams.h"
 #include "hip.h"
 
 /* ---- Modules: their images hold more than the runtime reports ---- */
@@ -135,6 +135,6 @@ hipError_t hip_device_reset_body(ENTRY) {
     const hipError_t result = real();
     handle_ended(&ending, result == VENDOR_SUCCESS);
     if (result == VENDOR_SUCCESS)
-        window_device_over(VENDOR_HIP, context);
+        streams_context_ended(VENDOR_HIP, context, NO_DEVICE);
     return result;
 }

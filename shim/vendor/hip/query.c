@@ -2,11 +2,12 @@
  * the answer must stay true: the function asked about is left alone from then on. The answer is the runtime's own. */
 #include "../../core/core.h"
 #include "../common/handle.h"
+#include "../common/streams.h"
 #include "hip.h"
 
 /* Called before the runtime answers: launches that follow from the answer come later. */
 static void note_query(const void *function, enum handle_kind kind) {
-    if (!function || !armed_and_ready(VENDOR_HIP))
+    if (!function || !(streams_wanted() & STREAMS_SHAPES) || !armed_and_ready(VENDOR_HIP))
         return;
     if (!handle_find(function))
         handle_learn((void *)(uintptr_t)function, kind, NULL, NULL, NULL);

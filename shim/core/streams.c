@@ -1,0 +1,47 @@
+/* The rule of streams.h. */
+#include "streams.h"
+
+/* `part` of `all`, in thousandths, rounded up; no overflow. */
+static uint32_t thousandths(uint64_t part, uint64_t all) {
+    if (part >= all)
+        return all ? 1000 : 0;
+    return (uint32_t)(part < UINT64_MAX / 1000 - all ? (part * 1000 + all - 1) / all : part / (all / 1000) + 1);
+}
+
+/* The first of conditions 1 to 4 that does not hold, in the order in which a user wants to read them. */
+static enum overlap_stream_status status_of(const struct overlap_judged *stream, uint32_t share, bool programs) {
+    return stream->is_default                        ? OVERLAP_STREAM_DEFAULT
+           : programs                                ? OVERLAP_STREAM_PROGRAMS
+           : stream->is_fixed                        ? OVERLAP_STREAM_FIXED
+           : !stream->waited                         ? OVERLAP_STREAM_NOT_WAITED
+           : stream->launches_graphs                 ? OVERLAP_STREAM_GRAPHS
+           : stream->is_wide                         ? OVERLAP_STREAM_WIDE
+           : stream->share > share * (uint32_t)10    ? OVERLAP_STREAM_LARGE
+                                                     : OVERLAP_STREAM_RAISED;
+}
+
+bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,
+                   bool programs) {
+    uint64_t all = others, together = 0;
+    bool communicated = false;
+    for (uint32_t i = 0; i < count; i++) {
+        all += streams[i]->work - streams[i]->before;
+        communicated |= streams[i]->communicates && streams[i]->waited;
+    }
+    if (!all && !communicated)
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct overlap_judged *const stream = streams[i];
+        const uint64_t own = stream->work - stream->before;
+        stream->share = thousandths(own, all);
+        stream->status = (uint8_t)status_of(stream, share, programs);
+        together += stream->status == OVERLAP_STREAM_RAISED ? own : 0;
+        stream->before = stream->work;
+        stream->waited = false;
+    }
+    if (thousandths(together, all) > OVERLAP_SHARE_TOGETHER * 10)
+        for (uint32_t i = 0; i < count; i++)
+            if (streams[i]->status == OVERLAP_STREAM_RAISED)
+                streams[i]->status = OVERLAP_STREAM_TOGETHER;
+    return true;
+}

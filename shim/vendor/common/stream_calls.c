@@ -1,0 +1,150 @@
+/* Calls that create, destroy and describe streams, and those that begin and end captures; of both vendors. */
+#include "../../core/core.h"
+#include "../../sys/sys.h"
+#include "facts.h"
+#include "launch_slow.h"
+#include "raise.h"
+#include "resolve.h"
+#include "stream_calls.h"
+#include "streams.h"
+#include "vendor_ops.h"
+
+/* ---- Creation ---- */
+
+/* Does the policy say that the library at `site` creates its streams at the greatest priority? */
+static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
+    const struct overlap_settings *const settings = overlap_armed();
+    const struct overlap_policy *const policy = settings ? device_policy(device_current(vendor)) : NULL;
+    char library[256];
+    if (!policy || !policy->stream_creators.count)
+        return false;
+    library_of(outer_site(site), library, sizeof library);
+    const struct overlap_view view = overlap_table_view(settings->table);
+    return overlap_match_any(&view, policy->stream_creators, library) && device_greatest_priority(vendor, priority);
+}
+
+vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream *stream, uint32_t flags, int asked,
+                               vendor_result (*create)(vendor_stream *stream, uint32_t flags, int priority),
+                               bool *tried) {
+    int priority = asked;
+    *tried = false;
+    if (!create || !stream || !(streams_wanted() & STREAMS_RAISES) || !is_wanted(vendor, site, &priority) ||
+        priority == asked)
+        return VENDOR_SUCCESS;
+    const vendor_result pending = OPERATION_OF(vendor, pending)();
+    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, priority));
+    if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
+        return result;
+    *tried = true;
+    launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
+    struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
+    if (made != &no_stream)
+        made->created = made->touched = made->wanted = made->raised = 1;
+    return result;
+}
+
+vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, uint32_t flags,
+                             int priority, vendor_result result) {
+    if (result == VENDOR_SUCCESS && stream && streams_tracked() && driver_ready(vendor))
+        stream_made(vendor, *stream, flags, priority, outer_site(site));
+    return result;
+}
+
+vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t flags, int priority) {
+    BEHIND((vendor_stream * stream, uint32_t flags, int priority));
+    const enum vendor vendor = hook_vendor(hook);
+    bool raised;
+    const vendor_result result = stream_create_at(vendor, site, stream, flags, priority, real, &raised);
+    return raised ? result
+                  : stream_created(vendor, site, stream, flags, priority, real(stream, flags, priority));
+}
+
+/* ---- The end ---- */
+
+vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
+        return real(stream);
+    struct stream *const known = stream_known(stream, hook_default(hook));
+    stream_ends(known);
+    const vendor_result result = real(stream);
+    stream_ended(known, result == VENDOR_SUCCESS);
+    if (result == VENDOR_SUCCESS)
+        capture_closes((uint64_t)(uintptr_t)stream);
+    return result;
+}
+
+/* ---- What the program asks and sets ---- */
+
+/* `touched` is set before the driver gets our priority, so of a changed value that the driver has answered this tells. */
+vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priority) {
+    BEHIND((vendor_stream stream, int *priority));
+    const vendor_result result = real(stream, priority);
+    if (result == VENDOR_SUCCESS && priority && streams_tracked()) {
+        const struct stream *const known = stream_known(stream, hook_default(hook));
+        if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
+            *priority = OVERLAP_RELAXED(known->own);
+    }
+    return result;
+}
+
+/* ---- Captures ---- */
+
+static vendor_result begun(uint64_t key, vendor_result result) {
+    if (result != VENDOR_SUCCESS)
+        capture_closes(key);
+    return result;
+}
+
+static uint64_t begins(enum hook hook, vendor_stream stream) {
+    const uint64_t key = stream_key(stream, hook_default(hook));
+    capture_opens(key, context_here(hook_vendor(hook)));
+    return key;
+}
+
+vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    return begun(begins(hook, stream), real(stream));
+}
+
+vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
+    BEHIND((vendor_stream stream, int mode));
+    return begun(begins(hook, stream), real(stream, mode));
+}
+
+vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
+                                       const vendor_edge *edges, size_t count, int mode) {
+    BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
+            size_t count, int mode));
+    return begun(begins(hook, stream), real(stream, graph, dependencies, edges, count, mode));
+}
+
+/* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
+ * it. */
+vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {
+    BEHIND((vendor_stream stream, vendor_graph * graph));
+    const enum default_stream null_stream = hook_default(hook);
+    const uint64_t key = OVERLAP_RELAXED(captures_open) ? stream_key(stream, null_stream) : 0;
+    const vendor_result result = real(stream, graph);
+    if (key && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
+        capture_closes(key);
+    return result;
+}
+
+/* The kernels of a graph launch cannot be seen one by one, so the report counts graph launches, and a stream that
+ * launches graphs is never taken for a small one. */
+vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
+    BEHIND((vendor_exec graph, vendor_stream stream));
+    if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
+        return real(graph, stream);
+    launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    const vendor_result result = real(graph, stream);
+    if (result == VENDOR_SUCCESS && streams_tracked() && !OVERLAP_RELAXED(captures_open)) {
+        struct stream *const met = stream_met(stream, hook_default(hook));
+        if (met != &no_stream && !OVERLAP_RELAXED(met->judged.launches_graphs)) {
+            __atomic_store_n(&met->judged.launches_graphs, true, __ATOMIC_RELAXED);
+            stream_carries(met, false, false);
+        }
+    }
+    return result;
+}

@@ -1,0 +1,372 @@
+/* Records of streams: see streams.h. */
+#include "../../core/core.h"
+#include "../../core/slots.h"
+#include "../../sys/sys.h"
+#include "facts.h"
+#include "launch_slow.h"
+#include "lock.h"
+#include "page.h"
+#include "raise.h"
+#include "resolve.h"
+#include "state.h"
+#include "streams.h"
+#include "vendor_ops.h"
+
+struct stream no_stream = {.slot = WORKS, .device = NO_DEVICE};
+uint32_t streams_needed, contexts_changed;
+
+/* ---- What the policies need ---- */
+
+static bool shapes(const struct overlap_rule *rule) {
+    return rule->shape != OVERLAP_SHAPE_LEAVE;
+}
+
+RARE uint32_t streams_need(void) {
+    const struct overlap_settings *const settings = overlap_armed();
+    uint32_t needed = STREAMS_KNOWN;
+    if (!settings)
+        return 0;
+    const struct overlap_view view = overlap_table_view(settings->table);
+    for (uint32_t i = 0; i < view.table->policy_count; i++)
+        needed |= view.policies[i].raise_share || view.policies[i].stream_creators.count ? STREAMS_RAISES : 0;
+    for (uint32_t i = 0; i < view.table->rule_count; i++)
+        if (shapes(&view.rules[i]))
+            needed |= STREAMS_SHAPES | (view.rules[i].when == OVERLAP_WHEN_ALWAYS ? 0 : STREAMS_WINDOWS);
+    __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
+    return needed;
+}
+
+/* ---- Contexts ---- */
+
+RARE uint64_t context_ask(enum vendor vendor) {
+    const uint32_t changed = __atomic_load_n(&contexts_changed, __ATOMIC_ACQUIRE);
+    if (!driver_ready(vendor))
+        return 0;
+    if (this_thread.contexts_at != changed)
+        for (int i = 0; i < VENDORS; i++)
+            this_thread.context[i] = 0;
+    this_thread.contexts_at = changed;
+    return this_thread.context[vendor] = OPERATION_OF(vendor, context)();
+}
+
+/* ---- Records ---- */
+
+struct stream *stream_at(uint32_t number) {
+    return number ? &state->streams[number - 1] : &no_stream;
+}
+
+uint32_t stream_number(const struct stream *stream) {
+    return stream == &no_stream ? 0 : (uint32_t)(stream - state->streams) + 1;
+}
+
+static struct stream *find(uint64_t key) {
+    return key ? stream_at((uint32_t)state_get(STATE_STREAMS, key)) : &no_stream;
+}
+
+struct stream *stream_known(vendor_stream stream, enum default_stream null_stream) {
+    return find(stream_key(stream, null_stream));
+}
+
+/* Returns a free record; the lock is held. no_stream: all are in use. */
+static struct stream *take_free(void) {
+    struct stream *free = stream_at(state->streams_free);
+    if (free != &no_stream)
+        state->streams_free = free->next;
+    else if (state->streams_used < STREAMS)
+        free = stream_at(++state->streams_used);
+    return free;
+}
+
+/* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
+static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, int device);
+static struct stream *legacy_of(const struct stream *stream) {
+    const uint64_t key = stream->context | STREAM_LEGACY;
+    struct stream *const legacy = find(key);
+    struct stream *const made =
+        legacy == &no_stream ? make(stream->vendor, key, stream->context, stream->device) : legacy;
+    made->is_default = made->judged.is_default = true;
+    return made;
+}
+
+static void count_blocking(const struct stream *stream, uint32_t by) {
+    struct stream *const legacy = legacy_of(stream);
+    if (legacy == &no_stream)
+        return;
+    legacy->blocking += by;
+    __atomic_store_n(&legacy->blocking_xor, legacy->blocking_xor ^ stream_number(stream), __ATOMIC_RELAXED);
+}
+
+static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, int device) {
+    struct stream *const made = take_free();
+    if (made == &no_stream)
+        return made;
+    const uint32_t serial = made->serial;
+    *made = (struct stream){.serial = serial,
+                            .slot = stream_number(made) % WORKS,
+                            .vendor = vendor,
+                            .handle = key,
+                            .context = context,
+                            .device = device};
+    made->judged.is_fixed = vendor == VENDOR_HIP; /* priorities are fixed at creation there */
+    if (state_put(STATE_STREAMS, key, stream_number(made)) == OVERLAP_SLOTS_FULL) {
+        made->handle = 0;
+        made->next = state->streams_free;
+        state->streams_free = stream_number(made);
+        return &no_stream;
+    }
+    return made;
+}
+
+/* Ends a record; the lock is held. Its device forgets it at the next judgement. */
+static void end(struct stream *stream) {
+    const uint64_t key = stream->handle;
+    struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
+    if (stream_number(stream) == state_get(STATE_STREAMS, key))
+        state_put(STATE_STREAMS, key, 0);
+    if (stream->is_blocking)
+        count_blocking(stream, UINT32_MAX);
+    if (device && stream->open)
+        __atomic_fetch_sub(&device->open, 1, __ATOMIC_RELEASE);
+    for (uint32_t *at = device ? &device->streams : NULL; at && *at; at = &stream_at(*at)->next)
+        if (stream_at(*at) == stream) {
+            *at = stream->next;
+            break;
+        }
+    if (stream->record && overlap_current_page)
+        __atomic_store_n(&overlap_current_page->streams[stream->record - 1].priority, 0, __ATOMIC_RELAXED);
+    stream->handle = 0;
+    stream->listed = stream->raised = stream->wanted = stream->is_blocking = 0;
+    __atomic_store_n(&stream->open, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
+    stream->next = state->streams_free;
+    state->streams_free = stream_number(stream);
+    invalidate_decisions();
+}
+
+static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
+                                  uintptr_t site) {
+    if (!state || !context || !lock_take())
+        return &no_stream;
+    struct stream *made = find(key);
+    if (made != &no_stream) /* its end was not seen */
+        end(made);
+    made = make(vendor, key, context, NO_DEVICE);
+    if (made != &no_stream) {
+        made->own = priority;
+        made->site = site;
+        if (!(flags & STREAM_NON_BLOCKING)) {
+            made->is_blocking = 1;
+            count_blocking(made, 1);
+        }
+    }
+    lock_leave();
+    return made;
+}
+
+struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
+    const uint64_t key = (uint64_t)(uintptr_t)stream;
+    return key > STREAM_PER_THREAD ? make_stream(vendor, key, context_here(vendor), flags, priority, site) : &no_stream;
+}
+
+/* Its creation was not seen, or it is a default stream. */
+static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stream null_stream) {
+    const enum vendor vendor = default_vendor(null_stream);
+    uint64_t context = key & ~(uint64_t)(STREAM_LEGACY | STREAM_PER_THREAD);
+    uint32_t flags = 0;
+    int priority = 0;
+    if ((uintptr_t)stream > STREAM_PER_THREAD)
+        return OPERATION_OF(vendor, stream_facts)(stream, &context, &flags, &priority)
+                   ? make_stream(vendor, key, context, flags, priority, 0)
+                   : &no_stream;
+    if (!lock_take())
+        return &no_stream;
+    struct stream *made = find(key);
+    made = made == &no_stream ? make(vendor, key, context, NO_DEVICE) : made;
+    made->is_default = made->judged.is_default = true;
+    lock_leave();
+    return made;
+}
+
+struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
+    const uint64_t key = stream_key(stream, null_stream);
+    struct stream *const known = find(key);
+    return known != &no_stream || !key || !state ? known : meet(key, stream, null_stream);
+}
+
+void stream_ends(struct stream *stream) {
+    if (stream == &no_stream)
+        return;
+    raise_hold(stream);
+    state_put(STATE_STREAMS, stream->handle, 0);
+}
+
+void stream_ended(struct stream *stream, bool gone) {
+    if (stream == &no_stream)
+        return;
+    if (!gone) { /* the driver has refused */
+        state_put(STATE_STREAMS, stream->handle, stream_number(stream));
+        raise_release(stream);
+    } else if (lock_take()) {
+        end(stream);
+        lock_leave();
+    }
+}
+
+void streams_context_ended(enum vendor vendor, uint64_t context, int device) {
+    __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
+    captures_context_ended(context);
+    if (!state || !streams_tracked() || !lock_take())
+        return;
+    for (uint32_t i = 1; i <= state->streams_used; i++) {
+        struct stream *const stream = stream_at(i);
+        const bool legacy = stream->is_default && stream->blocking; /* counts what ends before it */
+        if (stream->handle && stream->vendor == vendor && !legacy &&
+            (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE))
+            end(stream);
+    }
+    for (uint32_t i = 1; i <= state->streams_used; i++) {
+        struct stream *const stream = stream_at(i);
+        if (stream->handle && stream->vendor == vendor && stream->is_default &&
+            (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE))
+            end(stream);
+    }
+    lock_leave();
+}
+
+void streams_forked(void) {
+    lock_forked();
+    captures_forked();
+    streams_needed = 0;
+}
+
+/* ---- Work ---- */
+
+struct launcher *launcher_of(const struct overlap_shard *shard) {
+    return state ? &state->launchers[shard - overlap_current_page->shards] : NULL;
+}
+
+/* Moves the work of a slot to its stream. */
+static void move_work(struct work *work) {
+    if (work->stream && work->stream != &no_stream && work->serial == OVERLAP_RELAXED(work->stream->serial))
+        __atomic_fetch_add(&work->stream->gone_work, work->threads, __ATOMIC_RELAXED);
+    __atomic_store_n(&work->threads, 0, __ATOMIC_RELAXED);
+}
+
+void launcher_take(struct launcher *launcher) {
+    for (int i = 0; i < WORKS; i++) {
+        move_work(&launcher->works[i]);
+        __atomic_store_n(&launcher->works[i].stream, NULL, __ATOMIC_RELEASE);
+    }
+    launcher->works[WORKS].stream = &no_stream;
+    for (int i = 0; i < KNOWN; i++)
+        __atomic_store_n(&launcher->known[i].epoch, 0, __ATOMIC_RELAXED);
+}
+
+/* The reader in raise_judge() may see the work twice or not at all meanwhile, which the next judgement mends. */
+RARE struct work *work_slot(struct launcher *launcher, struct stream *stream) {
+    struct work *const work = &launcher->works[stream->slot];
+    if (work->stream == stream && work->serial == OVERLAP_RELAXED(stream->serial))
+        return work;
+    move_work(work);
+    __atomic_store_n(&work->serial, OVERLAP_RELAXED(stream->serial), __ATOMIC_RELAXED);
+    __atomic_store_n(&work->stream, stream, __ATOMIC_RELEASE);
+    return work;
+}
+
+/* ---- Launches ---- */
+
+RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
+    struct device *const device = device_current(stream->vendor);
+    if (stream == &no_stream || !device || !lock_take())
+        return;
+    const bool first = stream->device == NO_DEVICE;
+    if (first)
+        stream->device = device->ordinal;
+    bool judge = false;
+    struct device *const its = device_at(stream->vendor, stream->device);
+    if (its && !stream->listed) {
+        stream->listed = 1;
+        stream->next = its->streams;
+        its->streams = stream_number(stream);
+    }
+    stream->judged.communicates |= communication;
+    stream->judged.is_wide |= wide;
+    if (its && stream->own != 0 && !stream->judged.is_fixed && !its->programs)
+        judge = its->programs = true; /* who sets priorities has decided */
+    lock_leave();
+    if (judge)
+        raise_judge(its);
+}
+
+/* ---- Windows ---- */
+
+static void window_changes(struct stream *stream, uint32_t open) {
+    struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
+    uint32_t before = !open;
+    if (!device ||
+        !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        return;
+    if (open)
+        __atomic_fetch_add(&device->open, 1, __ATOMIC_RELEASE);
+    else
+        __atomic_fetch_sub(&device->open, 1, __ATOMIC_RELEASE);
+    invalidate_decisions();
+}
+
+void window_opens(struct stream *stream) {
+    if (stream == &no_stream || OVERLAP_RELAXED(captures_open))
+        return;
+    __atomic_store_n(&stream->communications, OVERLAP_RELAXED(stream->communications) + 1, __ATOMIC_RELAXED);
+    if (!OVERLAP_RELAXED(stream->open))
+        window_changes(stream, 1);
+}
+
+/* ---- Waits ---- */
+
+/* Counts a wait of this thread, and judges the device when it is due. */
+static void count_wait(struct stream *stream) {
+    static uint64_t of_others; /* threads without a table of their own */
+    struct launcher *const launcher = this_thread.launcher;
+    const uint64_t waits = launcher ? ++launcher->waits : __atomic_add_fetch(&of_others, 1, __ATOMIC_RELAXED);
+    bool judge = !(waits % OVERLAP_JUDGEMENTS_FROM) && overlap_judgement_is_due(waits);
+    if (stream->judged.communicates && !OVERLAP_RELAXED(stream->met_wait)) {
+        __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
+        judge = true;
+    }
+    if (judge && stream->device != NO_DEVICE)
+        raise_judge(device_at(stream->vendor, stream->device));
+}
+
+void stream_waited(struct stream *stream, bool behind) {
+    if (stream == &no_stream || __builtin_expect(OVERLAP_RELAXED(captures_open), 0))
+        return;
+    if (!OVERLAP_RELAXED(stream->judged.waited))
+        __atomic_store_n(&stream->judged.waited, true, __ATOMIC_RELAXED);
+    if (behind && OVERLAP_RELAXED(stream->open))
+        window_changes(stream, 0);
+    if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised))
+        raise_apply(stream);
+    count_wait(stream);
+}
+
+void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
+    struct stream *known = stream_known(stream, null_stream);
+    if (known->is_default) {
+        if (OVERLAP_RELAXED(known->open))
+            window_changes(known, 0);
+        known = known->blocking == 1 ? stream_at(OVERLAP_RELAXED(known->blocking_xor)) : &no_stream;
+    }
+    stream_waited(known, true);
+}
+
+RARE void context_waited(enum vendor vendor, uint64_t context) {
+    if (!(streams_wanted() & STREAMS_WINDOWS) || !state || !context || !lock_take())
+        return;
+    for (uint32_t i = 1; i <= state->streams_used; i++) {
+        struct stream *const stream = stream_at(i);
+        if (stream->handle && stream->vendor == vendor && stream->context == context && stream->open)
+            window_changes(stream, 0);
+    }
+    lock_leave();
+}

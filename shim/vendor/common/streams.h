@@ -1,0 +1,171 @@
+/* Streams: a record for each, found by handle; the work of each thread on them; overlap windows. What the rule
+ * (core/streams.h) makes of them is in raise.h, the calls that report here in stream_calls.c and wait_calls.c.
+ *
+ * A record is looked up without a lock, and made and ended under the lock (lock.h). Its serial changes when its stream
+ * ends; records are used again, never unmapped. */
+#pragma once
+
+#include "../../core/streams.h"
+#include "device.h"
+#include "hook.h"
+#include "this_thread.h"
+#include "vendor_abi.h"
+
+#pragma GCC visibility push(hidden)
+
+enum { STREAMS = 1 << 14 }; /* living at a time; further ones are not tracked, and so never raised */
+
+struct stream {
+    uint32_t serial; /* incremented when the stream ends */
+    uint32_t slot;   /* in struct launcher's works; no_stream: the last one, which is read by no judgement */
+    uint64_t handle; /* the program's; of a default stream its key; 0: free */
+    uint64_t context;
+    enum vendor vendor;
+    int32_t device; /* ordinal, or NO_DEVICE */
+    int32_t own;    /* priority, as the program set it */
+    uint8_t is_default, is_blocking;
+    uint8_t wanted;   /* the rule wants it raised */
+    uint8_t raised;   /* the driver has our priority */
+    uint8_t touched;  /* we have set its priority at some time: the program's questions are answered from `own` */
+    uint8_t created;  /* raised at its creation (`created_by`): the rule leaves it alone */
+    uint8_t met_wait; /* something has waited for it since it communicated for the first time */
+    uint8_t listed;   /* in device->streams */
+    uint32_t next;    /* in that list, or in the list of free records: number of the next one, or 0 */
+    uint32_t changing; /* mark: a thread is changing its priority, or it ends */
+    uint32_t record;   /* of the page, + 1; 0: none */
+    uintptr_t site;    /* code that created it; 0: unknown */
+    /* Of a context's legacy default stream: its blocking streams. */
+    uint32_t blocking;      /* how many there are */
+    uint32_t blocking_xor;  /* of their numbers: of one, it is that one */
+    uint32_t open;          /* overlap window: communication was launched, and nothing has waited for it yet */
+    uint32_t communications; /* launches of communication so far, for windows */
+    uint64_t gone_work;     /* of judged.work: what threads no longer hold (struct work) */
+    struct overlap_judged judged;
+};
+
+/* 1: some policy of the table raises streams (RAISES), has rules for overlap windows (WINDOWS), or changes any launch
+ * (SHAPES). 0: the calls of streams and events are passed on at once. */
+enum { STREAMS_RAISES = 1, STREAMS_WINDOWS = 2, STREAMS_SHAPES = 4, STREAMS_KNOWN = 8 };
+extern uint32_t streams_needed;
+uint32_t streams_need(void);
+static inline uint32_t streams_wanted(void) {
+    const uint32_t needed = OVERLAP_RELAXED(streams_needed);
+    return __builtin_expect(needed, STREAMS_KNOWN) ? needed : streams_need();
+}
+static inline bool streams_tracked(void) {
+    return streams_wanted() & (STREAMS_RAISES | STREAMS_WINDOWS);
+}
+
+/* ---- Contexts ---- */
+
+/* Incremented when a context ends: threads that had it current must ask again. */
+extern uint32_t contexts_changed;
+uint64_t context_ask(enum vendor vendor);
+/* The current context, or 0. Asks the driver once after each call that may have changed it. */
+static inline uint64_t context_here(enum vendor vendor) {
+    const uint64_t known = this_thread.context[vendor];
+    return __builtin_expect(known && this_thread.contexts_at == OVERLAP_RELAXED(contexts_changed), 1)
+               ? known
+               : context_ask(vendor);
+}
+/* A call may have changed the current context of this thread. */
+static inline void context_unknown(enum vendor vendor) {
+    this_thread.context[vendor] = 0;
+}
+
+/* ---- Records ---- */
+
+/* The key of a stream in tables: its handle, or for a default stream the context's and which one it is. 0: there is no
+ * current context. */
+static inline uint64_t stream_key(vendor_stream stream, enum default_stream null_stream) {
+    const uintptr_t value = (uintptr_t)stream;
+    if (__builtin_expect(value > STREAM_PER_THREAD, 1))
+        return value;
+    const uint64_t context = context_here(default_vendor(null_stream));
+    const bool of_thread = value == STREAM_PER_THREAD || (value == 0 && default_is_thread(null_stream));
+    return context ? context | (of_thread ? STREAM_PER_THREAD : STREAM_LEGACY) : 0;
+}
+
+/* Stands for all streams without a record. */
+extern struct stream no_stream;
+
+/* The record of a number, and the number of a record (0: no_stream). */
+struct stream *stream_at(uint32_t number);
+uint32_t stream_number(const struct stream *stream);
+/* Its slot in a launcher's works. */
+static inline uint32_t stream_slot(const struct stream *stream) {
+    return stream->slot;
+}
+/* Returns the record of a stream, or no_stream. */
+struct stream *stream_known(vendor_stream stream, enum default_stream null_stream);
+/* The same, and makes one. unseen: its creation was not seen. */
+struct stream *stream_met(vendor_stream stream, enum default_stream null_stream);
+/* A call of the program has created the stream with this priority. */
+struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);
+/* Around the program's call that destroys it: the driver may use the handle again before it returns. */
+void stream_ends(struct stream *stream);
+void stream_ended(struct stream *stream, bool gone);
+/* A context (0: any of the device) has ended, and its streams with it. */
+void streams_context_ended(enum vendor vendor, uint64_t context, int device);
+void streams_forked(void);
+
+/* ---- Work ---- */
+
+enum { WORKS = 16, KNOWN = 256 };
+
+/* Threads that one thread launched on a stream. */
+struct work {
+    struct stream *stream; /* NULL: free */
+    uint32_t serial, padding;
+    uint64_t threads;
+};
+
+/* A launch that this thread has made before, and the answer. Valid while the epoch and the stream's serial are. */
+struct known {
+    uint64_t function; /* and flags of the call (request.h) */
+    uint64_t stream;   /* stream_key() */
+    uint64_t key;      /* overlap_cache_key() */
+    uint32_t least, most; /* blocks of the grid */
+    uint64_t word;
+    struct stream *record;
+    uint32_t serial, epoch;
+    uint64_t padding;
+};
+_Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
+
+/* Of one thread that launches; in the mapping of state.h, at the index of its shard. Written by that thread only. */
+struct launcher {
+    struct known known[KNOWN];
+    struct work works[WORKS + 1];
+    uint64_t waits; /* of this thread that count for the rule */
+};
+struct launcher *launcher_of(const struct overlap_shard *shard);
+
+/* A thread takes over the table of one that has ended: its work is moved to the streams, its answers are dropped. */
+void launcher_take(struct launcher *launcher);
+/* The slot of this thread for work on the stream: moves what another stream has there to that stream's record. */
+struct work *work_slot(struct launcher *launcher, struct stream *stream);
+
+/* A first launch on the stream. wide: of communication, on more than a third of the multiprocessors. */
+void stream_carries(struct stream *stream, bool communication, bool wide);
+
+/* ---- Waits and windows ---- */
+
+extern uint32_t captures_open; /* stream captures in progress in this process */
+
+/* The host, or another stream, waits for the stream. behind: the latest communication on it is waited for, too. */
+void stream_waited(struct stream *stream, bool behind);
+/* The same for a stream by its handle; for the legacy default stream its context's only blocking stream, if there is
+ * only one. */
+void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream);
+/* The host waits for a context: closes its windows, and counts for nothing else. */
+void context_waited(enum vendor vendor, uint64_t context);
+
+/* Communication was launched on the stream. */
+void window_opens(struct stream *stream);
+/* Can communication run beside a launch on this stream now? */
+static inline bool window_is_open(const struct device *device, const struct stream *stream) {
+    return OVERLAP_LOAD(device->open) > (OVERLAP_RELAXED(stream->open) ? 1U : 0U);
+}
+
+#pragma GCC visibility pop

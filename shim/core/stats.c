@@ -175,10 +175,16 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
         const uint32_t streams = raised_streams(page);
         overlap_text_number(&text, launches, true);
         overlap_text_add(&text, launches == 1 ? " launch: " : " launches: ");
-        overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
-        overlap_text_add(&text, " on raised streams (");
-        overlap_text_number(&text, streams, true);
-        overlap_text_add(&text, streams == 1 ? " stream now), " : " streams now), ");
+        if (totals.counters[OVERLAP_COUNTER_RAISED]) {
+            overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
+            overlap_text_add(&text, streams ? " on " : " on streams raised for a time, ");
+        } else {
+            overlap_text_add(&text, streams ? "none yet on " : "none on a raised stream, ");
+        }
+        if (streams) {
+            overlap_text_number(&text, streams, true);
+            overlap_text_add(&text, streams == 1 ? " raised stream, " : " raised streams, ");
+        }
         overlap_text_number(&text, shaped, true);
         overlap_text_add(&text, " shaped, ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);

@@ -1,6 +1,8 @@
 /* The rule of streams.h. */
 #include "streams.h"
 
+#define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED) /* other threads set it meanwhile */
+
 /* `part` of `all`, in thousandths, rounded up; no overflow. */
 static uint32_t thousandths(uint64_t part, uint64_t all) {
     if (part >= all)
@@ -13,8 +15,8 @@ static enum overlap_stream_status status_of(const struct overlap_judged *stream,
     return stream->is_default                        ? OVERLAP_STREAM_DEFAULT
            : programs                                ? OVERLAP_STREAM_PROGRAMS
            : stream->is_fixed                        ? OVERLAP_STREAM_FIXED
-           : !stream->waited                         ? OVERLAP_STREAM_NOT_WAITED
-           : stream->launches_graphs                 ? OVERLAP_STREAM_GRAPHS
+           : !LOAD(stream->waited)                   ? OVERLAP_STREAM_NOT_WAITED
+           : LOAD(stream->launches_graphs)           ? OVERLAP_STREAM_GRAPHS
            : stream->is_wide                         ? OVERLAP_STREAM_WIDE
            : stream->share > share * (uint32_t)10    ? OVERLAP_STREAM_LARGE
                                                      : OVERLAP_STREAM_RAISED;
@@ -26,7 +28,7 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64
     bool communicated = false;
     for (uint32_t i = 0; i < count; i++) {
         all += streams[i]->work - streams[i]->before;
-        communicated |= streams[i]->communicates && streams[i]->waited;
+        communicated |= streams[i]->communicates && LOAD(streams[i]->waited);
     }
     if (!all && !communicated)
         return false;
@@ -37,7 +39,7 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64
         stream->status = (uint8_t)status_of(stream, share, programs);
         together += stream->status == OVERLAP_STREAM_RAISED ? own : 0;
         stream->before = stream->work;
-        stream->waited = false;
+        __atomic_store_n(&stream->waited, false, __ATOMIC_RELAXED);
     }
     if (thousandths(together, all) > OVERLAP_SHARE_TOGETHER * 10)
         for (uint32_t i = 0; i < count; i++)

@@ -306,7 +306,8 @@ vendor_result launch_slow(struct request *request) {
     const bool communicates = word & OVERLAP_WORD_COMMUNICATION;
     const bool wide = communicates && device && is_wide(request, device);
     if (stream != &no_stream &&
-        (!stream->listed || (communicates && !stream->judged.communicates) || (wide && !stream->judged.is_wide)))
+        (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+         (wide && !OVERLAP_RELAXED(stream->judged.is_wide))))
         stream_carries(stream, communicates, wide);
     uint32_t reason = reason_here(word, stream, device), launched = request->config.sharedMemBytes;
     const bool changes = word & OVERLAP_WORD_CHANGED && reason == overlap_word_reason(word);

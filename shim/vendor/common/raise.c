@@ -20,23 +20,38 @@ enum { CHANGES = 32 }; /* of one judgement; the others follow at the waits for t
 
 /* ---- The page ---- */
 
-/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended and is not
- * raised. NULL: there is none. */
+static struct {
+    const struct stream *stream;
+    uint32_t serial;
+} owners[OVERLAP_PAGE_STREAMS];
+
+/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended and was not
+ * raised at its last judgement. NULL: there is none. The lock is held. */
 static struct overlap_page_stream *record_of(struct stream *stream, const struct device *device) {
     if (stream->record)
         return &overlap_current_page->streams[stream->record - 1];
     if (!overlap_page_start())
         return NULL;
+    uint32_t at = OVERLAP_PAGE_STREAMS;
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
-        struct overlap_page_stream *const record = &overlap_current_page->streams[i];
-        if (OVERLAP_RELAXED(record->state))
-            continue;
-        record->device = device->page_slot;
-        library_of(stream->site, (char *)record->creator, sizeof record->creator);
-        stream->record = i + 1;
-        return record;
+        const struct overlap_page_stream *const record = &overlap_current_page->streams[i];
+        const bool ended = owners[i].stream && owners[i].stream->serial != owners[i].serial;
+        if (!OVERLAP_RELAXED(record->state) || (ended && record->status != OVERLAP_STREAM_RAISED))
+            at = i;
+        if (!OVERLAP_RELAXED(record->state))
+            break;
     }
-    return NULL;
+    if (at == OVERLAP_PAGE_STREAMS)
+        return NULL;
+    struct overlap_page_stream *const record = &overlap_current_page->streams[at];
+    __atomic_store_n(&record->state, 1, __ATOMIC_RELEASE);
+    owners[at].stream = stream;
+    owners[at].serial = stream->serial;
+    record->device = device->page_slot;
+    memset(record->creator, 0, sizeof record->creator);
+    library_of(stream->site, (char *)record->creator, sizeof record->creator);
+    stream->record = at + 1;
+    return record;
 }
 
 static void note(struct stream *stream, const struct device *device, int priority) {
@@ -78,7 +93,7 @@ static void forget_idle(struct device *device) {
             at = &stream->next;
         } else {
             *at = stream->next;
-            stream->listed = 0;
+            __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
             __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE); /* its next launch lists it */
             stream->gone_work = stream->judged.before = stream->judged.work;
         }
@@ -98,7 +113,7 @@ static uint32_t judge(struct device *device, uint32_t share, int priority, uint6
     for (uint32_t at = device->streams; at; at = stream_at(at)->next) {
         struct stream *const stream = stream_at(at);
         if (!stream->created)
-            stream->wanted = stream->judged.status == OVERLAP_STREAM_RAISED;
+            __atomic_store_n(&stream->wanted, stream->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
         note(stream, device, priority);
         if (stream->wanted != stream->raised && stream->context == context && changed < CHANGES)
             changes[changed++] = stream;
@@ -146,11 +161,11 @@ static void set(struct stream *stream, bool raised) {
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
     const bool done = OPERATION_OF(stream->vendor, stream_set_priority)((vendor_stream)(uintptr_t)stream->handle, priority);
     if (done) {
-        stream->raised = raised;
+        __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */
     } else if (raised) {
         stream->judged.is_fixed = true;
-        stream->wanted = 0;
+        __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     }
 }
 
@@ -159,9 +174,10 @@ RARE void raise_apply(struct stream *stream) {
     if (OVERLAP_RELAXED(captures_open) ||
         !__atomic_compare_exchange_n(&stream->changing, &free, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
-    if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && stream->handle &&
-        stream_known((vendor_stream)(uintptr_t)stream->handle, STREAM_OF_CONTEXT) == stream)
-        set(stream, stream->wanted);
+    const uint64_t handle = OVERLAP_RELAXED(stream->handle);
+    if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && handle &&
+        stream_known((vendor_stream)(uintptr_t)handle, STREAM_OF_CONTEXT) == stream) /* it has not ended */
+        set(stream, OVERLAP_RELAXED(stream->wanted));
     raise_release(stream);
 }
 

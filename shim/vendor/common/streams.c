@@ -73,7 +73,7 @@ static struct stream *take_free(void) {
     if (free != &no_stream)
         state->streams_free = free->next;
     else if (state->streams_used < STREAMS)
-        free = stream_at(++state->streams_used);
+        free = stream_at(__atomic_add_fetch(&state->streams_used, 1, __ATOMIC_RELEASE));
     return free;
 }
 
@@ -92,7 +92,7 @@ static void count_blocking(const struct stream *stream, uint32_t by) {
     struct stream *const legacy = legacy_of(stream);
     if (legacy == &no_stream)
         return;
-    legacy->blocking += by;
+    __atomic_store_n(&legacy->blocking, legacy->blocking + by, __ATOMIC_RELAXED);
     __atomic_store_n(&legacy->blocking_xor, legacy->blocking_xor ^ stream_number(stream), __ATOMIC_RELAXED);
 }
 
@@ -100,13 +100,14 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, i
     struct stream *const made = take_free();
     if (made == &no_stream)
         return made;
-    const uint32_t serial = made->serial;
-    *made = (struct stream){.serial = serial,
-                            .slot = stream_number(made) % WORKS,
-                            .vendor = vendor,
-                            .handle = key,
-                            .context = context,
-                            .device = device};
+    const struct stream fresh = {.serial = OVERLAP_RELAXED(made->serial),
+                                 .slot = stream_number(made) % WORKS,
+                                 .vendor = vendor,
+                                 .handle = key,
+                                 .context = context,
+                                 .device = device};
+    for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++) /* a thread may still look at the former stream */
+        __atomic_store_n((uint64_t *)made + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
     made->judged.is_fixed = vendor == VENDOR_HIP; /* priorities are fixed at creation there */
     if (state_put(STATE_STREAMS, key, stream_number(made)) == OVERLAP_SLOTS_FULL) {
         made->handle = 0;
@@ -134,8 +135,11 @@ static void end(struct stream *stream) {
         }
     if (stream->record && overlap_current_page)
         __atomic_store_n(&overlap_current_page->streams[stream->record - 1].priority, 0, __ATOMIC_RELAXED);
-    stream->handle = 0;
-    stream->listed = stream->raised = stream->wanted = stream->is_blocking = 0;
+    __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+    stream->is_blocking = 0;
     __atomic_store_n(&stream->open, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
@@ -144,8 +148,16 @@ static void end(struct stream *stream) {
     invalidate_decisions();
 }
 
+int stream_priority_in_range(enum vendor vendor, int priority) {
+    int least = 0, greatest = 0;
+    if (priority == 0 || !OPERATION_OF(vendor, priorities)(&least, &greatest))
+        return priority;
+    return priority < greatest ? greatest : priority > least ? least : priority;
+}
+
 static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
                                   uintptr_t site) {
+    priority = stream_priority_in_range(vendor, priority);
     if (!state || !context || !lock_take())
         return &no_stream;
     struct stream *made = find(key);
@@ -213,24 +225,35 @@ void stream_ended(struct stream *stream, bool gone) {
     }
 }
 
-void streams_context_ended(enum vendor vendor, uint64_t context, int device) {
-    __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
-    captures_context_ended(context);
+static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t context, int device) {
+    return stream->handle && stream->vendor == vendor &&
+           (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE);
+}
+
+void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
+    for (uint32_t i = 1; state && streams_tracked() && i <= OVERLAP_LOAD(state->streams_used); i++)
+        if (is_of(stream_at(i), vendor, context, device))
+            raise_hold(stream_at(i));
+}
+
+/* Default streams last: a legacy one counts the blocking streams that end with it. */
+void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone) {
+    if (gone) {
+        __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
+        captures_context_ended(context);
+    }
     if (!state || !streams_tracked() || !lock_take())
         return;
-    for (uint32_t i = 1; i <= state->streams_used; i++) {
-        struct stream *const stream = stream_at(i);
-        const bool legacy = stream->is_default && stream->blocking; /* counts what ends before it */
-        if (stream->handle && stream->vendor == vendor && !legacy &&
-            (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE))
-            end(stream);
-    }
-    for (uint32_t i = 1; i <= state->streams_used; i++) {
-        struct stream *const stream = stream_at(i);
-        if (stream->handle && stream->vendor == vendor && stream->is_default &&
-            (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE))
-            end(stream);
-    }
+    for (int defaults = 0; defaults < 2; defaults++)
+        for (uint32_t i = 1; i <= state->streams_used; i++) {
+            struct stream *const stream = stream_at(i);
+            if (!is_of(stream, vendor, context, device) || stream->is_default != defaults)
+                continue;
+            if (gone)
+                end(stream);
+            else
+                raise_release(stream);
+        }
     lock_leave();
 }
 
@@ -282,16 +305,18 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
         return;
     const bool first = stream->device == NO_DEVICE;
     if (first)
-        stream->device = device->ordinal;
+        __atomic_store_n(&stream->device, device->ordinal, __ATOMIC_RELAXED);
     bool judge = false;
     struct device *const its = device_at(stream->vendor, stream->device);
     if (its && !stream->listed) {
-        stream->listed = 1;
+        __atomic_store_n(&stream->listed, 1, __ATOMIC_RELAXED);
         stream->next = its->streams;
         its->streams = stream_number(stream);
     }
-    stream->judged.communicates |= communication;
-    stream->judged.is_wide |= wide;
+    if (communication)
+        __atomic_store_n(&stream->judged.communicates, true, __ATOMIC_RELAXED);
+    if (wide)
+        __atomic_store_n(&stream->judged.is_wide, true, __ATOMIC_RELAXED);
     if (its && stream->own != 0 && !stream->judged.is_fixed && !its->programs)
         judge = its->programs = true; /* who sets priorities has decided */
     lock_leave();
@@ -302,7 +327,8 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
 /* ---- Windows ---- */
 
 static void window_changes(struct stream *stream, uint32_t open) {
-    struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
+    const int ordinal = OVERLAP_RELAXED(stream->device);
+    struct device *const device = ordinal == NO_DEVICE ? NULL : device_at(stream->vendor, ordinal);
     uint32_t before = !open;
     if (!device ||
         !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -330,12 +356,13 @@ static void count_wait(struct stream *stream) {
     struct launcher *const launcher = this_thread.launcher;
     const uint64_t waits = launcher ? ++launcher->waits : __atomic_add_fetch(&of_others, 1, __ATOMIC_RELAXED);
     bool judge = !(waits % OVERLAP_JUDGEMENTS_FROM) && overlap_judgement_is_due(waits);
-    if (stream->judged.communicates && !OVERLAP_RELAXED(stream->met_wait)) {
+    if (OVERLAP_RELAXED(stream->judged.communicates) && !OVERLAP_RELAXED(stream->met_wait)) {
         __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
         judge = true;
     }
-    if (judge && stream->device != NO_DEVICE)
-        raise_judge(device_at(stream->vendor, stream->device));
+    const int device = OVERLAP_RELAXED(stream->device);
+    if (judge && device != NO_DEVICE)
+        raise_judge(device_at(stream->vendor, device));
 }
 
 void stream_waited(struct stream *stream, bool behind) {
@@ -355,7 +382,7 @@ void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stre
     if (known->is_default) {
         if (OVERLAP_RELAXED(known->open))
             window_changes(known, 0);
-        known = known->blocking == 1 ? stream_at(OVERLAP_RELAXED(known->blocking_xor)) : &no_stream;
+        known = OVERLAP_RELAXED(known->blocking) == 1 ? stream_at(OVERLAP_RELAXED(known->blocking_xor)) : &no_stream;
     }
     stream_waited(known, true);
 }

@@ -26,7 +26,7 @@ struct stream {
     uint8_t is_default, is_blocking;
     uint8_t wanted;   /* the rule wants it raised */
     uint8_t raised;   /* the driver has our priority */
-    uint8_t touched;  /* we have set its priority at some time: the program's questions are answered from `own` */
+    uint8_t touched;  /* we have set its priority at some time: from then on `own` answers the program's questions */
     uint8_t created;  /* raised at its creation (`created_by`): the rule leaves it alone */
     uint8_t met_wait; /* something has waited for it since it communicated for the first time */
     uint8_t listed;   /* in device->streams */
@@ -102,11 +102,14 @@ struct stream *stream_known(vendor_stream stream, enum default_stream null_strea
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream);
 /* A call of the program has created the stream with this priority. */
 struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);
+/* A priority as the driver takes it: clamped to the range of the device. */
+int stream_priority_in_range(enum vendor vendor, int priority);
 /* Around the program's call that destroys it: the driver may use the handle again before it returns. */
 void stream_ends(struct stream *stream);
 void stream_ended(struct stream *stream, bool gone);
-/* A context (0: any of the device) has ended, and its streams with it. */
-void streams_context_ended(enum vendor vendor, uint64_t context, int device);
+/* Around a call that may end a context (0: any of the device), and its streams with it. gone: it has. */
+void streams_context_ends(enum vendor vendor, uint64_t context, int device);
+void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone);
 void streams_forked(void);
 
 /* ---- Work ---- */

@@ -60,12 +60,13 @@ CUresult green_context_create_body(ENTRY, CUgreenCtx *context, void *description
 CUresult context_destroy_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxDestroy);
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
+    streams_context_ends(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
     CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
-    if (gone)
-        streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
+    streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE, gone);
     return result;
 }
 
@@ -108,6 +109,8 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
     const struct handle_scope ending = primary_ends(device);
+    const uint64_t primary = primary_of(device);
+    streams_context_ends(VENDOR_CUDA, primary, device);
     CUresult result = real(device);
     uint32_t flags = 0;
     int active = 1;
@@ -116,8 +119,7 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
         (reset || (driver.cuDevicePrimaryCtxGetState &&
                    driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active));
     handle_ended(&ending, gone);
-    if (gone)
-        streams_context_ended(VENDOR_CUDA, primary_of(device), device);
+    streams_context_ended(VENDOR_CUDA, primary, device, gone);
     return result;
 }
 

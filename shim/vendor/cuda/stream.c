@@ -23,13 +23,15 @@ CUresult stream_create_body(ENTRY, CUstream *stream, uint32_t flags) {
     return raised ? result : stream_created(VENDOR_CUDA, site, stream, flags, 0, real(stream, flags));
 }
 
-/* The stream has the program's own priority from now on. */
+/* The stream has the program's own priority from now on. `touched` stays: another thread may be between the driver's
+ * answer and ours. */
 static void is_programs(struct stream *stream, int priority) {
-    stream->own = priority;
-    stream->raised = stream->wanted = stream->created = 0;
-    __atomic_store_n(&stream->touched, 0, __ATOMIC_SEQ_CST);
+    __atomic_store_n(&stream->own, priority, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+    stream->created = 0;
     invalidate_decisions();
-    if (priority != 0 && stream->listed) /* it has carried launches: who sets priorities has decided */
+    if (priority != 0 && OVERLAP_RELAXED(stream->listed)) /* it has carried launches: who sets priorities has decided */
         stream_carries(stream, false, false);
 }
 
@@ -41,7 +43,7 @@ CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const 
     const bool held = known != &no_stream && raise_hold(known);
     const CUresult result = real(stream, attribute, value);
     if (held && result == CUDA_SUCCESS)
-        is_programs(known, value->priority);
+        is_programs(known, stream_priority_in_range(VENDOR_CUDA, value->priority));
     if (held)
         raise_release(known);
     return result;
@@ -67,15 +69,14 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     const enum default_stream null_stream = hook_default(hook);
     struct stream *const source = stream_met(from, null_stream), *const target = stream_met(to, null_stream);
     const bool held = target != &no_stream && raise_hold(target);
-    if (held) /* until the copy has the program's priority, questions are answered as before */
+    const bool ours = source->touched && source->raised;
+    if (held && ours) /* the copy gets our priority for a moment */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
     if (held && result == CUDA_SUCCESS) {
-        const bool ours = source->touched && source->raised;
-        const bool set = !ours || cuda_stream_set_priority(to, source->own);
         is_programs(target, source->own);
-        target->raised = !set; /* in a capture: given back at the next judgement */
-        __atomic_store_n(&target->touched, !set, __ATOMIC_SEQ_CST);
+        if (ours && !cuda_stream_set_priority(to, source->own))
+            __atomic_store_n(&target->raised, 1, __ATOMIC_RELAXED); /* to be given back at the next judgement */
     }
     if (held)
         raise_release(target);

@@ -9,5 +9,15 @@ Dispatch = Literal["unknown", "hold", "drain", "backfill"]
 DISPATCHES: tuple[Dispatch, ...] = get_args(Dispatch)
 KNOWN_DISPATCHES = DISPATCHES[1:]
 
-# Why a stream is critical.
-CRITICAL_KINDS = ("communication", "host_waits", "feeding")
+# What a judgement says of a stream: raised, or the first condition of the rule that did not hold.
+STREAM_STATUSES = (
+    "raised",
+    "not_waited",
+    "large",
+    "graphs",
+    "programs",
+    "default",
+    "wide",
+    "together",
+    "fixed",
+)

@@ -24,8 +24,7 @@ COMMANDS = {
     "env": "print the environment for programs that overlap-run cannot start",
     "doctor": "diagnose problems on this machine",
     "probe": "measure how the GPU schedules high-priority blocks that do not fit",
-    "trial": "list or forget what trials of policies found out",
-    "demo": "run two bundled programs under each control, on a simulated GPU if there is no other",
+    "demo": "run two bundled programs without and with the default policy, on a simulated GPU if there is no other",
     "help": "print the help of a command, or explain a reason or a policy key",
 }
 _VALUES = ("--color", "-o", "--output")  # options of `overlap` with a value of their own

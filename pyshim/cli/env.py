@@ -41,10 +41,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "env", help="print the environment that overlap-run would set", description=__doc__, epilog=EPILOG
     )
     parser.add_argument(
-        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
+        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else default)"
     )
     parser.add_argument("--report", metavar="DIR", help="write counters to this folder, which is created now")
-    parser.add_argument("--trace", action="store_true", help="with --report: record every launch")
     parser.add_argument(
         "--all-ranks", action="store_true", help="also print the variables that must be equal on all ranks"
     )
@@ -62,8 +61,6 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.format is None:
         options.format = TEXT if ui.is_to_terminal() else "sh"
-    if options.trace and options.report is None:
-        raise OverlapError("--trace needs --report DIR: that is where it writes", None, USAGE)
     if options.format == "slurm" and options.all_ranks:
         hint = 'in the job script: eval "$(overlap env --all-ranks --format sh)", or overlap-run --all-ranks'
         raise OverlapError("--all-ranks: a TaskProlog speaks for its own node, and not for all ranks", hint, USAGE)
@@ -75,7 +72,6 @@ def _run(options: argparse.Namespace) -> int:
     asked = plan.Request(
         policy=options.policy,
         report=options.report,
-        trace=options.trace,
         all_ranks=options.all_ranks,
         elsewhere=True,
         library=options.library,

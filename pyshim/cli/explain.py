@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +13,11 @@ from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyshim.explain.answer import Explainer
     from pyshim.explain.request import Request
     from pyshim.explain.screen import Part
-    from pyshim.policy.gpus import KnownGpu
 
 DESCRIPTION = """\
 Predict what a policy does with a computation kernel that runs beside
@@ -234,7 +232,6 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
         ui.answer(json.dumps(as_json(use), indent=2))
     else:
         explain_show.show(screen(use))
-    _name_arms(explainer, use.request.policy, [use.gpu])
     return 0
 
 
@@ -261,7 +258,6 @@ def _one(
     if request.policy is not None and request.gpu is not None:
         explainer.check_for(request.policy, gpu_called(request.gpu))
     answer = explainer.look(request)
-    _name_arms(explainer, request.policy, [answer.case.gpu])
     if options.json and not (options.sweep or options.files or beside):
         ui.answer(json.dumps(answer.as_json(), indent=2))  # as --stdin answers
         return 0
@@ -279,21 +275,6 @@ def _one(
         name = request.kernel or f"{block.threads} threads of {block.registers} registers"
         explain_show.write(options.svg, options.force, svg(sweep, f"{name} on {answer.request.gpu}"))
     return 0
-
-
-def _name_arms(explainer: Explainer, policy: str | None, about: Sequence[KnownGpu]) -> None:
-    """Name the arms of a policy's trial that are for one of these GPUs: the answer is about none of them."""
-    from pyshim.cli import ui
-    from pyshim.policy import gpus
-
-    models = [model for gpu in about for model in [explainer.model_for(policy, gpu)] if model and model.trial]
-    for name, arms in {model.name: model.trial.arms for model in models if model.trial}.items():
-        fit = [arm.file for arm in arms if set(about) & set(gpus.matching(arm.policy.gpus))]
-        if fit:
-            ui.tell(
-                f"note: policy {name} is the reference of a trial; ask about its arms one by one: "
-                + ", ".join(f"--policy {shlex.quote(file)}" for file in fit)
-            )
 
 
 def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
@@ -326,7 +307,6 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
         ui.answer(json.dumps(as_json(found), indent=2))
     else:
         explain_show.show(screen(found))
-    _name_arms(explainer, None if policy is None else str(policy), gpus)
     return 0
 
 

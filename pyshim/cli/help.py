@@ -19,7 +19,7 @@ examples:
   overlap help report
   overlap help no_room_registers
   overlap help share
-  overlap help critical stream
+  overlap help raised stream
   overlap help keys communication.kernels"""
 
 

@@ -14,17 +14,12 @@ from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.launch import dispatch
 from pyshim.policy import document, formats, library
-from pyshim.policy.arms import arms_of
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import compile_table, fingerprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from pyshim.policy.gpus import KnownGpu
-    from pyshim.policy.model import Policy
-    from pyshim.policy.parts import Arm
 
 STDIN = "<stdin>"
 _SPARED = "# Spared before the first rule that shapes a set, as they communicate, too:"
@@ -184,10 +179,7 @@ def _of_one(reading: Reading) -> str:
     text = render(reading.file, reading.source, reading.findings, columns, ui.paint)
     counts = [_count(reading, severity) for severity in STYLES]
     if reading.policy is not None:
-        rules = len(reading.policy.rules)
-        trial = reading.policy.trial
-        counts[0] = ui.paint("ok", "green") + f", {_plural(rules, 'rule')}"
-        counts[0] += f", a trial of {_plural(len(trial.arms), 'arm')}" if trial else ""
+        counts[0] = ui.paint("ok", "green") + f", {_plural(len(reading.policy.rules), 'rule')}"
     told = f"{ui.printable(reading.file)}: {', '.join(count for count in counts if count)}"
     return f"{text}{chr(10) if text else ''}{told}"
 
@@ -228,64 +220,16 @@ def _show(args: argparse.Namespace) -> int:
             "probed": probed and probed._asdict(),
             "origins": {path: origin and origin._asdict() for path, origin in origins.items()},
             "sets": dict(show.sets(policy)),
-            "arms": [
-                {"name": arm.name, "file": named.file, "policy": show.as_values(arm)} for named, arm in _arms(policy)
-            ],
         }
         ui.answer(json.dumps(answer, indent=2))
         return 0
     lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
     lines += [f"# {line}" for line in _files(reading)]
     lines += show.as_text(policy, reading.origins, gpu, probed.origin if probed else "").splitlines()
-    lines += [f"# {line}" for line in _tried(policy, gpu)]
     for word, patterns in show.sets(policy):
         lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
     ui.answer("\n".join(lines))
     return 0
-
-
-def _arms(policy: Policy) -> list[tuple[Arm, Policy]]:
-    """Return the arms of a policy's trial, and what the library makes of each."""
-    return list(zip(policy.trial.arms, arms_of(policy))) if policy.trial else []
-
-
-def _tried(policy: Policy, gpu: KnownGpu | None) -> Iterator[str]:
-    """Yield lines that name the arms of a policy's trial."""
-    from pyshim.policy import gpus, show
-
-    own = dict(_entries(show.as_values(policy)))
-    arms = _arms(policy)
-    if arms:
-        yield "arms of the trial, and what differs from this policy:"
-    for _, arm in arms:
-        others = _entries(show.as_values(arm))
-        said = [f"{path}: {_short(value)}" for path, value in others if path not in _OWN and value != own.get(path)]
-        if gpu and gpu not in gpus.matching(arm.gpus):
-            said = [f"nothing: the arm is not for {gpu.name}"]
-        yield ui.printable(f"  {arm.name}: {', '.join(said)}")
-
-
-_OWN = ("name", "gpu", "trial", "trial.arms", "trial.worth")
-
-
-def _entries(values: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:
-    """Yield the paths and values of a policy; its rules are one value."""
-    from pyshim.policy import show
-
-    for key, value in values.items():
-        inner = show.child(path, key)
-        if isinstance(value, dict):
-            yield from _entries(value, inner)
-        else:
-            yield inner, value
-
-
-def _short(value: object) -> str:
-    from pyshim.policy import show
-
-    if isinstance(value, list) and value and isinstance(value[0], dict):
-        return _plural(len(value), "rule")
-    return "none" if value in (None, []) else show.one_line(value)
 
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:

@@ -2,7 +2,6 @@
 what to do next.
 
 Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too.
-What a trial found out is kept for the next run of the program (overlap trial).
 """  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
     which.add_argument("--all", action="store_const", const="all", dest="which", help="add up all runs of the folder")
-    parser.add_argument("--launches", action="store_true", help="with --json: print each launch that --trace recorded")
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
     )
@@ -67,7 +65,6 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.many import FEW
-    from pyshim.report.remember import remember
     from pyshim.report.summary import as_json
 
     _check(options)
@@ -75,8 +72,6 @@ def _run(options: argparse.Namespace) -> int:
         return _compare(options)
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
-    if options.launches:
-        return _launches(options)
     with _progress(options):
         collected = _collected(options)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
@@ -88,8 +83,6 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
-    for sentence in remember(collected):
-        ui.note(sentence)
     if options.html:
         page.put(text, len(found), options)
     if options.json:
@@ -104,7 +97,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     """Raise OverlapError for options that exclude each other, and for a page that could not be written."""
-    once = [f"--{name}" for name in ("json", "html", "launches", "compare") if getattr(options, name)]
+    once = [f"--{name}" for name in ("json", "html", "compare") if getattr(options, name)]
     if options.follow and once:
         raise OverlapError(f"--follow and {once[0]}: choose one", None, USAGE)
     if options.interval is not None and not options.follow:
@@ -152,7 +145,7 @@ def _seconds(text: str) -> float:
 def _compare(options: argparse.Namespace) -> int:
     from pyshim.cli.compare import compare
 
-    if options.directory or options.launches or options.check:
+    if options.directory or options.check:
         raise OverlapError(
             "--compare stands alone, or with --json or --html", "overlap report --compare BEFORE AFTER", USAGE
         )
@@ -182,47 +175,12 @@ def _where(directories: Sequence[str]) -> str:
     return "make one: overlap-run --report DIR PROGRAM"
 
 
-def _launches(options: argparse.Namespace) -> int:
-    from dataclasses import asdict
-
-    from pyshim.cli import ui
-    from pyshim.report.collect import collect, traces
-    from pyshim.report.runs import ALL, chosen, traced
-    from pyshim.report.who import some
-    from pyshim.stats.trace import Trace
-
-    if not options.json:
-        raise OverlapError("--launches needs --json: it prints one JSON line per launch", None, USAGE)
-    found = False
-    with ui.progress(f"reading {', '.join(options.directory)}"):
-        every = collect(*options.directory)
-    belongs = traced(every, chosen(every, options.which)) if options.which != ALL else None
-    for name, trace in traces(options.directory):
-        if belongs and not belongs(name):
-            continue
-        if not isinstance(trace, Trace):
-            ui.tell(f"warning: {name} was skipped: {trace}")
-            continue
-        found = True
-        for launch in trace.launches:
-            ui.show(json.dumps({**asdict(launch), "host": trace.host}))
-        if trace.skipped:
-            ui.tell(f"warning: {name}: {trace.skipped:,} bytes belong to no whole record")
-    if not found:
-        hint = "keep launches: overlap-run --report DIR --trace PROGRAM"
-        raise OverlapError(f"there is no trace in {some(options.directory)}", hint)
-    return 0
-
-
 def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
     """Print the verdict, warnings, notes and what was run; with `full`, also the tables."""
     from pyshim.cli import ui
-    from pyshim.report import many, text, trial
+    from pyshim.report import many, text
     from pyshim.report.verdict import verdict
 
-    tried = trial.sentence(collected)
-    if tried:
-        ui.sentence(f"trial: {tried}")
     for name, sentence in verdict(collected)._asdict().items():
         ui.sentence(f"{name}: {sentence}")
     shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
@@ -253,13 +211,12 @@ def _show_tables(collected: Collected) -> None:
     if len(collected.pages) > many.FEW:
         _show_many(collected)
     else:
-        table(text.heads(collected), text.processes(collected), (0, 2, 3))
+        table(text.HEADS, text.processes(collected), (0, 2, 3))
     table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
     table(streams.HEADS, streams.rows(collected), (1, 2, 5))
     table(("launches", "reached through"), text.routes(collected), (1,))
     table(RULES, text.rules(collected), (0, 1, 6))
-    heads = text.kernel_heads(collected)
-    table(heads, text.by_kernel(collected), (0, len(heads) - 1))
+    table(text.KERNEL_HEADS, text.by_kernel(collected), (0, len(text.KERNEL_HEADS) - 1))
 
 
 def _show_many(collected: Collected) -> None:
@@ -273,4 +230,4 @@ def _show_many(collected: Collected) -> None:
         more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
         ui.show()
         ui.show(f"far from the others of their kind{more} (--json has every process):")
-        ui.table(text.heads(collected), [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+        ui.table(text.HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))

@@ -19,7 +19,6 @@ from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
 from pyshim.launch.environment import Settings, added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
-from pyshim.policy import layout
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
@@ -52,7 +51,7 @@ def _parser() -> Parser:
         "--policy",
         metavar="POLICY",
         help="policy file or name, or several separated by commas (default: "
-        "$OVERLAP_POLICY, else auto: the shipped policy for the GPU, if any)",
+        "$OVERLAP_POLICY, else default, which is for every GPU)",
     )
     add(
         "--simulate",
@@ -61,7 +60,6 @@ def _parser() -> Parser:
         "programs: demo, demo-stencil, demo-step",
     )
     add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
-    add("--trace", action="store_true", help="with --report: record every launch (at most 64 MiB per process)")
     add("--all-ranks", action="store_true", help="also set the variables that must be equal on all ranks")
     add("-q", "--quiet", action="store_true", help="print errors only")
     add(
@@ -135,12 +133,8 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
 
 
 def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
-    if options.trace and options.report is None and not plan.switched_off(base, options.policy):
-        raise OverlapError("--trace needs --report DIR: that is where it writes", None, LAUNCHER_FAILED)
-    return plan.make(
-        plan.Request(options.policy, options.simulate, options.report, options.trace, options.all_ranks, options.quiet),
-        base,
-    )
+    asked = plan.Request(options.policy, options.simulate, options.report, options.all_ranks, options.quiet)
+    return plan.make(asked, base)
 
 
 def _prepare(
@@ -150,7 +144,6 @@ def _prepare(
     if plan.switched_off(base, options.policy):
         return environment(base, made.settings)
     _look(made, path, ours, command, base)
-    _remember(made, path, command, base)
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     report = _report(options, base)
@@ -166,14 +159,6 @@ def _prepare(
     result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
     made.carried = _way(made, path, ours, command, base).changes
     return {**result, **made.carried}
-
-
-def _remember(made: plan.Plan, path: str, command: list[str], base: Mapping[str, str]) -> None:
-    """Let trials of policies begin with what is known of the program."""
-    if made.settings.table and layout.trials(layout.decode(made.settings.table)):
-        from pyshim.launch import trials
-
-        trials.begin(made, path, command, {**base, "SIMGPU": made.simulate} if made.simulate else base)
 
 
 def _report(options: Namespace, base: Mapping[str, str]) -> str | None:

@@ -1,7 +1,7 @@
-"""Run a bundled program in five arms, on the simulated GPU under every dispatch rule, or on the real one.
+"""Run a bundled program in three arms, on the simulated GPU under every dispatch rule, or on the real one.
 
 The program is the same in all arms and knows nothing of us. `sequential` and `plain` run without the library;
-`priority`, `policy` and `default` run under it, as overlap-run would start them.
+`default` runs under it, as overlap-run without options would start it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,10 @@ from pyshim.enums import KNOWN_DISPATCHES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
-from pyshim.policy.layout import encode
-from pyshim.policy.model import Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.table import compile_table
 from pyshim.preload import split
 from pyshim.stats.page import Page
 
-ARMS = ("sequential", "plain", "priority", "policy", "default")
+ARMS = ("sequential", "plain", "default")
 BARE = ("sequential", "plain")  # without the library all streams have one priority, and no dispatch rule ever acts
 # Measured in turn, several times over, so that a GPU that warms up or slows down does so in every arm.
 REAL_ROUNDS = 3
@@ -37,42 +34,12 @@ TIME_LIMIT = 300
 # Nothing of an outer overlap-run or of the user's own simulation may reach the arms.
 _OURS = ("OVERLAP_", "SIMGPU")
 
-PRIORITY_ONLY = Policy(name="demo-priority", priority=Priority("highest"))
-# The published method: half of the blocks that a multiprocessor would hold, for every grid of two or more waves.
-PAPER = Policy(
-    name="demo-policy",
-    priority=Priority("highest"),
-    rules=(
-        Rule(
-            match=Match(waves_percent=Range(minimum=200), resident_blocks=Range(minimum=2)),
-            shape=Shape("percent", 50),
-            when="always",
-            keep_at_least=0,
-            line=1,
-        ),
-    ),
-)
-POLICIES = {"priority": PRIORITY_ONLY, "policy": PAPER}  # and `default`: what overlap-run takes by itself
-
-
-@dataclass(frozen=True)
-class Kernel:
-    name: str
-    blocks: int
-    threads: int
-    registers: int
-    static_shared: int
-    dynamic_shared: int
-
 
 @dataclass(frozen=True)
 class Outcome:
     """What the program printed, and what the simulated GPU recorded."""
 
     milliseconds: float
-    gpu: str = ""  # as the driver says it
-    compute: Kernel | None = None
-    communication: Kernel | None = None
     step: timeline.Step | None = None  # None on a real GPU: events tell the time of the whole alone
 
 
@@ -116,20 +83,15 @@ class Run:
     rule: str | None
     sequential: Arm
     plain: Arm
-    priority: Arm
-    policy: Arm
     default: Arm
 
     @property
     def arms(self) -> tuple[Arm, ...]:
-        return self.sequential, self.plain, self.priority, self.policy, self.default
+        return self.sequential, self.plain, self.default
 
     @property
     def change_percent(self) -> float:
-        return self.against_plain(self.policy)
-
-    def against_plain(self, arm: Arm) -> float:
-        return change(self.plain.milliseconds, arm.milliseconds)
+        return change(self.plain.milliseconds, self.default.milliseconds)
 
 
 def change(before: float, after: float) -> float:
@@ -220,17 +182,11 @@ def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str]
     if arm in BARE:
         return Arm(arm, scene.read(arm, _call(scene.program, words, names), path), None)
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
-        settings = _under(arm, simulated, names)._replace(
+        settings = plan.make(plan.Request(simulate=simulated), names).settings._replace(
             library=str(_native.SHIM), report=report, run_id=secrets.token_hex(8), quiet=True
         )
         printed = _call(scene.program, words, environment(names, settings))
         return Arm(arm, scene.read(arm, printed, path), read_counters(Path(report)))
-
-
-def _under(arm: str, simulated: str | None, names: Mapping[str, str]) -> Settings:
-    if arm in POLICIES:
-        return Settings(table=encode(compile_table([POLICIES[arm]])))
-    return plan.make(plan.Request(simulate=simulated), names).settings
 
 
 def _call(program: str, words: list[str], names: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""The scenes of `overlap demo`: a stencil that the default policy makes faster, and a training step."""
+"""The scenes of `overlap demo`: a stencil and a training step."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 
 from pyshim.demo import timeline
-from pyshim.demo.arms import Kernel, Outcome, Scene
+from pyshim.demo.arms import Outcome, Scene
 
 LAYERS = 4
 BUCKETS = 4
-# In the first step the library gets to know the kernels, and the clock of the simulated GPU counts that too; what is
-# waited for is known after three. A real GPU is measured; the simulated one computes, and the same answer every time.
+# In the first step the library gets to know the kernels, and the clock of the simulated GPU counts that too. A real GPU
+# is measured; the simulated one computes, and the same answer every time.
 SIMULATED = ("--warmup=3", "--steps=1")
 REAL = ("--warmup=3", "--steps=15", "--check")
 STENCIL_STEPS = {True: 4, False: 50}  # of two iterations; simulated or not
@@ -25,14 +25,8 @@ def _step_words(arm: str, simulated: bool) -> list[str]:
 
 def _step_read(arm: str, printed: str, path: Path | None) -> Outcome:
     answer = json.loads(printed)
-    compute = _kernel(answer["compute"])
-    return Outcome(
-        float(answer["milliseconds"]),
-        str(answer["gpu"]),
-        compute,
-        _kernel(answer["communication"]),
-        timeline.read(path, compute.name, LAYERS, BUCKETS) if path else None,
-    )
+    gemm = str(answer["compute"]["kernel"])
+    return Outcome(float(answer["milliseconds"]), timeline.read(path, gemm, LAYERS, BUCKETS) if path else None)
 
 
 def _stencil_words(arm: str, simulated: bool) -> list[str]:
@@ -46,11 +40,6 @@ def _stencil_read(arm: str, printed: str, path: Path | None) -> Outcome:
         late = sorted(times[len(times) // 2 :])
         return Outcome(late[len(late) // 2])
     return Outcome(times[-1], step=timeline.read_stencil(path, arm == SEQUENTIAL))
-
-
-def _kernel(fields: dict[str, object]) -> Kernel:
-    numbers = ("blocks", "threads", "registers", "static_shared", "dynamic_shared")
-    return Kernel(str(fields["kernel"]), *(int(str(fields[name])) for name in numbers))
 
 
 STENCIL = Scene(

@@ -13,8 +13,6 @@ DEFAULT_RULE = "hold"
 WHAT = {
     "sequential": "one stream",
     "plain": "two streams, no control",
-    "priority": "communication raised",
-    "policy": "raised, half of the blocks",
     "default": "what is waited for raised",
 }
 
@@ -82,10 +80,8 @@ def _table(runs: Sequence[Run], chosen: Run) -> list[str]:
     lines = [f"{'simulated ms' if simulated else 'ms':<24}" + "".join(f"{head:>12}" for head in heads)]
     for index, arm in enumerate(chosen.arms):
         lines.append(f"  {arm.name:<22}" + "".join(f"{run.arms[index].milliseconds:>12.3f}" for run in runs))
-    for name in ("policy", "default"):
-        changes = (signed(run.against_plain(getattr(run, name))) for run in runs)
-        lines.append(f"  {name + ' against plain':<22}" + "".join(f"{change:>12}" for change in changes))
-    return lines
+    changes = (signed(run.change_percent) for run in runs)
+    return [*lines, f"  {'default against plain':<22}" + "".join(f"{change:>12}" for change in changes)]
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -87,7 +87,7 @@ def masks(machine: Machine) -> Iterator[Line]:
         if value:
             yield warn(
                 f"{name}={value} holds for every queue of the process, communication's too: it reserves nothing for it",
-                "unset it; `communication.reserve_cus` of a policy acts on streams that are created with a mask",
+                "unset it",
             )
 
 

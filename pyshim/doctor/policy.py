@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pyshim import _native
@@ -40,7 +40,7 @@ def policy(machine: Machine) -> Iterator[Line]:
         index = _for(taken.data, gpu)
         if index is None:
             sentence = f"{taken.said}: no policy in it is for {who}: everything would be counted and left alone"
-            yield warn(sentence, _other(gpu, machine.environment))
+            yield warn(sentence, "the policy `default` is for every GPU")
         else:
             name = taken.names[index] if len(taken.names) > 1 else "it"
             yield ok(f"{taken.said}: {name} is for {who}")
@@ -60,7 +60,7 @@ def _around(text: str) -> _Taken:
 
 
 def _asked(wanted: str | None, machine: Machine) -> _Taken:
-    chosen = policies.choose(wanted, machine.simulated.key if machine.simulated else None, machine.environment)
+    chosen = policies.choose(wanted, machine.environment)
     names = [str(item["name"]) for item in chosen.described]
     asked = wanted or (names[0] if len(names) == 1 else policies.AUTO)
     return _Taken(f"policy {asked}", names, layout.decode(chosen.table))
@@ -68,14 +68,3 @@ def _asked(wanted: str | None, machine: Machine) -> _Taken:
 
 def _for(data: bytes, gpu: gpus.Gpu) -> int | None:
     return policies.index_for(data, gpu.name, gpu.architecture)
-
-
-def _other(gpu: gpus.Gpu, environment: Mapping[str, str]) -> str:
-    """Return what to do for a GPU that a policy is not for: the shipped default for that GPU, where there is one."""
-    every = policies.choose(policies.AUTO, None, environment)
-    index = _for(layout.decode(every.table), gpu)
-    if index is None:
-        return (
-            "no shipped policy is, either: write one with this name under `gpu`, `overlap policy show h100` is a model"
-        )
-    return f"{every.described[index]['name']} is, which `auto` takes"

@@ -12,7 +12,7 @@ from pyshim.policy.finding import closest
 
 # What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
 OURS = (
-    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_TRACE", "OVERLAP_QUIET"),
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET"),
     *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
     "OVERLAP_PROGRESS",
 )
@@ -41,12 +41,6 @@ TABLE = (
         "streams share one hardware queue, and kernels start in the order of their launches; what overlaps in "
         "data-parallel training no longer does",
         "unset it unless the program asks for it (tensor parallelism in Megatron did, before Blackwell)",
-    ),
-    Variable(
-        "CUDA_GRAPHS_USE_NODE_PRIORITY",
-        ("0",),
-        "graphs ignore the priority of their kernels, and raising communication in them does nothing",
-        "unset it",
     ),
     Variable(
         "CUDA_MODULE_LOADING",

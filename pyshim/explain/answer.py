@@ -13,10 +13,11 @@ from pyshim.explain.planner import MANY, NONE, RESIZES, Case, Decision, Footprin
 from pyshim.explain.policies import Compiled, PolicyRule, own_rule, table_of
 from pyshim.explain.request import COMMUNICATION, FOOTPRINT, NEEDED, Mistake, Request, read
 from pyshim.explain.variants import Change, Sweep
-from pyshim.policy import gpus, library, show
+from pyshim.policy import gpus
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.model import Policy
+from pyshim.policy.streams import RaiseKind
 from pyshim.policy.words import KEEP
 
 _NEEDED = NEEDED + COMMUNICATION  # without a policy
@@ -108,7 +109,7 @@ class Explanation:
     """An answer with all that one screen says of it."""
 
     answer: Answer
-    critical: object  # as the policy says it; None without one
+    raises: object  # `streams: {raise: ...}`, as the policy says it; None without one
     computation: Resident
     communication: Resident
     warps: Warps
@@ -123,7 +124,7 @@ class Explanation:
             "rule": answer.rule and answer.rule.whole_json(),
             "kernel": answer.request.kernel,
             "outside": answer.outside,
-            "critical": self.critical,
+            "raise": self.raises,
             "computation": self.computation.as_json(),
             "communication": self.communication.as_json(),
             "warps": self.warps._asdict(),
@@ -188,11 +189,11 @@ class Explainer:
         warp = planner.struct(case.gpu).warp_size
         each, most = -(-case.block.threads // warp), case.gpu.threads // warp
         warps = Warps(answer.plan.native_blocks * each, answer.decision.blocks * each, most)
-        critical = show.critical_value(model.critical) if model else None
+        raises = RaiseKind().shown(model.raise_share) if model else None
         tried = case if answer.acts else case._replace(rule=shaped("make_room", keep=KEEP))
         dispatch = answer.rule.when_dispatch if answer.rule else ""
         changes = variants.changes(tried, answer.plan, answer.decision, answer.acts, dispatch)
-        return Explanation(answer, critical, computation, communication, warps, changes, _shadowed(answer))
+        return Explanation(answer, raises, computation, communication, warps, changes, _shadowed(answer))
 
     def with_gpu(self, request: Request) -> Request:
         """Return the request with the policy's GPU if it has none and the policy is for one GPU only."""
@@ -217,7 +218,7 @@ class Explainer:
         """Raise OverlapError if a policy is not for a GPU, which is no answer to whether it would help there."""
         if self.model_for(policy, gpu):
             return
-        fits, own = self.model_for(library.AUTO, gpu), self.compiled(policy).only_gpu()
+        fits, own = self.model_for(gpu.key, gpu), self.compiled(policy).only_gpu()
         hints = [f"`{fits.name}` is: --policy {fits.name}"] if fits else []
         hints += [f"{quote(policy)} is for {own}: --gpu {own} answers for that GPU"] if own else []
         sentence = f"{quote(policy)} is not for {gpu.name}: every launch is counted there and left alone"

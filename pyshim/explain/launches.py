@@ -211,7 +211,7 @@ def of_run(directory: str) -> Launched:
                 continue
             gpus += [device.name] if device.name not in gpus else []
             policies += [device.policy] if device.policy else []
-            communication = row.reason == "communication" or row.raised or is_communication(row.kernel)
+            communication = row.reason == "communication" or is_communication(row.kernel)
             told = row.threads > 0 and row.registers > 0
             footprint = (row.threads, row.registers, row.static_shared_memory, row.dynamic_shared_memory)
             numbers = footprint if told else (None, None, None, None)
@@ -284,14 +284,15 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
 
 @functools.cache
 def gpu_of_driver(name: str) -> KnownGpu | None:
-    """Return the GPU with a driver's name, or whose default policy is for that name: H100 PCIe has h100's limits."""
-    same = next((gpu for gpu in known() if gpu.name == name), None)
-    if same is not None:
-        return same
-    for policy in library.load(library.AUTO, {}):
-        if any(fnmatch.fnmatchcase(name, glob) for glob in policy.gpus):
-            return next(iter(matching(policy.gpus)), None)
-    return None
+    """Return the GPU with a driver's name, or whose shipped policy is for that name: H100 PCIe has h100's limits."""
+    same = (gpu for gpu in known() if gpu.name == name)
+    alike = (
+        gpu
+        for gpu in known()
+        for policy in library.load(gpu.key, {})
+        if any(fnmatch.fnmatchcase(name, glob) for glob in policy.gpus)
+    )
+    return next(same, None) or next(alike, None)
 
 
 def _gpu(launched: Launched, request: Request) -> KnownGpu:

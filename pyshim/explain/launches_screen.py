@@ -139,7 +139,7 @@ def _launches(use: Use) -> str:
 def _headline(use: Use) -> Iterator[Part]:
     threads, registers, static, dynamic = use.communication.takes[:4]
     is_default = (use.request.policy, use.request.shape, use.request.keep_at_least) == (None, None, None)
-    default = " (default policies shape only where `overlap probe` found backfill)" if is_default else ""
+    default = " (default policies shape nothing)" if is_default else ""
     found = {one.when for one in use.judged} - {None}
     when = "in overlap windows" + (", where it does not say always" if "always" in found else "")
     yield Prose(f"shaping rule: {rule_text(use.request)}, {'always' if found == {'always'} else when}{default}")
@@ -333,7 +333,7 @@ def _inversions(one: Waiting, step: str) -> Iterator[Part]:
     )
     yield Prose(f"{what} can save at most {_ms(one.most_us)} {step} ({_of_step(one.most_us / one.span_us)}): {limit}.")
     yield Prose(
-        f"The default policy raises {'it' if len(streams) == 1 else 'them'} (`critical: auto`): "
+        f"The default policy raises {'it' if len(streams) == 1 else 'them'} (`streams: {{raise: auto}}`): "
         "overlap-run --report DIR PROGRAM. To see what that gains, compare the program's own time; with NCCL or RCCL, "
         "also overlap report --compare."
     )

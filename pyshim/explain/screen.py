@@ -171,8 +171,8 @@ def _verdict(found: Explanation, more: str) -> Iterator[Part]:
             yield Prose(_as_asked(answer), "as asked")
     if answer.outside:
         yield Prose(f"of overlap windows the launch is left as asked ({answer.outside})", "outside")
-    if found.critical not in (None, "off") and reason != "communication":
-        yield Prose(f"raised on a stream that something waits for (critical: {one_line(found.critical)})", "priority")
+    if found.raises not in (None, "off") and reason != "communication":
+        yield Prose(f"left as asked on a raised stream (`streams: {{raise: {one_line(found.raises)}}}`)", "priority")
     if more:
         yield Prose(more, "also")
     yield from _helps(found)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyshim.html import draw
+from pyshim.report.kernels import RAISED
 from pyshim.stats.page import sentences
 
 Data = Mapping[str, Any]
@@ -33,14 +34,9 @@ class Counted:
         return f"{rule.get('file') or rule['policy']}:{rule['line']}" if rule else ""
 
     @property
-    def critical(self) -> int:
-        """Return the launches of computation that were raised with their stream."""
-        return int(self.data["reasons"].get("critical", 0))
-
-    @property
     def bar(self) -> list[draw.Box]:
         launches, shaped = self.data["launches"], self.data["shaped"]
-        raised = int(self.data.get("raised", 0)) + self.critical
+        raised = int(self.data["reasons"].get(RAISED, 0))
         window = max(0, min((self.data["in_window"] or 0) - shaped, launches - shaped - raised))
         values = (shaped, raised, window, launches - shaped - raised - window)
         parts = ((value, kind, f"{words}: {value:,}") for value, (kind, words) in zip(values, LEGEND))
@@ -63,7 +59,6 @@ class Counted:
 class Table:
     rows: list[Counted]
     refused: bool  # there is a column of what was refused
-    critical: bool  # there is a column of launches on critical streams
     all: int  # rows that there would be
 
 
@@ -80,4 +75,4 @@ def _table(every: Sequence[Data], shown: int) -> Table:
     most = max((counted["launches"] for counted in every), default=0) or 1
     rows = [Counted(counted, most) for counted in every]
     refused = any(counted["refused"] for counted in every)
-    return Table(rows[:shown], refused, any(row.critical for row in rows), len(rows))
+    return Table(rows[:shown], refused, len(rows))

@@ -12,7 +12,8 @@ from pyshim.html import draw
 from pyshim.report import many
 
 Process = Mapping[str, Any]
-_SHORT = {"communication": "comm"}
+# Heads of the columns of numbers, by what they count.
+COLUMNS = {name: ("comm" if name == "communication" else name, "n") for name in many.COUNTED}
 
 
 @dataclass(frozen=True)
@@ -76,12 +77,6 @@ class Processes:
     def far(self) -> list[Process]:
         every = (process for kind in self.kinds for counter in many.COUNTED for process in kind.far(counter))
         return list({id(process): process for process in every}.values())
-
-
-def counters(every: Sequence[Process]) -> dict[str, tuple[str, str]]:
-    """Return the heads of the columns of numbers, by what they count."""
-    names = many.columns(sum(process["critical"] for process in every))
-    return {name: (_SHORT.get(name, name), "n") for name in names}
 
 
 def name(process: Process) -> str:

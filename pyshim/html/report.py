@@ -11,10 +11,9 @@ from typing import Any
 from pyshim.html import draw, kernels
 from pyshim.html.cadence import cadence
 from pyshim.html.page import page
-from pyshim.html.processes import Processes, counters, name, program
-from pyshim.html.trial import paces
+from pyshim.html.processes import COLUMNS, Processes, name, program
 from pyshim.report import many
-from pyshim.report.streams import OUTCOMES, because
+from pyshim.report.streams import outcome
 from pyshim.report.text import OTHER_ROUTES, ROUTES, reasons_of
 
 Data = Mapping[str, Any]
@@ -22,12 +21,11 @@ _COUNTED = {
     "launches": "launches",
     "shaped": "shaped",
     "communication": "of communication",
-    "raised": "of these raised",
-    "critical": "raised on critical streams",
+    "raised": "on raised streams",
     "refused": "refused by the driver",
     "graph_launches": "whole graphs",
 }
-_KINDS = {"shaped": "shaped", "communication": "raised", "critical": "raised", "refused": "refused"}
+_KINDS = {"shaped": "shaped", "raised": "raised", "refused": "refused"}
 
 
 def report(data: Data) -> str:
@@ -52,14 +50,12 @@ def report(data: Data) -> str:
         kernels=kernels.kernels(data["kernels"]),
         legend=kernels.LEGEND,
         processes=Processes(every),
-        counters=counters,
+        columns=COLUMNS,
         name=name,
         program=program,
         few=many.FEW,
         streams=[(process, stream) for process in every for stream in process["streams"]],
-        because=because,
-        outcomes=OUTCOMES,
-        paces=paces(every),
+        outcome=outcome,
         cadence=cadence(every),
         routes=[(name, ROUTES.get(name, name), count) for name, count in totals["entry_points"].items() if count],
         other_routes=[(words, totals[name]) for name, words in OTHER_ROUTES.items() if totals[name]],

@@ -190,12 +190,11 @@ def decided(chosen: Chosen, environment: Mapping[str, str], root: str = "/") -> 
     from pyshim.policy import layout
 
     described = list(chosen.described)
-    said_of = [(item, found) for item, found in said if item.policy < len(described)]  # not of arms, which are behind
-    for item, found in said_of:
+    for item, found in said:
         described[item.policy] = {**described[item.policy], "hash": item.answers[found.rule][1], PROBED: found.origin}
     table = layout.decided(layout.decode(chosen.table), [(item, found.rule) for item, found in said])
     done = chosen._replace(table=layout.encode(table), described=tuple(described), undecided=())
-    return done, [(str(described[item.policy]["name"]), found) for item, found in said_of]
+    return done, [(str(described[item.policy]["name"]), found) for item, found in said]
 
 
 def filled_in(policies: Iterable[Policy], environment: Mapping[str, str]) -> list[tuple[Policy, Found | None]]:

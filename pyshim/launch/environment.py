@@ -23,7 +23,6 @@ class Settings(NamedTuple):
     table: str | None = None  # base64
     report: str | None = None  # absolute path
     run_id: str | None = None  # 16 hexadecimal digits, with report
-    trace: bool = False
     quiet: bool = False
     launcher_pid: int | None = None
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
@@ -65,7 +64,6 @@ def _ours(settings: Settings) -> dict[str, str]:
         "OVERLAP_TABLE": settings.table,
         "OVERLAP_REPORT": None if settings.report is None else quote(settings.report),
         "OVERLAP_RUN_ID": settings.run_id,
-        "OVERLAP_TRACE": "1" if settings.trace else None,
         "OVERLAP_QUIET": "1" if settings.quiet else None,
         "OVERLAP_LAUNCHER_PID": None if settings.launcher_pid is None else str(settings.launcher_pid),
     }

@@ -18,7 +18,6 @@ OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 _UNFINISHED = ".run-"
 PROBED = "probed"  # what `overlap probe` has found out of its GPU, which says unknown
-WORTH = "worth"  # of its trial, in per cent
 EXTENDS = "extends_"  # and a number: the file that so many `extends` lead to
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
@@ -32,16 +31,14 @@ class Run(NamedTuple):
     id: str
     started: float = 0.0  # seconds since 1970
     command: tuple[str, ...] | None = None  # None: the environment was only printed
-    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, probed, worth, extends_1, ...
+    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, probed, extends_1, ...
     overlap_run: str = ""
     expected_world_size: int | None = None
     simulate: str | None = None
-    trace: bool = False
     environment: Mapping[str, str] = {}  # what policies set for the program
     host: str = ""
     table: str | None = None  # checksum of the policy table, as pages have it
     outer: str | None = None  # the id of the run inside of which it was started, to the same folder
-    trials: tuple[Mapping[str, Any], ...] = ()  # trials.Given of each policy with a trial
     version: int = 1
 
 
@@ -246,12 +243,10 @@ def _read(path: str, identifier: str) -> Run | None:
             overlap_run=str(data.get("overlap_run", "")),
             expected_world_size=world if isinstance(world, int) and world > 0 else None,
             simulate=_text(data.get("simulate")),
-            trace=data.get("trace") is True,
             environment=_strings(data.get("environment")),
             host=str(data.get("host", "")),
             table=_text(data.get("table")),
             outer=_text(data.get("outer")),
-            trials=tuple(item for item in data.get("trials") or () if isinstance(item, dict)),
         )
     except (Unreadable, ValueError, TypeError, OverflowError, RecursionError):
         return None
@@ -272,7 +267,7 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    names = ["name", "hash", "file", *(name for name in item if name in (PROBED, WORTH) or name.startswith(EXTENDS))]
+    names = ["name", "hash", "file", *(name for name in item if name == PROBED or name.startswith(EXTENDS))]
     return {name: _text(item.get(name)) for name in names}
 
 

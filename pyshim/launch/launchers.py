@@ -15,7 +15,7 @@ from pyshim import preload
 from pyshim.launch import words
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
-_OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_TRACE", "OVERLAP_QUIET")
+_OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET")
 _OWN = "OVERLAP_LAUNCHER_PID"
 
 
@@ -361,7 +361,7 @@ def _printed(asked: Asked, form: str) -> str:
             value = [] if "=" in option else options[:1]
             del options[: len(value)]
             kept += [option, *value] if name != "--simulate" else []
-        elif name in ("--trace", "--all-ranks"):
+        elif name == "--all-ranks":
             kept.append(option)
     folder, _, name = asked.again[0].rpartition("/")
     overlap = f"{folder}/overlap" if folder and name == "overlap-run" else "overlap"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim import preload
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
@@ -34,7 +34,6 @@ class Request(NamedTuple):
     policy: str | None = None
     simulate: str | None = None
     report: str | None = None
-    trace: bool = False
     all_ranks: bool = False
     quiet: bool = False
     elsewhere: bool = False  # the program starts on another machine than this
@@ -59,7 +58,6 @@ class Plan:
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
-        self.trials: tuple[Mapping[str, Any], ...] = ()  # trials.Given of each policy with a trial
 
     def readable(self, value: str) -> str:
         """Return the value of a variable as a person reads it."""
@@ -86,7 +84,7 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
     gpu = _simulate(request, base, plan)
     _policies(request, base, gpu, plan)
     found = request.library or _library(library, plan)
-    plan.settings = plan.settings._replace(library=found, trace=request.trace, quiet=request.quiet)
+    plan.settings = plan.settings._replace(library=found, quiet=request.quiet)
     return plan
 
 
@@ -158,7 +156,7 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     from pyshim.launch import policies
 
     try:
-        chosen = policies.choose(policy, gpu.key if gpu else None, base)
+        chosen = policies.choose(policy, base)
     except OverlapError as error:
         if request.policy is None and policy is not None:
             error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
@@ -232,11 +230,9 @@ def open_report(
         overlap_run=__version__,
         expected_world_size=rank.world_size(base),
         simulate=plan.simulate,
-        trace=plan.settings.trace,
         environment=set_by_policies(base, plan.settings),
         host=os.uname().nodename,
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
-        trials=plan.trials,
     )
     # Ranks that have no name in common take each other's runs for earlier ones.
     earlier = 0 if outer or ((run.expected_world_size or 1) > 1 and not common) else folder.earlier(path, run.id)

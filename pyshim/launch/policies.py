@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
-from pyshim.launch.folder import EXTENDS, WORTH
+from pyshim.launch.folder import EXTENDS
 from pyshim.launch.variables import Asked
 from pyshim.policy.layout import Undecided
 
@@ -44,11 +44,9 @@ def index_for(table: bytes | bytearray, gpu: str, architecture: str) -> int | No
     return None if index == 0xFFFFFFFF else index
 
 
-def choose(value: str | None, simulated: str | None, environment: Mapping[str, str]) -> Chosen:
+def choose(value: str | None, environment: Mapping[str, str]) -> Chosen:
     """Return the policies of --policy, or the default. Raises OverlapError with 125 for a missing or invalid one."""
-    if value is None or value == AUTO:
-        value = simulated or AUTO
-    return _compiled(value, environment)
+    return _compiled(value or AUTO, environment)
 
 
 def observing() -> str:
@@ -74,7 +72,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         error.status = LAUNCHER_FAILED
         raise
     described = tuple(
-        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy), **_worth(policy)}
+        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy)}
         for policy, file in zip(policies, _files(value, environment))
     )
     asked = tuple(
@@ -95,10 +93,6 @@ def _extended(policy: Policy) -> dict[str, str]:
     from pathlib import Path
 
     return {f"{EXTENDS}{rule.depth}": _named(Path(rule.file)) for rule in policy.rules if rule.depth and rule.file}
-
-
-def _worth(policy: Policy) -> dict[str, str]:
-    return {WORTH: f"{policy.trial.worth / 1e4:g}"} if policy.trial else {}
 
 
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:

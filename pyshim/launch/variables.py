@@ -54,7 +54,10 @@ def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc
 def could_apply(
     asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
 ) -> tuple[Asked, ...]:
-    """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU."""
+    """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU.
+
+    Where AMD's driver is alone, a policy for every GPU does not count behind others: `default` has no say in what
+    `auto` sets for AMD."""
     from fnmatch import fnmatchcase
 
     found = []
@@ -64,7 +67,10 @@ def could_apply(
         if gpu is None and vendors and not vendors & set(item.vendors):
             continue
         found.append(item)
-    return tuple(found)
+    if gpu is not None:
+        return tuple(found[:1])
+    special = [item for item in found if item.gpus] if vendors == frozenset({"amd"}) else []
+    return tuple(special or found)
 
 
 def nccl_files(base: Mapping[str, str], etc: str = ETC) -> dict[str, str]:

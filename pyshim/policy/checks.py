@@ -4,40 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from pyshim.policy import gpus
 from pyshim.policy.parts import PartsReader
-from pyshim.policy.words import Priority, Range
-
-
-def launch_priority(reader: PartsReader, node: yaml.Node, found: Priority) -> Priority:
-    if found.kind in ("highest", "number") and gpus.vendors(reader.gpus) == {gpus.AMD}:
-        sentence = "HIP knows no priority of a launch, and this policy is for GPUs of AMD only"
-        reader.note(node, "priority", sentence, "raise streams: `streams: {created_by: [...]}`", "warning")
-    return found
-
-
-def reserve_cus(reader: PartsReader, node: yaml.Node, found: int) -> int | None:
-    """Check that the policy's largest GPU keeps a compute unit for computation."""
-    if not found:
-        return found
-    if gpus.vendors(reader.gpus) == {gpus.NVIDIA}:
-        sentence = "only GPUs of AMD have streams with a mask of compute units, and this policy is for none of them"
-        reader.note(node, "reserve-cus", sentence, "leave the key out", "warning")
-        return found
-    amd = [gpu for gpu in gpus.matching(reader.gpus) if gpu.vendor == gpus.AMD]
-    most = max(amd, key=lambda gpu: gpu.multiprocessors, default=None)
-    if most is None or found < most.multiprocessors:
-        small = [gpu for gpu in amd if gpu.multiprocessors <= found]
-        if small:
-            has = ", ".join(f"{gpu.name} has {gpu.multiprocessors}" for gpu in small)
-            sentence = (
-                f"{found:,} compute units are all there are on some of its GPUs, where nothing is reserved: {has}"
-            )
-            reader.note(node, "reserve-cus", sentence, "a policy for each of them", "warning")
-        return found
-    sentence = f"{found:,} compute units leave none to computation: {most.name} has {most.multiprocessors}"
-    reader.note(node, "reserve-cus", sentence, f"write at most {most.multiprocessors - 1}")
-    return None
+from pyshim.policy.words import Range
 
 
 def resident_blocks(reader: PartsReader, node: yaml.Node, found: Range) -> Range:

@@ -1,6 +1,6 @@
 """One entry of the table of keys, and what is done with a whole mapping of them.
 
-The table is the fields of the model: `key()` declares one of Policy, Critical, Footprint, Match or Rule. Reader,
+The table is the fields of the model: `key()` declares one of Policy, Raise, Footprint, Match or Rule. Reader,
 schema, `overlap policy show`, table and reference follow from it. A `Key` as a ClassVar is a key without a field.
 A path names a key from the top; `compute[]` is one rule.
 """
@@ -155,15 +155,13 @@ def made(make: Callable[..., Value], fields: Mapping[str, object]) -> Value:
 
 
 def packed(holder: Hashable) -> dict[str, Packed]:
-    """Return the fields; keys of one field are joined: bits of a number, patterns of a list."""
+    """Return the fields; the patterns of keys of one field are joined."""
     found: dict[str, Packed] = {}
     for key in entries(type(holder)):
         if key.field:
             for name, value in key.kind.packed(getattr(holder, key.field), key.packed_as).items():
                 before = found.get(name)
-                if isinstance(value, int) and isinstance(before, int):
-                    value += before
-                elif isinstance(value, tuple) and isinstance(before, tuple):
+                if isinstance(value, tuple) and isinstance(before, tuple):
                     value = before + value
                 found[name] = value
     return found

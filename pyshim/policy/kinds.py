@@ -1,8 +1,7 @@
-"""Kinds of single values: words, numbers, sizes, comparisons, priorities. Lists of them: lists.py."""
+"""Kinds of single values: words, numbers, sizes, comparisons. Lists of them: lists.py."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Optional, TypeVar
@@ -15,7 +14,7 @@ from pyshim.policy.finding import Severity
 from pyshim.policy.key import Key, Kind, Packed, Schema
 from pyshim.policy.parts import PartsReader
 from pyshim.policy.values import Quantity
-from pyshim.policy.words import ANY, UNLIMITED, YES_NO, Priority, PriorityKind, Range
+from pyshim.policy.words import ANY, UNLIMITED, Range
 
 Value = TypeVar("Value")
 Choice = TypeVar("Choice", bound=str)
@@ -25,7 +24,6 @@ Check = Callable[[PartsReader, yaml.Node, Value], Optional[Value]]
 # What YAML makes of a word or a number that stands there without quotes.
 SINGLE = ["string", "number", "boolean"]
 _PRINTED = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$"
-_INT32 = 2**31
 
 
 def member(enum: str, name: str) -> int:
@@ -113,24 +111,6 @@ class Word(Scalar[Choice]):
 
 
 @dataclass(frozen=True)
-class Flag(Kind[bool]):
-    """One bit of a number; word: the bit's."""
-
-    enum: str
-    word: str
-
-    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> bool | None:
-        found = Word(YES_NO, "true or false", self.enum).read(reader, node, key)
-        return None if found is None else found == "true"
-
-    def form(self) -> Schema:
-        return {"enum": [False, True, *YES_NO]}
-
-    def packed(self, value: bool, name: str) -> dict[str, Packed]:
-        return {name: member(self.enum, self.word) if value else 0}
-
-
-@dataclass(frozen=True)
 class Number(Kind[int]):
     def packed(self, value: int, name: str) -> dict[str, Packed]:
         return {name: value}
@@ -140,11 +120,9 @@ class Number(Kind[int]):
 class Whole(Number):
     lowest: int
     highest: int
-    check: Check[int] = lambda reader, node, value: value
 
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> int | None:
-        found = reader.value(node, f"`{key.name}`", lambda text: values.number(text, self.lowest, self.highest))
-        return found if found is None else self.check(reader, node, found)
+        return reader.value(node, f"`{key.name}`", lambda text: values.number(text, self.lowest, self.highest))
 
     def form(self) -> Schema:
         return whole_form(self.lowest, self.highest)
@@ -190,30 +168,6 @@ class Size(Number):
     def form(self) -> Schema:
         pattern = values.SIZE.pattern if self.lowest == 0 else values.SIZE.pattern.replace("(0|", "(", 1)
         return {"anyOf": [{"type": "integer", "minimum": self.lowest}, {"type": "string", "pattern": f"^{pattern}$"}]}
-
-
-@dataclass(frozen=True)
-class Priorities(Kind[Priority]):
-    words: tuple[PriorityKind, ...]
-    check: Check[Priority] = lambda reader, node, value: value
-
-    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Priority | None:
-        found = reader.value(node, f"`{key.name}`", self._parse)
-        return found and self.check(reader, node, found)
-
-    def _parse(self, text: str) -> Priority:
-        if re.fullmatch(r"[-0-9].*", text):
-            return Priority("number", values.number(text, -_INT32, _INT32 - 1))
-        return Priority(values.choice(text, self.words, "a priority"))
-
-    def form(self) -> Schema:
-        return any_of(words_form(self.words), whole_form(-_INT32, _INT32 - 1))
-
-    def shown(self, value: Priority) -> str:
-        return str(value.value) if value.kind == "number" else value.kind
-
-    def packed(self, value: Priority, name: str) -> dict[str, Packed]:
-        return {name: member("priority", value.kind), f"{name}_value": value.value}
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,9 @@ from pyshim.errors import OverlapError
 
 Record = Mapping[str, object]  # the fields of a structure, by their names
 
-_HEAD = struct.Struct("<4I2H3I")  # struct overlap_table: magic, version, size, checksum, ...
+_HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
 _NUMBER = struct.Struct("<I")
 _CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
-_POLICY, _NUMBERED = 128, 66  # struct overlap_policy: its size, and where its trial's number is
-_SHORT = struct.Struct("<H")
-_TRIAL = struct.Struct("<3I2H")  # struct overlap_table_trial: arms, worth, first_arm, first_level; then samples
-_TRIAL_SIZE = 136
-_SAMPLES = struct.Struct("<Qdd")  # struct overlap_samples
 
 
 class Undecided(NamedTuple):
@@ -72,48 +67,6 @@ def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:
     return _signed(data)
 
 
-def remembered(
-    table: bytes, policy: int, first_arm: int, first_level: int, samples: Sequence[tuple[int, float, float]]
-) -> bytes:
-    """Return the table with what earlier runs found out by the trial of a policy.
-
-    policy: index in the table. first_arm: 0 is the policy itself. samples: count, sum and squares of each arm.
-    Raises ValueError if the policy has another number of arms.
-    """
-    data = bytearray(table)
-    at = _trial_at(table, policy)
-    first, count, worth, *_ = _TRIAL.unpack_from(data, at) if at else (0, 0, 0)
-    if not at or len(samples) != count:
-        raise ValueError(f"samples of {len(samples)} arms for a trial of {count}")
-    _TRIAL.pack_into(data, at, first, count, worth, first_arm, first_level)
-    for arm, known in enumerate(samples):
-        _SAMPLES.pack_into(data, at + _TRIAL.size + arm * _SAMPLES.size, *known)
-    return _signed(data)
-
-
-def _trial_at(table: bytes, policy: int) -> int:
-    """Return where the table has the trial of a policy; 0: the policy has none."""
-    number: int = _SHORT.unpack_from(table, _HEAD.size + policy * _POLICY + _NUMBERED)[0]
-    policies: int = _HEAD.unpack_from(table)[4]
-    return _HEAD.size + policies * _POLICY + (number - 1) * _TRIAL_SIZE if number else 0
-
-
-def trials(table: bytes) -> list[tuple[int, tuple[str, ...]]]:
-    """Return index and names of the arms of each policy that has a trial."""
-    *_, policies, _, _, _, strings = _HEAD.unpack_from(table)
-    start, found = len(table) - strings, []
-    for index in range(policies):
-        at = _trial_at(table, index)
-        if at:
-            first, count, *_ = _TRIAL.unpack_from(table, at)
-            names = [
-                start + _NUMBER.unpack_from(table, _HEAD.size + (first + arm) * _POLICY)[0] for arm in range(count)
-            ]
-            texts = (table[name : table.index(b"\0", name)] for name in names)
-            found.append((index, tuple(text.decode("utf-8", "replace") for text in texts)))
-    return found
-
-
 def _signed(data: bytearray) -> bytes:
     _NUMBER.pack_into(data, _CHECKSUM, zlib.crc32(data[_HEAD.size :]))
     return bytes(data)
@@ -142,20 +95,16 @@ class Sections:
         return self._spans[wanted]
 
 
-def assemble(
-    policies: Sequence[Record], rules: Sequence[Record], sections: Sections, trials: Sequence[Record] = ()
-) -> bytes:
+def assemble(policies: Sequence[Record], rules: Sequence[Record], sections: Sections) -> bytes:
     """Return the table of these records. Raise OverlapError if it is too large to travel in the environment.
 
     policies: struct overlap_policy; rules: struct overlap_rule; both have taken their texts and patterns from sections.
-    trials: struct overlap_table_trial.
     """
     from pyshim import _native
 
     constants, ffi = _native.header(), _native.ffi
     parts = (
         ffi.new("struct overlap_policy[]", policies),
-        ffi.new("struct overlap_table_trial[]", trials),
         ffi.new("struct overlap_rule[]", rules),
         ffi.new("uint32_t[]", sections.patterns),
     )
@@ -166,7 +115,7 @@ def assemble(
             f"the policy compiles to {size:,} bytes, and the table that travels in the environment holds {limit:,}",
             "merge rules that have the same shape: a rule may list several kernels",
         )
-    counts = len(policies), len(trials), len(rules), len(sections.patterns), len(sections.strings)
+    counts = len(policies), len(rules), len(sections.patterns), len(sections.strings)
     trusted = constants.OVERLAP_TABLE_MAGIC, constants.OVERLAP_ABI_VERSION, size, zlib.crc32(body)
     return _HEAD.pack(*trusted, *counts) + body
 
@@ -179,12 +128,11 @@ class View:
 
         _native.header()
         self._native, ffi = _native, _native.ffi
-        *_, policies, trials, rules, patterns, self._string_size = _HEAD.unpack_from(table)
+        *_, policies, rules, patterns, self._string_size = _HEAD.unpack_from(table)
         self._size = len(table)
         self._data = ffi.from_buffer(table)  # what the pointers below lead into
         self.policies: Any = ffi.cast("struct overlap_policy *", self._data + _HEAD.size)
-        self.trials: Any = ffi.cast("struct overlap_table_trial *", self.policies + policies)
-        self.rules: Any = ffi.cast("struct overlap_rule *", self.trials + trials)
+        self.rules: Any = ffi.cast("struct overlap_rule *", self.policies + policies)
         first: Any = ffi.cast("uint32_t *", self.rules + rules)
         self._patterns = ffi.unpack(first, patterns) if patterns else []
         self._strings: Any = ffi.cast("char *", first + patterns)

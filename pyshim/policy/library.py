@@ -17,8 +17,8 @@ from pyshim.policy.reader import Reading, read_file
 
 AUTO = "auto"
 
-# The shipped policies that `auto` carries: one for each GPU, and no GPU has two.
-DEFAULTS: tuple[str, ...] = ("h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x")
+# The shipped policies that `auto` carries, in this order: the last one is for every GPU.
+DEFAULTS: tuple[str, ...] = ("mi250x", "mi300x", "default")
 
 
 def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
@@ -54,11 +54,13 @@ def _error(reading: Reading) -> OverlapError:
 
 
 def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
-    """Refuse a second policy for the same GPU: the library takes the first one that fits."""
+    """Refuse a second policy for the same GPU: the library takes the first one that fits.
+
+    A policy for every GPU may stand behind others: it is for the rest."""
     (name, policy), (other_name, other) = first, second
-    if gpus.apart(policy.gpus, other.gpus):
+    if gpus.apart(policy.gpus, other.gpus) or (policy.gpus and not other.gpus):
         return
     both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
     where = min(gpu.name for gpu in both) if both else "the same GPUs"
     sentence = f"the policies {quote(name)} and {quote(other_name)} are both for {where}"
-    raise OverlapError(sentence, "combine policies whose `gpu` differ", LAUNCHER_FAILED)
+    raise OverlapError(sentence, "combine policies whose `gpu` differ; one for every GPU stands last", LAUNCHER_FAILED)

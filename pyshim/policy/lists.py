@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import yaml
 
@@ -57,15 +57,28 @@ class Gpus(Patterns):
 
 @dataclass(frozen=True)
 class Libraries(Patterns):
+    """Patterns of the names of files. words: what else may be written, and the pattern that it stands for."""
+
+    words: Mapping[str, str] = field(default_factory=dict)
+
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
-        found = reader.values(node, f"`{key.name}`", values.library_pattern)
+        found = reader.values(node, f"`{key.name}`", self.pattern)
         reader.count(node, len(found or ()))
         for item, pattern in zip(items(node), found or ()):
-            reader.note_bad(item, known.library_miss(pattern))
+            near = "" if "." in pattern or values.is_wild(pattern) else closest(pattern, self.words)
+            if near:
+                sentence = f"{quote(pattern)} is no word for a library, so it is taken as the name of a file"
+                reader.note(item, "library", sentence, f"did you mean `{near}`?", "warning")
+            else:
+                reader.note_bad(item, known.library_miss(pattern))
         return found
 
+    def pattern(self, text: str) -> str:
+        return self.words.get(text) or values.library_pattern(text)
+
     def form(self) -> Schema:
-        return one_or_more(single(_BRACKETS, "^[^/]*$"))
+        pattern = single(_BRACKETS, "^[^/]*$")
+        return one_or_more({"anyOf": [words_form(self.words), pattern]} if self.words else pattern)
 
 
 @dataclass(frozen=True)
@@ -109,23 +122,8 @@ class CommunicationKernels(_Kernels):
         reader.count(node, len(patterns))
         return patterns
 
-
-@dataclass(frozen=True)
-class Families(Patterns):
-    """The families in the same list, which alone may be raised; () for every one."""
-
-    def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
-        words = [item.value for item in items(node) if isinstance(item, yaml.ScalarNode)]
-        named = tuple(word for word in FAMILIES if word in words)
-        return () if "all" in named else named or None
-
     def shown(self, value: Texts) -> list[str]:
-        return list(value or ("all",))
-
-    def packed(self, value: Texts, name: str) -> dict[str, Packed]:
-        """NCCL and RCCL have kernels of the same names."""
-        both = ("nccl", "rccl")
-        return {name: tuple(dict.fromkeys(each for one in value for each in (both if one in both else (one,))))}
+        return ["all", *value]
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from pyshim.policy.nodes import pairs_of
 # Lists that add to those of the other policy: each item has an origin of its own, under PATH[ITEM].
 _ADDED = {key.path: key.kind for key in KEYS if isinstance(key.kind, Patterns) and key.kind.adds}
 # Mappings that are taken whole from one of two policies.
-_WHOLE = ("communication.streams", *(key.path for key in entries(Policy) if key.kind.holder and key.field != "rules"))
+_WHOLE = tuple(key.path for key in entries(Policy) if key.kind.holder and key.field != "rules")
 
 
 class Origin(NamedTuple):
@@ -29,8 +29,8 @@ class Origin(NamedTuple):
 class Origins:
     """Where the values of a policy come from.
 
-    values: by path, as model.py names it (`communication.priority`), with `communication.environment[NAME]` for a
-    variable. rules: for each rule by path inside it (`match.kernel`); the empty path is the rule."""
+    values: by path, as model.py names it (`streams.raise`), with `environment[NAME]` for a variable. rules: for each
+    rule by path inside it (`match.kernel`); the empty path is the rule."""
 
     values: Mapping[str, Origin] = field(default_factory=dict)
     rules: tuple[Mapping[str, Origin], ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -18,13 +18,6 @@ class Remark(NamedTuple):
     node: yaml.Node
     text: str  # of a pattern, as it is written
     pattern: str  # as it is read
-
-
-class Arm(NamedTuple):
-    """A policy of a trial, and how it is found from anywhere: its name, or the path of its file."""
-
-    file: str
-    policy: Any  # model.Policy, which has a trial with arms itself
 
 
 class PartsReader(Walker):
@@ -50,10 +43,6 @@ class PartsReader(Walker):
         if before <= MAX_PATTERNS < self.patterns:
             hint = "one pattern with a `*` may stand for many names"
             self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
-
-    def arm(self, name: str) -> Arm | None:
-        """Return a policy of a trial; None: it has mistakes, which have been noted. Raises Bad where there is none."""
-        raise NotImplementedError
 
     def note_bad(self, node: yaml.Node, bad: values.Bad | None, severity: Severity = "warning") -> None:
         """Note what is wrong with a value, where anything is."""

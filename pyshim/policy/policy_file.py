@@ -7,19 +7,16 @@ from collections.abc import Callable
 
 import yaml
 
-from pyshim.policy import arms, gpus, origins
-from pyshim.policy.draft import Draft, extended, resolved
+from pyshim.policy import gpus, origins
+from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
 from pyshim.policy.key import below, entries, keys_of, made, said
-from pyshim.policy.model import KEYS, VERSION, Policy
-from pyshim.policy.nodes import Nodes, has_error, pairs_of
-from pyshim.policy.parts import Arm, items
+from pyshim.policy.model import GONE, KEYS, VERSION, Policy
+from pyshim.policy.nodes import Nodes, has_error
 from pyshim.policy.rules import RuleReader
 
 # Returns the draft of the policy that `extends` names. None: it has errors, which are reported there. Raises Bad.
 Extend = Callable[[str], "Draft | None"]
-# Returns the policy that `trial` names, likewise.
-Find = Callable[[str], "Arm | None"]
 
 _TOP = below("", entries(Policy))
 (_GPU,) = (key for key in _TOP if key.field == "gpus")
@@ -29,12 +26,10 @@ _OTHERS = tuple(key for key in _TOP if key.field not in ("gpus", "rules"))
 class PolicyReader(RuleReader):
     """Reads one policy; `findings` says what is wrong with it."""
 
-    def __init__(self, file: str, extend: Extend, find_arm: Find | None) -> None:
-        """find_arm: None in an arm, which must not have a trial."""
+    def __init__(self, file: str, extend: Extend) -> None:
         super().__init__()
         self._file = file
         self._extend = extend
-        self._find_arm = find_arm
         for key in sorted(KEYS, key=lambda key: key.path.count(".")):
             if key.parent:
                 self.paths.setdefault(key.name, key.path)
@@ -43,7 +38,7 @@ class PolicyReader(RuleReader):
         """Read the policy with what it extends. None where anything of either is wrong."""
         if not self._version_ok(root):
             return None
-        keys = self.mapping(root, "a policy", keys_of(Policy, ""))
+        keys = self.mapping(root, "a policy", keys_of(Policy, "", GONE[""]))
         if keys is None:
             return None
         base = self._base(keys)
@@ -55,27 +50,11 @@ class PolicyReader(RuleReader):
         policy = made(Policy, fields)
         self.communicating = (policy.kernels, policy.libraries)
         rules = self.rules(keys["compute"]) if "compute" in keys else None
-        unread = ("extends" in keys and base is None) or ("trial" in keys and policy.trial is None)
-        if has_error(self.findings) or unread:
+        if has_error(self.findings) or ("extends" in keys and base is None):
             return None
         self.note_unknown()
         draft = Draft(policy, frozenset(fields), when, rules or (), origins.of(root, self._file))
-        draft = draft if base is None else extended(draft, base)
-        return draft if self._find_arm is None or self._arms_ok(keys, resolved(draft)) else None
-
-    def arm(self, name: str) -> Arm | None:
-        return self._find_arm(name) if self._find_arm else Arm(name, Policy())
-
-    def _arms_ok(self, keys: Nodes, policy: Policy) -> bool:
-        """Note mistakes of arms where the arms are named: here, or in the policy that this one extends."""
-        found = list(arms.mistakes(policy))
-        for index, bad in found:
-            node = keys.get("extends")
-            for _, key, value in pairs_of(keys["trial"]) if "trial" in keys else ():
-                node = items(value)[index] if key == "arms" else node
-            assert node
-            self.note_bad(node, bad, "error")
-        return not found
+        return draft if base is None else extended(draft, base)
 
     def _set_gpus(self, keys: Nodes, base: Draft | None, own: tuple[str, ...]) -> None:
         self.gpus = own or (base.policy.gpus if base else ())

@@ -14,7 +14,6 @@ from pyshim.policy.draft import Draft, resolved
 from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
 from pyshim.policy.origins import Origins
-from pyshim.policy.parts import Arm
 from pyshim.policy.policy_file import PolicyReader
 from pyshim.policy.values import Bad
 
@@ -49,7 +48,6 @@ class _Way(NamedTuple):
 
     environment: Mapping[str, str]
     chain: tuple[str, ...] = ()  # the policies that lead to it, by the paths of their files
-    is_arm: bool = False  # an arm of a trial, or what that extends
 
 
 # Where `<(...)` of a shell is: that pipe has a writer.
@@ -103,7 +101,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
         return _failed(root, source)
     of_others: list[Finding] = []
 
-    def other(path: Path, way: _Way) -> Draft | None:
+    def other(path: Path) -> Draft | None:
         drafted = _draft_file(path, str(path), way)
         for finding in drafted.findings:
             # A finding of what the other extends names its own file already.
@@ -112,12 +110,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
                 of_others.append(named)
         return drafted.draft
 
-    def find_arm(name: str) -> Arm | None:
-        path = _find(name, folder, way._replace(is_arm=True))
-        draft = other(path, way._replace(is_arm=True))
-        return Arm(_from_anywhere(name, path, way.environment), resolved(draft)) if draft else None
-
-    reader = PolicyReader(file, lambda name: other(_find(name, folder, way), way), None if way.is_arm else find_arm)
+    reader = PolicyReader(file, lambda name: other(_find(name, folder, way)))
     draft = reader.policy(root)
     if draft is not None:
         # Those of what it extends have the names of their own files already.
@@ -127,7 +120,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
 
 
 def _find(name: str, folder: Path, way: _Way) -> Path:
-    """Return the file that `extends` or `trial` means. Raises Bad where there is none, or where it leads back."""
+    """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
     try:
         base = places.find(name, way.environment, folder)
     except OverlapError as error:
@@ -136,8 +129,6 @@ def _find(name: str, folder: Path, way: _Way) -> Path:
     if real in way.chain:
         names = " -> ".join(os.path.basename(path) for path in (*way.chain[way.chain.index(real) :], real))
         hint = "another policy of the same name is written with its folder: extends: ../NAME.yaml"
-        if way.is_arm:
-            hint = "the policy is the reference anyway; to share keys with an arm, let both extend a third policy"
         raise Bad("extends-itself", f"{quote(name)} leads back to where it began: {names}", hint)
     if len(way.chain) >= MAX_CHAIN:
         sentence = f"more than {MAX_CHAIN} policies extend each other"
@@ -148,15 +139,6 @@ def _find(name: str, folder: Path, way: _Way) -> Path:
     if not (os.path.isfile(base) or os.path.isdir(base)):  # it would be waited for
         raise Bad("not-a-file", f"{quote(str(base))} is a pipe or a device, not a file", "write it into a file first")
     return base
-
-
-def _from_anywhere(name: str, path: Path, environment: Mapping[str, str]) -> str:
-    """Return the name of a policy where every folder finds the same file by it, else the path of the file."""
-    try:
-        known = "/" not in name and os.path.samefile(places.find(name, environment), path)
-    except OverlapError:
-        known = False
-    return name if known else os.path.abspath(path)
 
 
 def _failed(finding: Finding, source: str = "") -> _Drafted:

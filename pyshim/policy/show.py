@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pyshim.policy import gpus, kernels
-from pyshim.policy.critical import Critical, CriticalKind
 from pyshim.policy.finding import printable
 from pyshim.policy.key import shown
 from pyshim.policy.model import KEYS, VERSION, Policy
@@ -155,15 +154,8 @@ def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
         does = "looked at by the rules below" if known else "left alone (overlap probe)"
         found[f"compute[{index}]"] = f"`dispatch` is {policy.dispatch}, so what this rule matches is {does}"
     if gpu and gpu.vendor == gpus.AMD:
-        found["communication.priority"] = "HIP knows none"
-    elif gpu and policy.reserve_cus:
-        found["communication.reserve_cus"] = "for AMD only"
+        found["streams.raise"] = "on AMD only `created_by` acts: HIP gives a stream its priority at creation"
     return found
-
-
-def critical_value(critical: Critical) -> object:
-    """Return `critical` as a policy says it."""
-    return CriticalKind().shown(critical)
 
 
 def one_line(value: Any) -> str:

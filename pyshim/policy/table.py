@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from pyshim import _native
 from pyshim.policy import kernels
-from pyshim.policy.arms import flat
 from pyshim.policy.key import Packed, packed
 from pyshim.policy.kinds import member
 from pyshim.policy.layout import Record, Sections, Undecided, View, assemble
@@ -16,27 +15,22 @@ from pyshim.policy.model import Policy
 from pyshim.policy.rule import Match, Rule
 from pyshim.policy.words import KNOWN_DISPATCHES, Range
 
-_FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "families", "fixed_size")
+_FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "fixed_size")
 
 
 def compile_table(policies: Sequence[Policy]) -> bytes:
     """Return the table of these policies. Raises OverlapError where they do not fit into one."""
-    return _build(policies, [fingerprint(policy) for policy in flat(policies)])
+    return _build(policies, [fingerprint(policy) for policy in policies])
 
 
 def fingerprint(policy: Policy) -> str:
-    """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file.
-
-    Of a trial they cover the arms as their files have them, whatever is known of the GPU's dispatch rule.
-    """
+    """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file."""
     variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
-    return hashlib.sha256(_build([policy], [""] * len(flat([policy])), lines=False) + variables.encode()).hexdigest()[
-        :16
-    ]
+    return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
 
 
 def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
-    """Return the policies and arms that say `dispatch: unknown`. table: that of the policies."""
+    """Return the policies that say `dispatch: unknown`. table: that of the policies."""
     view = View(table)
     return tuple(
         Undecided(
@@ -48,36 +42,29 @@ def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]
                 for rule in KNOWN_DISPATCHES
             },
         )
-        for index, policy in enumerate(flat(policies))
+        for index, policy in enumerate(policies)
         if policy.dispatch == "unknown"
     )
 
 
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:
     sections = Sections()
-    named, policies = len(policies), flat(policies)
     rules_of = [guarded(policy.rules) for policy in policies]
     packed_policies: list[Record] = [{} for _ in policies]
     packed_rules: list[Record] = [{} for own in rules_of for _ in own]
-    trials: list[Record] = []
-    first_rule, first_arm = 0, named
+    first_rule = 0
     for index, policy in enumerate(policies):
         own = rules_of[index]
-        if policy.trial:
-            trials.append({"arms": (first_arm, len(policy.trial.arms)), "worth": policy.trial.worth})
-            first_arm += len(policy.trial.arms)
         packed_policies[index] = {
             **_structure({**packed(policy), "hash": hashes[index]}, sections),
             "first_rule": first_rule,
             "rule_count": len(own),
-            "trial": len(trials) if policy.trial else 0,
-            "is_arm": int(index >= named),
         }
         for offset, rule in enumerate(own):
             at = {"line": _place(rule) if lines else 0, "guard": int(rule.guard)}
             packed_rules[first_rule + offset] = _structure({**packed(rule), **at}, sections)
         first_rule += len(own)
-    return assemble(packed_policies, packed_rules, sections, trials)
+    return assemble(packed_policies, packed_rules, sections)
 
 
 def _place(rule: Rule) -> int:

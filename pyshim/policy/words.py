@@ -5,24 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyshim.enums import CRITICAL_KINDS as CRITICAL_KINDS
 from pyshim.enums import DISPATCHES as DISPATCHES
 from pyshim.enums import KNOWN_DISPATCHES as KNOWN_DISPATCHES
 from pyshim.enums import Dispatch as Dispatch
 
 When = Literal["overlapping", "always"]
 ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
-PriorityKind = Literal["inherit", "highest", "number", "auto"]
 Carveout = Literal["keep", "max", "always"]
 
 WHENS: tuple[When, ...] = ("overlapping", "always")
-STREAM_PRIORITIES: tuple[PriorityKind, ...] = ("highest", "inherit")
-PRIORITIES: tuple[PriorityKind, ...] = ("auto", *STREAM_PRIORITIES)
 SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room", "quick_entry")
 CARVEOUTS: tuple[Carveout, ...] = ("max", "always", "keep")
 COMMUNICATION_CARVEOUTS: tuple[Carveout, ...] = ("max", "keep")
-YES_NO = ("true", "false")
-CRITICALS = ("auto", "off")
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
@@ -45,15 +39,6 @@ class Range:
 
 
 ANY = Range()
-
-
-@dataclass(frozen=True)
-class Priority:
-    kind: PriorityKind = "inherit"
-    value: int = 0
-
-
-INHERIT, AUTO = Priority(), Priority("auto")
 
 
 def either(words: tuple[str, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Gathers the pages and traces of report folders, and those that still wait in /dev/shm for being copied there.
+"""Gathers the pages of report folders, and those that still wait in /dev/shm for being copied there.
 
 A job has one folder on a shared file system, or one on every node; then the folders are given together, or their files
 are copied into one. Nobody need have made run-ID.json: the pages say what they belong to.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +19,6 @@ from pyshim.report import waiting
 from pyshim.report.steps import Step, steps
 from pyshim.stats.file import Unreadable, of_folder
 from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
-from pyshim.stats.trace import Trace, read_trace
 
 
 @dataclass(frozen=True)
@@ -147,15 +146,3 @@ def listed(directory: str) -> list[str]:
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint) from error
     except OSError as error:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
-
-
-def traces(directories: Sequence[str]) -> Iterator[tuple[str, Trace | Unreadable]]:
-    """Yield the traces of the folders, one after the other: each may be large."""
-    for directory in directories:
-        believed = of_folder(directory)
-        for name in listed(directory):
-            if name.endswith(".trace"):
-                try:
-                    yield name, read_trace(os.path.join(directory, name), believed)
-                except Unreadable as error:
-                    yield name, error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pyshim.launch.folder import PROBED, setting, under
@@ -12,16 +12,11 @@ from pyshim.report.runs import remark as of_runs
 from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
-from pyshim.report.trial import findings as _trial
-from pyshim.report.trial import never_in_force
 from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Opened, Page, Stranger, sentences
 
 _ANSWERS = 4
 _BY_FAR = 0.9
-_COUNTED = (
-    512  # communication launches of a thread; more of them are estimated from a sample (shim/vendor/common/follow.c)
-)
 
 
 def findings(collected: Collected) -> list[str]:
@@ -30,7 +25,7 @@ def findings(collected: Collected) -> list[str]:
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
         said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
-    return [*said, *_hidden(collected), *_idle(collected), *_rules(collected), *_undone(collected), *_losses(collected)]
+    return [*said, *_hidden(collected), *_idle(collected), *_rules(collected), *_refused(collected)]
 
 
 def skipped(collected: Collected) -> Iterator[str]:
@@ -219,7 +214,7 @@ def _gpus(step: Step) -> Iterator[str]:
         yield f"the GPU differs: {_answers(by_name)}. Collectives are as fast as the slowest rank"
 
 
-BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice, _trial)
+BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
 
 
 def _idle(collected: Collected) -> Iterator[str]:
@@ -234,9 +229,8 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 def _rules(collected: Collected) -> Iterator[str]:
     """Yield rules that never acted. Rules that wait for a probe or have unrecorded launches are in remarks()."""
-    idle = never_in_force(collected)
     for use in rules(collected):
-        if use.rule.inert or use.acted or use.unsure or use.rule.policy in idle:
+        if use.rule.inert or use.acted or use.unsure:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
@@ -249,44 +243,15 @@ def _rules(collected: Collected) -> Iterator[str]:
         )
 
 
-_REFUSED = ("a graph", "the priority of a communication launch")
-_NOT_RAISED = {
-    "program_sets_priority": "`priority: highest` in the policy raises them anyway",
-    "graph_priority_ignored": "Check whether CUDA_GRAPHS_USE_NODE_PRIORITY is 0",
-}
-
-
-def _undone(collected: Collected) -> Iterator[str]:
-    """Yield what the policy asks for and the driver or the program prevented."""
-    yield from _refused(collected)
-    for reason, advice in _NOT_RAISED.items():
-        launches = sum(page.reasons.get(reason, 0) for page in collected.pages)
-        if launches:
-            yield f"{launches:,} communication launches were not raised by {reason}: {sentences()[reason]}. {advice}"
-
-
 def _refused(collected: Collected) -> Iterator[str]:
-    """Yield refused launches by the rows of that reason: other counts also hold graphs and priorities."""
-    launches = sum(page.refused for page in collected.pages if "refused" in page.reasons)
+    """Yield what the policy asks for and the driver refused."""
+    launches = sum(page.refused for page in collected.pages)
     if launches:
         names = list(dict.fromkeys(kernel.plain for kernel in kernels(collected) if kernel.refused and kernel.plain))
         yield (
             f"the driver refused {launches:,} changed launches{f' of {some(names)}' if names else ''}; they were "
             "launched again as asked, and these kernels are left alone since then"
         )
-    others: Counter[str] = Counter()
-    for page in collected.pages:
-        if page.refused and "refused" not in page.reasons:
-            possible = [what for what, count in zip(_REFUSED, (page.graph_launches, page.communication)) if count]
-            others[" or ".join(possible or _REFUSED)] += page.refused
-    for what, times in others.items():
-        yield f"the driver refused {what} that was changed ({times:,} x); it was made again as asked"
-
-
-def _losses(collected: Collected) -> Iterator[str]:
-    dropped = sum(page.trace_dropped for page in collected.pages)
-    if dropped:
-        yield f"{dropped:,} launches are missing in the traces: a process keeps at most 64 MiB, or the disk was full"
 
 
 def remarks(collected: Collected, full: bool = True) -> list[str]:
@@ -294,39 +259,8 @@ def remarks(collected: Collected, full: bool = True) -> list[str]:
 
     full: also notes that call for no action.
     """
-    total = sum(page.communication for page in collected.pages)
-    same = sum(page.communication_same_stream for page in collected.pages)
-    waited = sum(page.communication_waited_for for page in collected.pages)
-    unhurried = sum(page.communication_unhurried for page in collected.pages)
-    wide = sum(page.communication_wide for page in collected.pages)
-    about = "about " if any(page.communication > _COUNTED for page in collected.pages) else ""
-    said = [*of_runs(collected), *_ends(collected)]
-    said += [*(_waiting(collected) if full else ()), *_unrecorded(collected)]
-    said += [*_without_room(collected), *of_streams(collected, full)]
-    if same:
-        said.append(
-            f"same stream: {about}{same:,} of {total:,} communication launches could not overlap anything that their "
-            "thread launched after them, because it was on the same stream. PyTorch 2.8 and newer runs collectives "
-            "with async_op=False on the stream of the computation; with async_op=True they have a stream of their own"
-        )
-    if waited:
-        said.append(
-            f"waited for at once: {about}{waited:,} of {total:,} communication launches could not overlap anything "
-            "that their thread launched after them, because later work, or the host, waited for them immediately"
-        )
-    if unhurried:
-        said.append(
-            f"in no hurry: `priority: auto` left {unhurried:,} of {total:,} communication launches as they were, "
-            "because computation has several long kernels to run before it waits for communication, or "
-            "communication comes ahead of it; `priority: highest` in the policy raises them anyway"
-        )
-    if wide:
-        said.append(
-            f"wide: `priority: auto` left {wide:,} of {total:,} communication launches as they were, because one of "
-            "them took more than a third of the multiprocessors and, if raised, would take these from computation at "
-            "once; `priority: highest` in the policy raises them anyway"
-        )
-    return said
+    said = [*of_runs(collected), *_ends(collected), *(_waiting(collected) if full else ()), *_unrecorded(collected)]
+    return [*said, *_without_room(collected), *of_streams(collected, full)]
 
 
 def _waiting(collected: Collected) -> Iterator[str]:

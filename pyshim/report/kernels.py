@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 SHAPED = frozenset({"shaped", "capped_without_room"})
 # Nothing had to be changed for what the rule asks.
 _HOLDS_ALREADY = frozenset({"room_already", "entry_already"})
-# Of communication; nothing else is launched for these reasons.
-COMMUNICATION = frozenset({"communication", "one_wave_neighbour", "program_sets_priority", "graph_priority_ignored"})
+COMMUNICATION, RAISED = "communication", "raised"  # nothing else is counted for these reasons
 # Given before any rule is looked for, or because none was found.
-_OF_NO_RULE = COMMUNICATION | {"no_rule", "observe_only", "unknown_footprint"}
+_OF_NO_RULE = frozenset({COMMUNICATION, "no_rule", "observe_only", "unknown_footprint"})
 
 
 class Footprint(NamedTuple):
@@ -35,7 +34,7 @@ class Counts(NamedTuple):
     launches: int
     shaped: int
     in_window: int | None  # None: no rule asked for windows
-    raised: int
+    raised: int  # launches of computation on a raised stream
     refused: int  # with our size, and launched again as asked; and all launches of that kernel since
     reasons: dict[str, int]  # the commonest first
 
@@ -62,7 +61,7 @@ class Kernel:
 
     @property
     def communication(self) -> bool:
-        return not COMMUNICATION.isdisjoint(self.reasons)
+        return COMMUNICATION in self.reasons
 
 
 @dataclass(frozen=True)
@@ -145,12 +144,12 @@ def count(rows: Iterable[Row]) -> Counts:
     reasons: Counter[str] = Counter()
     for row in rows:
         reasons[row.reason] += row.launches
-    windowed = [row for row in rows if row.windowed]
+    windowed = [row for row in rows if row.inside is not None]
     return Counts(
         launches=sum(row.launches for row in rows),
         shaped=sum(reasons[reason] for reason in SHAPED),
         in_window=sum(row.launches for row in windowed if row.inside) if windowed else None,
-        raised=sum(row.launches for row in rows if row.raised),
+        raised=reasons[RAISED],
         refused=reasons["refused"],
         reasons={reason: launches for reason, launches in reasons.most_common() if launches},
     )
@@ -172,7 +171,7 @@ def rules(collected: Collected) -> list[RuleUse]:
 
 def _may_be(rule: Rule, row: Row) -> bool:
     """Whether it may be the rule of a row that tells none."""
-    if row.reason in _OF_NO_RULE or rule.inert or (row.windowed and rule.when != "overlapping"):
+    if row.reason in _OF_NO_RULE or rule.inert or (row.inside is not None and rule.when != "overlapping"):
         return False
     return (row.reason == "rule_leave") == (rule.shape == "leave")
 

@@ -11,19 +11,13 @@ from pyshim.report.summary import policy_of
 from pyshim.stats.page import Page
 
 FEW = 16  # processes that have a row each
-COUNTED = ("launches", "shaped", "communication", "raised", "critical", "refused")
-_RARE = "critical"
+COUNTED = ("launches", "shaped", "communication", "raised", "refused")
 HEADS = ("processes", "hosts", "program", "policy", "counted", "least", "median", "most", "all")
 _KINDS = 4
 LEAST = 5  # processes of a kind, for one of them to be far from the others
 _FAR = 3.0  # Tukey's word for it: so many times the distance of the quartiles beyond them
 _SHARE = 0.01  # of the median: less is never far
 Kind = tuple[str, str]
-
-
-def columns(critical: int, of: Sequence[str] = COUNTED) -> tuple[str, ...]:
-    """Return those of the counters that a table shows. critical: launches of that kind in all of them."""
-    return tuple(name for name in of if critical or name != _RARE)
 
 
 def program(page: Page) -> str:

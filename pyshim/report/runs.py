@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from pyshim.errors import USAGE, OverlapError
 from pyshim.report.collect import Collected, Group
 from pyshim.report.who import some
-from pyshim.stats.trace import FILE
 
 if TYPE_CHECKING:
     from pyshim.launch.folder import Run
@@ -123,18 +122,6 @@ def _named(every: list[Group], wanted: str, directories: Iterable[str]) -> dict[
         f"there {'is' if len(every) == 1 else 'are'} {some([group.title for group in every[-_NAMED:]])}",
         USAGE,
     )
-
-
-def traced(every: Collected, kept: Collected) -> Callable[[str], bool]:
-    """Return whether a trace of this name is of what was kept: a process has one name for its page and its trace."""
-    own, others = ({(page.host, page.pid) for page in side.pages} for side in (kept, every))
-
-    def belongs(name: str) -> bool:
-        named = FILE.match(name)
-        process = named and (named["host"], int(named["pid"]))
-        return process in own or process not in others
-
-    return belongs
 
 
 def remark(collected: Collected, command: str = "") -> list[str]:

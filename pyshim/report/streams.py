@@ -1,10 +1,11 @@
-"""Streams that are waited for: which were raised, which were left as they were, and why."""
+"""Streams that were judged: which were raised, and of the others the condition of the rule that did not hold."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.enums import STREAM_STATUSES
 from pyshim.report.who import some, who
 from pyshim.stats.page import Page
 from pyshim.stats.streams import Stream
@@ -12,30 +13,27 @@ from pyshim.stats.streams import Stream
 if TYPE_CHECKING:
     from pyshim.report.collect import Collected
 
-HEADS = ("streams", "made by", "critical by", "share", "launches", "outcome")
+HEADS = ("streams", "made by", "comm", "share", "threads", "outcome")
+RAISED, FIXED = "raised", "fixed"
+# Behind `not raised:`, of one stream or of several.
 WHY = {
-    "communication": "carries communication",
-    "host_waits": "the host waits for it",
-    "feeding": "feeds a critical stream",
+    "not_waited": "no wait between the last two judgements",
+    "large": "more of the computation than `streams: {raise: ...}` in the policy allows",
+    "graphs": "launches graphs, whose work is not seen",
+    "programs": "the program sets priorities of streams itself",
+    "default": "default stream",
+    "wide": "communication on more than a third of the multiprocessors",
+    "together": "too much of the computation together with the other streams that meet all other conditions",
+    FIXED: "the driver refused the priority; the program can set it when it creates the stream",
 }
-OUTCOMES = {
-    "learning": "not decided: seen too rarely",
-    "raised": "raised",
-    "major": "left alone: it has too much of the computation",
-    "programs": "left alone: the program has set its priority",
-    "fixed": "left alone: its priority could not be changed",
-    "other_arm": "left as it was: the arm of the trial that is in force raises no stream",
-}
-LEFT = ("major", "programs", "fixed")
 _ROWS = 12
-_NVIDIA, _AMD = "cuda", "hip"
 
 
 class Group(NamedTuple):
     """Streams of which the same can be said, and the processes that have them."""
 
-    library: str
-    why: tuple[str, ...]
+    creator: str
+    communicates: bool
     status: str
     priority: int | None
     streams: tuple[Stream, ...]
@@ -43,16 +41,21 @@ class Group(NamedTuple):
 
 
 def groups(collected: Collected) -> list[Group]:
-    """Return the groups of streams, those with the most launches first."""
-    found: dict[tuple[str, tuple[str, ...], str, int | None], list[tuple[Page, Stream]]] = {}
+    """Return the groups of streams: raised ones first, then in the order of the rule's conditions."""
+    found: dict[tuple[str, bool, str, int | None], list[tuple[Page, Stream]]] = {}
     for page in collected.pages:
         for stream in page.streams:
-            found.setdefault((stream.library, stream.why, stream.status, stream.priority), []).append((page, stream))
+            key = stream.creator, stream.communicates, stream.status, stream.priority
+            found.setdefault(key, []).append((page, stream))
     made = [
         Group(*key, tuple(stream for _, stream in of), tuple({id(page): page for page, _ in of}.values()))
         for key, of in found.items()
     ]
-    return sorted(made, key=lambda group: -sum(stream.launches for stream in group.streams))
+    return sorted(made, key=lambda group: (_place(group.status), -sum(stream.threads for stream in group.streams)))
+
+
+def _place(status: str) -> int:
+    return STREAM_STATUSES.index(status) if status in STREAM_STATUSES else len(STREAM_STATUSES)
 
 
 def rows(collected: Collected) -> list[list[str]]:
@@ -60,11 +63,11 @@ def rows(collected: Collected) -> list[list[str]]:
     made = [
         [
             f"{len(group.streams):,}",
-            group.library or "(not known)",
-            ", ".join(group.why) or "-",
-            share([stream.share_percent for stream in group.streams]),
-            f"{sum(stream.launches for stream in group.streams):,}",
-            _outcome(group),
+            group.creator or "(not known)",
+            "yes" if group.communicates else "-",
+            share(group.streams),
+            f"{sum(stream.threads for stream in group.streams):,}",
+            outcome(group.status, group.priority),
         ]
         for group in every[:_ROWS]
     ]
@@ -72,79 +75,52 @@ def rows(collected: Collected) -> list[list[str]]:
     return made + ([[f"{rest:,}", "more: --json", "", "", "", ""]] if rest else [])
 
 
-def _outcome(group: Group) -> str:
-    if group.status == "raised" and group.priority is not None:
-        return f"raised to {group.priority}"
-    return f"left alone: {group.status}" if group.status in LEFT else group.status
+def outcome(status: str, priority: int | None = None) -> str:
+    """Return "raised to -5" or "not raised: default stream"."""
+    if status == RAISED:
+        return RAISED if priority is None else f"raised to {priority}"
+    return f"not raised: {WHY.get(status, status)}"
 
 
-def because(why: Sequence[str]) -> str:
-    return ", ".join(WHY[kind] for kind in why)
-
-
-def share(percents: Sequence[float]) -> str:
+def share(streams: Sequence[Stream]) -> str:
     """Return "3.1 %" or "2.9 to 3.3 %"."""
+    percents = [100 * stream.share for stream in streams]
     least, most = min(percents), max(percents)
     return f"{most:.1f} %" if least == most else f"{least:.1f} to {most:.1f} %"
 
 
+def conditions(collected: Collected) -> list[str]:
+    """Return which condition of the rule did not hold, for all streams that were judged and not raised."""
+    found: dict[str, list[Stream]] = {}
+    for group in groups(collected):
+        if group.status != RAISED:
+            found.setdefault(group.status, []).extend(group.streams)
+    said = []
+    for status, streams in found.items():
+        of = f" ({share(streams)})" if status in ("large", "together") else ""
+        said.append(f"{count(streams)}: {WHY.get(status, status)}{of}")
+    return said
+
+
 def remarks(collected: Collected, full: bool = True) -> Iterator[str]:
-    """Yield the streams that were left as they were, by name, and what raising a stream means for its communication.
+    """Yield the streams that were not raised, with their libraries and processes.
 
-    full: also what is as it should be.
+    full: also those that the rule leaves alone; else only those that the driver refused.
     """
-    every = groups(collected)
-    raised = [group for group in every if group.status == "raised" and "communication" in group.why]
-    if raised and full:
-        count = sum(len(group.streams) for group in raised)
-        total = sum(page.communication for page in collected.pages)
-        once = sum(page.raised for page in collected.pages)
-        said = f"raised with the stream: NCCL or RCCL on {_count(count)} has the priority of its stream"
-        if once:
-            yield f"{said}; the {once:,} of {total:,} launches that count as raised were raised individually"
-        else:
-            yield f"{said}; none of its launches was raised individually"
-    for status, sentence in zip(LEFT, (_major, _programs, _fixed)):
-        left = [group for group in every if group.status == status]
-        # Beside a raised stream, the one that has most of the computation is rightly left alone.
-        usual = status == "major" and any(group.status == "raised" for group in every)
-        if left and (full or not usual):
-            yield sentence(left)
-
-
-def _major(left: list[Group]) -> str:
-    percents = [stream.share_percent for group in left for stream in group.streams]
-    return (
-        f"not raised, major: {_named(left)} had {share(percents)} of the computation of the device "
-        "between two waits, more than `share` under `critical` in the policy. Work can pass other work only from a "
-        "stream of its own"
-    )
-
-
-def _programs(left: list[Group]) -> str:
-    return f"not raised, programs: {_named(left)} kept the priority that the program has set"
-
-
-def _fixed(left: list[Group]) -> str:
-    names = {device.name for group in left for page in group.pages for device in page.devices}
-    api = _NVIDIA if all(name.startswith("NVIDIA") for name in names) else _AMD
-    range_ = f"{api}DeviceGetStreamPriorityRange(&least, &greatest)"
-    return (
-        f"not raised, fixed: {_named(left)} could not be given another priority. The program can set it "
-        f"when it creates the stream: `{range_}; "
-        f"{api}StreamCreateWithPriority(&stream, {api}StreamNonBlocking, greatest)`"
-    )
+    for status in (*WHY, *sorted({group.status for group in groups(collected)} - {*WHY, RAISED})):
+        left = [group for group in groups(collected) if group.status == status]
+        if left and (full or status == FIXED):
+            yield f"not raised, {status}: {_named(left)}: {WHY.get(status, status)}"
 
 
 def _named(left: list[Group]) -> str:
-    """Return "1 stream of rank 0 on node1 (made by libhalo.so; the host waits for it)"."""
-    count = sum(len(group.streams) for group in left)
+    """Return "1 stream of rank 0 on node1 (made by libhalo.so; 3.1 % of the computation)"."""
+    streams = [stream for group in left for stream in group.streams]
     pages = list({id(page): page for group in left for page in group.pages}.values())
-    libraries = some(sorted({group.library for group in left if group.library}))
-    kinds = [kind for kind in WHY if any(kind in group.why for group in left)]
-    said = "; ".join(filter(None, (f"made by {libraries}" if libraries else "", because(kinds))))
-    return f"{_count(count)} of {who(pages)}" + (f" ({said})" if said else "")
+    creators = some(sorted({group.creator for group in left if group.creator}))
+    by = f"made by {creators}; " if creators else ""
+    return f"{count(streams)} of {who(pages)} ({by}{share(streams)} of the computation)"
 
 
-def _count(count: int) -> str:
-    return f"{count:,} streams" if count > 1 else "1 stream"
+def count(streams: Sequence[Stream]) -> str:
+    return f"{len(streams):,} streams" if len(streams) > 1 else "1 stream"

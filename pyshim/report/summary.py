@@ -7,35 +7,27 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from pyshim.report import trial
 from pyshim.report.collect import Collected
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
 from pyshim.report.steps import Step
 from pyshim.report.verdict import verdict
 from pyshim.stats.page import Page
 from pyshim.stats.rows import Row, Rule
-from pyshim.stats.trial import Trial
 
 COUNTERS = (
     "launches",
     "shaped",
     "communication",
     "raised",
-    "critical",
     "refused",
     "graph_launches",
     "streams_raised",
-    "streams_reduced",
-    "communication_same_stream",
-    "communication_waited_for",
-    "communication_unhurried",
-    "communication_wide",
-    "trace_dropped",
+    "judgements",
     "unrecorded",
 )
 TABLES = ("entry_points", "reasons")
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
-_NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart", "trial")
+_NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
@@ -61,7 +53,6 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
     places = {_key(kernel): index for index, kernel in enumerate(every)}
     return {
         "version": VERSION,
-        "trial": trial.as_json(collected),
         "verdict": verdict(collected)._asdict(),
         "processes": [_process(page, collected, places) for page in collected.pages],
         "totals": totals(collected.pages),
@@ -96,15 +87,7 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
         "opened_apart": asdict(page.opened_apart),
         "devices": [asdict(device) for device in page.devices],
         "streams": [stream._asdict() for stream in page.streams],
-        "trial": page.trial and _trial(page.trial),
         "kernels": _kernels_of(page, places),
-    }
-
-
-def _trial(trial: Trial) -> dict[str, Any]:
-    return {
-        **{item.name: getattr(trial, item.name) for item in fields(trial)},
-        "arms": [{**arm._asdict(), "samples": asdict(arm.samples)} for arm in trial.arms],
     }
 
 

@@ -22,7 +22,8 @@ _STEPS = 6
 _REASONS = 10  # of many processes: their report is one screen
 _KERNELS, _FEW_KERNELS = 12, 5
 _RULES = 12
-_SHORT = {"communication": "comm"}
+HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
+KERNEL_HEADS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
 # How a launch reached the driver, by the names that --json has (route.def).
 ROUTES = {
@@ -36,7 +37,6 @@ ROUTES = {
 OTHER_ROUTES = {
     "graph_launches": "launches of whole graphs",
     "streams_raised": "streams created with a higher priority than the program asks for",
-    "streams_reduced": "streams created without the compute units that are kept for communication",
 }
 
 
@@ -87,22 +87,12 @@ def devices(collected: Collected) -> list[str]:
 
 
 def processes(collected: Collected) -> Rows:
-    names = _columns(collected)
     rows = [row(page, collected) for page in collected.pages]
     if len(rows) > 1:
         total = totals(collected.pages)
-        counts = [f"{total[name]:,}" for name in names]
+        counts = [f"{total[name]:,}" for name in many.COUNTED]
         rows.append([f"all {len(rows)}", "", "", "", *counts])
     return rows
-
-
-def heads(collected: Collected) -> list[str]:
-    """Return the heads of the table of processes."""
-    return ["process", "rank", "program", "policy", *(_SHORT.get(name, name) for name in _columns(collected))]
-
-
-def _columns(collected: Collected) -> tuple[str, ...]:
-    return many.columns(sum(page.critical for page in collected.pages))
 
 
 def row(page: Page, collected: Collected) -> list[str]:
@@ -111,7 +101,7 @@ def row(page: Page, collected: Collected) -> list[str]:
         "-" if page.rank is None else str(page.rank),
         many.program(page),
         policy_of(page, collected) or "-",
-        *(f"{getattr(page, name):,}" for name in _columns(collected)),
+        *(f"{getattr(page, name):,}" for name in many.COUNTED),
     ]
 
 
@@ -180,20 +170,13 @@ def by_kernel(collected: Collected) -> Rows:
         merged.setdefault(kernel.plain or kernel.kernel or _NAMELESS, []).append(kernel)
     ordered = sorted(merged.items(), key=lambda item: -sum(kernel.launches for kernel in item[1]))
     most = _KERNELS if len(collected.pages) <= many.FEW else _FEW_KERNELS
-    critical = any(page.critical for page in collected.pages)
-    rows = [_kernel_row(name, group, critical) for name, group in ordered[:most]]
+    rows = [_kernel_row(name, group) for name, group in ordered[:most]]
     rest = sum(kernel.launches for _, group in ordered[most:] for kernel in group)
-    columns = len(kernel_heads(collected))
-    more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", *[""] * (columns - 2)]
+    more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", *[""] * (len(KERNEL_HEADS) - 2)]
     return rows + ([more] if len(ordered) > most else [])
 
 
-def kernel_heads(collected: Collected) -> list[str]:
-    raised = many.columns(sum(page.critical for page in collected.pages), ("raised", "critical"))
-    return ["kernel", "launches", "shaped", "in window", *raised, "refused", "mostly"]
-
-
-def _kernel_row(name: str, group: list[Kernel], critical: bool) -> list[str]:
+def _kernel_row(name: str, group: list[Kernel]) -> list[str]:
     reasons: Counter[str] = Counter()
     for kernel in group:
         reasons.update(kernel.reasons)
@@ -204,7 +187,6 @@ def _kernel_row(name: str, group: list[Kernel], critical: bool) -> list[str]:
         f"{sum(kernel.shaped for kernel in group):,}",
         _asked(sum(windowed) if windowed else None),
         f"{sum(kernel.raised for kernel in group):,}",
-        *([f"{reasons['critical']:,}"] if critical else []),
         f"{sum(kernel.refused for kernel in group):,}",
         reasons.most_common(1)[0][0],
     ]

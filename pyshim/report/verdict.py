@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.launch.program import BUNDLED
-from pyshim.report import trial
-from pyshim.report.kernels import COMMUNICATION, SHAPED
+from pyshim.report import streams
+from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
 from pyshim.report.who import some
 from pyshim.stats.page import sentences
 
@@ -25,24 +25,16 @@ if TYPE_CHECKING:
     from pyshim.stats.streams import Stream
 
 OBSERVE = "observe"
-_MOST = 0.5  # of the communication: a cause that holds for as much names the outcome
-_SOME = 0.1  # likewise: a cause that is worth a clause
 _BY_FAR = 0.9
 _LONGEST = 160  # characters of a command that is repeated
-_LEFT = {
-    "major": "most of the computation runs on it",
-    "programs": "the program has set its priority",
-    "fixed": "its priority could not be changed",
+_OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
+_EXPLAIN = "overlap explain --from TRACE (torch.profiler or nsys) shows what waits behind what"
+# What to do about the commonest reason for which computation was left alone; of others `overlap explain` tells it.
+_NEXT = {
+    "dispatch_unknown": "overlap probe measures how this GPU dispatches blocks",
+    "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
+    '`communication: {kernels: [all, "NAME*"]}`',
 }
-# Why communication kept the priority that the program gave it, although the policy may raise it.
-_KEPT = {
-    "communication_unhurried": "because the program has long kernels to run before it waits for communication",
-    "communication_wide": "because they take more than a third of the multiprocessors",
-}
-_OWN_KERNELS = (
-    "if the program communicates by kernels of its own, name them in the policy: "
-    '`communication: {kernels: [all, "NAME*"]}`'
-)
 
 
 class Verdict(NamedTuple):
@@ -88,13 +80,9 @@ class _Counts:
         return self.sum("raised")
 
     @cached_property
-    def critical(self) -> int:
-        return self.sum("critical")
-
-    @cached_property
     def streams(self) -> list[Stream]:
-        """Return the streams that were raised."""
-        return [stream for page in self.pages for stream in page.streams if stream.status == "raised"]
+        """Return the streams that are raised now, or were at their end."""
+        return [stream for page in self.pages for stream in page.streams if stream.status == streams.RAISED]
 
     @property
     def opened(self) -> bool:
@@ -102,7 +90,7 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        return bool(self.shaped or self.raised or self.critical or self.streams)
+        return bool(self.shaped or self.raised or self.streams or self.sum("streams_raised"))
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -129,15 +117,12 @@ class _Counts:
         return self.collected.runs[-1] if self.collected.runs else None
 
 
-_OTHER_REASONS = COMMUNICATION | SHAPED | {"critical"}
-
-
 def _no_gpu(counts: _Counts) -> Verdict:
     run, pages = counts.run, len(counts.pages)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
-    gain = "nothing could be gained: no launch was seen"
+    gain = "none: no launch was seen, so nothing was changed"
     if counts.simulated:
         return Verdict(
             f"nothing: {opened}",
@@ -156,12 +141,12 @@ def _no_launch(counts: _Counts) -> Verdict:
     if graphs:
         return Verdict(
             f"nothing: {graphs:,} launches of whole graphs and no launch of a kernel were seen{where}",
-            "nothing could be gained: no kernel of these graphs was captured where the library sees it",
-            f"overlap doctor {_command(counts)} shows why the library sees no launch",
+            "none: graphs are left exactly as the program makes them",
+            _EXPLAIN,
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "nothing could be gained: the program launched nothing, or its launches bypass a preloaded library",
+        "none: the program launched nothing, or its launches bypass a preloaded library",
         f"overlap doctor {_command(counts)} shows why the library sees no launch",
     )
 
@@ -171,31 +156,25 @@ def _done(counts: _Counts) -> str:
     if not counts.changed:
         of = f", {counts.communication:,} of them communication," if counts.communication else ""
         return f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_where(counts)}"
-    said = []
-    if counts.critical or counts.streams:
-        said.append(_raised(counts))
-    elif counts.raised or counts.communication:
-        said.append(f"{counts.raised:,} of {counts.communication:,} communication launches raised")
-    shaped = f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
-    return f"{'; '.join([*said, shaped if counts.shaped else 'none shaped'])}{_where(counts)}"
+    created = counts.sum("streams_raised")
+    said = [
+        _raised(counts) if counts.raised or counts.streams else "",
+        f"{_streams(created)} created at the greatest priority" if created else "",
+        f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
+        if counts.shaped
+        else "none shaped",
+    ]
+    return f"{'; '.join(filter(None, said))}{_where(counts)}"
 
 
 def _raised(counts: _Counts) -> str:
-    """Return how many launches were raised, of communication and on critical streams."""
     count = len(counts.streams)
-    several = "s" * (count != 1)
-    carrying = [stream for stream in counts.streams if "communication" in stream.why]
-    where = f"on {count:,} critical stream{several}" if count else "on critical streams"
-    head = f"raised {counts.raised + counts.critical:,} of {_launches(counts.launches)}"
-    it = "them" if several else "it"
-    if not counts.raised and (carrying or not counts.communication):
-        return f"{head} {where}" + (f", and the communication on {it} (not counted)" if carrying else "")
-    if carrying and len(carrying) == count:
-        where = f"on their stream{several}"
-    others = f"{counts.critical:,} other{'s' * (counts.critical != 1)} {where}"
-    said = f"{head}: {counts.raised:,} of {counts.communication:,} of communication and {others}"
-    left = carrying and counts.raised < counts.communication
-    return said + (f"; further communication on {it} is raised with {it} (not counted)" if left else "")
+    where = f"on {_streams(count)}" if count else "on streams that are raised no more"
+    return f"raised {counts.raised:,} of {_launches(counts.launches)} {where}"
+
+
+def _streams(count: int) -> str:
+    return f"{count:,} stream{'s' * (count != 1)}"
 
 
 def _launches(count: int) -> str:
@@ -215,175 +194,69 @@ def _where(counts: _Counts) -> str:
 
 
 def _outcome(counts: _Counts) -> tuple[str, str]:
-    """Return what was gained, or why nothing was, and what to do next."""
-    tried = trial.gain(counts.collected)
-    if tried:
-        return tried
-    if not counts.changed and counts.reasons and set(counts.reasons) <= {"observe_only", "unknown_limits"}:
-        return _observed(counts)
-    if not counts.communication and not counts.critical and not counts.streams:
-        return _alone(counts)
-    apart = _cannot_overlap(counts)
-    if apart and not counts.critical and not counts.streams:
-        return apart
-    limits = [*_limits(counts)]
+    """Return what was gained, or why nothing was changed, and what to do next."""
     if counts.changed:
-        not_measured = "not measured: a report counts launches, and times nothing on the GPU"
+        said = "not measured: a report counts launches, and times nothing on the GPU"
         if counts.simulated:
-            not_measured = "not known (simulated GPU)"
-        return "; ".join([not_measured, *(limit for limit, _ in limits)]), _measure(counts, limits)
-    if limits:
-        return f"nothing was gained: {limits[0][0]}", limits[0][1] or _explain(counts)
-    return _left_alone(counts)
+            said = "not known (simulated GPU)"
+        return "; ".join([said, *_limits(counts)]), _measure(counts)
+    if counts.reasons and set(counts.reasons) <= {"observe_only", "unknown_limits"}:
+        return _observed(counts)
+    why, following = [_why_not_raised(counts)], _EXPLAIN
+    if counts.reasons and any(page.rules for page in counts.pages):
+        reason, launches = counts.reasons.most_common(1)[0]
+        of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
+        why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
+        following = _NEXT.get(reason) or _explain(counts)
+    return f"none: nothing was changed; {'; '.join(why)}", following
 
 
 def _observed(counts: _Counts) -> tuple[str, str]:
     named = [policy for policy in counts.policies if policy]
+    why = f"the policy {some(named)} only counts"
     if not named:
-        why = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
-        return f"nothing was gained: {why} {some(counts.gpus) or 'this GPU'}", "overlap gpus lists the known GPUs"
-    gain = f"nothing was gained: the policy {some(named)} only counts"
-    default = f"{_again(counts, None, 'default')} runs it under the default policy"
-    waited = counts.sum("communication_waited_for")
-    if waited >= _SOME * counts.communication > 0:  # as in a stencil: what is raised there was launched before
-        return (
-            f"not known: the policy {some(named)} only counts. The host or later work waits at once for {waited:,} of "
-            f"{counts.communication:,} communication launches, so these overlap nothing, but work launched before "
-            "them may wait behind another stream",
-            default,
-        )
-    apart = _cannot_overlap(counts)
-    if apart:
-        return f"{gain}, and {apart[0]}", apart[1]
-    if not counts.communication:
-        return (
-            f"{gain}, and no communication kernel was seen",
-            f"{default}: with MPI through host memory, `critical: auto` finds the halo stream; {_OWN_KERNELS}",
-        )
-    return gain, default
+        what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
+        why = f"{what} {some(counts.gpus) or 'this GPU'}"
+    again = _again(counts, "default", "default")
+    return f"none: nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 
-def _alone(counts: _Counts) -> tuple[str, str]:
-    """Without communication and without a stream that was raised."""
-    cost = f", so the {_launches(counts.shaped)} shaped can only have cost time" if counts.shaped else ""
-    return f"nothing could be gained: no communication kernel was seen{cost}", _OWN_KERNELS
+def _why_not_raised(counts: _Counts) -> str:
+    """Return for each stream that was judged the condition of the rule that did not hold."""
+    found = streams.conditions(counts.collected)
+    if found:
+        return f"no stream is raised: {'; '.join(found)}"
+    if counts.sum("judgements"):
+        return "no stream is raised: all have ended, or none has launched anything"
+    return "no stream was judged: the policy raises none, or the program waited for streams fewer than 16 times"
 
 
-def _cannot_overlap(counts: _Counts) -> tuple[str, str] | None:
-    """Where the program's own order leaves most communication nothing to overlap with."""
-    same, waited = counts.sum("communication_same_stream"), counts.sum("communication_waited_for")
-    if not counts.communication or same + waited < _BY_FAR * counts.communication:
-        return None
-    causes = [
-        f"{same:,} are on the stream of the computation itself (same stream)" if same else "",
-        f"{waited:,} are waited for at once" if waited else "",
-    ]
-    return (
-        f"nothing could be gained: of {counts.communication:,} communication launches, "
-        f"{' and '.join(filter(None, causes))}, so they overlap nothing",
-        "launch computation after them that does not wait for them; in PyTorch: async_op=True and a late wait()",
-    )
-
-
-def _limits(counts: _Counts) -> Iterator[tuple[str, str]]:
-    """Yield what bounds the gain, and the line that changes it, or nothing."""
-    whole = counts.communication
-    for name, because in _KEPT.items():
-        kept = counts.sum(name)
-        if whole and kept >= _SOME * whole:
-            yield (
-                f"`priority: auto` left {kept:,} of {whole:,} communication launches as they were, {because}; raising "
-                "them may cost more time than it saves",
-                _try_highest(counts),
-            )
-    same, waited = counts.sum("communication_same_stream"), counts.sum("communication_waited_for")
-    if whole and same + waited >= _SOME * whole:
-        of = f"{same + waited:,} of {whole:,} communication launches"
-        if counts.changed:
-            cause = " or ".join(
-                ["waited for at once"] * bool(waited) + ["on the stream of the computation"] * bool(same)
-            )
-            yield (
-                f"{of} are {cause}, so for them a gain can come only from starting them, and the work in front of "
-                "them, earlier",
-                "",
-            )
-        else:
-            yield f"{of} could overlap nothing launched after them", ""
+def _limits(counts: _Counts) -> Iterator[str]:
+    """Yield what may bound the gain."""
     capped = sum(page.reasons.get("capped_without_room", 0) for page in counts.pages)
     if counts.shaped and capped >= _BY_FAR * counts.shaped:
         yield (
             f"communication still does not fit beside {capped:,} of the {counts.shaped:,} shaped launches, which may "
-            "have cost time",
-            "`shape: leave` in the rule avoids that",
+            "have cost time; `shape: leave` in the rule avoids that"
         )
-    if not counts.changed:
-        yield from _streams_left(counts)
-
-
-def _try_highest(counts: _Counts) -> str:
-    """Return how to raise communication that `auto` leaves, and how to learn whether that pays."""
-    key, run = "communication: {priority: highest}", counts.run
-    own = next((file for policy in (run.policies if run else ()) if "/" in (file := policy.get("file") or "")), "")
-    base = next((policy for policy in counts.policies if policy), "h100")
-    new = f"--policy mine.yaml, a file with `{{policy: 1, name: mine, extends: {base}, {key}}}`"
-    how = f"`{key}` in {own}" if own else new
-    return f"to raise them anyway: {how}; overlap report --compare on a real GPU shows whether that pays off"
-
-
-def _streams_left(counts: _Counts) -> Iterator[tuple[str, str]]:
-    for status, because in _LEFT.items():
-        count = sum(stream.status == status for page in counts.pages for stream in page.streams)
-        if count:
-            which = "1 critical stream was" if count == 1 else f"{count:,} critical streams were"
-            yield f"{which} not raised: {because}", ""
-
-
-def _left_alone(counts: _Counts) -> tuple[str, str]:
-    """By the commonest reason."""
-    if not counts.reasons:
-        return "nothing was gained: no computation was launched beside the communication", _explain(counts)
-    reason, launches = counts.reasons.most_common(1)[0]
-    of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
-    if reason == "one_wave":
-        libraries = some(_libraries(counts, reason))
-        whose = f" of {libraries}" if libraries else ""
-        return (
-            f"nothing could be gained: {of} are kernels{whose} of one wave: their blocks are all resident at once, and "
-            "none ends early to let communication in",
-            "launch the collective before the kernel that it overlaps with; a policy cannot change the order",
-        )
-    following = (
-        "overlap probe measures how this GPU dispatches blocks" if reason == "dispatch_unknown" else _explain(counts)
-    )
-    return f"nothing was gained: {of} were left alone: {sentences().get(reason, reason)} ({reason})", following
-
-
-def _libraries(counts: _Counts, reason: str) -> Sequence[str]:
-    """Return the libraries that launched the most for this reason, the commonest first."""
-    found: Counter[str] = Counter()
-    for page in counts.pages:
-        for row in page.rows:
-            if row.reason == reason and row.library:
-                found[row.library] += row.launches
-    return [name for name, _ in found.most_common(2)]
+    if not counts.streams and not counts.sum("streams_raised"):
+        yield _why_not_raised(counts)
 
 
 def _explain(counts: _Counts) -> str:
     return f"overlap explain --report {shlex.quote(counts.collected.directories[0])} shows what would change that"
 
 
-def _measure(counts: _Counts, limits: Sequence[tuple[str, str]]) -> str:
-    """Return the way to learn what the changes gained; a line of the policy where it bounds most of the gain."""
-    kept = max((counts.sum(name) for name in _KEPT), default=0)
-    if limits and limits[0][1] and kept >= _MOST * counts.communication > 0:
-        return limits[0][1]
+def _measure(counts: _Counts) -> str:
+    """Return the way to learn what the changes gained."""
     if counts.simulated:
         again = _again(counts, _policy(counts), "", simulate=False)
         return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {again}"
+    bare = _again(counts, OBSERVE, OBSERVE)
+    if not counts.communication:
+        return f"compare the program's own time with that of a run in which nothing is changed: {bare}"
     folder = shlex.quote(counts.collected.directories[0])
-    before = shlex.quote(_beside(counts, OBSERVE))
-    return f"{_again(counts, OBSERVE, OBSERVE)} && overlap report --compare {before} {folder}"
+    return f"{bare} && overlap report --compare {shlex.quote(_beside(counts, OBSERVE))} {folder}"
 
 
 def _again(counts: _Counts, policy: str | None, folder: str, simulate: bool = True) -> str:

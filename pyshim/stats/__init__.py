@@ -1,1 +1,1 @@
-"""What the preloaded library leaves behind, read with suspicion: pages and traces."""
+"""What the preloaded library leaves behind, read with suspicion: pages."""

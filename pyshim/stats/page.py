@@ -12,7 +12,6 @@ from pyshim import _native
 from pyshim.stats.file import Unreadable, read
 from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
 from pyshim.stats.streams import Stream, streams
-from pyshim.stats.trial import Trial, trial
 
 _VALID = 2  # overlap_device.state
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
@@ -56,24 +55,17 @@ class Page:
     launches: int
     shaped: int
     communication: int
-    raised: int
-    critical: int  # launches of computation, raised because their stream is waited for
+    raised: int  # launches, of both kinds, on a stream while it was raised
     refused: int
     graph_launches: int
-    trace_dropped: int
-    streams_raised: int  # created with another priority than the program asks for
-    streams_reduced: int  # created without the compute units of `communication.reserve_cus`
-    communication_same_stream: int  # could overlap nothing: computation was on their own stream
-    communication_waited_for: int  # likewise: all computation waited for them
-    communication_unhurried: int  # `priority: auto` raised them no more: nobody waits for communication soon
-    communication_wide: int  # likewise: some take more than a third of the multiprocessors
+    streams_raised: int  # created at another priority than the program asks for (`created_by`)
+    judgements: int  # of the streams of a device
     entry_points: dict[str, int]  # every route; their sum is launches
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
-    streams: tuple[Stream, ...] = ()  # that are waited for, whether or not they were raised
+    streams: tuple[Stream, ...] = ()  # that were judged, whether or not they were raised
     cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
-    trial: Trial | None = None  # None: the policy has none
 
     @property
     def simulated(self) -> bool:
@@ -193,23 +185,16 @@ def _page(page: Any, library: Any) -> Page:
         shaped=sum(by_reason[index] for index in known.shapes),
         communication=counters[library.OVERLAP_COUNTER_COMMUNICATION],
         raised=counters[library.OVERLAP_COUNTER_RAISED],
-        critical=by_reason[known.reasons.index("critical")],
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
-        trace_dropped=counters[library.OVERLAP_COUNTER_TRACE_DROPPED],
         streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
-        streams_reduced=counters[library.OVERLAP_COUNTER_STREAMS_REDUCED],
-        communication_same_stream=counters[library.OVERLAP_COUNTER_SAME_STREAM],
-        communication_waited_for=counters[library.OVERLAP_COUNTER_WAITED_FOR],
-        communication_unhurried=counters[library.OVERLAP_COUNTER_UNHURRIED],
-        communication_wide=counters[library.OVERLAP_COUNTER_WIDE],
+        judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
         entry_points=_named(by_route, known.routes, "way", keep=len(known.routes)),
         reasons=_named(by_reason, known.reasons, "reason"),
-        rows=rows(page, totals, known.reasons, places),
+        rows=rows(page, totals, known.reasons, places, its_rules),
         rules=its_rules,
         streams=streams(page),
         cadence=cadence(page),
-        trial=trial(page),
     )
 
 

@@ -20,9 +20,7 @@ class Row(NamedTuple):
     library: str  # basename of the caller
     reason: str
     rule: int | None  # index into Page.rules
-    windowed: bool  # the rule asks for overlap windows
-    inside: bool | None  # in a window; None: not asked
-    raised: bool  # communication: with another priority than its stream's
+    inside: bool | None  # in an overlap window; None: the decision is the same in and outside of windows
     launches: int
     device: int | None  # index into Page.devices; None: not there
     threads: int
@@ -66,37 +64,32 @@ class Places(NamedTuple):
     rules: dict[int, int]
 
 
-def rows(page: Any, totals: Any, reasons: list[str], places: Places) -> tuple[Row, ...]:
-    # Which kernels were launched before is known to nobody: their rows keep those launches as not_overlapping.
+def rows(page: Any, totals: Any, reasons: list[str], places: Places, rules: tuple[Rule, ...]) -> tuple[Row, ...]:
     counts = enumerate(totals.rows)
-    return tuple(_row(page, totals, index, count, reasons, places) for index, count in counts if count)
+    return tuple(_row(page, totals, index, count, reasons, places, rules) for index, count in counts if count)
 
 
-def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places) -> Row:
-    library = _native.library()
-    head = totals.row_heads[index]
-    record, step = page.rows[head], index - head
-    number = totals.row_reasons[index]
+def _row(
+    page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places, rules: tuple[Rule, ...]
+) -> Row:
+    record, number = page.rows[index], totals.row_reasons[index]
     known = record.state == _VALID
-    kind = record.key & library.OVERLAP_ROW_KIND
-    windowed = kind == library.OVERLAP_ROW_WINDOWED
-    asked = record.footprint.dynamic_shared
+    reason = reasons[number] if number < len(reasons) else f"reason_{number}"
+    rule = places.rules.get(record.rule) if known else None
     return Row(
         kernel=_native.text(record.kernel) if known else "",
         plain=_native.text(record.plain) if known else "",
         library=_native.text(record.library) if known else "",
-        reason=reasons[number] if number < len(reasons) else f"reason_{number}",
-        rule=places.rules.get(record.rule) if known else None,
-        windowed=windowed,
-        inside=step == 0 if windowed else None,
-        raised=kind == library.OVERLAP_ROW_RAISED and step == 1,
+        reason=reason,
+        rule=rule,
+        inside=_inside(reason, number, None if rule is None else rules[rule]),
         launches=launches,
         device=places.devices.get(record.device) if known else None,
         threads=record.footprint.threads,
         registers=record.footprint.registers,
         static_shared_memory=record.footprint.static_shared,
-        dynamic_shared_memory=asked,
-        launched_shared_memory=asked if windowed and step else record.launched,
+        dynamic_shared_memory=record.footprint.dynamic_shared,
+        launched_shared_memory=record.launched,
         blocks=record.blocks,
         resident_blocks=record.resident_blocks,
         recorded=known,
@@ -104,18 +97,23 @@ def _row(page: Any, totals: Any, index: int, launches: int, reasons: list[str], 
     )
 
 
+def _inside(reason: str, number: int, rule: Rule | None) -> bool | None:
+    """Return whether launches counted for this reason were in an overlap window; None: it does not depend on one."""
+    if reason == "not_overlapping":
+        return False
+    windowed = rule is not None and rule.when == "overlapping" and _native.library().overlap_reason_shapes(number)
+    return True if windowed else None
+
+
 def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
     """Return the policies' rules in order, and their indices by those in the page. policies: by device of the page."""
-    library = _native.library()
     found: list[Rule] = []
     places: dict[int, int] = {}
     for index, (state, *_) in enumerate(records("<8B2I", page.rules)):
         if state == _VALID:
             places[index] = len(found)
             record = page.rules[index]
-            arm = page.trial.arm[record.arm % library.OVERLAP_PAGE_ARMS]
-            policy = _native.text(arm.policy) if record.arm else policies.get(record.device, "")
-            found.append(_rule(record, policy))
+            found.append(_rule(record, policies.get(record.device, "")))
     return tuple(found), places
 
 

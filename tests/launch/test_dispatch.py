@@ -208,7 +208,7 @@ def test_no_file_keeps_a_program_from_its_policy(
         (folder / identity).mkdir(parents=True)
         path = os.path.join(os.fsencode(folder / identity), name + b".json")
         Path(os.fsdecode(path)).write_bytes(text.replace(VERSION.encode(), identity.replace("%20", " ").encode()))
-    chosen = policies.choose("auto", None, {})
+    chosen = policies.choose("auto", {})
     dispatch.decided(chosen, here, str(tmp_path))
     list(dispatch.of_other_drivers(here, str(tmp_path)))
     done = overlap_run("--simulate", "h200", "--policy", "h200", "--dry-run", "true", env=here)
@@ -295,7 +295,7 @@ def test_a_policy_that_says_it_is_left_as_it_is(here: Environment, tmp_path: Pat
 
 def test_only_the_policies_that_it_is_for_get_it(here: Environment, tmp_path: Path, library: Any) -> None:
     dispatch.keep(H200, {}, here)
-    chosen = policies.choose("auto", None, {})
+    chosen = policies.choose("h100,h200,a100,mi250x", {})
     done, said = dispatch.decided(chosen, here, str(tmp_path))
     assert said == [("h200", H200)]
     data = layout.decode(done.table)
@@ -312,20 +312,6 @@ def test_only_the_policies_that_it_is_for_get_it(here: Environment, tmp_path: Pa
         assert strings[found[index].hash :].split(b"\0")[0].decode() == item["hash"]
 
 
-def test_an_arm_gets_it_too(here: Environment, tmp_path: Path) -> None:
-    head = "policy: 1\nname: "
-    arm, own = tmp_path / "arm.yaml", tmp_path / "own.yaml"
-    arm.write_text(f"{head}arm\ngpu: NVIDIA H200\ncritical: auto\n")
-    own.write_text(f"{head}own\ndispatch: drain\ntrial: {{arms: arm}}\n")
-    dispatch.keep(H200, {}, here)
-    chosen = policies.choose(str(own), None, {})
-    done, said = dispatch.decided(chosen, here, str(tmp_path))
-    assert (said, done.described, done.undecided) == ([], chosen.described, ())
-    view = layout.View(layout.decode(done.table))
-    rules = [_native.library().OVERLAP_DISPATCH_DRAIN, _native.library().OVERLAP_DISPATCH_HOLD]
-    assert [view.policies[i].dispatch for i in range(2)] == rules
-
-
 def test_nothing_known_is_nothing_changed(here: Environment, tmp_path: Path) -> None:
-    chosen = policies.choose("auto", None, {})
+    chosen = policies.choose("auto", {})
     assert dispatch.decided(chosen, here, str(tmp_path)) == (chosen, [])

@@ -13,7 +13,7 @@ from pyshim.launch import folder
 ID = "0123456789abcdef"
 H100 = {"name": "h100", "hash": "ab", "file": None}
 HIGH = {"TORCH_NCCL_HIGH_PRIORITY": "1"}
-RUN = folder.Run(ID, 1.5, ("python", "a b.py"), (H100,), "0.1.0", 4, None, True, HIGH)
+RUN = folder.Run(ID, 1.5, ("python", "a b.py"), (H100,), "0.1.0", 4, None, HIGH)
 
 
 def refused(directory: Path | str) -> str:
@@ -70,12 +70,10 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "overlap_run": "0.1.0",
         "expected_world_size": 4,
         "simulate": None,
-        "trace": True,
         "environment": {"TORCH_NCCL_HIGH_PRIORITY": "1"},
         "host": "",
         "table": None,
         "outer": None,
-        "trials": [],
     }
     assert folder.runs(str(tmp_path)) == [RUN]
     assert os.listdir(tmp_path) == [f"run-{ID}.json"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import driver, plan
+from pyshim.launch import driver, plan, policies
 from pyshim.launch.variables import Asked, could_apply, decide, nccl_files
 
 NONE = "/nonexistent"
@@ -92,9 +92,9 @@ def test_only_policies_that_could_apply_here_count() -> None:
         return [item.policy for item in could_apply(three, vendors, gpu)]
 
     assert names(frozenset({"nvidia"})) == ["h100", "every"]
-    assert names(frozenset({"amd"})) == ["mi250x", "every"]
+    assert names(frozenset({"amd"})) == ["mi250x"], "of AMD, where `default` stands behind"
     assert names(frozenset({"amd", "nvidia"})) == names(frozenset()) == names(None) == ["h100", "mi250x", "every"]
-    assert names(None, ("NVIDIA H100 80GB HBM3", "sm_90")) == ["h100", "every"]
+    assert names(None, ("NVIDIA H100 80GB HBM3", "sm_90")) == ["h100"]
     assert names(None, ("NVIDIA A40", "sm_86")) == ["every"]
 
 
@@ -110,7 +110,7 @@ def test_whose_drivers_are_here(tmp_path: Path) -> None:
 
 def test_ranks_do_not_differ_because_one_of_them_has_no_library(tmp_path: Path, library: object) -> None:
     (tmp_path / "p.yaml").write_text(
-        "policy: 1\nname: p\ncommunication: {environment: {A: 1}, all_ranks_environment: {NCCL_ALGO: Ring}}\n"
+        "policy: 1\nname: p\nenvironment: {A: 1}\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n"
     )
     request = plan.Request(policy=str(tmp_path / "p.yaml"), all_ranks=True)
     made = plan.make(request, {"HOME": str(tmp_path)}, str(tmp_path / "missing.so"))
@@ -118,3 +118,12 @@ def test_ranks_do_not_differ_because_one_of_them_has_no_library(tmp_path: Path, 
 
     assert environment({}, made.settings) == {"NCCL_ALGO": "Ring"}
     assert variables({}, made.settings) == {"NCCL_ALGO": "Ring"}
+
+
+@pytest.mark.parametrize(
+    ("vendors", "own"),
+    [({"amd"}, {"TORCH_NCCL_HIGH_PRIORITY": "1"}), ({"nvidia"}, {}), ({"amd", "nvidia"}, {}), (set(), {})],
+)
+def test_without_a_policy_pytorch_is_asked_for_streams_of_high_priority_on_amd(vendors: set[str], own: object) -> None:
+    chosen = policies.choose(None, {})
+    assert decide(could_apply(chosen.asked, frozenset(vendors), None), {}, False, NONE).own == own

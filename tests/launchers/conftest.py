@@ -42,7 +42,7 @@ def run(clean_environment: dict[str, str]) -> Callable[..., Ranks]:
     return command
 
 
-# Their tables end with two =, one and none, as base64 does; that of all GPUs is twice as long.
+# Their tables end with two =, one and none, as base64 does; the last one is longer.
 POLICIES = ("observe", "h100-small-comm", "h100", "auto")
 
 

@@ -269,9 +269,9 @@ def test_what_must_arrive():
 
 
 def test_options_that_overlap_env_knows_are_told():
-    again = ["overlap-run", "--quiet", "--simulate", "h100", "--policy=a b", "--strict", "--report", "d", "--trace"]
+    again = ["overlap-run", "--quiet", "--simulate", "h100", "--policy=a b", "--strict", "--report", "d"]
     asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
-    told = "write overlap env '--policy=a b' --report d --trace --format docker >"
+    told = "write overlap env '--policy=a b' --report d --format docker >"
     assert told in (launchers.look(asked).doubt or "")
 
 

@@ -11,7 +11,8 @@ from seen import OVERLAP_RUN
 from pyshim import preload
 from pyshim.launch import plan
 
-POLICY = "policy: 1\nname: p\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}, environment: {MY_OWN: x=y==}}\n"
+POLICY = "policy: 1\nname: p\nenvironment: {MY_OWN: x=y==}\n"
+POLICY += "communication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"
 
 

@@ -43,7 +43,7 @@ def test_torchrun_outside_inside_and_both(run, torchrun, show):
     assert both.values("OVERLAP_TABLE") == inside.values("OVERLAP_TABLE") != outside.values("OVERLAP_TABLE")
 
 
-@pytest.mark.parametrize("table", ["h100-small-comm", "auto"], indirect=True)  # ends with ==; the longest
+@pytest.mark.parametrize("table", ["observe", "auto"], indirect=True)  # ends with ==; the longest
 def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
     policy, seen = table
     done = run(OVERLAP_RUN, "--policy", policy, *torchrun, "--no-python", *show)
@@ -53,7 +53,7 @@ def test_a_policy_arrives_as_it_is(run, torchrun, show, table):
 @pytest.mark.parametrize("same", [True, False])
 def test_a_start_on_each_host_by_hand_is_one_job(run, torch, build, tmp_path, same):
     port = free_port()
-    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\ncommunication: {environment: {NCCL_X: 1}}\n")
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\nenvironment: {NCCL_X: 1}\n")
     program = (str(build.client()), "ptx=k", "launch=k,132,256,0")
 
     def start(host: int):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pyshim.policy import words
+from pyshim.policy import streams, words
 from pyshim.policy.kernels import SETS
 
 PATTERNS = st.sampled_from(
@@ -28,7 +28,6 @@ def comparisons(decimals: bool = False) -> st.SearchStrategy[object]:
 
 
 SIZES = st.integers(1, 227 * 1024) | st.integers(1, 227).map(lambda kibibytes: f"{kibibytes}KiB")
-PRIORITY = WORD(["highest", "inherit"]) | st.integers(-(2**31), 2**31 - 1)
 VALUES = st.integers(0, 10**6) | st.sampled_from(["Ring;Tree", "true", "", "a: b", "0x10", "#x", "yes", "50%", "null"])
 VARIABLES = st.dictionaries(WORD(["A", "B_1", "NCCL_DEBUG", "y"]), VALUES.filter(lambda value: value != ""), max_size=3)
 MATCH = st.fixed_dictionaries(
@@ -58,8 +57,9 @@ RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
         "carveout": WORD(words.CARVEOUTS),
     },
 )
+SHARE = st.integers(1, 100).map(lambda percent: {"share": f"{percent}%"})
 STREAMS = st.fixed_dictionaries(
-    {"priority": PRIORITY, "created_by": some(LIBRARIES)},
+    {}, optional={"raise": WORD(streams.WORDS) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
 )
 FOOTPRINT = st.just("measured") | st.fixed_dictionaries(
     {
@@ -74,25 +74,10 @@ COMMUNICATION = st.fixed_dictionaries(
     optional={
         "kernels": some(PATTERNS | WORD(words.FAMILIES)),
         "libraries": some(LIBRARIES),
-        "priority": PRIORITY | st.just("auto"),
-        "streams": STREAMS,
         "footprint": FOOTPRINT,
         "carveout": WORD(words.COMMUNICATION_CARVEOUTS),
-        "reserve_cus": st.integers(0, 40),
-        "environment": VARIABLES,
         "all_ranks_environment": VARIABLES,
     },
-)
-CRITICAL = WORD(words.CRITICALS) | st.fixed_dictionaries(
-    {},
-    optional={
-        **dict.fromkeys(words.CRITICAL_KINDS, st.booleans()),
-        "share": st.integers(1, 100).map(lambda percent: f"{percent}%"),
-    },
-)
-TRIAL: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
-    {"arms": some(WORD(["critical-streams", "raised-communication.yaml", "fewer-blocks"]))},
-    optional={"worth": WORD(["0.5%", "50.0%", "0.0001%", "12%", "10.25%"])},
 )
 POLICIES = st.fixed_dictionaries(
     {"policy": st.just(1), "name": WORD(["mine", "a.b-c", 12])},
@@ -101,9 +86,9 @@ POLICIES = st.fixed_dictionaries(
         "when": WORD(words.WHENS),
         "dispatch": WORD(words.DISPATCHES),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
-        "critical": CRITICAL,
+        "streams": STREAMS,
+        "environment": VARIABLES,
         "communication": COMMUNICATION,
         "compute": st.lists(RULE, max_size=4),
-        "trial": TRIAL,
     },
 )

@@ -28,7 +28,6 @@ FINE = {
     "near_misses",
     "not_shadowed",
     "only_communication",
-    "reserve_cus_on_nvidia",
     "set_by_another_name",
     "set_misspelt",
     "shadowed_by_a_wider_one",

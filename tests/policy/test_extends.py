@@ -10,7 +10,7 @@ import pytest
 from pyshim.errors import OverlapError
 from pyshim.policy import library
 from pyshim.policy.finding import render
-from pyshim.policy.model import Footprint, Policy, Priority
+from pyshim.policy.model import Footprint, Policy
 from pyshim.policy.reader import read_file
 
 BASE = """\
@@ -20,13 +20,12 @@ gpu: ["NVIDIA H100*"]
 when: always
 dispatch: hold
 reads_dynamic_size: [staged]
+streams: {raise: {share: 10%}, created_by: [nccl]}
+environment: {KEPT: base, OVER: base, MOVED: base}
 communication:
   kernels: ["*base_reduce*"]
   libraries: [libbase.so]
-  priority: highest
-  streams: {created_by: [libnccl.so*], priority: highest}
   footprint: {threads: 288, registers: 96, static_shared_memory: 0, dynamic_shared_memory: 0}
-  environment: {KEPT: base, OVER: base, MOVED: base}
   all_ranks_environment: {NCCL_ALGO: Ring, NCCL_PROTO: Simple}
 compute:
   - {match: {kernel: first}, shape: leave}
@@ -76,13 +75,12 @@ gpu: [sm_90]
 when: overlapping
 dispatch: backfill
 reads_dynamic_size: [mine]
+streams: {raise: off, created_by: libother.so}
+environment: {OVER: child, NCCL_DEBUG: INFO}
 communication:
   kernels: [mine]
   libraries: [libmine.so]
-  priority: inherit
-  streams: {created_by: libother.so, priority: inherit}
   footprint: measured
-  environment: {OVER: child, NCCL_DEBUG: INFO}
   all_ranks_environment: {MOVED: child, NCCL_PROTO: LL}
 compute:
   - {match: {kernel: own}, shape: make_room, when: always}
@@ -91,20 +89,13 @@ compute:
     )
     assert kernels(child) == ["own", "first", "second"]
     assert [rule.when for rule in child.rules] == ["always", "overlapping", "overlapping"]
-    assert (child.gpus, child.dispatch, child.priority) == (("sm_90",), "backfill", Priority("inherit"))
+    assert (child.gpus, child.dispatch, child.raise_share) == (("sm_90",), "backfill", 0)
     assert child.fixed_size == ("mine", "staged")
     assert (child.kernels, child.libraries) == (("mine", "*base_reduce*"), ("libmine.so", "libbase.so"))
-    assert (child.stream_creators, child.stream_priority) == (("libother.so",), Priority("inherit"))
+    assert child.stream_creators == ("libother.so",)
     assert child.footprint is None
     assert child.environment == {"KEPT": "base", "OVER": "child", "NCCL_DEBUG": "INFO"}
     assert child.all_ranks_environment == {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "MOVED": "child"}
-
-
-@pytest.mark.parametrize(("own", "expected"), [("{}", 8), ("{reserve_cus: 4}", 4), ("{reserve_cus: 0}", 0)])
-def test_reserved_compute_units_can_be_taken_back(tmp_path: Path, own: str, expected: int) -> None:
-    write(tmp_path, "base", "gpu: [gfx90a]\ncommunication: {reserve_cus: 8}\n")
-    key = "" if own == "{}" else f"communication: {own}\n"
-    assert read(write(tmp_path, "child", f"extends: base\n{key}")).reserve_cus == expected
 
 
 def test_what_the_other_says_stands_where_the_policy_is_silent(tmp_path: Path) -> None:

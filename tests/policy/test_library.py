@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus, library
 from pyshim.policy.gpus import matching
-from pyshim.policy.model import Match, Policy, Priority, Range, Shape
+from pyshim.policy.model import OFF, Match, Policy, Range, Shape
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
@@ -22,9 +23,7 @@ SHIPPED = (
     "a40-paper",
     "b200",
     "b200-small-comm",
-    "critical-streams",
-    "fewer-blocks",
-    "fewer-workgroups",
+    "default",
     "h100",
     "h100-paper",
     "h100-small-comm",
@@ -37,9 +36,6 @@ SHIPPED = (
     "mi250x-small-comm",
     "mi300x",
     "observe",
-    "raised-communication",
-    "streams-and-communication",
-    "trial",
 )
 
 
@@ -146,20 +142,21 @@ def test_two_policies_for_one_gpu_are_refused(some: str, others: str, tmp_path: 
     assert "are both for" in refused(f"{second},{first}").sentence
 
 
-def test_a_policy_for_every_gpu_goes_alone() -> None:
-    assert "are both for" in refused("observe,h100-paper").sentence
+def test_a_policy_for_every_gpu_stands_behind_those_for_some(tmp_path: Path) -> None:
     assert names("observe") == ["observe"]
-
-
-def test_a_policy_for_every_gpu_is_for_unknown_ones_too(tmp_path: Path) -> None:
+    assert names("h100-paper,a40,observe") == ["h100-paper", "a40", "observe"]
+    for value in ("observe,h100-paper", "h100,observe,a40", "observe,default", "mi250x,auto"):
+        error = refused(value)
+        assert "are both for" in error.sentence and "one for every GPU stands last" in str(error.hint)
     every = write(tmp_path / "every.yaml", "every")
     future = write(tmp_path / "future.yaml", "future", "gpu: NVIDIA Future\n")
     assert "are both for" in refused(f"{every},{future}").sentence
-    assert "are both for" in refused(f"{future},{every}").sentence
+    assert names(f"{future},{every}") == ["future", "every"]
 
 
-def test_auto_carries_every_default_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_auto_carries_the_default_of_every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert names("auto") == list(library.DEFAULTS)
+    assert names("h100-paper,auto") == ["h100-paper", *library.DEFAULTS]
     monkeypatch.setattr(library, "DEFAULTS", ("a40-paper", "a100-paper"))
     assert names("auto") == ["a40-paper", "a100-paper"]
 
@@ -179,10 +176,40 @@ def test_these_policies_are_shipped() -> None:
 
 
 @pytest.mark.usefixtures("library")
-def test_each_known_gpu_has_one_default_policy_which_has_its_name() -> None:
+def test_each_known_gpu_has_a_policy_of_its_name_which_is_the_default() -> None:
+    (default,) = library.load("default", {})
     for gpu in gpus.known():
-        mine = [name for name in library.DEFAULTS if gpu in matching(library.load(name, {})[0].gpus)]
-        assert mine == [gpu.key]
+        (own,) = library.load(gpu.key, {})
+        assert matching(own.gpus) == (gpu,)
+        if gpu.vendor == gpus.NVIDIA:
+            assert replace(own, name="default", gpus=()) == default
+        else:
+            variables = {"TORCH_NCCL_HIGH_PRIORITY": "1"}
+            assert own == replace(
+                default, name=gpu.key, gpus=own.gpus, stream_creators=("librccl.so*",), environment=variables
+            )
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        ("NVIDIA H100 80GB HBM3", "default"),
+        ("NVIDIA GH200 480GB", "default"),
+        ("NVIDIA GB200", "default"),
+        ("NVIDIA H800", "default"),
+        ("NVIDIA GeForce RTX 4090", "default"),
+        ("Tesla V100-SXM2-32GB", "default"),
+        ("", "default"),
+        ("AMD Instinct MI250X", "mi250x"),
+        ("AMD Instinct MI250X/MI250", "mi250x"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("AMD Instinct MI210", "default"),
+    ],
+)
+def test_auto_applies_on_every_gpu(built: Any, device: str, expected: str) -> None:
+    policies = library.load("auto", {})
+    index = built.overlap_policy_for(compile_table(policies), device.encode(), b"sm_00")
+    assert policies[index].name == expected
 
 
 @pytest.mark.parametrize(
@@ -203,27 +230,25 @@ def test_each_known_gpu_has_one_default_policy_which_has_its_name() -> None:
         ("NVIDIA L40S", "l40s"),
         ("NVIDIA B200", "b200"),
         ("NVIDIA GH200 480GB", None),
-        ("AMD Instinct MI250X", "mi250x"),
-        ("AMD Instinct MI250X/MI250", "mi250x"),
-        ("AMD Instinct MI300X", "mi300x"),
         ("Tesla T4", None),
     ],
 )
-def test_auto_picks_by_the_drivers_name(built: Any, device: str, expected: str | None) -> None:
-    policies = library.load("auto", {})
+def test_a_policy_of_a_gpu_is_for_all_its_forms(built: Any, device: str, expected: str | None) -> None:
+    policies = library.load("h100,h200,b200,l40s,a100,a40", {})
     index = built.overlap_policy_for(compile_table(policies), device.encode(), b"sm_00")
     assert (None if index == 2**32 - 1 else policies[index].name) == expected
 
 
-def test_observe_changes_nothing() -> None:
-    assert library.load("observe", {}) == (Policy(name="observe", priority=Priority("inherit")),)
+def test_default_raises_and_does_nothing_else_and_observe_changes_nothing() -> None:
+    assert library.load("default", {}) == (Policy(name="default"),)
+    assert library.load("observe", {}) == (Policy(name="observe", raise_share=OFF),)
 
 
 @pytest.mark.parametrize("key", ["h100", "a100", "a40"])
 def test_a_paper_policy_is_the_published_method_on_its_gpu_alone(key: str) -> None:
     (policy,) = library.load(f"{key}-paper", {})
     assert [gpu.key for gpu in matching(policy.gpus)] == [key]
-    assert policy.priority == policy.stream_priority == Priority("highest")
+    assert policy.raise_share == OFF
     assert policy.stream_creators == ("libnccl.so*", "librccl.so*")
     (rule,) = policy.rules
     assert rule.match == Match(kernels=("*",), resident_blocks=Range(2), waves_percent=Range(200))

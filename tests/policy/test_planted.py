@@ -12,19 +12,17 @@ import yaml
 
 from pyshim.policy.document import compose
 from pyshim.policy.finding import Finding, render
-from pyshim.policy.model import KEYS
+from pyshim.policy.model import GONE, KEYS
 from pyshim.policy.nodes import pairs_of
 from pyshim.policy.reader import Reading, read_bytes
 
 FILE = Path(__file__).parent / "planted" / "rich.yaml"
 RICH = FILE.read_text(encoding="utf-8")
-FREE = ("communication.environment", "communication.all_ranks_environment")
+FREE = ("environment", "communication.all_ranks_environment")
 
 # What no value of any kind may be.
 NEVER = ("[[a]]", "{a: b}", "~", '""', "!!set x", '"\\x07"')
-WORDS = (
-    "when", "dispatch", "priority", "carveout", "when_dispatch", "footprint", "host_waits", "feeding"
-)  # fmt: skip
+WORDS = ("when", "dispatch", "carveout", "when_dispatch", "footprint")
 NUMBERS = ("x", "0x10", "-9999999999", "1_000", "99999999999", "1.5")
 # By the last part of the path: what cannot be written there although it is a single value.
 WRONG = {
@@ -35,17 +33,13 @@ WRONG = {
     "reads_dynamic_size": ("gemms", '"a[b"', '"*_kernal_*"', '"a::<b>"'),
     "kernels": ("nvshmm", '"*[*"', '"ncclDevKernal*"', '"a::b<c>"'),
     "libraries": ("/usr/lib/libmycomm.so", "libnccl.so", '"lib[x"'),
-    "created_by": ("/usr/lib/libnccl.so.2", "nccl", "libncll.so"),
+    "created_by": ("/usr/lib/libnccl.so.2", "ncll", "libncll.so", '"lib[x"'),
     "library": ("lib/libcublasLt.so", "libcublasLt.so", "cublaslt"),
     "threads": (*NUMBERS, "0"),
     "registers": NUMBERS,
-    "reserve_cus": ("x", "-1", "2000", "0x4"),
     "static_shared_memory": ("21kb", "1.5KiB", "-1", "1GiB", "0x10"),
     "dynamic_shared_memory": ("21kb", "1.5KiB", "-1", "1GiB", "96KB"),
     "blocks_per_sm": ("0", "-1", "two", "0%", "101%", "50 %", "64"),
-    "critical": ("yes", "atuo", "on", "[communication]", "{communication: false, host_waits: false}"),
-    "host_waits": ("yes", "1", "auto"),
-    "feeding": ("no", "0"),
     "share": ("0%", "200%", "25", "half", "12.5%"),
     "keep_at_least": ("25", "0%", "101%", "quarter", "12.5%"),
     "blocks": ('"=>4"', '"= 4"', "many", '"4..8"', '"<1"', "-4", '">=1.5"', '"!=3"'),
@@ -57,8 +51,6 @@ WRONG = {
     "TORCH_NCCL_HIGH_PRIORITY": ("on", "[1]"),
     "NCCL_ALGO": ("off", "{a: b}"),
     "NCCL_NTHREADS": ("null",),
-    "arms": ("critical-steams", "nowhere/at-all.yaml", "rich", "trial", "mi250x-paper", "h100-small-comm"),
-    "worth": ("0%", "0.0%", "51%", "50.01%", "0.5", "half", "1_0%", "0.00001%", "-1%"),
 }
 
 
@@ -141,10 +133,17 @@ def lost() -> Iterator[Planted]:
     for name in ("policy: 1", "name: rich"):
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
     for number in ("threads: 288, ", "registers: 96, ", "static_shared_memory: 21568, "):
-        yield Planted(f"without {number}", RICH.replace(number, ""), 17)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 30)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 43)
-    yield Planted("without a priority", RICH.replace("    priority: -3\n", ""), 15)
+        yield Planted(f"without {number}", RICH.replace(number, ""), 16)
+    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 27)
+    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 40)
+    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 10)
+    for parent, gone in GONE.items():
+        line = lines.index(f"{parent}:\n") + 1 if parent else 1
+        indent = "  " if parent else ""
+        for name in gone:
+            for value in ("auto", "{a: b}", "[a]"):
+                text = "".join([*lines[:line], f"{indent}{name}: {value}\n", *lines[line:]])
+                yield Planted(f"gone: {parent}.{name}: {value}", text, line + 1)
 
 
 MISTAKES = list(planted())

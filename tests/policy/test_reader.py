@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyshim.policy import model
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
-from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import AUTO, UNLIMITED, Footprint, Match, Policy, Range, Rule, Shape
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.words import FAMILIES
 
@@ -39,11 +39,10 @@ policy: 1
 name: mine
 gpu: ["NVIDIA H100*", sm_90]
 when: always
+streams: {raise: {share: 40%}, created_by: [nccl, "librccl.so*"]}
 communication:
   kernels: [all, nccl, "*my_reduce*", "deep::exchange"]
   libraries: libmine.so*
-  priority: -3
-  streams: {created_by: ["libnccl.so*", "librccl.so*"], priority: highest}
   footprint: {threads: 288, registers: 96, static_shared_memory: 21568, dynamic_shared_memory: 82240}
 compute:
   - match: {kernel: ["*gemm*", "at::native::add"], library: "libcublasLt*", blocks: ">100", threads: [">=128", "<=256"],
@@ -69,13 +68,12 @@ compute:
         gpus=("NVIDIA H100*", "sm_90"),
         kernels=("*my_reduce*", "*4deep8exchange*"),
         libraries=("libmine.so*",),
-        priority=Priority("number", -3),
+        raise_share=40,
         stream_creators=("libnccl.so*", "librccl.so*"),
-        stream_priority=Priority("highest"),
         footprint=Footprint(288, 96, 21568, 82240),
         rules=(
-            Rule(first, Shape("percent", 50), 25, "overlapping", 12, carveout="max"),
-            Rule(Match(kernels=("*",)), Shape("bytes", 98304), 0, "always", 17, carveout="max"),
+            Rule(first, Shape("percent", 50), 25, "overlapping", 11, carveout="max"),
+            Rule(Match(kernels=("*",)), Shape("bytes", 98304), 0, "always", 16, carveout="max"),
         ),
     )
 
@@ -86,10 +84,9 @@ policy: 1
 name: mine
 dispatch: hold
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
-critical: {feeding: false, share: 10%}
+streams: {raise: off, created_by: libmine.so}
+environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
 communication:
-  streams: {created_by: libmine.so, priority: 2}
-  environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
   all_ranks_environment: {NCCL_ALGO: "Ring;Tree", NCCL_NTHREADS: 256}
 compute:
   - match: {kernel: [gemm, "*my*"]}
@@ -104,24 +101,22 @@ compute:
     assert reading.policy == Policy(
         name="mine",
         dispatch="hold",
-        priority=Priority("auto"),
+        raise_share=0,
         stream_creators=("libmine.so",),
-        stream_priority=Priority("number", 2),
-        critical=Critical(communication=True, host_waits=True, share=10),
         fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
             Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 11, "backfill", "max"
+                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 10, "backfill", "max"
             ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), 25, "overlapping", 14, "unknown", "keep"),
+            Rule(Match(sets=("norm",)), Shape("quick_entry"), 25, "overlapping", 13, "unknown", "keep"),
         ),
     )
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    assert read(HEAD).policy == Policy(name="mine", priority=Priority("auto"))
+    assert read(HEAD).policy == Policy(name="mine", raise_share=AUTO)
     assert rule("{kernel: a}", "leave").carveout == "keep"
     only = rule("{threads: 64}")
     assert (only.when, only.keep_at_least, only.match) == ("overlapping", 0, Match(threads=Range(64, 64)))
@@ -288,7 +283,7 @@ PIECES = st.one_of(
         ["policy: 1", "name: mine", "compute:", "match:", "kernel: ", "shape: ", "blocks_per_sm: ", "waves: "]
     ),
     st.sampled_from(
-        ["communication:", "priority: ", "streams: ", "footprint: ", "gpu: ", "when: ", "dynamic_shared_memory: "]
+        ["communication:", "raise: ", "streams: ", "footprint: ", "gpu: ", "when: ", "dynamic_shared_memory: "]
     ),
     st.sampled_from(
         ["leave", "50%", ">=4", "highest", "always", "0", "-1", "~", "96KiB", "::", "*a", "&a ", "<<: ", "!!set "]

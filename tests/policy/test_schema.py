@@ -30,9 +30,7 @@ SCHEMA = ROOT / "policies" / "policy.schema.json"
 BEYOND = {
     "never": "numbers that contradict each other, or that no launch has",
     "size": "what a GPU gives a block",
-    "reserve-cus": "what a GPU has",
     "missing-policy": "other files",
-    "trial": "what arms say",
     "duplicate-key": "what is loaded has each key once; the two kinds of variables know nothing of each other",
     "tag": "what is loaded has no tags",
     "merge-key": "what is loaded has no merges",

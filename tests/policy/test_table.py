@@ -12,7 +12,7 @@ from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernels import FUSED, SETS
 from pyshim.policy.layout import decode, encode
-from pyshim.policy.model import UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import OFF, UNLIMITED, Footprint, Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table, fingerprint
 
 FIRST = Policy(
@@ -20,13 +20,10 @@ FIRST = Policy(
     gpus=("NVIDIA H100*", "sm_90"),
     kernels=("*my_reduce*",),
     libraries=("libmine.so*",),
-    priority=Priority("number", -3),
+    raise_share=40,
     stream_creators=("libnccl.so*",),
-    stream_priority=Priority("highest"),
     footprint=Footprint(288, 96, 21568, 82240),
     dispatch="hold",
-    critical=Critical(communication=True, feeding=True, share=40),
-    reserve_cus=24,
     fixed_size=("*staged*",),
     rules=(
         Rule(
@@ -50,7 +47,7 @@ FIRST = Policy(
     ),
 )
 _SIZE = Rule(Match(), Shape("bytes", 98304), 0, "always", 5)
-SECOND = Policy(name="second", gpus=("NVIDIA A40",), priority=Priority("inherit"), rules=(_SIZE,))
+SECOND = Policy(name="second", gpus=("NVIDIA A40",), raise_share=OFF, rules=(_SIZE,))
 
 
 class Table:
@@ -105,19 +102,14 @@ def test_a_policy_arrives_whole() -> None:
     assert table.span(first.libraries) == ["libmine.so*"]
     assert table.span(first.stream_creators) == ["libnccl.so*"]
     assert (first.first_rule, first.rule_count, second.first_rule, second.rule_count) == (0, 2, 2, 1)
-    assert (first.priority, first.priority_value) == (constants.OVERLAP_PRIORITY_NUMBER, -3)
-    assert (first.stream_priority, first.stream_priority_value) == (constants.OVERLAP_PRIORITY_HIGHEST, 0)
-    assert second.priority == second.stream_priority == constants.OVERLAP_PRIORITY_INHERIT
+    assert (first.raise_share, second.raise_share) == (40, 0)
     assert (first.dispatch, second.dispatch) == (
         constants.OVERLAP_DISPATCH_HOLD,
         constants.OVERLAP_DISPATCH_UNKNOWN,
     )
     assert (table.span(first.fixed_size), table.span(second.fixed_size)) == (["*staged*"], [])
-    kinds = constants.OVERLAP_CRITICAL_COMMUNICATION | constants.OVERLAP_CRITICAL_FEEDING
-    assert (first.critical, first.critical_share, second.critical, second.critical_share) == (kinds, 40, 0, 0)
     footprint = first.footprint
     assert first.footprint_given == 1
-    assert (first.reserve_cus, second.reserve_cus) == (24, 0)
     assert (footprint.threads, footprint.registers) == (288, 96)
     assert (footprint.static_shared, footprint.dynamic_shared) == (21568, 82240)
     assert second.footprint_given == second.footprint.threads == 0
@@ -148,11 +140,10 @@ def test_a_rule_arrives_whole() -> None:
     assert (first.carveout, leave.carveout) == (constants.OVERLAP_CARVEOUT_MAX, constants.OVERLAP_CARVEOUT_KEEP)
 
 
-def test_shapes_and_priorities_without_a_number() -> None:
+def test_shapes_without_a_number() -> None:
     rules = tuple(Rule(Match(), Shape(kind), 50, "always", 1) for kind in ("make_room", "quick_entry"))
     table = Table(compile_table([Policy(name="auto", rules=rules)]))
     constants = _native.header()
-    assert table.policies[0].priority == constants.OVERLAP_PRIORITY_AUTO
     assert [(rule.shape, rule.value) for rule in table.rules] == [
         (constants.OVERLAP_SHAPE_MAKE_ROOM, 0),
         (constants.OVERLAP_SHAPE_QUICK_ENTRY, 0),
@@ -193,7 +184,8 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
     assert len(fingerprint(FIRST)) == 16
     others = [
         replace(FIRST, name="third"),
-        replace(FIRST, priority=Priority("highest")),
+        replace(FIRST, raise_share=41),
+        replace(FIRST, stream_creators=()),
         replace(FIRST, rules=FIRST.rules[::-1]),
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),

@@ -68,8 +68,8 @@ def test_a_merge_means_what_yaml_says(what: str) -> None:
 
 def test_variables_merge_too() -> None:
     reading = read(
-        f"{HEAD}communication:\n  environment: &both {{A: 1, B: 2}}\n"
-        "  all_ranks_environment: {<<: {C: 3, D: 4}, C: 5}\n"
+        f"{HEAD}environment: &both {{A: 1, B: 2}}\n"
+        "communication:\n  all_ranks_environment: {<<: {C: 3, D: 4}, C: 5}\n"
     )
     assert reading.policy and reading.policy.all_ranks_environment == {"C": "5", "D": "4"}
 

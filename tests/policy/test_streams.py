@@ -1,0 +1,160 @@
+"""The keys `streams` and `environment`: what they may say, what the table then holds, where each mistake is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pyshim import _native
+from pyshim.policy import places, show
+from pyshim.policy.finding import render
+from pyshim.policy.library import load
+from pyshim.policy.model import AUTO, GONE, OFF, Policy
+from pyshim.policy.reader import Reading, read_bytes, read_file
+from pyshim.policy.table import compile_table
+
+HEAD = "policy: 1\nname: mine\n"
+
+
+def read(text: str) -> Reading:
+    return read_bytes((HEAD + text).encode(), "mine.yaml")
+
+
+def policy(text: str) -> Policy:
+    reading = read(text)
+    assert reading.policy, render("mine.yaml", reading.source, reading.findings)
+    return reading.policy
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "shown"),
+    [
+        ("", AUTO, "raise: auto"),
+        ("streams: {}\n", AUTO, "raise: auto"),
+        ("streams: {created_by: [nccl]}\n", AUTO, "raise: auto"),
+        ("streams: {raise: auto}\n", AUTO, "raise: auto"),
+        ("streams: {raise: off}\n", OFF, 'raise: "off"'),
+        ('streams: {raise: "off"}\n', OFF, 'raise: "off"'),
+        ("streams: {raise: {share: 50%}}\n", AUTO, "raise: auto"),
+        ("streams: {raise: {share: 1%}}\n", 1, "share: 1%"),
+        ("streams:\n  raise:\n    share: 100%\n", 100, "share: 100%"),
+    ],
+)
+def test_how_much_a_raised_stream_carries_at_most(text: str, expected: int, shown: str) -> None:
+    reading = read(text)
+    found = policy(text)
+    assert found.raise_share == expected
+    again = show.as_text(found, reading.origins)
+    assert shown in again
+    read_again = read_bytes(again.encode(), "again.yaml")
+    assert read_again.policy and read_again.policy.raise_share == expected
+    ffi, data = _native.ffi, compile_table([found])
+    _native.header()
+    packed = ffi.cast("struct overlap_policy *", ffi.from_buffer(data) + ffi.sizeof("struct overlap_table"))
+    assert packed.raise_share == expected
+
+
+def test_auto_is_half_of_the_computation() -> None:
+    assert (AUTO, OFF) == (50, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("streams: {raise: off}", ()),
+        ("streams: {created_by: nccl}", ("libnccl.so*",)),
+        ("streams: {created_by: [nccl, rccl]}", ("libnccl.so*", "librccl.so*")),
+        ("streams: {created_by: ['libnccl.so*', libmine.so]}", ("libnccl.so*", "libmine.so")),
+    ],
+)
+def test_whose_streams_are_raised_as_they_are_created(text: str, expected: tuple[str, ...]) -> None:
+    assert policy(text).stream_creators == expected
+
+
+def test_what_a_policy_sets_for_the_program() -> None:
+    assert policy("environment: {NCCL_DEBUG: INFO, MY_OWN: 1}").environment == {"NCCL_DEBUG": "INFO", "MY_OWN": "1"}
+    assert policy("").environment == {}
+
+
+@pytest.mark.hazard("input", "a mistake in `streams` is not told, or not where it is: the policy does something else")
+@pytest.mark.parametrize(
+    ("text", "line", "column", "sentence", "hint"),
+    [
+        ("streams: {raise: yes}", 3, 18, "`yes` is not auto, off or a mapping", "did you mean `auto`?"),
+        ("streams: {raise: false}", 3, 18, "`false` is not auto, off or a mapping", "did you mean `off`?"),
+        ("streams: {raise: atuo}", 3, 18, "`atuo` is not auto, off or a mapping", "did you mean `auto`?"),
+        ("streams: {raise: 40%}", 3, 18, "`40%` is not auto, off or a mapping", "did you mean `{share: 40%}`?"),
+        ("streams: {raise: 40}", 3, 18, "`40` is not auto, off or a mapping", "write auto, off or a share"),
+        ("streams: {raise: [auto]}", 3, 18, "`raise` must be auto, off or a mapping", "write auto, off or a share"),
+        ("streams: {raise: }", 3, 17, "`raise` has no value", "write one, or leave the key out"),
+        ("streams: {raise: {}}", 3, 18, "`raise` has no `share`", "add `share: ...`"),
+        ("streams: {raise: {share: 0%}}", 3, 26, "`0%` is not between 1% and 100%", "write a percentage in between"),
+        ("streams: {raise: {share: 101%}}", 3, 26, "`101%` is not between 1% and 100%", "write a percentage"),
+        ("streams: {raise: {share: 25}}", 3, 26, "`25` is not a percentage", "did you mean `25%`?"),
+        ("streams: {raise: {share: 2.5%}}", 3, 26, "`2.5%` is not a percentage", "write a whole number"),
+        ("streams: {raise: {shar: 25%}}", 3, 19, "unknown key `shar`", "did you mean `share`?"),
+        ("streams: off", 3, 10, "`streams` must be a mapping", "its keys are: raise, created_by"),
+        ("streams: [nccl]", 3, 10, "`streams` must be a mapping", "its keys are: raise, created_by"),
+        ("streams: {created_by: []}", 3, 23, "`created_by` is an empty list", "leave the key out"),
+        ("raise: off", 3, 1, "unknown key `raise`", "did you mean `streams: {raise: ...}`?"),
+        ("communication: {created_by: nccl}", 3, 17, "unknown key `created_by`", "`streams: {created_by: ...}`"),
+    ],
+)
+def test_each_mistake_is_told_once_at_its_place(text: str, line: int, column: int, sentence: str, hint: str) -> None:
+    (finding,) = read(text + "\n").findings
+    assert (finding.severity, finding.line, finding.column) == ("error", line, column)
+    assert sentence in finding.sentence and hint in finding.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "key", "hint"),
+    [
+        ("critical: off", 3, 1, "critical", "write `streams: {raise: auto}`, or `streams: {raise: off}`"),
+        ("critical: {share: 10%}", 3, 1, "critical", "write `streams: {raise: auto}`"),
+        ("trial: {arms: [observe]}", 3, 1, "trial", "run the whole program under each policy"),
+        ("communication: {priority: auto}", 3, 17, "priority", "write `streams: {raise: auto}`"),
+        ("communication:\n  priority: inherit", 4, 3, "priority", "communication is raised with its stream"),
+        ("communication: {streams: {created_by: [a]}}", 3, 17, "streams", "write `streams: {created_by: [...]}`"),
+        ("communication: {environment: {A: 1}}", 3, 17, "environment", "write `environment: {NAME: value}`"),
+        ("communication: {reserve_cus: 8}", 3, 17, "reserve_cus", "leave it out"),
+        ("streams: {created_by: [nccl], priority: highest}", 3, 31, "priority", "leave it out"),
+    ],
+)
+def test_a_removed_key_is_one_error_that_says_what_to_write(
+    text: str, line: int, column: int, key: str, hint: str
+) -> None:
+    (finding,) = read(text + "\n").findings
+    assert (finding.severity, finding.line, finding.column) == ("error", line, column)
+    assert f"has no key `{key}` any more" in finding.sentence and hint in finding.hint
+
+
+def test_what_is_said_instead_of_a_removed_key_can_be_read() -> None:
+    for text in ("streams: {raise: auto}", "streams: {raise: off}", "streams: {created_by: [nccl]}"):
+        assert read(text).ok
+    assert sum(map(len, GONE.values())) == 7
+
+
+def test_each_key_stands_over_that_of_the_policy_that_is_extended(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("policy: 1\nname: base\nstreams: {raise: {share: 10%}, created_by: [nccl]}\n")
+    child = tmp_path / "child.yaml"
+    for own, share, creators in (
+        ("", 10, ("libnccl.so*",)),
+        ("streams: {raise: off}\n", OFF, ("libnccl.so*",)),
+        ("streams: {raise: auto}\n", AUTO, ("libnccl.so*",)),
+        ("streams: {created_by: libmine.so}\n", 10, ("libmine.so",)),
+        ("streams: {raise: {share: 20%}}\n", 20, ("libnccl.so*",)),
+    ):
+        child.write_text("policy: 1\nname: child\nextends: base\n" + own)
+        reading = read_file(child)
+        assert reading.policy
+        assert (reading.policy.raise_share, reading.policy.stream_creators) == (share, creators)
+    text = show.as_text(reading.policy, reading.origins)
+    origin = {line.split("#")[0].strip(): line.split("# ")[-1] for line in text.splitlines()}
+    assert (origin["share: 20%"], origin['created_by: ["libnccl.so*"]']) == ("child.yaml:4", "base.yaml:3")
+
+
+@pytest.mark.parametrize("name", places.names({}))
+def test_off_in_observe_and_in_the_published_method_and_on_in_every_other(name: str) -> None:
+    (found,) = load(name, {})
+    assert found.raise_share == (OFF if name == "observe" or name.endswith("-paper") else AUTO)

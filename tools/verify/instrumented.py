@@ -35,7 +35,7 @@ RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # These run inside dlsym, before a sanitizer's runtime has started.
 BEFORE_ANYTHING = {"dlsym.c", "elf.c", "libc.c", "name.c", "next.c", "object.c"}
 OTHERS = ("simgpu", "hip5", "hip6", "hip7", "runtime12", "runtime13", "kfd")
-SUITES = ("tests/interpose", "tests/windows", "tests/launch")
+SUITES = ("tests/interpose", "tests/launch")
 NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist")
 EXIT_CODE = 66  # of a process in which a sanitizer has found something
 
@@ -73,23 +73,8 @@ def runtime(kind: str) -> str:
     return os.path.realpath(compile_one([*compiler(), f"-print-file-name={RUNTIME[kind]}"]).strip())
 
 
-PORTABLE = ("copy.c", "entry.c", "launch_x86_64.S", "thunks_x86_64.S")  # of either vendor
-
-
-def portable(shim: Path) -> None:
-    """The hot path in C: a sanitizer does not see what assembler reads."""
-    vendors = (shim / "vendor" / "cuda", shim / "vendor" / "hip")
-    for path in (vendor / name for vendor in vendors for name in PORTABLE):
-        text = path.read_text(encoding="utf-8")
-        if text.count("#ifdef __x86_64__") != 1:
-            raise Failed(f"{path.name} does not choose its hot path by one #ifdef any more")
-        path.write_text(text.replace("#ifdef __x86_64__", "#if 0"), encoding="utf-8")
-
-
 def library(kind: str, shim: Path, objects: Path, made: Path) -> None:
     """shim: its sources. objects: a folder for what the compiler leaves."""
-    if kind == "thread":
-        portable(shim)
     objects.mkdir(exist_ok=True)
 
     def one(path: Path) -> Path:

@@ -4,10 +4,10 @@
     python -m tools.verify.sanitize suite-address|suite-thread|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
-    thread    ThreadSanitizer, likewise, with the hot path in C: a sanitizer does not see what assembler reads
+    thread    ThreadSanitizer, likewise
     analyzer  gcc -fanalyzer over the library's sources
     suite-address  the tests that start real processes, with all that they preload built so: instrumented.py
-    suite-thread  likewise, with the hot path in C
+    suite-thread  likewise
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
 

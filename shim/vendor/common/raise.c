@@ -58,10 +58,11 @@ static void note(struct stream *stream, const struct device *device, int priorit
     struct overlap_page_stream *const record = record_of(stream, device);
     if (!record)
         return;
-    __atomic_store_n(&record->status, stream->created ? OVERLAP_STREAM_RAISED : stream->judged.status, __ATOMIC_RELAXED);
+    const bool created = OVERLAP_RELAXED(stream->created);
+    __atomic_store_n(&record->status, created ? OVERLAP_STREAM_RAISED : stream->judged.status, __ATOMIC_RELAXED);
     __atomic_store_n(&record->share, stream->judged.share, __ATOMIC_RELAXED);
     __atomic_store_n(&record->communicates, stream->judged.communicates, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->priority, stream->created || stream->wanted ? priority : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->priority, OVERLAP_RELAXED(stream->wanted) ? priority : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&record->threads, stream->judged.work, __ATOMIC_RELAXED);
     __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
 }
@@ -89,7 +90,7 @@ static void add_work(struct device *device) {
 static void forget_idle(struct device *device) {
     for (uint32_t *at = &device->streams; *at;) {
         struct stream *const stream = stream_at(*at);
-        if (stream->judged.share || stream->wanted || stream->raised || stream->judged.communicates) {
+        if (stream->judged.share || OVERLAP_RELAXED(stream->wanted) || OVERLAP_RELAXED(stream->raised) || stream->judged.communicates) {
             at = &stream->next;
         } else {
             *at = stream->next;
@@ -112,10 +113,10 @@ static uint32_t judge(struct device *device, uint32_t share, int priority, uint6
     launch_count(OVERLAP_COUNTER_JUDGEMENTS);
     for (uint32_t at = device->streams; at; at = stream_at(at)->next) {
         struct stream *const stream = stream_at(at);
-        if (!stream->created)
+        if (!OVERLAP_RELAXED(stream->created))
             __atomic_store_n(&stream->wanted, stream->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
         note(stream, device, priority);
-        if (stream->wanted != stream->raised && stream->context == context && changed < CHANGES)
+        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && stream->context == context && changed < CHANGES)
             changes[changed++] = stream;
     }
     forget_idle(device);
@@ -155,8 +156,8 @@ void raise_release(struct stream *stream) {
 
 /* Gives the stream our priority or the program's. The mark is held. */
 static void set(struct stream *stream, bool raised) {
-    int priority = stream->own;
-    if (raised == stream->raised || (raised && !device_greatest_priority(stream->vendor, &priority)))
+    int priority = OVERLAP_RELAXED(stream->own);
+    if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_greatest_priority(stream->vendor, &priority)))
         return;
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
     const bool done = OPERATION_OF(stream->vendor, stream_set_priority)((vendor_stream)(uintptr_t)stream->handle, priority);
@@ -164,7 +165,7 @@ static void set(struct stream *stream, bool raised) {
         __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */
     } else if (raised) {
-        stream->judged.is_fixed = true;
+        __atomic_store_n(&stream->judged.is_fixed, true, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     }
 }
@@ -197,8 +198,9 @@ static void all_streams(bool raised) {
         if (!lock_take())
             return;
         for (; from <= state->streams_used && count < CHANGES; from++)
-            if (stream_at(from)->handle && (raised ? stream_at(from)->wanted && !stream_at(from)->raised
-                                                   : stream_at(from)->raised))
+            if (stream_at(from)->handle &&
+                (raised ? OVERLAP_RELAXED(stream_at(from)->wanted) && !OVERLAP_RELAXED(stream_at(from)->raised)
+                        : OVERLAP_RELAXED(stream_at(from)->raised)))
                 found[count++] = stream_at(from);
         lock_leave();
         for (uint32_t i = 0; i < count; i++) {

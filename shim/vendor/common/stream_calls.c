@@ -39,7 +39,7 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
     launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
     struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
     if (made != &no_stream)
-        made->created = made->touched = made->wanted = made->raised = 1;
+        made->created = made->touched = made->wanted = made->raised = 1; /* the program has no handle yet */
     return result;
 }
 

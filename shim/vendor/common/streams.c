@@ -78,14 +78,11 @@ static struct stream *take_free(void) {
 }
 
 /* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
-static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, int device);
+static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context);
 static struct stream *legacy_of(const struct stream *stream) {
     const uint64_t key = stream->context | STREAM_LEGACY;
     struct stream *const legacy = find(key);
-    struct stream *const made =
-        legacy == &no_stream ? make(stream->vendor, key, stream->context, stream->device) : legacy;
-    made->is_default = made->judged.is_default = true;
-    return made;
+    return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
 }
 
 static void count_blocking(const struct stream *stream, uint32_t by) {
@@ -96,7 +93,8 @@ static void count_blocking(const struct stream *stream, uint32_t by) {
     __atomic_store_n(&legacy->blocking_xor, legacy->blocking_xor ^ stream_number(stream), __ATOMIC_RELAXED);
 }
 
-static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, int device) {
+/* HIP's priorities are fixed when a stream is created. */
+static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
     struct stream *const made = take_free();
     if (made == &no_stream)
         return made;
@@ -105,10 +103,12 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, i
                                  .vendor = vendor,
                                  .handle = key,
                                  .context = context,
-                                 .device = device};
-    for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++) /* a thread may still look at the former stream */
+                                 .device = NO_DEVICE,
+                                 .is_default = is_default,
+                                 .judged = {.is_default = is_default, .is_fixed = vendor == VENDOR_HIP}};
+    /* A thread may still look at the former stream. */
+    for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++)
         __atomic_store_n((uint64_t *)made + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
-    made->judged.is_fixed = vendor == VENDOR_HIP; /* priorities are fixed at creation there */
     if (state_put(STATE_STREAMS, key, stream_number(made)) == OVERLAP_SLOTS_FULL) {
         made->handle = 0;
         made->next = state->streams_free;
@@ -116,6 +116,10 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, i
         return &no_stream;
     }
     return made;
+}
+
+static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context) {
+    return make(vendor, key, context, true);
 }
 
 /* Ends a record; the lock is held. Its device forgets it at the next judgement. */
@@ -163,9 +167,9 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     struct stream *made = find(key);
     if (made != &no_stream) /* its end was not seen */
         end(made);
-    made = make(vendor, key, context, NO_DEVICE);
+    made = make(vendor, key, context, false);
     if (made != &no_stream) {
-        made->own = priority;
+        __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         made->site = site;
         if (!(flags & STREAM_NON_BLOCKING)) {
             made->is_blocking = 1;
@@ -194,8 +198,7 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
     if (!lock_take())
         return &no_stream;
     struct stream *made = find(key);
-    made = made == &no_stream ? make(vendor, key, context, NO_DEVICE) : made;
-    made->is_default = made->judged.is_default = true;
+    made = made == &no_stream ? make_default(vendor, key, context) : made;
     lock_leave();
     return made;
 }
@@ -317,7 +320,7 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
         __atomic_store_n(&stream->judged.communicates, true, __ATOMIC_RELAXED);
     if (wide)
         __atomic_store_n(&stream->judged.is_wide, true, __ATOMIC_RELAXED);
-    if (its && stream->own != 0 && !stream->judged.is_fixed && !its->programs)
+    if (its && OVERLAP_RELAXED(stream->own) != 0 && !stream->judged.is_fixed && !its->programs)
         judge = its->programs = true; /* who sets priorities has decided */
     lock_leave();
     if (judge)

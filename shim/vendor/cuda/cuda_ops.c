@@ -6,6 +6,7 @@
 #include "../common/device.h"
 #include "../common/handle.h"
 #include "../common/request.h"
+#include "../common/streams.h"
 #include "cuda.h"
 
 struct driver_calls driver;
@@ -199,8 +200,8 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
     if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
         return false;
     /* Clusters may be compiled in (__cluster_dims__); the launch then needs no attribute. */
-    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH; which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH;
-         which++) {
+    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+         streams_wanted() & STREAMS_SHAPES && which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH; which++) {
         int size = 0;
         if (handle_get(handle, which, device->ordinal, &size) == CUDA_SUCCESS && size > 1)
             launch->flags |= OVERLAP_LAUNCH_CLUSTER;

@@ -12,11 +12,12 @@ DRIVER_BODY launch_body(ENTRY, type_cuLaunchKernel *slow, CUfunction function, u
                         uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
                         CUstream stream, void **parameters, void **extra) {
     type_cuLaunchKernel *real = real_known(hook, (int)route);
-    const uint64_t word =
-        __builtin_expect(!real, 0)
-            ? 0
-            : launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z, shared, stream,
-                           null_stream_of(hook), outer_route(route), outer_site(site));
+    const bool outer = outer_is_set();
+    const uint64_t word = __builtin_expect(!real, 0)
+                              ? 0
+                              : launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                             shared, stream, null_stream_of(hook), outer ? OVERLAP_ROUTE_runtime : route,
+                                             outer ? this_thread.outer : site);
     if (__builtin_expect(!word, 0))
         return slow(LAUNCH_ARGUMENTS);
     shared = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : shared;

@@ -29,7 +29,7 @@ static void is_programs(struct stream *stream, int priority) {
     __atomic_store_n(&stream->own, priority, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
-    stream->created = 0;
+    __atomic_store_n(&stream->created, 0, __ATOMIC_RELAXED);
     invalidate_decisions();
     if (priority != 0 && OVERLAP_RELAXED(stream->listed)) /* it has carried launches: who sets priorities has decided */
         stream_carries(stream, false, false);
@@ -69,13 +69,13 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     const enum default_stream null_stream = hook_default(hook);
     struct stream *const source = stream_met(from, null_stream), *const target = stream_met(to, null_stream);
     const bool held = target != &no_stream && raise_hold(target);
-    const bool ours = source->touched && source->raised;
+    const bool ours = OVERLAP_RELAXED(source->raised);
     if (held && ours) /* the copy gets our priority for a moment */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
     if (held && result == CUDA_SUCCESS) {
-        is_programs(target, source->own);
-        if (ours && !cuda_stream_set_priority(to, source->own))
+        is_programs(target, OVERLAP_RELAXED(source->own));
+        if (ours && !cuda_stream_set_priority(to, OVERLAP_RELAXED(source->own)))
             __atomic_store_n(&target->raised, 1, __ATOMIC_RELAXED); /* to be given back at the next judgement */
     }
     if (held)

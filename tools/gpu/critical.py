@@ -36,7 +36,7 @@ ITERATIONS = {192: 150, 256: 120, 384: 60, 512: 30}  # of a batch, by n: 10 to 2
 STENCILS = ("halo-stream", "computing-stream", "third-stream", "host-stream", "host-event", "host-polling", "host-copy")
 TRAPS = ("warmed", "one-stream", "synchronised", "swapped", "equal")
 STEPS = ("ddp", "fsdp", "tensor")
-POLICIES = {"observe": "observe", "default": os.environ.get("CRITICAL_DEFAULT", "h200"), "paper": "h200-paper"}
+POLICIES = {"observe": "observe", "default": os.environ.get("CRITICAL_DEFAULT", "default"), "paper": "h200-paper"}
 ALL, NO_RAISED, TWO = (
     ("bare", "raised", "observe", "default", "paper"),
     ("bare", "observe", "default"),
@@ -78,7 +78,7 @@ def chosen(stage: Stage, programs: Sequence[str] | None, arms: Sequence[str] | N
     return replace(
         stage,
         programs=tuple(name for name in stage.programs if not programs or name in programs),
-        arms=tuple(arm for arm in stage.arms if not arms or arm in arms),
+        arms=(*(arm for arm in stage.arms if not arms or arm in arms), *(arm for arm in POLICIES if arm not in ALL)),
     )
 
 
@@ -286,9 +286,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs.add_argument("--only", nargs="+", choices=(*STENCILS, *TRAPS, *STEPS), metavar="PROGRAM")
     runs.add_argument("--arms", nargs="+", choices=ALL, metavar="ARM", help="bare and default are needed for changes")
     runs.add_argument("--starts", type=int, default=4)
+    runs.add_argument("--more", nargs="+", default=[], metavar="ARM=POLICY", help="further arms")
     commands.add_parser("table").add_argument("file", type=Path)
     options = parser.parse_args(arguments)
     if options.command == "run":
+        POLICIES.update(one.split("=", 1) for one in options.more)
         return run(options)
     print(table(cells(json.loads(options.file.read_text(encoding="utf-8"))["rows"])), end="")
     return 0

@@ -365,7 +365,7 @@ static void count_wait(struct stream *stream) {
     }
     const int device = OVERLAP_RELAXED(stream->device);
     if (judge && device != NO_DEVICE)
-        raise_judge(device_at(stream->vendor, device));
+        raise_judge(device_at((enum vendor)OVERLAP_RELAXED(stream->vendor), device));
 }
 
 void stream_waited(struct stream *stream, bool behind) {

@@ -236,11 +236,11 @@ uint64_t launch_word(const struct request *request, uint64_t *cache_handle, uint
 /* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
 static uint32_t reason_here(uint64_t word, const struct stream *stream, const struct device *device) {
     const uint32_t decided = overlap_word_reason(word);
-    if (word & OVERLAP_WORD_COMMUNICATION)
+    if (word & OVERLAP_WORD_COMMUNICATION || decided == OVERLAP_REASON_invalid_as_asked)
         return decided;
     if (OVERLAP_RELAXED(stream->raised))
         return OVERLAP_REASON_raised;
-    if (!(word & OVERLAP_WORD_CHANGED) || decided == OVERLAP_REASON_invalid_as_asked)
+    if (!(word & OVERLAP_WORD_CHANGED))
         return decided;
     if (OVERLAP_RELAXED(captures_open))
         return OVERLAP_REASON_captured;
@@ -249,23 +249,27 @@ static uint32_t reason_here(uint64_t word, const struct stream *stream, const st
 }
 
 /* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
-static void remember(const struct request *request, uint64_t word, uint64_t grid, struct stream *stream,
+static void remember(const struct request *request, uint64_t of, uint64_t word, uint64_t grid, struct stream *stream,
                      uint32_t serial, uint32_t epoch) {
     struct launcher *const launcher = this_thread.launcher;
     const uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
     if (!launcher || !of || (this_thread.filling && here < this_thread.filling)) /* in a signal handler */
         return;
     const uint64_t handle = cache_handle_of(request), key = key_of(request);
-    struct known *const known = known_at(launcher, handle, of, key);
+    struct known *const known = known_at(launcher, handle, of, key), *const beside = known_beside(launcher, known);
     this_thread.filling = here;
+    if (known->epoch == epoch && !(known->function == handle && known->stream == of && known->key == key)) {
+        __atomic_store_n(&beside->epoch, 0, __ATOMIC_RELAXED); /* the other launch moves over */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        *beside = *known;
+    }
     __atomic_store_n(&known->epoch, 0, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     known->function = handle;
     known->stream = of;
     known->key = key;
     known->least = (uint32_t)grid;
-    known->most = (uint32_t)(grid >> 32);
+    known->range = (uint32_t)(grid >> 32) - (uint32_t)grid;
     known->word = word;
     known->record = stream;
     known->serial = serial;
@@ -297,6 +301,8 @@ vendor_result launch_slow(struct request *request) {
     uint64_t word = launch_word(request, &cache_handle, &grid);
     if (!word)
         return as_asked(request);
+    /* Before the call: after one that has failed the driver must not be asked anything. */
+    const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
     const bool captured = OVERLAP_RELAXED(captures_open);
     struct stream *const stream = streams_tracked() && !captured && !facts_forked
                                       ? stream_met(request->config.hStream, hook_default(request->hook))
@@ -330,6 +336,6 @@ vendor_result launch_slow(struct request *request) {
     if (!communicates)
         count_work(request, stream);
     if (cache_handle && grid && !captured && (!changes || word & OVERLAP_WORD_DIRECT) && !(word & OVERLAP_WORD_CLUSTER))
-        remember(request, answer, grid, stream, serial, epoch);
+        remember(request, of, answer, grid, stream, serial, epoch);
     return result;
 }

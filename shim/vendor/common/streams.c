@@ -355,16 +355,19 @@ void window_opens(struct stream *stream) {
 
 /* Counts a wait of this thread, and judges the device when it is due. */
 static void count_wait(struct stream *stream) {
-    static uint64_t of_others; /* threads without a table of their own */
+    static uint64_t of_others[OVERLAP_DEVICES]; /* threads without a table of their own */
     struct launcher *const launcher = this_thread.launcher;
-    const uint64_t waits = launcher ? ++launcher->waits : __atomic_add_fetch(&of_others, 1, __ATOMIC_RELAXED);
+    const int device = OVERLAP_RELAXED(stream->device);
+    if (device == NO_DEVICE) /* it has carried no launch */
+        return;
+    const uint64_t waits = launcher ? ++launcher->waits[device % OVERLAP_DEVICES]
+                                    : __atomic_add_fetch(&of_others[device % OVERLAP_DEVICES], 1, __ATOMIC_RELAXED);
     bool judge = !(waits % OVERLAP_JUDGEMENTS_FROM) && overlap_judgement_is_due(waits);
     if (OVERLAP_RELAXED(stream->judged.communicates) && !OVERLAP_RELAXED(stream->met_wait)) {
         __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
         judge = true;
     }
-    const int device = OVERLAP_RELAXED(stream->device);
-    if (judge && device != NO_DEVICE)
+    if (judge)
         raise_judge(device_at((enum vendor)OVERLAP_RELAXED(stream->vendor), device));
 }
 

@@ -114,7 +114,7 @@ void streams_forked(void);
 
 /* ---- Work ---- */
 
-enum { WORKS = 16, KNOWN = 256 };
+enum { WORKS = 16, KNOWN_BITS = 10, KNOWN = 1 << KNOWN_BITS };
 
 /* Threads that one thread launched on a stream. */
 struct work {
@@ -128,7 +128,7 @@ struct known {
     uint64_t function; /* and flags of the call (request.h) */
     uint64_t stream;   /* stream_key() */
     uint64_t key;      /* overlap_cache_key() */
-    uint32_t least, most; /* blocks of the grid */
+    uint32_t least, range; /* blocks of the grid: from least, and so many more */
     uint64_t word;
     struct stream *record;
     uint32_t serial, epoch;
@@ -140,7 +140,7 @@ _Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
 struct launcher {
     struct known known[KNOWN];
     struct work works[WORKS + 1];
-    uint64_t waits; /* of this thread that count for the rule */
+    uint64_t waits[OVERLAP_DEVICES]; /* of this thread that count for the rule, by device */
 };
 struct launcher *launcher_of(const struct overlap_shard *shard);
 

@@ -8,10 +8,10 @@
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra
 
-DRIVER_BODY launch_body(ENTRY, type_cuLaunchKernel *slow, CUfunction function, uint32_t grid_x, uint32_t grid_y,
+DRIVER_BODY launch_body(ENTRY, enum launch_row row, type_cuLaunchKernel *slow, CUfunction function, uint32_t grid_x, uint32_t grid_y,
                         uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
                         CUstream stream, void **parameters, void **extra) {
-    type_cuLaunchKernel *real = real_known(hook, (int)route);
+    type_cuLaunchKernel *real = (type_cuLaunchKernel *)__atomic_load_n(&real_launches[row][route], __ATOMIC_ACQUIRE);
     const bool outer = outer_is_set();
     const uint64_t word = __builtin_expect(!real, 0)
                               ? 0
@@ -75,7 +75,7 @@ DRIVER_BODY launch_body(ENTRY, type_cuLaunchKernel *slow, CUfunction function, u
     }
 #define HOT(linkage, prefix, route, name, body, parameters, ...)                                                       \
     linkage CUresult prefix##name parameters {                                                                         \
-        return body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, slow_##route##_##name, __VA_ARGS__);                     \
+        return body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, LAUNCH_##name, slow_##route##_##name, __VA_ARGS__);      \
     }
 #define LAUNCH_THUNKS(name, body, parameters, ...)                                                                     \
     SLOW_##body(symbol, name, parameters, __VA_ARGS__) SLOW_##body(dlsym, name, parameters, __VA_ARGS__)               \

@@ -1,8 +1,7 @@
-"""Report what was changed in the latest run of a report folder, what that gained or why nothing could be gained, and
-what to do next.
+"""Report what was changed in the latest run of a report folder, or why nothing was, and what to do next.
 
 Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too.
-"""  # noqa: D205 (the description of the command)
+"""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("directory", metavar="DIR", nargs="*", help="a report folder: that of overlap-run --report")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--full", action="store_true", help="add notes and tables: processes, reasons, rules, kernels, routes"
+        "--full", action="store_true", help="add notes and tables: processes, reasons, streams, rules, kernels, routes"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
@@ -195,7 +194,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
     if full:
         _show_tables(collected)
     elif collected.pages:
-        ui.show("--full adds notes and tables: processes, reasons, rules, kernels, routes")
+        ui.show("--full adds notes and tables: processes, reasons, streams, rules, kernels, routes")
 
 
 def _show_tables(collected: Collected) -> None:

@@ -20,7 +20,7 @@ from pyshim.explain.planner import Decision, Footprint
 from pyshim.explain.request import COMMUNICATION, Request, read
 from pyshim.explain.screen import plural
 from pyshim.policy import library
-from pyshim.policy.gpus import KnownGpu, known, matching
+from pyshim.policy.gpus import KnownGpu, known
 from pyshim.report.collect import Collected, collect
 from pyshim.report.runs import chosen, remark
 from pyshim.traces import TracedLaunch, open_trace

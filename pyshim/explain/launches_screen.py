@@ -333,9 +333,9 @@ def _inversions(one: Waiting, step: str) -> Iterator[Part]:
     )
     yield Prose(f"{what} can save at most {_ms(one.most_us)} {step} ({_of_step(one.most_us / one.span_us)}): {limit}.")
     yield Prose(
-        f"The default policy raises {'it' if len(streams) == 1 else 'them'} (`streams: {{raise: auto}}`): "
-        "overlap-run --report DIR PROGRAM. To see what that gains, compare the program's own time; with NCCL or RCCL, "
-        "also overlap report --compare."
+        "The default policy raises what something waits for, if it carries at most half of the computation (`streams: "
+        "{raise: auto}`): overlap-run --report DIR PROGRAM. To see what that gains, compare the program's own time; "
+        "with NCCL or RCCL, also overlap report --compare."
     )
 
 

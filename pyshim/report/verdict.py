@@ -156,10 +156,8 @@ def _done(counts: _Counts) -> str:
     if not counts.changed:
         of = f", {counts.communication:,} of them communication," if counts.communication else ""
         return f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_where(counts)}"
-    created = counts.sum("streams_raised")
     said = [
-        _raised(counts) if counts.raised or counts.streams else "",
-        f"{_streams(created)} created at the greatest priority" if created else "",
+        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_raised") else "",
         f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
         if counts.shaped
         else "none shaped",
@@ -168,9 +166,10 @@ def _done(counts: _Counts) -> str:
 
 
 def _raised(counts: _Counts) -> str:
-    count = len(counts.streams)
-    where = f"on {_streams(count)}" if count else "on streams that are raised no more"
-    return f"raised {counts.raised:,} of {_launches(counts.launches)} {where}"
+    count, created = len(counts.streams), counts.sum("streams_raised")
+    where = [_streams(count)] * bool(count) + [f"{_streams(created)} created at the greatest priority"] * bool(created)
+    which = " and ".join(where) or "streams that are raised no more"
+    return f"raised {counts.raised:,} of {_launches(counts.launches)} on {which}"
 
 
 def _streams(count: int) -> str:
@@ -228,6 +227,8 @@ def _why_not_raised(counts: _Counts) -> str:
         return f"no stream is raised: {'; '.join(found)}"
     if counts.sum("judgements"):
         return "no stream is raised: all have ended, or none has launched anything"
+    if counts.gpus and not any(name.startswith("NVIDIA") for name in counts.gpus):
+        return "no stream was raised: HIP takes a priority only when a stream is created (`streams: {created_by: ...}`)"
     return "no stream was judged: the policy raises none, or the program waited for streams fewer than 16 times"
 
 

@@ -15,8 +15,8 @@ import pytest
 
 from tools.answers import gpu, overlap, predictions, programs, results, simulated, table
 from tools.answers.table import Table
-from tools.gpu.whole.cells import TRIED, put_together
-from tools.gpu.whole.table import FAMILIES, ROUNDS, SMALL, best
+from tools.gpu.whole.cells import put_together
+from tools.gpu.whole.table import FAMILIES, ROUNDS, SMALL
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,8 +202,6 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     assert not [cell["wrong"] for cell in cells if cell["wrong"]]
     without = {row["program"] for row in results.read(ROOT, "whole")["rows"] if not row.get("digest")}
     assert without == {"ddp", "fsdp", "tensor", "pipeline"} and "DDP, FSDP2, tensor and pipeline have none" in page
-    judged = [cell["as_expected"] for cell in cells if "as_expected" in cell]
-    assert f"in {len(judged)} cells: {sum(judged)} were so" in page
     all_rounds = [cell for cell in cells if cell["rounds"] >= ROUNDS]
     fewer = [cell for cell in cells if cell["rounds"] < ROUNDS]
     assert [(cell["program"], cell["rounds"]) for cell in fewer] == [
@@ -223,27 +221,6 @@ def test_what_the_page_says_of_whole_programs_is_in_the_data() -> None:
     assert f"the default cost up to {default:.1f} % on two H200, `observe` up to {observe:.1f} %" in limits
     least, most = (f"{value:.2f}" for value in (min(one["ms"] for one in small), max(one["ms"] for one in small)))
     assert f"({least} to {most} ms a step)" in page
-    gaining = [cell for cell in cells if cell["change"][cell["best"]][0] <= -0.03]
-    kept = [cell for cell in cells if cell["kept"] is not None]
-    settled = sum(cell["kept"] is not None for cell in gaining)
-    assert f"Of {len(gaining)} programs in which a control gains 3 % or more the trial settled in {settled}" in page
-    assert f"all {len(kept)} arms that it kept were right" in page
-    trials = [row["trial"] for row in results.read(ROOT, "whole")["rows"] if row["arm"] == "trial"]
-    took = [one["seconds"] for trial in trials for one in trial["outcomes"] if one["outcome"] in ("kept", "nothing")]
-    assert len(took) == len(kept) and f"within {max(took):.0f} s" in page
-    unsettled = [cell for cell in gaining if cell["kept"] is None]
-    missed = max(cell["change"]["trial"][0] - cell["change"][cell["best"]][0] for cell in unsettled)
-    assert f"It missed up to {100 * missed:.0f} points unsettled" in page
-    assert all(cell["change"][TRIED[cell["kept"]]][0] <= cell["change"][cell["best"]][0] + 0.01 for cell in kept)
-    errors = [100 * abs(cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None]
-    off = [
-        100 * abs(cell["predicted"] - cell["change"]["default"][0]) for cell in cells if cell["predicted"] is not None
-    ]
-    said = f"{statistics.median(errors):.1f} points off (median of {len(errors)}; against the default "
-    assert f"{said}{statistics.median(off):.1f}), at worst {max(errors):.0f}" in page
-    more = sorted(100 * (cell["predicted"] - (best(cell) or 0)) for cell in cells if cell["predicted"] is not None)
-    few = [points for points in more if points > 1]
-    assert len(few) == 2 and f"Two gained {few[0]:.0f} and {few[1]:.0f} points more than its bound" in page
     large = [cell for cell in cells if cell["n"] != 128 and cell["program"] != "token"]
     own = max(100 * (cell["change"]["default"][0] - cell["change"]["own"][0]) for cell in large)
     assert f"Own priorities gain at most {own:.1f} points more, except with 128\u00b3 points" in page
@@ -261,17 +238,6 @@ def test_what_the_page_says_of_one_gpu_is_in_the_data() -> None:
     large, small, noise = span("default", False), span("default", True), span("observe", True)
     said = f"the default {large[0]:+.1f} to {large[1]:+.1f} %, with 128\u00b3 points {small[0]:+.1f} to {small[1]:+.1f}"
     assert f"{said} % (`observe` {noise[0]:+.1f} to {noise[1]:+.1f})" in page
-    kept = [cell for cell in cells if cell["kept"] is not None]
-    assert all(cell["right"] for cell in kept) and f"settled in {len(kept)}, all right" in page
-    of = {(cell["program"], cell["n"], cell["bits"]): cell for cell in cells}
-    loop, copies, losing = of["gaining-loop-alone", 0, 64], of["host-copy", 512, 64], of["losing-loop", 0, 64]
-    assert loop["kept"] and copies["kept"] and not losing["kept"] and losing["change"]["communication"][1] > 0
-    assert f"{100 * loop['change']['trial'][0]:+.1f} % in a loop" in page
-    assert f"the default gives {100 * loop['change']['default'][0]:+.1f}" in page
-    assert f"{100 * copies['change']['trial'][0]:+.1f} % with blocking copies" in page
-    long, short = (100 * max(one["trial_first"] for one in cells if (one["n"] == 128) is is_) for is_ in (False, True))
-    assert f"cost up to {long:.1f} % of 1,000 iterations, in steps of 0.02 ms {short:.0f} %" in page
-    assert all(cell["kept"] is None for cell in cells if cell["n"] == 128)
 
 
 def test_what_the_page_says_of_costs_is_in_the_data() -> None:

@@ -252,7 +252,7 @@ def test_what_cannot_be_launched_is_no_failure(overlap, library):
 
 
 def test_a_name_cannot_move_the_cursor(overlap, library, tmp_path):
-    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\ncompute: []\ncommunication: {priority: highest}\n")
+    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\ncompute: []\nstreams: {raise: auto}\n")
     done = overlap("explain", *options(policy=str(tmp_path / "mine.yaml"), kernel="a\x1b[31mb"))
     assert done.returncode == 0
     assert "\x1b" not in done.stderr
@@ -261,17 +261,3 @@ def test_a_name_cannot_move_the_cursor(overlap, library, tmp_path):
 def test_a_line_of_stdin_is_shown_to_who_gives_options(overlap, library):
     done = overlap("explain", "--stdin", "--gpu", "h100")
     assert done.returncode == 2 and '{"gpu": "h100", "threads": 128, "registers": 96}' in done.stderr
-
-
-def test_the_arms_of_a_trial_are_named(overlap, library):
-    note = "note: policy trial is the reference of a trial; ask about its arms one by one: --policy critical-streams, "
-    for gpu, arms in (("h100", "--policy streams-and-communication"), ("mi250x", "--policy fewer-workgroups")):
-        done = overlap("explain", *options(policy="trial", gpu=gpu), "--json")
-        assert json.loads(done.stdout)["rule"] is None
-        assert done.stderr.startswith(f"overlap: {note}") and done.stderr.endswith(f"{arms}\n")
-    survey = overlap("explain", "--from", FATBIN, "--policy", "trial", "--gpu", "a100", cwd=ROOT)
-    trace = overlap("explain", "--from", "demo-stencil", "--policy", "trial")
-    note += "--policy raised-communication, --policy streams-and-communication"
-    assert f"{note}, --policy fewer-blocks\n" in survey.stderr
-    assert f"{note}\n" in trace.stderr
-    assert overlap("explain", *options(policy="h100")).stderr == ""

@@ -46,13 +46,11 @@ def test_help_alone_is_that_of_overlap(overlap, library):
     [
         (["no_room_registers"], "reason no_room_registers"),
         (["capped_without_room"], "reason capped_without_room"),
-        (["share"], "key critical.share"),
-        (["communication.priority"], "key communication.priority"),
-        (["critical"], "critical stream"),
-        (["critical", "stream"], "A stream that communication, the host or another critical stream waits for."),
+        (["share"], "key streams.raise.share"),
+        (["streams.created_by"], "key streams.created_by"),
+        (["raised", "stream"], "something waits for it"),
         (["drain"], "hold, drain, backfill"),
-        (["major"], "is not raised"),
-        (["raise"], "Given a higher priority"),
+        (["raise"], "key streams.raise"),
         (["left a page"], "left a page"),
     ],
 )
@@ -64,8 +62,8 @@ def test_every_word_on_the_screen_has_help(overlap, library, words, expected):
 
 def test_reasons_and_keys_have_help(overlap, library):
     every = overlap("help", "reasons").stdout
-    one = overlap("help", "reasons", "same_stream").stdout
-    assert one.startswith("same_stream  ") and len(every.splitlines()) > 30
+    one = overlap("help", "reasons", "captured").stdout
+    assert one.startswith("captured  ") and len(every.splitlines()) > 30
     assert "Default: " in overlap("help", "keys", "communication.kernels").stdout
 
 
@@ -73,7 +71,7 @@ def test_reasons_and_keys_have_help(overlap, library):
     ("words", "hint"),
     [
         (["reprot"], "did you mean `report`?"),
-        (["reasons", "same_steam"], "did you mean `same_stream`?"),
+        (["reasons", "captred"], "did you mean `captured`?"),
         (["keys", "zzz"], "overlap help keys lists all"),
     ],
 )

@@ -191,7 +191,7 @@ def test_inside_of_another_each_step_may_choose(within, tmp_path, library, more)
 
 def test_a_rank_with_other_variables_refuses(start, tmp_path, library):
     policy = tmp_path / "mine.yaml"
-    policy.write_text("policy: 1\nname: mine\ncommunication:\n  environment: {NCCL_X: 1}\ncompute: []\n")
+    policy.write_text("policy: 1\nname: mine\nenvironment: {NCCL_X: 1}\ncompute: []\n")
     assert start(0, "--policy", str(policy)).returncode == 0
     done = start(1, "--policy", str(policy), NCCL_X="2")
     assert done.returncode == 125

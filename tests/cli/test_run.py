@@ -14,8 +14,9 @@ import pytest
 
 from pyshim import __version__, _native, preload
 from pyshim.cli import run as command
-from pyshim.launch import plan
+from pyshim.launch import plan, policies
 from pyshim.launch.environment import checksum
+from pyshim.policy import gpus, layout
 
 SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -91,13 +92,13 @@ def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, lib
 
 
 def test_a_report_has_a_folder_a_run_and_an_absolute_path(overlap_run, driver, tmp_path, library):
-    done = overlap_run("--report", "a b", "--trace", "--quiet", *SHOW, env=driver, cwd=tmp_path)
+    done = overlap_run("--report", "a b", "--quiet", *SHOW, env=driver, cwd=tmp_path)
     seen = json.loads(done.stdout)
     identifier = seen["OVERLAP_RUN_ID"]
     run = json.loads((tmp_path / "a b" / f"run-{identifier}.json").read_text())
     assert seen["OVERLAP_REPORT"] == f"{tmp_path}/a%20b"
-    assert (seen["OVERLAP_TRACE"], seen["OVERLAP_QUIET"]) == ("1", "1")
-    assert (run["id"], run["command"], run["trace"]) == (identifier, list(SHOW), True)
+    assert seen["OVERLAP_QUIET"] == "1"
+    assert (run["id"], run["command"]) == (identifier, list(SHOW))
 
 
 def test_the_ranks_of_a_step_share_one_run(overlap_run, driver, tmp_path):
@@ -147,7 +148,7 @@ def test_a_variable_that_names_no_policy_is_said(overlap_run):
 
 def test_a_choice_of_off_does_nothing_and_says_nothing(overlap_run, tmp_path):
     base = {"OVERLAP_POLICY": "off", "LD_PRELOAD": ""}
-    done = overlap_run("--report", str(tmp_path / "r"), "--trace", "--strict", *SHOW, env=base)
+    done = overlap_run("--report", str(tmp_path / "r"), "--strict", *SHOW, env=base)
     assert (done.returncode, done.stderr) == (0, "")
     seen = json.loads(done.stdout)
     assert (seen["LD_PRELOAD"], "OVERLAP_TABLE" in seen) == ("", False)
@@ -156,7 +157,7 @@ def test_a_choice_of_off_does_nothing_and_says_nothing(overlap_run, tmp_path):
 
 def test_off_is_off_and_silent(overlap_run, tmp_path):
     base = {"OVERLAP_RUN": "off", "LD_PRELOAD": ""}
-    done = overlap_run("--policy", "no-such", "--report", str(tmp_path / "r"), "--trace", "--strict", *SHOW, env=base)
+    done = overlap_run("--policy", "no-such", "--report", str(tmp_path / "r"), "--strict", *SHOW, env=base)
     seen = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
     assert seen["LD_PRELOAD"] == ""
@@ -173,7 +174,6 @@ def test_off_is_off_and_silent(overlap_run, tmp_path):
         pytest.param(["--policy", "no-such", "true"], "there is no policy `no-such`", id="unknown policy"),
         pytest.param(["--policy", "./no.yaml", "true"], "no.yaml", id="missing file"),
         pytest.param(["--policy"], "argument -p/--policy: expected one argument", id="option without its value"),
-        pytest.param(["--trace", "true"], "--trace needs --report DIR: that is where it writes", id="trace alone"),
         pytest.param(["--report", "/proc/x", "true"], "cannot be made", id="report that cannot be made"),
         pytest.param(["--simulate", "h10", "true"], "no GPU is called `h10`", id="unknown GPU"),
         pytest.param(["--simulate", "h100:held", "true"], "no dispatch rule is called 'held'", id="unknown rule"),
@@ -366,14 +366,25 @@ def test_a_missing_library_and_a_path_that_cannot_be_preloaded_are_doubts(tmp_pa
 
 
 @pytest.mark.parametrize("value", [None, "auto"])
-@pytest.mark.parametrize("key", ["a40", "l40s", "a100", "h100", "h200", "b200"])
-def test_on_a_simulated_gpu_the_default_is_the_policy_of_its_name(library, value, key):
+@pytest.mark.parametrize("key", ["a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x"])
+def test_without_a_policy_there_is_one_for_every_gpu(library, value, key):
     made = plan.make(plan.Request(policy=value, simulate=key), {}, str(_native.SHIM))
-    assert [item["name"] for item in made.policies] == [key]
     assert made.doubts == []
+    gpu = gpus.named(key)
+    index = policies.index_for(layout.decode(made.settings.table), gpu.name, gpu.architecture)
+    assert made.policies[index]["name"] == (key if gpu.vendor == gpus.AMD else "default")
+    assert made.settings.defaults == ({"TORCH_NCCL_HIGH_PRIORITY": "1"} if gpu.vendor == gpus.AMD else {})
 
 
-def test_the_default_is_one_policy_for_each_known_gpu(overlap_run, driver, tmp_path, library):
+def test_only_policies_that_the_user_named_may_fit_no_gpu(overlap_run, library):
+    named = overlap_run("--simulate", "a40", "--policy", "h100", "--strict", "true")
+    assert named.returncode == 125
+    assert "no policy for this GPU (NVIDIA A40) in h100: observing" in named.stderr
+    assert overlap_run("--simulate", "a40", "--policy", "h100", "true").returncode == 0
+    assert overlap_run("--simulate", "a40", "--policy", "h100,default", "--strict", "true").returncode == 0
+
+
+def test_the_default_carries_those_of_amd_and_that_of_every_gpu(overlap_run, driver, tmp_path, library):
     """What those for AMD ask for is not set where only a driver of NVIDIA is found."""
     report = tmp_path / "r"
     done = overlap_run("--report", str(report), *SHOW, env=driver)
@@ -381,7 +392,7 @@ def test_the_default_is_one_policy_for_each_known_gpu(overlap_run, driver, tmp_p
     assert "TORCH_NCCL_HIGH_PRIORITY" not in json.loads(done.stdout)
     (run,) = report.iterdir()
     names = [policy["name"] for policy in json.loads(run.read_text())["policies"]]
-    assert names == ["h100", "h200", "b200", "l40s", "a100", "a40", "mi250x", "mi300x"]
+    assert names == ["mi250x", "mi300x", "default"]
     assert "TORCH" not in overlap_run("--dry-run", "true", env=driver).stderr
     done = overlap_run("--policy", "mi250x", "--dry-run", "true", env=driver)
     assert "overlap: no variable is set: nothing here is a GPU that mi250x may be for\n" in done.stderr
@@ -391,7 +402,7 @@ def test_policies_that_no_driver_here_speaks_for_are_asked_all(overlap_run, libr
     done = overlap_run("--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
     why = "TORCH_NCCL_HIGH_PRIORITY is not set, because it is not known yet which policy will apply: "
     if "no GPU driver" in done.stderr and not os.path.exists("/dev/kfd"):
-        assert f"overlap: {why}TORCH_NCCL_HIGH_PRIORITY=1 in mi250x, mi300x; not in h100, h200," in done.stderr
+        assert f"overlap: {why}TORCH_NCCL_HIGH_PRIORITY=1 in mi250x, mi300x; not in default" in done.stderr
         done = overlap_run("--policy", "mi250x", "--dry-run", "true", env={"LD_LIBRARY_PATH": ""})
         assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1\n" in done.stderr
 

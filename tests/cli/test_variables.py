@@ -19,8 +19,8 @@ def asking(tmp_path: Path) -> str:
     """A policy that asks for variables."""
     path = tmp_path / "asking.yaml"
     path.write_text(
-        "policy: 1\nname: asking\ncommunication:\n  environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
-        "  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_NTHREADS: 256}\n"
+        "policy: 1\nname: asking\nenvironment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
+        "communication:\n  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_NTHREADS: 256}\n"
     )
     return str(path)
 
@@ -59,8 +59,8 @@ def test_a_dry_run_lists_what_is_set_what_is_left_and_what_waits(overlap_run, dr
 
 def test_policies_that_differ_set_nothing_and_a_dry_run_says_why(overlap_run, driver, tmp_path, library):
     env = {**driver, "HOME": str(tmp_path)}
-    for name, gpu, more in (("a", "sm_80", "environment: {A: 1}"), ("b", "sm_90", "priority: auto")):
-        text = f"policy: 1\nname: {name}\ngpu: {gpu}\ncommunication: {{{more}}}\n"
+    for name, gpu, more in (("a", "sm_80", "environment: {A: 1}"), ("b", "sm_90", "compute: []")):
+        text = f"policy: 1\nname: {name}\ngpu: {gpu}\n{more}\n"
         (tmp_path / f"{name}.yaml").write_text(text)
     both = f"{tmp_path}/a.yaml,{tmp_path}/b.yaml"
     done = overlap_run("--policy", both, "--dry-run", "true", env=env)

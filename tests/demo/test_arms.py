@@ -58,5 +58,5 @@ def test_a_driver_is_measured_in_all_arms(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(ran) == arms.count([scene], False)
     assert (run.rule, run.gpu) == (None, name)
     assert all(arm.milliseconds > 0 and arm.step is None for arm in run.arms)
-    assert run.policy.counters is not None
-    assert run.policy.counters.shaped > 0
+    assert run.default.counters is not None
+    assert run.default.counters.launches > 0

@@ -30,30 +30,15 @@ def test_demo_runs_the_step_and_the_stencil(overlap_run: Call, overlap: Call, tm
     assert totals["communication"] == 80 + 40
 
 
-@pytest.mark.parametrize(
-    ("pattern", "gain", "following"),
-    [
-        (
-            "stencil/style-0",
-            "not known: the policy observe only counts. The host or later work waits at once for 40 of 40 ",
-            " runs it under the default policy",
-        ),
-        (
-            "host-staged/stream",
-            "nothing was gained: the policy observe only counts, and no communication kernel was seen",
-            " runs it under the default policy: with MPI through host memory, `critical: auto` finds the halo stream; ",
-        ),
-    ],
-)
-def test_the_report_of_observe_does_not_give_the_stencil_up(
-    overlap_run: Call, overlap: Call, tmp_path: Path, pattern: str, gain: str, following: str
+def test_the_report_of_observe_names_the_run_under_the_default_policy(
+    overlap_run: Call, overlap: Call, tmp_path: Path
 ) -> None:
-    """The default policy makes it faster."""
-    out, words = str(tmp_path / "out"), ("demo-stencil", "-", "plain", "20", pattern)
+    out, words = str(tmp_path / "out"), ("demo-stencil", "-", "plain", "20", "stencil/style-0")
     overlap_run("--quiet", "--simulate", "h100", "--policy", "observe", "--report", out, *words)
     verdict = json.loads(overlap("report", out, "--json").stdout)["verdict"]
-    assert verdict["gain"].startswith(gain) and following in verdict["next"], verdict
-    assert f"overlap-run --simulate h100:hold,1 --report {out}-default {' '.join(words)}" in verdict["next"]
+    assert verdict["gain"] == "none: nothing was changed, because the policy observe only counts"
+    again = f"overlap-run --simulate h100:hold,1 --policy default --report {out}-default {' '.join(words)}"
+    assert verdict["next"] == f"{again} runs it under the default policy"
 
 
 def test_the_stencil_lists_its_patterns(overlap_run: Call) -> None:
@@ -62,7 +47,7 @@ def test_the_stencil_lists_its_patterns(overlap_run: Call) -> None:
     assert "  host-staged/stream\n" in done.stdout and "  trap/logger\n" in done.stdout
 
 
-@pytest.mark.parametrize("gpu", ["h100", "mi250x", "mi300x"])
+@pytest.mark.parametrize("gpu", ["h100", "l40s"])
 def test_the_default_policy_makes_the_stencil_faster(overlap_run: Call, gpu: str) -> None:
     plain, default = (
         times(overlap_run("--quiet", "--policy", policy, "--simulate", gpu, "demo-stencil"))["demo-stencil"]

@@ -13,10 +13,8 @@ import pytest
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
 Answer = Callable[[str], dict[str, Any]]
 RULES = ("hold", "drain", "backfill")
-TIMES = ("sequential_ms", "without_ms", "priority_ms", "with_ms", "default_ms")
-ARMS = ("sequential", "plain", "priority", "policy", "default")
-
-CHANGES = ("change_percent", "default_change_percent")
+TIMES = ("sequential_ms", "without_ms", "with_ms")
+ARMS = ("sequential", "plain", "default")
 
 pytestmark = pytest.mark.usefixtures("built")
 
@@ -32,7 +30,7 @@ def test_the_answer_has_every_field(answer: Answer, gpu: str) -> None:
         assert times["change_percent"] == pytest.approx(
             100 * (times["with_ms"] - times["without_ms"]) / times["without_ms"]
         )
-    assert {name: found[name] for name in (*TIMES, *CHANGES)} == found["rules"]["hold"]
+    assert {name: found[name] for name in (*TIMES, "change_percent")} == found["rules"]["hold"]
     assert tuple(found["scenes"]) == ("stencil", "step")
     step = found["scenes"]["step"]
     assert {name: found[name] for name in step} == step
@@ -66,57 +64,26 @@ def test_one_stream_knows_no_dispatch_rule(answer: Answer) -> None:
     assert len({times["sequential_ms"] for times in answer("h100")["rules"].values()}) == 1
 
 
-def test_every_control_did_what_its_arm_says(answer: Answer) -> None:
-    # Four steps, the first ones to get to know the kernels: four GEMMs, four collectives and an optimiser each.
-    counters = answer("h100")["counters"]
-    assert counters["priority"]["communication"] == counters["priority"]["raised"] == 16
-    assert counters["priority"]["shaped"] == 0
-    assert (counters["policy"]["raised"], counters["policy"]["shaped"]) == (16, 16)
-    assert counters["default"]["shaped"] == counters["default"]["critical"] == 0
-    assert counters["default"]["raised"] < 8
-    assert sum(counters["policy"]["reasons"].values()) == counters["policy"]["launches"]
-
-
-def test_under_hold_priority_alone_is_not_beaten_by_more_than_the_model_says(answer: Answer) -> None:
-    # facts of the model: best shaping - priority is at most +2 points under hold and drain.
-    for rule in ("hold", "drain"):
-        times = answer("h100")["rules"][rule]
-        assert times["priority_ms"] < times["without_ms"]
-        assert times["with_ms"] > 0.98 * times["priority_ms"]
-
-
-def test_a_loss_is_said(answer: Answer) -> None:
-    found = answer("h100")
-    for rule, times in found["rules"].items():
-        if times["with_ms"] > 1.01 * times["priority_ms"] and times["priority_ms"] < 0.99 * times["without_ms"]:
-            assert "only costs" in found["verdicts"][rule]
-
-
 @pytest.mark.parametrize(("rule", "least"), [("hold", 10), ("drain", 10), ("backfill", 2)])
-def test_the_default_policy_gains_on_the_stencil_what_priority_of_communication_does_not(
-    answer: Answer, rule: str, least: float
-) -> None:
-    times = answer("h100")["scenes"]["stencil"]["rules"][rule]
-    assert times["default_change_percent"] == pytest.approx(
-        100 * (times["default_ms"] - times["without_ms"]) / times["without_ms"]
-    )
-    assert times["default_change_percent"] < -least
-    assert times["priority_ms"] == pytest.approx(times["without_ms"], rel=0.005)
-    assert "raising what is waited for pays" in answer("h100")["scenes"]["stencil"]["verdicts"][rule]
+def test_the_default_policy_gains_on_the_stencil(answer: Answer, rule: str, least: float) -> None:
+    stencil = answer("h100")["scenes"]["stencil"]
+    assert stencil["rules"][rule]["change_percent"] < -least
+    assert stencil["verdicts"][rule].startswith("raising pays")
 
 
 def test_the_stream_of_the_exchange_is_raised_with_its_boundary_planes(answer: Answer) -> None:
     counters = answer("h100")["scenes"]["stencil"]["counters"]
-    assert counters["priority"]["critical"] == 0
-    assert counters["default"]["critical"] >= 8
+    assert list(counters) == ["default"], "the others run without the library"
+    assert counters["default"]["raised"] > counters["default"]["reasons"]["raised"] >= 8
     assert counters["default"]["shaped"] == 0
+    assert sum(counters["default"]["reasons"].values()) == counters["default"]["launches"]
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("gpu", ["h100", "a100", "a40"])
 def test_the_default_policy_loses_nowhere(answer: Answer, gpu: str, rule: str) -> None:
     for scene in answer(gpu)["scenes"].values():
-        assert scene["rules"][rule]["default_change_percent"] < 0.5
+        assert scene["rules"][rule]["change_percent"] < 0.5
 
 
 def test_without_the_library_all_rules_are_the_same(answer: Answer) -> None:
@@ -148,7 +115,7 @@ def test_text_fits_the_terminal_and_says_that_it_is_simulated(call: Call, width:
     for arm in ARMS:
         assert len([line for line in lines if re.search(rf"^{arm}: .* simulated +\d+\.\d+ ms$", line)]) == 2
     lanes = [sum(line.startswith(f"  {lane} ") for line in lines) for lane in ("compute", "halo", "comm")]
-    assert lanes == [10, 5, 5]
+    assert lanes == [6, 3, 3]
 
 
 def test_a_terminal_without_block_characters_gets_ascii(call: Call) -> None:

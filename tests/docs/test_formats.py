@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _POLICY = """\
 policy: 1
 name: fields
-communication: {priority: highest}
 compute:
   - match: {kernel: "sgemm*"}
     shape: {blocks_per_sm: 1}
@@ -30,7 +29,6 @@ _EXPLAIN = "--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --polic
 _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
-    "overlap report DIR --launches --json": "overlap report run --launches --json",
     "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
     "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
@@ -45,7 +43,7 @@ def world(tmp_path_factory: pytest.TempPathFactory, clean_environment: dict[str,
     made = World(tmp_path_factory.mktemp("fields"), clean_environment)
     made.write("fields.yaml", _POLICY)
     made.write("wrong.yaml", _POLICY.replace("leave", "leaf"))
-    done = made.run("overlap-run --policy ./fields.yaml --report run --trace ./program")
+    done = made.run("overlap-run --policy ./fields.yaml --report run ./program")
     assert done.returncode == 0, done.stdout
     return made
 
@@ -76,9 +74,7 @@ def covers(listed: str, path: str) -> bool:
 @pytest.mark.parametrize("command", FORMATS)
 def test_fields_of(command: str, world: World) -> None:
     done = world.run(COMMANDS[command] + " 2>said")
-    lines = done.stdout.splitlines()
-    answers = [json.loads(line) for line in lines] if "--launches" in command else [json.loads(done.stdout)]
-    printed = {path for answer in answers for path in paths(answer)}
+    printed = set(paths(json.loads(done.stdout)))
     fields = FORMATS[command]
     lists = {path for path in printed if path.endswith("[]")}
     unknown = {path for path in printed - lists if not any(covers(listed, path) for listed in fields)}

@@ -202,7 +202,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
     assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
     assert told[1].startswith(f"GPUs 0-2: {name} (")
     policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]
-    assert policy == [f"policy {gpu}: it is for GPUs 0-2 ({name})"]
+    assert policy == [f"policy auto: {'mi250x' if gpu == 'mi250x' else 'default'} is for GPUs 0-2 ({name})"]
 
 
 def test_amds_numbers_are_where_the_library_reads_them() -> None:
@@ -230,7 +230,7 @@ def test_nvidias_numbers_are_those_of_its_header() -> None:
 
 
 def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
-    assert driven("policy")[0][:2] == ("ok", "policy auto: a100 is for GPU 0 (NVIDIA A100-SXM4-80GB)")
+    assert driven("policy")[0][:2] == ("ok", "policy auto: default is for GPU 0 (NVIDIA A100-SXM4-80GB)")
     assert driven("policy", machine={"policy": "a100-paper"})[0][:2] == (
         "ok",
         "policy a100-paper: it is for GPU 0 (NVIDIA A100-SXM4-80GB)",
@@ -240,8 +240,8 @@ def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
     ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
     assert state == "fail" and sentence.startswith("OVERLAP_POLICY=nonsense: there is no policy")
     assert driven("policy", OVERLAP_POLICY="off") == []
-    assert driven("policy", machine={"policy": "h100"})[0][2] == "a100 is, which `auto` takes"
-    assert "no shipped policy is, either" in driven("policy", STUB_NAME="NVIDIA T4")[0][2]
+    assert driven("policy", machine={"policy": "h100"})[0][2] == "the policy `default` is for every GPU"
+    assert driven("policy", STUB_NAME="NVIDIA T4")[0][1] == "policy auto: default is for GPU 0 (NVIDIA T4)"
     for text, words in (("garbage", "is not base64"), ("Z2FyYmFnZQ==", "OVERLAP_TABLE: ")):
         ((state, sentence, hint),) = driven("policy", OVERLAP_TABLE=text)
         assert state == "fail" and words in sentence and "unset it" in hint

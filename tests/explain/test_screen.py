@@ -57,7 +57,7 @@ def test_a_rule_is_told_by_file_and_line_and_what_it_matches(whole: Whole, tmp_p
     assert rule["match"] == (
         "kernel a or b or c or d or e or 3 more, threads 128, registers >=8 and <=240, waves >=1.5"
     )
-    assert whole(policy="h100", kernel="gemm")["rule"]["place"].startswith("h100.yaml:")
+    assert whole(policy="h100-paper", kernel="gemm")["rule"]["place"].startswith("h100-paper.yaml:")
 
 
 def test_a_rule_that_is_inherited_is_told_by_the_file_that_has_it(whole: Whole, tmp_path: Path) -> None:
@@ -84,8 +84,9 @@ def test_shadowed_rules_say_what_they_would_say_alone(whole: Whole, tmp_path: Pa
     assert whole(policy=mine(tmp_path), kernel="ncclDevKernel_X")["shadowed"] == [], "no rule decides it"
 
 
-def test_what_only_looks_like_a_kernel_of_a_set_is_spared_by_a_rule_in_no_file(whole: Whole) -> None:
-    found = whole(policy="h100", kernel="kernel_gemm_all_gather")
+def test_what_only_looks_like_a_kernel_of_a_set_is_spared_by_a_rule_in_no_file(whole: Whole, tmp_path: Path) -> None:
+    policy = mine(tmp_path, "policy: 1\nname: own\ncompute:\n  - {match: {kernel: gemm}, shape: make_room}\n", "own")
+    found = whole(policy=policy, kernel="kernel_gemm_all_gather")
     assert (found["reason"], found["rule"]["place"]) == ("rule_leave", None)
     assert found["rule"]["match"] == "kernels that compute and communicate at once"
 

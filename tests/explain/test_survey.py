@@ -145,7 +145,7 @@ def test_a_pattern_and_a_rule(ask: Ask, blas: Path) -> None:
     assert (few.decision.control, few.decision.reason) == ("make_room", "shaped")
     found = ask(blas, pattern="*few", values={"policy": "mi250x"})
     assert rule_text(found.request) == "the first of mi250x that matches"
-    assert found.groups[0].answers[0].decision.reason == "dispatch_unknown", "its rule waits for a probe"
+    assert found.groups[0].answers[0].decision.reason == "no_rule", "it shapes nothing"
 
 
 def test_one_kernel_on_one_gpu_is_a_request_of_its_own(ask: Ask, blas: Path, explainer: Explainer) -> None:

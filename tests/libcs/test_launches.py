@@ -10,8 +10,8 @@ import pytest
 from environments import Pair, World, counts
 from interposing import BLOCKS, NCCL, Done, Runner, rule, same
 
-RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
-OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")
+OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 CHANGED = ["dynamic_shared", "priority", "entry"]
 K, C = f"launch=k,{BLOCKS},256,0", f"launch={NCCL},16,256,0"

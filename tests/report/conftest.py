@@ -1,4 +1,4 @@
-"""Pages and traces made by hand, as the library would leave them, and by the ranks of a real job."""
+"""Pages made by hand, as the library would leave them, and by the ranks of a real job."""
 
 from __future__ import annotations
 
@@ -93,22 +93,6 @@ def write_page(report: Path, library: Any) -> Write:
         return path
 
     return write
-
-
-@pytest.fixture
-def record(library: Any) -> Callable[..., bytes]:
-    def make(sequence: int, kernel: bytes = b"gemm", caller: bytes = b"libcublasLt.so.13", **fields: Any) -> bytes:
-        made = _native.ffi.new("struct overlap_trace *")
-        made.magic, made.sequence = library.OVERLAP_TRACE_MAGIC, sequence
-        made.kernel_size, made.library_size = len(kernel), len(caller)
-        for name, value in fields.items():
-            setattr(made, name, value)
-        data = bytes(_native.ffi.buffer(made)) + kernel + caller
-        size = (len(data) + 7) // 8 * 8
-        made.size = size
-        return bytes(_native.ffi.buffer(made)) + kernel + caller + bytes(size - len(data))
-
-    return make
 
 
 @pytest.fixture(scope="session")

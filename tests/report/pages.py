@@ -18,7 +18,7 @@ HOSTILE = (
     "]]>-->{{7*7}}${7*7}",
     "javascript:document.title='hacked'",
 )
-REASONS = {"shaped": 400, "not_overlapping": 410, "communication": 90, "below_keep": 10, "critical": 90}
+REASONS = {"shaped": 400, "not_overlapping": 410, "communication": 90, "below_keep": 10, "raised": 90}
 RULES = (
     {"policy": "h100-paper", "line": 14, "shape": "blocks_per_sm: 50%"},
     {"policy": "h100-paper", "line": 19, "shape": "leave"},
@@ -38,9 +38,8 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
         reasons.update(process["reasons"])
     return {
         "version": 1,
-        "trial": {"sentence": f"{name or 'critical-streams'}: -17.8 %, kept", "outcomes": []},
         "verdict": {
-            "done": "45 of 90 communication launches raised",
+            "done": "raised 180 of 1,000 launches on 1 stream",
             "gain": "not measured",
             "next": f"overlap-run --policy observe {name or 'torchrun train.py'}",
         },
@@ -50,7 +49,7 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
         "other_runs": [],
         "steps": [],
         "findings": [f"the version of the library differs: {name or '0.0.9 for rank 3'}"] if processes > 1 else [],
-        "remarks": [f"in no hurry: `priority: auto` left {name or 'some'} as they were"],
+        "remarks": [f"not raised, large: 1 stream made by {name or 'some'}: more than `raise` allows"],
         "kernels": [_kernel(index, processes, name) for index in range(kernels)],
         "rules": [_rule(index, processes) for index in range(len(RULES))],
     }
@@ -75,9 +74,9 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "launches": launches,
         "shaped": reasons["shaped"],
         "communication": reasons["communication"],
-        "critical": reasons["critical"],
+        "raised": reasons["communication"] + reasons["raised"],
     }
-    counted.update(raised=reasons["communication"] // 2, graph_launches=1, streams_raised=2)
+    counted.update(graph_launches=1, streams_raised=2, judgements=7)
     return {
         **counted,
         "pid": 100 + rank,
@@ -108,27 +107,8 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         ],
         "reasons": reasons,
         "entry_points": _ways(launches),
-        "streams": [_stream(status, name) for status in ("raised", "major")],
-        "trial": _trial(name),
+        "streams": [_stream(status, name) for status in ("raised", "large")],
         "cadence": [[16 * sample, 10**15 + 16 * sample * (step + sample % 5 * 100_000)] for sample in range(samples)],
-    }
-
-
-def _trial(name: str) -> dict[str, Any]:
-    none = {"count": 0, "sum": 0.0, "squares": 0.0}
-    arms = [f"{name}{arm}" for arm in ("trial", "critical-streams", "a100-paper")]
-    return {
-        "status": "kept",
-        "kept": 1,
-        "mark": "communication",
-        "obstacle": None,
-        "begun": 10**15,
-        "settled": 10**15 + 10**9,
-        "marks": 2048,
-        "early": [64, 0],
-        "arms": [{"name": arm, "status": "tried", "level": 1, "samples": none} for arm in arms],
-        "measured": 100,
-        "blocks": [[10**15 + n * 10**7, None if n % 9 == 8 else (10 + n % 3) * 10**6, n % 3, 23] for n in range(57)],
     }
 
 
@@ -136,12 +116,12 @@ def _stream(status: str, name: str) -> dict[str, Any]:
     raised = status == "raised"
     return {
         "device": 0,
-        "why": ["communication"] if raised else ["host_waits", "feeding"],
         "status": status,
-        "share_percent": 3.1 if raised else 71.5,
+        "share": 0.031 if raised else 0.715,
+        "communicates": raised,
         "priority": -5 if raised else None,
-        "launches": 90 if raised else 0,
-        "library": name or "libhalo.so",
+        "threads": 90 if raised else 9_000,
+        "creator": name or "libhalo.so",
     }
 
 
@@ -163,7 +143,7 @@ def _kernel(index: int, processes: int, name: str) -> dict[str, Any]:
         "in_window": None if index == 1 else launches // 2,
         "communication": index == 1,
         "launched_shared_memory": 65536,
-        "raised": launches // 4 if index == 1 else 0,
+        "raised": 0,
         "refused": 0,
         "reasons": {**({"shaped": shaped} if shaped else {}), "not_overlapping": launches - shaped},
         "rule": None if index == 1 else RULES[index % 2],

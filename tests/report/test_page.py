@@ -62,13 +62,13 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
         library.OVERLAP_COUNTER_RAISED: 2,
         library.OVERLAP_COUNTER_REFUSED: 1,
         library.OVERLAP_COUNTER_GRAPH_LAUNCHES: 7,
-        library.OVERLAP_COUNTER_SAME_STREAM: 11,
-        library.OVERLAP_COUNTER_WAITED_FOR: 13,
+        library.OVERLAP_COUNTER_STREAMS_RAISED: 11,
+        library.OVERLAP_COUNTER_JUDGEMENTS: 13,
     }
     page = read_page(str(write_page(launches, rank=2, world=4, counters=counters, flags=5)))
     assert (page.launches, page.shaped, page.communication) == (19, 15, 3)
     assert (page.raised, page.refused, page.graph_launches) == (2, 1, 7)
-    assert (page.communication_same_stream, page.communication_waited_for) == (11, 13)
+    assert (page.streams_raised, page.judgements) == (11, 13)
     assert page.reasons == {"shaped": 15, "communication": 3, "one_wave": 1}
     expected = {"symbol": 11, "dlsym": 3, "proc_address": 0, "runtime": 5, "graph_node": 0, "dispatch_table": 0}
     assert page.entry_points == expected
@@ -77,40 +77,6 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
     (device,) = page.devices
     assert (device.index, device.name, device.policy) == (0, "NVIDIA H100 80GB HBM3", "h100")
     assert device.uuid == "GPU-00010203-0405-0607-0809-0a0b0c0d0e0f"
-
-
-def test_launches_that_another_thread_has_moved_to_another_reason(write_page, library):
-    """Moved launches are counted separately, so a page read meanwhile may count more moves than launches."""
-    path = write_page({("symbol", "communication"): 1})
-    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
-    way = names(library.overlap_route_name).index
-    reason = names(library.overlap_reason_name).index
-    outside = reason("not_overlapping")
-    page.shards[3].launches[outside] = page.shards[3].routes[way("symbol")] = 10  # counted here...
-    for moved, reasons in (
-        (4, {"not_overlapping": 6, "launched_before": 4}),
-        (10, {"launched_before": 10}),
-        (30, {"launched_before": 10}),
-        (2**64 - 1, {"not_overlapping": 10}),
-    ):
-        page.shards[1].counters[library.OVERLAP_COUNTER_LAUNCHED_BEFORE] = moved  # ...and found out there
-        path.write_bytes(data)
-        read = read_page(str(path))
-        assert read.reasons == {"communication": 1, **reasons}
-        assert read.launches == sum(read.entry_points.values()) == read.entry_points["symbol"] == 11
-        assert sorted((row.reason, row.launches) for row in read.rows) == [
-            ("communication", 1),
-            ("not_overlapping", 10),
-        ]
-        assert not any(row.recorded for row in read.rows)
-
-
-@pytest.mark.parametrize("counter", ["SAME_STREAM", "WAITED_FOR"])
-def test_a_count_that_was_taken_back_before_it_was_read_is_not_below_zero(counter, write_page, library):
-    page = read_page(
-        str(write_page({("symbol", "shaped"): 1}, counters={getattr(library, f"OVERLAP_COUNTER_{counter}"): 2**64 - 3}))
-    )
-    assert page.communication_same_stream == page.communication_waited_for == 0
 
 
 def test_what_is_unknown_is_none(write_page):
@@ -215,7 +181,7 @@ def test_a_row_whose_record_is_not_written_yet(write_page, library):
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     reason = names(library.overlap_reason_name).index("shaped")
     row = page.rows[library.OVERLAP_REASONS]
-    row.key, row.state, row.rule, row.kernel = 1 << 9 | reason << 3 | library.OVERLAP_ROW_SINGLE, 1, 0, b"half"
+    row.key, row.state, row.rule, row.kernel = 1 << 6 | reason, 1, 0, b"half"
     page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].routes[0] = 4
     path.write_bytes(data)
     read = read_page(str(path))

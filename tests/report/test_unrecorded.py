@@ -18,7 +18,7 @@ from pyshim.stats.rows import Row, Rule
 __all__ = ["build", "preloaded", "table_of"]
 FULL = """\
 when: always
-communication: {priority: inherit}
+streams: {raise: off}
 compute:
   - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}
   - {match: {kernel: "*"}, shape: leave}"""
@@ -42,15 +42,15 @@ def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
     assert "(not recorded)" in shown
 
 
-RECORD = Row("k", "k", "lib", "shaped", 0, False, None, False, 5, 0, 256, 32, 0, 0, 0, 9, 8)
+RECORD = Row("k", "k", "lib", "shaped", 0, None, 5, 0, 256, 32, 0, 0, 0, 9, 8)
 CAP = Rule("mine", 4, "blocks_per_sm: 1", "always", "unknown", "hold")
 WINDOWS, LEAVE = CAP._replace(line=5, when="overlapping"), CAP._replace(line=6, shape="leave")
 OTHER = CAP._replace(line=7, when_dispatch="backfill")
 
 
-def bare(reason: str, launches: int = 3, windowed: bool = False) -> Row:
+def bare(reason: str, launches: int = 3, inside: bool | None = None) -> Row:
     return RECORD._replace(
-        kernel="", plain="", library="", rule=None, reason=reason, launches=launches, windowed=windowed, recorded=False
+        kernel="", plain="", library="", rule=None, reason=reason, launches=launches, inside=inside, recorded=False
     )
 
 
@@ -69,7 +69,7 @@ def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:
     ("row", "unsure"),
     [
         (bare("shaped"), [4, 5]),
-        (bare("shaped", windowed=True), [5]),
+        (bare("not_overlapping", inside=False), [5]),
         (bare("below_keep"), [4, 5]),
         (bare("rule_leave"), [6]),
         (bare("no_rule"), []),
@@ -77,7 +77,7 @@ def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:
         (bare("communication"), []),
         (bare("unknown_footprint"), []),
     ],
-    ids=lambda value: f"{value.reason}{' in windows' * value.windowed}" if isinstance(value, Row) else "",
+    ids=lambda value: value.reason if isinstance(value, Row) else "",
 )
 def test_whose_it_may_be(row, unsure, page):
     collected = of(page, RECORD._replace(reason="no_rule", rule=None), row, also=(WINDOWS, LEAVE, OTHER))

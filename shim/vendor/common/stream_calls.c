@@ -31,15 +31,19 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
     if (!create || !stream || !(streams_wanted() & STREAMS_RAISES) || !is_wanted(vendor, site, &priority) ||
         priority == asked)
         return VENDOR_SUCCESS;
+    /* While a capture is open the stream has the program's priority, and gets ours when it ends. */
+    const bool later = vendor == VENDOR_CUDA && OVERLAP_RELAXED(captures_open);
     const vendor_result pending = OPERATION_OF(vendor, pending)();
-    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, priority));
+    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, later ? asked : priority));
     if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
         return result;
     *tried = true;
     launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
     struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
-    if (made != &no_stream)
-        made->created = made->touched = made->wanted = made->raised = 1; /* the program has no handle yet */
+    if (made != &no_stream) { /* the program has no handle yet */
+        made->created = made->touched = made->wanted = 1;
+        made->raised = !later;
+    }
     return result;
 }
 

@@ -161,6 +161,7 @@ int stream_priority_in_range(enum vendor vendor, int priority) {
 
 static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
                                   uintptr_t site) {
+    const int device = context == context_here(vendor) ? OPERATION_OF(vendor, device)() : NO_DEVICE;
     priority = stream_priority_in_range(vendor, priority);
     if (!state || !context || !lock_take())
         return &no_stream;
@@ -170,6 +171,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     made = make(vendor, key, context, false);
     if (made != &no_stream) {
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
+        __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
         made->site = site;
         if (!(flags & STREAM_NON_BLOCKING)) {
             made->is_blocking = 1;
@@ -306,8 +308,7 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
     struct device *const device = device_current(stream->vendor);
     if (stream == &no_stream || !device || !lock_take())
         return;
-    const bool first = stream->device == NO_DEVICE;
-    if (first)
+    if (stream->device == NO_DEVICE)
         __atomic_store_n(&stream->device, device->ordinal, __ATOMIC_RELAXED);
     bool judge = false;
     struct device *const its = device_at(stream->vendor, stream->device);
@@ -358,7 +359,7 @@ static void count_wait(struct stream *stream) {
     static uint64_t of_others[OVERLAP_DEVICES]; /* threads without a table of their own */
     struct launcher *const launcher = this_thread.launcher;
     const int device = OVERLAP_RELAXED(stream->device);
-    if (device == NO_DEVICE) /* it has carried no launch */
+    if (device == NO_DEVICE)
         return;
     const uint64_t waits = launcher ? ++launcher->waits[device % OVERLAP_DEVICES]
                                     : __atomic_add_fetch(&of_others[device % OVERLAP_DEVICES], 1, __ATOMIC_RELAXED);

@@ -54,7 +54,7 @@ FAST = (
 PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     "shim/core/cache.c",
-    *(f"shim/vendor/common/{name}.c" for name in ("launch_slow", "stream_calls", "streams", "wait_calls")),
+    *(f"shim/vendor/common/{name}.c" for name in ("launch_slow", "stream_calls", "streams", "wait_calls", "waits")),
     *(f"shim/vendor/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which

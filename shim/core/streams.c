@@ -13,14 +13,14 @@ static uint32_t thousandths(uint64_t part, uint64_t all) {
 /* The first of conditions 1 to 4 that does not hold, in the order in which a user wants to read them. */
 static enum overlap_stream_status status_of(const struct overlap_judged *stream, bool waited, uint32_t share,
                                             bool programs) {
-    return stream->is_default                        ? OVERLAP_STREAM_DEFAULT
-           : programs                                ? OVERLAP_STREAM_PROGRAMS
-           : stream->is_fixed                        ? OVERLAP_STREAM_FIXED
-           : !waited                                 ? OVERLAP_STREAM_NOT_WAITED
-           : LOAD(stream->launches_graphs)           ? OVERLAP_STREAM_GRAPHS
-           : stream->is_wide                         ? OVERLAP_STREAM_WIDE
-           : stream->share > share * (uint32_t)10    ? OVERLAP_STREAM_LARGE
-                                                     : OVERLAP_STREAM_RAISED;
+    return stream->is_default                     ? OVERLAP_STREAM_DEFAULT
+           : programs                             ? OVERLAP_STREAM_PROGRAMS
+           : stream->is_fixed                     ? OVERLAP_STREAM_FIXED
+           : !waited                              ? OVERLAP_STREAM_NOT_WAITED
+           : LOAD(stream->launches_graphs)        ? OVERLAP_STREAM_GRAPHS
+           : stream->is_wide                      ? OVERLAP_STREAM_WIDE
+           : stream->share > share * (uint32_t)10 ? OVERLAP_STREAM_LARGE
+                                                  : OVERLAP_STREAM_RAISED;
 }
 
 bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,

@@ -20,10 +20,10 @@
 #include "../abi.h"
 
 enum {
-    OVERLAP_SHARE_TOGETHER = 60,      /* per cent; `share` is the policy's, 50 by default */
-    OVERLAP_JUDGEMENTS_FROM = 16,     /* waits before the first judgement, which is repeated when they have doubled... */
-    OVERLAP_JUDGEMENTS_EVERY = 1024,  /* ...until there are so many, and then every so many */
-    OVERLAP_WIDE_PART = 3,            /* of the multiprocessors: wider communication is not raised */
+    OVERLAP_SHARE_TOGETHER = 60,     /* per cent; `share` is the policy's, 50 by default */
+    OVERLAP_JUDGEMENTS_FROM = 16,    /* waits before the first judgement, which is repeated when they have doubled... */
+    OVERLAP_JUDGEMENTS_EVERY = 1024, /* ...until there are so many, and then every so many */
+    OVERLAP_WIDE_PART = 3,           /* of the multiprocessors: wider communication is not raised */
 };
 
 /* What a judgement reads and writes of a stream. Work in threads. */
@@ -32,8 +32,8 @@ struct overlap_judged {
     uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work` */
     bool waited;     /* something has waited for it since then; overlap_judge() clears it */
     bool communicates, launches_graphs, is_default, is_wide, is_fixed;
-    uint8_t status;  /* result: enum overlap_stream_status */
-    uint32_t share;  /* result: of the device's work since the judgement before, in thousandths */
+    uint8_t status; /* result: enum overlap_stream_status */
+    uint32_t share; /* result: of the device's work since the judgement before, in thousandths */
 };
 
 /* Is a judgement due after so many waits? */

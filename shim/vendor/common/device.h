@@ -16,8 +16,8 @@ struct device {
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
     /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
     uint32_t streams;
-    bool programs; /* a stream to which the program gave a priority has carried a launch */
-    uint32_t open; /* streams on which an overlap window is open */
+    bool programs;   /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open;   /* streams on which an overlap window is open */
     bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */
     struct overlap_gpu gpu;
     /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */

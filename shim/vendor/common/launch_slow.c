@@ -245,7 +245,7 @@ static uint32_t reason_here(uint64_t word, const struct stream *stream, const st
     if (OVERLAP_RELAXED(captures_open))
         return OVERLAP_REASON_captured;
     return word & OVERLAP_WORD_WINDOWED && !(device && window_is_open(device, stream)) ? OVERLAP_REASON_not_overlapping
-                                                                                        : decided;
+                                                                                       : decided;
 }
 
 /* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
@@ -327,7 +327,8 @@ vendor_result launch_slow(struct request *request) {
     const uint32_t row = reason == overlap_word_reason(word)
                              ? overlap_word_row(word)
                              : overlap_row_of_reason(overlap_current_page, overlap_word_row(word), reason);
-    uint64_t answer = (word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_VALID)) | (uint64_t)row << OVERLAP_WORD_ROW_SHIFT |
+    uint64_t answer = (word & (OVERLAP_WORD_COMMUNICATION | OVERLAP_WORD_VALID)) |
+                      (uint64_t)row << OVERLAP_WORD_ROW_SHIFT |
                       (OVERLAP_RELAXED(stream->raised) ? OVERLAP_WORD_RAISED : 0);
     if (changes)
         answer |= (word & OVERLAP_WORD_SIZE_MASK) | OVERLAP_WORD_CHANGED;

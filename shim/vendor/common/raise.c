@@ -90,7 +90,8 @@ static void add_work(struct device *device) {
 static void forget_idle(struct device *device) {
     for (uint32_t *at = &device->streams; *at;) {
         struct stream *const stream = stream_at(*at);
-        if (stream->judged.share || OVERLAP_RELAXED(stream->wanted) || OVERLAP_RELAXED(stream->raised) || stream->judged.communicates) {
+        if (stream->judged.share || OVERLAP_RELAXED(stream->wanted) || OVERLAP_RELAXED(stream->raised) ||
+            stream->judged.communicates) {
             at = &stream->next;
         } else {
             *at = stream->next;
@@ -102,8 +103,7 @@ static void forget_idle(struct device *device) {
 }
 
 /* Decides; the lock is held. Returns how many streams of the current context are to change. */
-static uint32_t judge(struct device *device, uint32_t share, int priority, uint64_t context,
-                      struct stream **changes) {
+static uint32_t judge(struct device *device, uint32_t share, int priority, uint64_t context, struct stream **changes) {
     uint32_t count = 0, changed = 0;
     add_work(device);
     for (uint32_t at = device->streams; at && count < STREAMS; at = stream_at(at)->next)
@@ -116,7 +116,8 @@ static uint32_t judge(struct device *device, uint32_t share, int priority, uint6
         if (!OVERLAP_RELAXED(stream->created))
             __atomic_store_n(&stream->wanted, stream->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
         note(stream, device, priority);
-        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && stream->context == context && changed < CHANGES)
+        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && stream->context == context &&
+            changed < CHANGES)
             changes[changed++] = stream;
     }
     forget_idle(device);
@@ -160,7 +161,8 @@ static void set(struct stream *stream, bool raised) {
     if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_greatest_priority(stream->vendor, &priority)))
         return;
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
-    const bool done = OPERATION_OF(stream->vendor, stream_set_priority)((vendor_stream)(uintptr_t)stream->handle, priority);
+    const bool done =
+        OPERATION_OF(stream->vendor, stream_set_priority)((vendor_stream)(uintptr_t)stream->handle, priority);
     if (done) {
         __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */

@@ -39,9 +39,9 @@ struct state {
     struct device devices[VENDORS][OVERLAP_DEVICES]; /* device.c */
     struct handle_table handles;
     struct overlap_slot tables[STATE_TABLES][1U << STATE_TABLE_BITS];
-    struct stream streams[STREAMS];  /* streams.c; under the lock, like the next three */
+    struct stream streams[STREAMS]; /* streams.c; under the lock, like the next three */
     uint32_t streams_used, streams_free;
-    struct overlap_judged *judged[STREAMS]; /* raise.c */
+    struct overlap_judged *judged[STREAMS];    /* raise.c */
     struct launcher launchers[OVERLAP_SHARDS]; /* by index of the thread's shard */
 };
 

@@ -59,8 +59,7 @@ vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t
     const enum vendor vendor = hook_vendor(hook);
     bool raised;
     const vendor_result result = stream_create_at(vendor, site, stream, flags, priority, real, &raised);
-    return raised ? result
-                  : stream_created(vendor, site, stream, flags, priority, real(stream, flags, priority));
+    return raised ? result : stream_created(vendor, site, stream, flags, priority, real(stream, flags, priority));
 }
 
 /* ---- The end ---- */
@@ -130,7 +129,8 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     const enum default_stream null_stream = hook_default(hook);
     const uint64_t key = OVERLAP_RELAXED(captures_open) ? stream_key(stream, null_stream) : 0;
     const vendor_result result = real(stream, graph);
-    if (key && (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
+    if (key &&
+        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
         capture_closes(key);
     return result;
 }

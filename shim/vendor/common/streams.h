@@ -24,22 +24,22 @@ struct stream {
     int32_t device; /* ordinal, or NO_DEVICE */
     int32_t own;    /* priority, as the program set it */
     uint8_t is_default, is_blocking;
-    uint8_t wanted;   /* the rule wants it raised */
-    uint8_t raised;   /* the driver has our priority */
-    uint8_t touched;  /* we have set its priority at some time: from then on `own` answers the program's questions */
-    uint8_t created;  /* raised at its creation (`created_by`): the rule leaves it alone */
-    uint8_t met_wait; /* something has waited for it since it communicated for the first time */
-    uint8_t listed;   /* in device->streams */
-    uint32_t next;    /* in that list, or in the list of free records: number of the next one, or 0 */
+    uint8_t wanted;    /* the rule wants it raised */
+    uint8_t raised;    /* the driver has our priority */
+    uint8_t touched;   /* we have set its priority at some time: from then on `own` answers the program's questions */
+    uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
+    uint8_t met_wait;  /* something has waited for it since it communicated for the first time */
+    uint8_t listed;    /* in device->streams */
+    uint32_t next;     /* in that list, or in the list of free records: number of the next one, or 0 */
     uint32_t changing; /* mark: a thread is changing its priority, or it ends */
     uint32_t record;   /* of the page, + 1; 0: none */
     uintptr_t site;    /* code that created it; 0: unknown */
     /* Of a context's legacy default stream: its blocking streams. */
-    uint32_t blocking;      /* how many there are */
-    uint32_t blocking_xor;  /* of their numbers: of one, it is that one */
-    uint32_t open;          /* overlap window: communication was launched, and nothing has waited for it yet */
+    uint32_t blocking;       /* how many there are */
+    uint32_t blocking_xor;   /* of their numbers: of one, it is that one */
+    uint32_t open;           /* overlap window: communication was launched, and nothing has waited for it yet */
     uint32_t communications; /* launches of communication so far, for windows */
-    uint64_t gone_work;     /* of judged.work: what threads no longer hold (struct work) */
+    uint64_t gone_work;      /* of judged.work: what threads no longer hold (struct work) */
     struct overlap_judged judged;
 };
 
@@ -125,9 +125,9 @@ struct work {
 
 /* A launch that this thread has made before, and the answer. Valid while the epoch and the stream's serial are. */
 struct known {
-    uint64_t function; /* and flags of the call (request.h) */
-    uint64_t stream;   /* stream_key() */
-    uint64_t key;      /* overlap_cache_key() */
+    uint64_t function;     /* and flags of the call (request.h) */
+    uint64_t stream;       /* stream_key() */
+    uint64_t key;          /* overlap_cache_key() */
     uint32_t least, range; /* blocks of the grid: from least, and so many more */
     uint64_t word;
     struct stream *record;

@@ -17,9 +17,10 @@ enum { SERIAL_SHIFT = 16, COMMUNICATIONS_SHIFT = 32 }; /* bits 0 to 15: number o
 _Static_assert(STREAMS < 1 << SERIAL_SHIFT, "an event's entry of 48 bits");
 
 static uint64_t entry_of(const struct stream *stream) {
-    return stream == &no_stream ? 0
-                                : stream_number(stream) | (uint64_t)(uint16_t)OVERLAP_RELAXED(stream->serial) << SERIAL_SHIFT |
-                                      (uint64_t)(uint16_t)OVERLAP_RELAXED(stream->communications) << COMMUNICATIONS_SHIFT;
+    return stream == &no_stream
+               ? 0
+               : stream_number(stream) | (uint64_t)(uint16_t)OVERLAP_RELAXED(stream->serial) << SERIAL_SHIFT |
+                     (uint64_t)(uint16_t)OVERLAP_RELAXED(stream->communications) << COMMUNICATIONS_SHIFT;
 }
 
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream) {

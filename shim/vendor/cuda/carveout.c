@@ -104,7 +104,8 @@ void carveout_of_context(int config) {
     static uint64_t last_context;
     static int last = -1;
     const uint64_t context = context_here(VENDOR_CUDA);
-    if (!(streams_wanted() & STREAMS_SHAPES) || (config == OVERLAP_RELAXED(last) && context == OVERLAP_RELAXED(last_context)))
+    if (!(streams_wanted() & STREAMS_SHAPES) ||
+        (config == OVERLAP_RELAXED(last) && context == OVERLAP_RELAXED(last_context)))
         return;
     __atomic_store_n(&last, config, __ATOMIC_RELAXED);
     __atomic_store_n(&last_context, context, __ATOMIC_RELAXED);

@@ -16,9 +16,9 @@ static inline enum default_stream null_stream_of(enum hook hook) {
 }
 
 /* Set every field one by one: a designated initialiser would zero the whole struct first. */
-DRIVER_BODY launch_made(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                              uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
-                              void **parameters, void **extra, uint32_t flags) {
+DRIVER_BODY launch_made(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
+                        uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
+                        void **extra, uint32_t flags) {
     struct request request;
     request.route = route;
     request.counted = outer_route(route);
@@ -80,10 +80,10 @@ DRIVER_BODY launch_ex_body(ENTRY, const CUlaunchConfig *config, CUfunction funct
     if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
     const uint32_t flags = config->numAttrs ? flags_of(config) : 0;
-    const uint64_t word = launch_known(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                                       (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ,
-                                       config->sharedMemBytes, config->hStream, null_stream_of(hook), outer_route(route),
-                                       outer_site(site));
+    const uint64_t word =
+        launch_known(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                     (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, config->sharedMemBytes,
+                     config->hStream, null_stream_of(hook), outer_route(route), outer_site(site));
     if (__builtin_expect(!word, 0)) {
         struct request request = {route,    outer_route(route), hook,  outer_site(site), flags,
                                   function, parameters,         extra, *config,          NULL};

@@ -8,16 +8,16 @@
 
 #define LAUNCH_ARGUMENTS function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra
 
-DRIVER_BODY launch_body(ENTRY, enum launch_row row, type_cuLaunchKernel *slow, CUfunction function, uint32_t grid_x, uint32_t grid_y,
-                        uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
-                        CUstream stream, void **parameters, void **extra) {
+DRIVER_BODY launch_body(ENTRY, enum launch_row row, type_cuLaunchKernel *slow, CUfunction function, uint32_t grid_x,
+                        uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                        uint32_t shared, CUstream stream, void **parameters, void **extra) {
     type_cuLaunchKernel *real = (type_cuLaunchKernel *)__atomic_load_n(&real_launches[row][route], __ATOMIC_ACQUIRE);
     const bool outer = outer_is_set();
     const uint64_t word = __builtin_expect(!real, 0)
                               ? 0
-                              : launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
-                                             shared, stream, null_stream_of(hook), outer ? OVERLAP_ROUTE_runtime : route,
-                                             outer ? this_thread.outer : site);
+                              : launch_known(function, 0, block_x * block_y * block_z,
+                                             (uint64_t)grid_x * grid_y * grid_z, shared, stream, null_stream_of(hook),
+                                             outer ? OVERLAP_ROUTE_runtime : route, outer ? this_thread.outer : site);
     if (__builtin_expect(!word, 0))
         return slow(LAUNCH_ARGUMENTS);
     shared = word & OVERLAP_WORD_CHANGED ? (uint32_t)(word & OVERLAP_WORD_SIZE_MASK) : shared;

@@ -33,7 +33,6 @@ WORDS = (
     ("tools.gpu.overlap.", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("tools.verify.windows", "takes minutes; tests/windows runs it on fewer programs"),
     ("tools.footprints.renew", "reads packages of hundreds of megabytes"),
     (".whl", "a package of hundreds of megabytes"),
     ("shim/build.py", "make setup has done it"),

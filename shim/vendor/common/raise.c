@@ -141,6 +141,8 @@ RARE void raise_judge(struct device *device) {
 /* ---- Priorities ---- */
 
 bool raise_hold(struct stream *stream) {
+    if (stream == &no_stream)
+        return false;
     for (int tries = 0; tries < 100; tries++) {
         uint32_t free = 0;
         if (__atomic_compare_exchange_n(&stream->changing, &free, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))

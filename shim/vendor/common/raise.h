@@ -11,8 +11,8 @@ void raise_judge(struct device *device);
 /* Give the stream the priority that the rule wants; does nothing while a capture is open. */
 void raise_apply(struct stream *stream);
 
-/* Wait until no thread changes the stream's priority, and keep others from it until raise_release(). False: another
- * thread does not finish; the caller goes on all the same. */
+/* Wait until no thread changes the stream's priority, and keep others from it until raise_release(). False: it has no
+ * record, or another thread does not finish; the caller goes on all the same. */
 bool raise_hold(struct stream *stream);
 void raise_release(struct stream *stream);
 

@@ -61,24 +61,26 @@ CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaun
     return result;
 }
 
-/* The copy has the priority that the program gave the original. */
+/* The original has the program's priority while it is copied, so that the copy gets that. */
 CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     if (!streams_tracked() || to == from)
         return real(to, from);
     const enum default_stream null_stream = hook_default(hook);
-    struct stream *const source = stream_met(from, null_stream), *const target = stream_met(to, null_stream);
-    const bool held = target != &no_stream && raise_hold(target);
-    const bool ours = OVERLAP_RELAXED(source->raised);
-    if (held && ours) /* the copy gets our priority for a moment */
-        __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
+    struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
+    const bool lends = raise_hold(source), held = raise_hold(target);
+    int greatest = 0, own = 0;
+    const bool lowered = lends && OVERLAP_RELAXED(source->raised) && device_greatest_priority(VENDOR_CUDA, &greatest) &&
+                         cuda_stream_set_priority(from, OVERLAP_RELAXED(source->own));
     const CUresult result = real(to, from);
-    if (held && result == CUDA_SUCCESS) {
-        is_programs(target, OVERLAP_RELAXED(source->own));
-        if (ours && !cuda_stream_set_priority(to, OVERLAP_RELAXED(source->own)))
-            __atomic_store_n(&target->raised, 1, __ATOMIC_RELAXED); /* to be given back at the next judgement */
-    }
+    if (lowered)
+        cuda_stream_set_priority(from, greatest);
+    if (held && result == CUDA_SUCCESS && !target->is_default && driver.cuStreamGetPriority &&
+        driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS)
+        is_programs(target, own);
     if (held)
         raise_release(target);
+    if (lends)
+        raise_release(source);
     return result;
 }

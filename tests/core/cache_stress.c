@@ -60,6 +60,11 @@ static uint64_t word_of(const struct entry *e) {
     return hash >> 46 | OVERLAP_WORD_VALID;
 }
 
+/* As kept: the largest grid that is told from others. */
+static uint64_t interval_of(const struct entry *e) {
+    return overlap_cache_grid(e->minimum, e->maximum > UINT32_MAX ? UINT32_MAX : e->maximum);
+}
+
 static uint64_t next(uint64_t *state) {
     *state ^= *state << 13, *state ^= *state >> 7, *state ^= *state << 17;
     return *state >> 8;
@@ -82,10 +87,11 @@ static void *work(void *argument) {
         } else {
             const uint64_t blocks = e.maximum == UINT64_MAX ? e.minimum + (random >> 30 & 0xffff)
                                                             : e.minimum + (random >> 30) % (e.maximum - e.minimum + 1);
-            const uint64_t word = overlap_cache_find(&cache, e.handle, e.key, blocks);
+            uint64_t interval = 0;
+            const uint64_t word = overlap_cache_find(&cache, e.handle, e.key, blocks, &interval);
             mine++;
             found += word != 0;
-            if (word && (word & ~OVERLAP_WORD_DIRECT) != word_of(&e))
+            if (word ? (word & ~OVERLAP_WORD_DIRECT) != word_of(&e) || interval != interval_of(&e) : interval != 0)
                 __atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
         }
     }
@@ -118,7 +124,8 @@ int main(int argc, char **argv) {
     overlap_cache_forget_all(&cache);
     for (uint64_t i = 0; i < 4096; i++) {
         const struct entry e = entry_of(i << 4 | (i & 15) | (i & 3) << 20);
-        wrong += overlap_cache_find(&cache, e.handle, e.key, e.minimum) != 0;
+        uint64_t interval;
+        wrong += overlap_cache_find(&cache, e.handle, e.key, e.minimum, &interval) != 0;
     }
     printf("%llu %llu %llu\n", (unsigned long long)finds, (unsigned long long)hits, (unsigned long long)wrong);
     return wrong != 0;

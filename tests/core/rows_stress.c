@@ -16,11 +16,6 @@ static uint32_t rows[THREADS][MOST];
 static uint64_t counted[THREADS][MOST];
 static pthread_barrier_t together;
 
-static enum overlap_row_kind kind_of(int kernel) {
-    static const enum overlap_row_kind kinds[] = {OVERLAP_ROW_SINGLE, OVERLAP_ROW_WINDOWED, OVERLAP_ROW_RAISED};
-    return kinds[kernel % 3];
-}
-
 static void *work(void *argument) {
     const int self = (int)(intptr_t)argument;
     struct overlap_shard *shard = &page.shards[self];
@@ -30,11 +25,10 @@ static void *work(void *argument) {
         char name[16];
         snprintf(name, sizeof name, "k%d", kernel);
         const struct overlap_row facts = {.rule = OVERLAP_NO_RULE, .blocks = (uint64_t)(i + 1)};
-        const uint32_t row = overlap_row_claim(&page, &facts, name, "lib.so", OVERLAP_REASON_shaped, kind_of(kernel));
+        const uint32_t row = overlap_row_claim(&page, &facts, name, "lib.so", OVERLAP_REASON_shaped);
         if (i < kernels)
             rows[self][kernel] = row;
-        const uint32_t last = kind_of(kernel) == OVERLAP_ROW_SINGLE || row < OVERLAP_REASONS ? 0 : (uint32_t)i % 2;
-        overlap_shard_add(&page, shard, &shard->launches[row + last]);
+        overlap_shard_add(&page, shard, &shard->launches[row]);
         counted[self][kernel]++;
         overlap_row_of_reason(&page, row, OVERLAP_REASON_refused);
     }
@@ -67,7 +61,7 @@ int main(int argc, char **argv) {
     for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
         records += page.rows[row].state == 2;
         all += totals.rows[row];
-        of_kernels += page.rows[totals.row_heads[row]].kernel[0] ? totals.rows[row] : 0;
+        of_kernels += page.rows[row].kernel[0] ? totals.rows[row] : 0;
     }
     printf("%d %d %llu %llu %llu %d\n", differ, shared, (unsigned long long)added, (unsigned long long)all,
            (unsigned long long)of_kernels, records);

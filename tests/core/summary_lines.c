@@ -1,5 +1,6 @@
-/* Prints the last line of a process of which this is the page: LAUNCHES of computation and COMMUNICATION, RAISED of these by themselves,
- * CRITICAL others, and streams, each as WHY,STATUS, or trial:STATUS:KEPT, whose arms are a, b and a name that fills its field. */
+/* Prints the last line of a process of which this is the page: launches by reason, how many of them are counted as raised
+ * and as communication, and streams by status.
+ * summary_lines DIRECTORY [reason=N | raised:N | communication:N | stream:STATUS | unfinished:STATUS | apart:NAME] ... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,34 +9,49 @@
 
 static struct overlap_page page;
 
+/* Launches by turns in two shards, which are to be added up. */
+static void add(uint64_t *first, uint64_t *second, uint64_t count) {
+    *first += count / 2;
+    *second += count - count / 2;
+}
+
+static int reason_of(const char *name) {
+    for (uint32_t reason = 0; reason < OVERLAP_REASON_COUNT; reason++)
+        if (strcmp(overlap_reason_name(reason), name) == 0)
+            return (int)reason;
+    exit(2);
+}
+
 int main(int count, char **words) {
-    char line[1024];
-    uint64_t numbers[4] = {0};
-    if (count < 5)
+    char line[1024], name[32];
+    unsigned long long number;
+    uint32_t streams = 0, status;
+    struct overlap_shard *const one = &page.shards[0], *const other = &page.shards[1];
+    if (count < 2)
         return 2;
-    for (int i = 0; i < 4; i++)
-        numbers[i] = strtoull(words[i + 1], NULL, 10);
-    struct overlap_shard *const shard = &page.shards[0];
-    shard->launches[OVERLAP_REASON_no_rule] = numbers[0];
-    shard->launches[OVERLAP_REASON_communication] = numbers[1];
-    shard->launches[OVERLAP_REASON_critical] = numbers[3];
-    shard->routes[0] = numbers[0] + numbers[1] + numbers[3];
-    shard->counters[OVERLAP_COUNTER_COMMUNICATION] = numbers[1];
-    shard->counters[OVERLAP_COUNTER_RAISED] = numbers[2];
-    for (int i = 5; i < count && i - 5 < OVERLAP_PAGE_STREAMS; i++) {
-        if (sscanf(words[i], "trial:%u:%u", &page.trial.status, &page.trial.kept) == 2) {
-            page.trial.arms = 3;
-            memcpy(page.trial.arm[0].policy, "a", 2);
-            memcpy(page.trial.arm[1].policy, "b", 2);
-            memset(page.trial.arm[2].policy, 'c', sizeof page.trial.arm[2].policy);
-            continue;
-        }
-        struct overlap_page_stream *const stream = &page.streams[i - 5];
-        if (sscanf(words[i], "%u,%u", &stream->why, &stream->status) != 2)
+    for (int i = 2; i < count; i++) {
+        if (sscanf(words[i], "%31[a-z_]=%llu", name, &number) == 2) {
+            const int reason = reason_of(name);
+            add(&one->launches[reason], &other->launches[reason], number);
+            add(&one->routes[0], &other->routes[0], number);
+        } else if (sscanf(words[i], "raised:%llu", &number) == 1) {
+            add(&one->counters[OVERLAP_COUNTER_RAISED], &other->counters[OVERLAP_COUNTER_RAISED], number);
+        } else if (sscanf(words[i], "communication:%llu", &number) == 1) {
+            add(&one->counters[OVERLAP_COUNTER_COMMUNICATION], &other->counters[OVERLAP_COUNTER_COMMUNICATION], number);
+        } else if (sscanf(words[i], "stream:%u", &status) == 1 && streams < OVERLAP_PAGE_STREAMS) {
+            page.streams[streams].status = status;
+            page.streams[streams++].state = 2;
+        } else if (sscanf(words[i], "unfinished:%u", &status) == 1 && streams < OVERLAP_PAGE_STREAMS) {
+            page.streams[streams].status = status;
+            page.streams[streams++].state = 1;
+        } else if (sscanf(words[i], "apart:%31s", name) == 1) {
+            page.opened_apart.times = 1;
+            memcpy(page.opened_apart.names[0], name, strlen(name) + 1);
+        } else {
             return 2;
-        stream->state = 2;
+        }
     }
-    overlap_page_summary(&page, "", line, sizeof line);
+    overlap_page_summary(&page, words[1], line, sizeof line);
     puts(line);
     return 0;
 }

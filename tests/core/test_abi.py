@@ -15,7 +15,7 @@ from pyshim.stats.page import sentences
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "shim" / "overlap_abi.h"
-FROZEN = Path(__file__).parent / "abi"  # abi/N.txt: the layout of version N; a new version is a new file
+FROZEN = Path(__file__).parent / "abi"  # abi/N.txt: the layout of version N, which replaces that of the version before
 
 
 def structs() -> list[str]:

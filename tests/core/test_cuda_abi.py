@@ -105,7 +105,7 @@ def test_prototypes_are_those_of_the_installed_header(declared: dict[str, set[st
     """Of each name by itself: a form for per-thread default streams is not taken for another form."""
     api = (ROOT / "shim/vendor/cuda/api.def").read_text()
     rows = [(row.name, row.parameters) for row in driver_table.rows()]
-    assert len(rows) > 240
+    assert len(rows) > 100
     for name, parameters in rows + re.findall(r"^CALL\((\w+), (\(.*\))\)$", api, re.M):
         assert name in declared, f"{name} is not in cuda.h"
         for theirs in declared[name]:

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.policy.model import ALL, OFF, UNLIMITED, Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
+from pyshim.policy.model import AUTO, OFF, UNLIMITED, Footprint, Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table
 
 NOTHING = 2**32 - 1
-GEMM, HIGHEST = Footprint(128, 64, 0, 16384), Priority("highest")
+GEMM = Footprint(128, 64, 0, 16384)
 MATCHED = Rule(Match(), Shape("blocks", 1), 0, "always", 1)
 OVERLAPPING = replace(MATCHED, when="overlapping")
 
@@ -37,12 +37,13 @@ class Decider:
         footprint: Footprint = GEMM,
         maximum: int | None = None,
         communication: Footprint | None = None,
-        priority: Priority = HIGHEST,
-        critical: Critical = OFF,
+        raise_share: int = AUTO,
+        creators: tuple[str, ...] = (),
         table: bytes | None = None,
     ) -> Any:
         ffi = _native.ffi
-        data = table or compile_table([Policy("test", rules=rules, priority=priority, critical=critical)])
+        own = Policy("test", rules=rules, raise_share=raise_share, stream_creators=creators)
+        data = table or compile_table([own])
         device = self.gpus[gpu]
         limit = max(0, device.shared_optin - footprint.static_shared) if maximum is None else maximum
         numbers = (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared)
@@ -78,8 +79,11 @@ CASES: list[tuple[str, list[Rule], dict[str, Any]]] = [
     ("no_rule", [], {}),
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {}),
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {"flags": "COOPERATIVE"}),
-    ("observe_only", [], {"priority": Priority("inherit")}),
-    ("no_rule", [], {"priority": Priority("inherit"), "critical": ALL}),
+    ("observe_only", [], {"raise_share": OFF}),
+    ("no_rule", [], {"raise_share": 1}),
+    ("no_rule", [], {"raise_share": OFF, "creators": ("libnccl.so*",)}),
+    ("no_rule", [replace(MATCHED, match=Match(kernels=("other",)))], {"raise_share": OFF}),
+    ("shaped", [MATCHED], {"raise_share": OFF}),
     ("observe_only", [MATCHED], {"policy": NOTHING}),
     ("shaped", [OVERLAPPING], {}),
     ("communication", [MATCHED], {"flags": "COMMUNICATION"}),
@@ -152,22 +156,16 @@ ELSEWHERE = {
     "invalid_as_asked",
     "unknown_limits",
 }
-# Of launches outside a window, which only who sees the streams can tell.
-OUTSIDE = {"not_overlapping", "window_expired", "launched_before", "same_stream", "critical"}
-# Given after the decision, by the vendor.
-LATER = {
-    "one_wave_neighbour",
-    "program_sets_priority",
-    "graph_priority_ignored",
-}
+# Given after the decision, by who sees the streams.
+LATER = {"not_overlapping", "raised", "captured"}
 
 
 def test_every_reason_is_tested_or_not_there_yet(library: Any) -> None:
     names = set()
     while library.overlap_reason_name(len(names)) != _native.ffi.NULL:
         names.add(_native.text(library.overlap_reason_name(len(names))))
-    assert names == {case[0] for case in CASES} | ELSEWHERE | OUTSIDE | LATER
-    assert not {case[0] for case in CASES} & (ELSEWHERE | OUTSIDE | LATER)
+    assert names == {case[0] for case in CASES} | ELSEWHERE | LATER
+    assert not {case[0] for case in CASES} & (ELSEWHERE | LATER)
 
 
 def test_the_first_matching_rule_wins_and_is_named(decide: Decider) -> None:
@@ -314,7 +312,7 @@ def test_an_answer_holds_for_every_grid_of_its_interval(
     policy: int,
 ) -> None:
     communication = Footprint(288, 96, 7104, 82240) if known else None
-    table = compile_table([Policy("test", rules=tuple(rules), priority=Priority("highest"))])
+    table = compile_table([Policy("test", rules=tuple(rules))])
 
     def answer(blocks: int) -> Any:
         return decide(

@@ -43,12 +43,12 @@ def table(*rules: Rule, fixed: tuple[str, ...] = (), **policy: Any) -> bytes:
     for text in fixed:
         patterns.append(len(strings))
         strings += text.encode() + b"\0"
-    policy = {"name": 1, "rule_count": len(rules), "priority": 1, "fixed_size": (0, len(fixed)), **policy}
+    policy = {"name": 1, "rule_count": len(rules), "raise_share": 50, "fixed_size": (0, len(fixed)), **policy}
     body = bytes(ffi.buffer(ffi.new("struct overlap_policy *", policy)))
     body += bytes(ffi.buffer(ffi.new("struct overlap_rule[]", list(rules)))) if rules else b""
     body += struct.pack(f"<{len(patterns)}I", *patterns) + strings
-    head = (lib.OVERLAP_TABLE_MAGIC, lib.OVERLAP_ABI_VERSION, 32 + len(body), zlib.crc32(body), 1, 0, len(rules))
-    return struct.pack("<4I2H3I", *head, len(patterns), len(strings)) + body
+    head = (lib.OVERLAP_TABLE_MAGIC, lib.OVERLAP_ABI_VERSION, 32 + len(body), zlib.crc32(body), 1, len(rules))
+    return struct.pack("<8I", *head, len(patterns), len(strings)) + body
 
 
 class Decider:

@@ -7,75 +7,74 @@ from typing import Any, Callable
 
 import pytest
 
-COMMUNICATION, HOST = 1, 2
-RAISED, MAJOR = 1, 2
+from pyshim import _native
+
+NEXT = "; next: overlap-run --report DIR ... says why"
+LAUNCHES = ["no_rule=6040", "communication=6040", "communication:6040"]
+# All but RAISED.
+STREAMS = ["NOT_WAITED", "LARGE", "GRAPHS", "PROGRAMS", "DEFAULT", "WIDE", "TOGETHER", "FIXED"]
 
 
 @pytest.fixture(scope="module")
-def program(compile_c: Any) -> Path:
-    return compile_c("summary_lines.c", "core/stats.c", "core/rows.c", "core/match.c")
+def summary(compile_c: Any, run_program: Callable[..., str]) -> Callable[..., str]:
+    program: Path = compile_c("summary_lines.c", "core/stats.c", "core/rows.c", "core/match.c")
+    numbers = _native.header()
+
+    def line(*words: str, directory: str = "") -> str:
+        written = []
+        for word in words:
+            kind, _, name = word.partition(":")
+            status = getattr(numbers, f"OVERLAP_STREAM_{name}", None) if kind in ("stream", "unfinished") else None
+            written.append(word if status is None else f"{kind}:{status}")
+        return run_program(program, directory, *written).rstrip("\n")
+
+    return line
 
 
 @pytest.mark.parametrize(
-    ("counts", "streams", "said"),
+    ("words", "said"),
     [
-        ((6040, 6040, 6040, 0), [], "12,080 launches: 0 shaped, 6,040 of 6,040 communication launches raised; left "),
+        (LAUNCHES, "12,080 launches: none on a raised stream, 0 shaped, 6,040 of communication"),
         (
-            (6040, 6040, 40, 0),
-            [(HOST, MAJOR)],
-            "40 of 6,040 communication launches raised; left alone most often: no_rule",
+            [*LAUNCHES, "raised:1200", "stream:RAISED"],
+            "12,080 launches: 1,200 on 1 raised stream, 0 shaped, 6,040 of communication",
         ),
         (
-            (3, 6040, 0, 6040),
-            [(COMMUNICATION, RAISED)],
-            "12,083 launches: 0 shaped, 0 of 6,040 communication launches raised by themselves, 6,040 others raised on "
-            "1 critical stream, and the communication on it; left alone most often: no_rule (3); next: ",
+            [*LAUNCHES, "raised:1200", "stream:RAISED", *(f"stream:{name}" for name in STREAMS), "stream:RAISED"],
+            "12,080 launches: 1,200 on 2 raised streams, 0 shaped, 6,040 of communication",
         ),
         (
-            (0, 6040, 40, 1),
-            [(COMMUNICATION | HOST, RAISED), (HOST, RAISED), (HOST, MAJOR)],
-            "40 of 6,040 communication launches raised by themselves, 1 other raised on 2 critical streams, and the "
-            "communication on them; next: ",
+            [*LAUNCHES, "raised:7", *(f"stream:{name}" for name in STREAMS)],
+            "12,080 launches: 7 on streams raised for a time, 0 shaped, 6,040 of communication",
         ),
         (
-            (0, 0, 0, 500),
-            [(HOST, RAISED)],
-            "0 of 0 communication launches raised, 500 others raised on 1 critical stream; next: ",
+            [*LAUNCHES, "stream:RAISED", "stream:LARGE"],
+            "12,080 launches: none yet on 1 raised stream, 0 shaped, 6,040 of communication",
         ),
         (
-            (0, 0, 0, 500),
-            [(HOST, MAJOR)],
-            "0 of 0 communication launches raised, 500 others raised on 0 critical streams; next: ",
+            [*LAUNCHES, "unfinished:RAISED"],
+            "12,080 launches: none on a raised stream, 0 shaped, 6,040 of communication",
         ),
+        (
+            ["shaped=30", "capped_without_room=3", "one_wave=1", "captured=2", "raised=4", "raised:4"]
+            + 16 * ["stream:RAISED"],
+            "40 launches: 4 on 16 raised streams, 33 shaped, 0 of communication",
+        ),
+        (["communication=1", "communication:1"], "1 launch: none on a raised stream, 0 shaped, 1 of communication"),
     ],
 )
-def test_what_was_raised_with_its_stream(
-    program: Path,
-    run_program: Callable[..., str],
-    counts: tuple[int, ...],
-    streams: list[tuple[int, int]],
-    said: str,
-) -> None:
-    words = [*map(str, counts), *(f"{why},{status}" for why, status in streams)]
-    assert said in run_program(program, *words)
+def test_what_was_done(summary: Callable[..., str], words: list[str], said: str) -> None:
+    assert summary(*words) == said + NEXT
 
 
-@pytest.mark.parametrize(
-    ("status", "kept", "said"),
-    [
-        (0, 0, "no verdict"),
-        (1, 1, "b kept"),
-        (1, 2, f"{'c' * 64} kept"),
-        (1, 6, "no verdict"),
-        (2, 0, "nothing kept, no arm is faster"),
-        (3, 0, "no verdict"),
-        (7, 1, "no verdict"),
-    ],
-)
-def test_what_a_trial_kept(program: Path, run_program: Callable[..., str], status: int, kept: int, said: str) -> None:
-    """Instead of why launches were left alone: under which arm?"""
-    line = run_program(program, "9", "9", "0", "0", f"trial:{status}:{kept}")
-    assert line.strip() == (
-        f"18 launches: 0 shaped, 0 of 9 communication launches raised; trial: {said}; "
-        "next: overlap-run --report DIR ... says why"
+def test_next_is_the_report_that_there_is(summary: Callable[..., str]) -> None:
+    assert summary(*LAUNCHES, directory="run-1").endswith(" of communication; next: overlap report run-1")
+
+
+def test_no_launch_is_not_silence(summary: Callable[..., str]) -> None:
+    unseen = "this process opened a GPU, but no kernel launch was seen: it launched none, or "
+    said = summary("stream:RAISED")
+    assert said.startswith(unseen + "a preloaded library cannot see its launches (") and said.endswith(NEXT)
+    assert summary("apart:libx.so") == (
+        f"{unseen}it did so from libx.so, opened by dlmopen, where nothing is preloaded{NEXT}"
     )

@@ -13,25 +13,20 @@ from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
-from pyshim.policy.layout import View
-from pyshim.policy.model import Critical, Footprint, Match, Policy, Priority, Range, Rule, Shape
-from pyshim.policy.parts import Arm
+from pyshim.policy.model import Footprint, Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table
-from pyshim.policy.trial import Trial
 
 Run = Callable[..., str]
-HEAD = struct.Struct("<4I2H3I")
-NAMES = ("magic", "version", "size", "checksum", "policies", "trials", "rules", "patterns", "strings")
+HEAD = struct.Struct("<8I")
+NAMES = ("magic", "version", "size", "checksum", "policies", "rules", "patterns", "strings")
 SMALL = [
     Policy(
         "first",
         gpus=("NVIDIA H100*", "sm_90"),
         kernels=("*my_reduce*", "[a-z]*"),
         libraries=("libmine.so*",),
-        priority=Priority("number", -3),
+        raise_share=100,
         stream_creators=("libnccl.so*",),
-        stream_priority=Priority("highest"),
-        critical=Critical(communication=True, host_waits=True, feeding=True, share=100),
         footprint=Footprint(288, 96, 21568, 82240),
         rules=(
             Rule(
@@ -47,7 +42,6 @@ SMALL = [
     ),
     Policy("second", gpus=("NVIDIA A40",), rules=(Rule(Match(), Shape(), 0, "overlapping", 5),)),
 ]
-TRIED = Policy("tried", gpus=("NVIDIA A40",), trial=Trial((Arm("", SMALL[1]), Arm("", Policy("arm"))), 5000))
 
 
 def refusal(library: Any, data: bytes) -> str:
@@ -58,20 +52,23 @@ def signed(data: bytes) -> bytes:
     return data[:12] + struct.pack("<I", zlib.crc32(data[32:])) + data[16:]
 
 
+def header_of(data: bytes) -> dict[str, int]:
+    return dict(zip(NAMES, HEAD.unpack(data[:32])))
+
+
 def head(data: bytes, **changes: int) -> bytes:
-    values = dict(zip(NAMES, HEAD.unpack(data[:32])))
-    return HEAD.pack(*{**values, **changes}.values()) + data[32:]
+    return HEAD.pack(*{**header_of(data), **changes}.values()) + data[32:]
 
 
 @pytest.fixture(scope="module")
 def seeds(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Small tables, and the one that travels by default."""
+    """Small tables, the one that travels by default, and one with rules."""
     folder = tmp_path_factory.mktemp("seeds")
     tables = {
         "small": compile_table(SMALL),
-        "tried": compile_table([SMALL[0], TRIED]),
         "empty": compile_table([]),
         "auto": compile_table(shipped.load("auto", {})),
+        "paper": compile_table(shipped.load("h100-paper", {})),
     }
     for name, data in tables.items():
         (folder / name).write_bytes(data)
@@ -107,12 +104,12 @@ def test_random_changes(fuzz: Path, seeds: list[Path], run_program: Run) -> None
 
 
 def test_good_tables_are_believed(library: Any) -> None:
-    for policies in ([], SMALL, SMALL[:1], [TRIED]):
+    for policies in ([], SMALL, SMALL[:1]):
         assert refusal(library, compile_table(policies)) == ""
 
 
 # Every record with one field made wrong: struct, index, field, value, what the sentence must say.
-POLICY, TRIAL, RULE = "overlap_policy", "overlap_table_trial", "overlap_rule"
+POLICY, RULE = "overlap_policy", "overlap_rule"
 WRONG = [
     (POLICY, "name", 10**6, "name"),
     (POLICY, "hash", 2**32 - 1, "name"),
@@ -122,16 +119,11 @@ WRONG = [
     (POLICY, "first_rule", 2**32 - 1, "rules"),
     (POLICY, "rule_count", 5, "rules"),
     (POLICY, "rule_count", 2**32 - 1, "rules"),
-    (POLICY, "priority", 4, "priority"),
-    (POLICY, "stream_priority", 3, "priority"),  # auto is for launches
-    (POLICY, "stream_priority", 2**32 - 1, "priority"),
     (POLICY, "dispatch", 4, "dispatch"),
     (POLICY, "dispatch", 2**32 - 1, "dispatch"),
-    (POLICY, "critical", 8, "critical"),
-    (POLICY, "critical", 2**32 - 1, "critical"),
-    (POLICY, "critical_share", 101, "share"),
-    (POLICY, "critical_share", 2**32 - 1, "share"),
-    *[(POLICY, field, value, "impossible trial") for field, value in (("is_arm", 2), ("trial", 1), ("trial", 65535))],
+    (POLICY, "carveout", 2, "carve-out"),
+    (POLICY, "raise_share", 101, "share"),
+    (POLICY, "raise_share", 2**32 - 1, "share"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
     (RULE, "shape", 6, "shape"),
@@ -155,65 +147,12 @@ def test_one_wrong_field_of_the_first_or_last_record_is_named(library: Any) -> N
             assert says in refusal(library, signed(good[:at] + data + good[at + size :])), (kind, field, value, at)
 
 
-# A policy, its two arms and its trial: the record, its field, what the sentence must say.
-@pytest.mark.parametrize(
-    ("record", "field", "value", "says"),
-    [
-        ("policies[0]", "is_arm", 1, "impossible trial"),
-        ("policies[0]", "trial", 2, "impossible trial"),
-        ("policies[0]", "trial", 0, ""),
-        ("policies[1]", "is_arm", 0, "no arm"),
-        ("policies[2]", "trial", 1, "impossible trial"),
-        ("trials[0]", "worth", 0, "impossible trial"),
-        ("trials[0]", "worth", 500_001, "impossible trial"),
-        ("trials[0]", "worth", 500_000, ""),
-        ("trials[0]", "first_arm", 2, ""),
-        ("trials[0]", "first_arm", 3, "impossible trial"),
-        ("trials[0]", "first_level", 4, ""),
-        ("trials[0]", "first_level", 5, "impossible trial"),
-        ("trials[0]", "arms", (1, 0), "impossible trial"),
-        ("trials[0]", "arms", (1, 1), ""),
-        ("trials[0]", "arms", (1, 3), "impossible trial"),
-        ("trials[0]", "arms", (0, 2), "no arm"),
-        ("trials[0]", "arms", (0, 6), "impossible trial"),
-        ("trials[0]", "arms", (4, 1), "impossible trial"),
-        ("trials[0]", "arms", (2**32 - 1, 1), "impossible trial"),
-        ("trials[0]", "arms", (1, 2**32 - 1), "impossible trial"),
-    ],
-)
-def test_a_trial_that_cannot_be(library: Any, record: str, field: str, value: Any, says: str) -> None:
-    data = bytearray(compile_table([TRIED]))
-    name, index = record[:-1].split("[")
-    setattr(getattr(View(data), name)[int(index)], field, value)
-    found = refusal(library, signed(bytes(data)))
-    assert found.endswith(says) if says else not found
-
-
-@pytest.mark.parametrize("arm", [0, 1, 4])
-@pytest.mark.parametrize(
-    ("known", "good"),
-    [
-        ((8, -16, 32), True),
-        *(
-            (known, False)
-            for known in ((9, 0, 0), (0, 1, 0), (0, 0, 1), (8, 17, 1), (8, -17, 1), (1, 0, -1), (1, 0, 5))
-        ),
-        *((known, False) for known in ((1, float("nan"), 0), (1, 0, float("nan")))),
-    ],
-)
-def test_samples_that_cannot_be(library: Any, arm: int, known: Any, good: bool) -> None:
-    data = bytearray(compile_table([TRIED]))
-    View(data).trials[0].known[arm] = known
-    assert ("impossible samples" in refusal(library, signed(bytes(data)))) != good
-
-
-@pytest.mark.parametrize(("critical", "share", "good"), [(0, 0, True), (7, 1, True), (0, 1, False), (7, 0, False)])
-def test_a_share_goes_with_a_kind_of_stream(library: Any, critical: int, share: int, good: bool) -> None:
+@pytest.mark.parametrize("share", [0, 1, 25, 50, 60, 99, 100])
+def test_every_percentage_is_a_share(library: Any, share: int) -> None:
     data = bytearray(compile_table(SMALL))
-    for field, value in (("critical", critical), ("critical_share", share)):
-        at = 32 + _native.ffi.offsetof("struct overlap_policy", field)
-        data[at : at + 4] = struct.pack("<I", value)
-    assert ("share" not in refusal(library, signed(bytes(data)))) == good
+    at = 32 + _native.ffi.offsetof("struct overlap_policy", "raise_share")
+    data[at : at + 4] = struct.pack("<I", share)
+    assert refusal(library, signed(bytes(data))) == ""
 
 
 @pytest.mark.parametrize(("shape", "value"), [(1, 0), (2, 0), (2, 101), (2, 2**32 - 1)])
@@ -226,14 +165,15 @@ def test_values_that_no_shape_can_have(library: Any, shape: int, value: int) -> 
 
 def test_strings_must_begin_empty_and_end(library: Any) -> None:
     data = compile_table(SMALL)
-    strings = len(data) - HEAD.unpack(data[:32])[8]
+    strings = len(data) - header_of(data)["strings"]
     for at in (strings, len(data) - 1):
         assert "terminated" in refusal(library, signed(data[:at] + b"x" + data[at + 1 :]))
 
 
 def test_a_pattern_outside(library: Any) -> None:
     data = compile_table(SMALL)
-    count, strings = HEAD.unpack(data[:32])[7:]
+    now = header_of(data)
+    count, strings = now["patterns"], now["strings"]
     for index in (0, count - 1):
         at = len(data) - strings - 4 * count + 4 * index
         for offset in (strings, 2**32 - 1):
@@ -260,12 +200,12 @@ def test_the_header_is_checked_first(library: Any) -> None:
 def test_counts_cannot_wrap(library: Any, field: str) -> None:
     """Every count by which some product or sum of 32 or 64 bits would come back to the size that is there."""
     data = compile_table(SMALL)
-    now = dict(zip(NAMES, HEAD.unpack(data[:32])))
-    policy, trial, rule = (_native.ffi.sizeof(f"struct {name}") for name in (POLICY, TRIAL, RULE))
-    record = {"policies": policy, "trials": trial, "rules": rule, "patterns": 4, "strings": 1}[field]
+    now = header_of(data)
+    policy, rule = (_native.ffi.sizeof(f"struct {name}") for name in (POLICY, RULE))
+    record = {"policies": policy, "rules": rule, "patterns": 4, "strings": 1}[field]
     wraps = {now[field] + (2**32 // record) * k for k in range(1, record + 1)}
     wraps |= {now[field] + 2**k for k in range(32)} | {2**32 - 1, 2**31, 2**32 - now[field]}
-    wraps = {count for count in wraps if count < (2**16 if field in ("policies", "trials") else 2**32)}
+    wraps = {count for count in wraps if count < 2**32}
     assert wraps
     for count in wraps:
         assert "do not add up" in refusal(library, head(data, **{field: count})), count
@@ -273,13 +213,12 @@ def test_counts_cannot_wrap(library: Any, field: str) -> None:
 
 def test_two_counts_that_cancel_out(library: Any) -> None:
     data = compile_table(SMALL)
-    patterns, strings = HEAD.unpack(data[:32])[7:]
+    now = header_of(data)
+    patterns, strings = now["patterns"], now["strings"]
     for more in (1, 3):
         wrong = signed(head(data, patterns=patterns + more, strings=strings - 4 * more))
         assert refusal(library, wrong) != ""
-    assert "do not add up" in refusal(
-        library, head(data, rules=2**32 - 1, patterns=2**32 - 1, strings=2**32 - 1, policies=65535, trials=65535)
-    )
+    assert "do not add up" in refusal(library, head(data, **dict.fromkeys(NAMES[4:], 2**32 - 1)))
     only_patterns = head(data, strings=0, patterns=patterns + strings // 4)
     assert "do not add up" in refusal(library, signed(only_patterns))
 

@@ -24,6 +24,7 @@ PAGE = Path("docs/results.md")
 DATA = Path("docs/data")
 SIMULATED = "simulated"
 SMALL = {
+    "comd": programs.comd,
     "stencils": programs.stencils,
     "whole": programs.whole,
     "kernels": overlap.kernels,

@@ -309,13 +309,10 @@ def checks(root: Path) -> Table:
     """How often was a promise of the product tested on a GPU, and how often was it broken?"""
     correctness, occupancy = (results.read(root, name) for name in ("correctness", "occupancy"))
     rows, planner = correctness["rows"], correctness["occupancy"]["planner"]
-    programs = results.read(root, "windows")["programs"]
-    claims = [one for one in programs if one["run"] in WINDOW_RUNS and "library_and_model" in one]
     beside = neighbours(root)
     launches = sum(row["launches"] or 0 for row in rows)
     samples, different = (sum(occupancy[key].get(name, 0) for name in CARVEOUTS) for key in ("samples", "different"))
     promises, broken = (sum(planner[key].values()) for key in ("promises", "broken"))
-    wrong = sum(one["library_and_model"]["wrong"] + len(one["hardware"]["ordered"]) for one in claims)
     made: list[list[Value]] = [
         [
             f"{len({row['program'] for row in rows})} programs give the same results as without the library",
@@ -325,11 +322,6 @@ def checks(root: Path) -> Table:
         ["computed occupancy is the driver's", f"{samples:,} samples", different],
         ["sizes leave as many blocks as the planner says", f"{promises:,} answers", broken],
         [
-            "a launch in a window is not ordered behind communication",
-            f"{sum(one['hardware']['claims'] for one in claims):,} launches",
-            wrong,
-        ],
-        [
             "blocks share a multiprocessor only if their sum fits",
             f"{len(beside):,} runs",
             sum(one.shared and not one.sum_fits for one in beside),
@@ -338,7 +330,6 @@ def checks(root: Path) -> Table:
     return Table(("promise", "tested", "broken"), made, words=2)
 
 
-WINDOW_RUNS = (1, 2, 3)
 CARVEOUTS = ("carveout -1", "carveout 100")  # preferred: the driver's choice, the largest
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tools.answers import results
-from tools.answers.table import Table, Value, rounded, span
+from tools.answers.table import Table, Value, percent, rounded, span
 from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.table import arms, best, by_family
+from tools.gpu.whole.table import arms, by_family
 
 # Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
 EXCHANGES = {
@@ -20,7 +20,7 @@ EXCHANGES = {
     "host memory": ("host-stream", "host-event", "host-polling"),
 }
 ARMS = ("raised", "observe", "default", "paper")
-WHOLE = ("observe", "default", "trial")
+WHOLE = ("observe", "default", "own")
 BARE, ITSELF = "bare", "bare, against itself"
 ROUND = 8  # steps of two_gpus_cases.py between two turns of an arm
 
@@ -47,15 +47,27 @@ def stencils(root: Path) -> Table:
     return Table(heads, rows)
 
 
+def comd(root: Path) -> Table:
+    """CoMD: nanoseconds an atom and step of each arm, and its change from the bare one."""
+    found = {(row["cells"], row["steps"], row["arm"]): row for row in results.read(root, "comd")["medians"]}
+    rows: list[list[Value]] = []
+    for cells, steps in dict.fromkeys((cells, steps) for cells, steps, _ in found):
+        row: list[Value] = [f"{cells}³, {steps:,}", f"{found[cells, steps, BARE]['median_ns']:.2f}"]
+        for arm in ("bare2", *WHOLE):
+            one = found[cells, steps, arm]
+            row.append(f"{one['median_ns']:.2f} ({percent(one['change_percent'])})")
+        rows.append(row)
+    return Table(("cells, steps", "ns, bare", "bare again (%)", *(f"{arm} (%)" for arm in WHOLE)), rows)
+
+
 def whole(root: Path) -> Table:
     """Ranges over the programs and sizes of a family."""
     rows: list[list[Value]] = []
     for name, own in by_family(put_together(results.read(root, "whole"))).items():
         changes = {arm: [100 * one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in WHOLE}
-        single = span(100 * value for value in map(best, own) if value is not None)
         possible = span(100 * one["possible"] for one in own if one.get("possible") is not None)
-        rows.append([name, *(span(changes[arm]) for arm in WHOLE), single, possible])
-    heads = ("program", "noise, %", "default, %", "trial, %", "best single, %", "possible, %")
+        rows.append([name, *(span(changes[arm]) for arm in WHOLE), possible])
+    heads = ("program", "noise, %", "default, %", "own priorities, %", "possible, %")
     return Table(heads, rows)
 
 
@@ -68,12 +80,11 @@ def every_whole(root: Path) -> Table:
         row += [cell["waits"], cell["expected"], cell["rounds"], cell["ms"], *parts]
         for arm in arms(cells):
             row += [rounded(100 * value) for value in cell["change"].get(arm) or ()] or [None] * 3
-        kept = {None: "unsettled", "": "nothing"}.get(cell.get("kept"), cell.get("kept"))
-        rows.append([*row, kept, cell.get("trial_first")])
+        rows.append(row)
     ends = (f"{arm}{part}" for arm in arms(cells) for part in ("_percent", "_low", "_high"))
     heads: tuple[str, ...] = ("program", "points", "bits", "waits", "expected", "rounds", "bare_ms", "computation_ms")
     heads += ("communication_ms", "possible", "predicted")
-    return Table((*heads, *ends, "trial_kept", "trial_first"), rows)
+    return Table((*heads, *ends), rows)
 
 
 def every_stencil(root: Path) -> Table:

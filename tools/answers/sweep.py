@@ -116,7 +116,7 @@ class Pair:
 
     def policy(self, size: int) -> str:
         base = f"extends: {self.gpu}-small-comm\n" if self.small else ""
-        head = f"policy: 1\nname: sweep\n{base}when: always\ncommunication: {{priority: highest}}\n"
+        head = f"policy: 1\nname: sweep\n{base}when: always\nstreams: {{raise: auto}}\n"
         if size <= self.kernel.dynamic_shared:
             return head  # as launched
         match = f'  - match: {{kernel: "{self.kernel.symbol}"}}\n'

@@ -1,16 +1,18 @@
 /* What one call costs the calling thread, in nanoseconds of its own processor time.
  *
- *   launch WAY CALL KERNEL THREADS CALLS [EVERY [KERNELS [SIZES]]]
- *     WAY     symbol | dlsym | proc_address: how the program reaches the driver
- *     CALL    kernel | ex: cuLaunchKernel or cuLaunchKernelEx; cukernel: cuLaunchKernel with a CUkernel;
- *             record: cuEventRecord; wait: cuStreamWaitEvent; step: nine calls, a collective and its events among them;
- *             copy: a blocking copy; exchange: nine calls of a program that exchanges through the host: no collective
- *     KERNEL  name of the kernels, launched in turn with 8192 blocks of 128 threads
- *     EVERY   so many calls the first thread launches a communication kernel on another stream, and records an event
- *             behind it; each thread has a stream of its own; 0: never
+ *   launch WAY CALL KERNEL THREADS CALLS [STREAMS [KERNELS [SIZES]]]
+ *     WAY      symbol | dlsym | proc_address: how the program gets cuLaunchKernel and cuLaunchKernelEx
+ *     CALL     a word of `calls` below, or of several calls:
+ *              inside: launches while communication is open on another stream; raised: launches on a stream that the host
+ *              has waited for beside a larger one; turns: launches on all streams in turn; event: an event is created,
+ *              recorded and destroyed; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of
+ *              occupancy before each launch
+ *     KERNEL   name of the kernels, launched in turn with 8192 blocks of 128 threads
+ *     STREAMS  how many streams are alive (1 for each thread); each has carried a launch and was waited for
  *     KERNELS, SIZES  how many kernels there are (64), and with how many dynamic sizes each is launched (1)
  *
- * Prints the median over chunks, averaged over threads. Linked to the do-nothing driver (null_driver.c).
+ * Prints the median over chunks, averaged over threads; of `first`, where each kernel is launched once, the mean. Linked
+ * to the do-nothing driver (null_driver.c).
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -27,82 +29,99 @@ typedef int launch_type(void *, unsigned, unsigned, unsigned, unsigned, unsigned
 typedef int launch_ex_type(const struct config *, void *, void **, void **);
 launch_type cuLaunchKernel;
 launch_ex_type cuLaunchKernelEx;
-typedef int record_type(void *, void *);
-typedef int wait_type(void *, void *, unsigned);
-typedef int host_type(void *);
-typedef int copy_type(void *, uint64_t, size_t);
 int cuInit(unsigned);
 int cuModuleGetFunction(void **, void *, const char *);
 int cuLibraryGetKernel(void **, void *, const char *);
 int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 
-static launch_type *volatile launch; /* reloaded for each launch, as a client does */
-static launch_ex_type *volatile launch_ex;
-static void *functions[MOST_FUNCTIONS];
-static record_type *volatile record;
-static wait_type *volatile wait_event;
-static host_type *volatile synchronize, *volatile query;
-static copy_type *volatile copy;
-static void *communication;
-static long every;
-static int way_symbol, call_ex, call_record, call_wait, call_step, call_synchronize, call_query, call_exchange,
-    call_copy, critical, beside;
+/* Reloaded for each call, as a client does. CALL(word, name, version, parameters) */
+#define CALLS(CALL)                                                                                                    \
+    CALL(kernel, "cuLaunchKernel", 4000,                                                                               \
+         (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))     \
+    CALL(ex, "cuLaunchKernelEx", 11060, (const struct config *, void *, void **, void **))                             \
+    CALL(record, "cuEventRecord", 2000, (void *, void *))                                                              \
+    CALL(wait, "cuStreamWaitEvent", 3020, (void *, void *, unsigned))                                                  \
+    CALL(synchronize, "cuStreamSynchronize", 2000, (void *))                                                           \
+    CALL(query, "cuEventQuery", 2000, (void *))                                                                        \
+    CALL(copy, "cuMemcpyDtoH", 3020, (void *, uint64_t, size_t))                                                       \
+    CALL(allocate, "cuMemAlloc", 3020, (uint64_t *, size_t))                                                           \
+    CALL(release, "cuMemFree", 3020, (uint64_t))                                                                       \
+    CALL(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", 7000,                                      \
+         (int *, void *, int, size_t, unsigned))                                                                       \
+    CALL(cache, "cuCtxSetCacheConfig", 3020, (int))                                                                    \
+    CALL(priority, "cuStreamGetPriority", 5050, (void *, int *))                                                       \
+    CALL(create_event, "cuEventCreate", 2000, (void **, unsigned))                                                     \
+    CALL(destroy_event, "cuEventDestroy", 4000, (void *))                                                              \
+    CALL(create_stream, "cuStreamCreate", 2000, (void **, unsigned))
+#define DECLARE(word, name, version, parameters) static int(*volatile call_##word) parameters;
+CALLS(DECLARE)
+#undef DECLARE
+
+enum call {
+#define NUMBER(word, name, version, parameters) CALL_##word,
+    CALLS(NUMBER)
+#undef NUMBER
+        INSIDE,
+    RAISED,
+    TURNS,
+    EVENTS,
+    COMD,
+    COMD_ASKS,
+    FIRST,
+    CUKERNEL,
+    WORDS
+};
+static const char *const words[WORDS] = {
+#define WORD(word, name, version, parameters) #word,
+    CALLS(WORD)
+#undef WORD
+        [INSIDE] = "inside",
+    [RAISED] = "raised",
+    [TURNS] = "turns",
+    [EVENTS] = "event",
+    [COMD] = "comd",
+    [COMD_ASKS] = "comd_asks",
+    [FIRST] = "first",
+    [CUKERNEL] = "cukernel"};
+
+static enum call call;
+static void *functions[MOST_FUNCTIONS], *communication, **streams;
+static long streams_used;
 static char memory[16];
 
-/* A window is open for the calls that follow, of all threads. */
-static void communicate(char *stream) {
-    if (communication && (uintptr_t)stream == STREAM) {
-        launch(communication, 16, 1, 1, 512, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
-        record((char *)EVENT, stream + OTHER_STREAM);
+static int launch_on(void *stream, void *function, unsigned blocks) {
+    return call_kernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+}
+
+/* The host waits for a short kernel beside a long one, so often that the stream is raised. */
+static void wait_for(void *stream, void *beside) {
+    for (int i = 0; i < 3000; i++) {
+        launch_on(stream, functions[0], 1);
+        launch_on(beside, functions[0], 8192);
+        call_synchronize(stream);
     }
 }
 
-/* The host waits for a short kernel beside a long one: critical, once that has been seen, and from then on with long pauses. */
-static void host_waits(char *stream) {
-    enum { LEARNING = 5000 };
-    static _Thread_local int learnt;
-    for (int i = learnt ? 0 : -LEARNING; i <= 0 && critical; i++) {
-        launch(functions[0], 1, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-        record((char *)EVENT, stream);
-        launch(functions[0], 8192, 1, 1, 128, 1, 1, 0, stream + OTHER_STREAM, NULL, NULL);
-        synchronize(stream);
+/* Two streams, of which one carries the boundary: 15 launches, the preferred cache twice, two events, a wait of the host. */
+static void step(void **two, int asks) {
+    int blocks;
+    for (int i = 0; i < 15; i++) {
+        if (i == 0 || i == 8)
+            call_cache(2);
+        if (asks)
+            call_occupancy(&blocks, functions[i], 128, 0, 0);
+        launch_on(two[i % 3 == 0], functions[i], i % 3 == 0 ? 800 : 8192);
     }
-    learnt = 1;
-}
-
-/* As data parallelism does: two kernels, a collective behind them on its own stream, two kernels beside it, one behind it. */
-static void step(long i, char *stream) {
-    char *const other = stream + OTHER_STREAM, *const ready = stream + EVENT, *const done = ready + 64;
-    launch(functions[i % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-    launch(functions[(i + 1) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-    record(ready, stream);
-    wait_event(other, ready, 0);
-    launch(communication, 16, 1, 1, 512, 1, 1, 0, other, NULL, NULL);
-    record(done, other);
-    launch(functions[(i + 2) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-    wait_event(stream, done, 0);
-    launch(functions[(i + 3) % functions_used], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-}
-
-/* As a stencil with MPI does: a short kernel and a copy that the host waits for, beside a long kernel; both behind each other at last. */
-static void exchange(char *stream) {
-    char *const other = stream + OTHER_STREAM, *const ready = stream + EVENT, *const done = ready + 64;
-    launch(functions[0], 1, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-    record(ready, stream);
-    launch(functions[0], 8192, 1, 1, 128, 1, 1, 0, other, NULL, NULL);
-    synchronize(stream);
-    query(ready);
-    record(done, other);
-    wait_event(stream, done, 0);
-    record(ready, stream);
-    wait_event(other, ready, 0);
+    call_record((char *)EVENT, two[1]);
+    call_wait(two[0], (char *)EVENT, 0);
+    call_synchronize(two[1]);
 }
 
 /* One after the other, without a division. */
-static void run_many(long count, char *stream) {
-    long function = 0;
-    for (long i = 0, size = 0; i < count; i++) {
-        launch(functions[function], 8192, 1, 1, 128, 1, 1, (unsigned)size * 16, stream, NULL, NULL);
+static void run_many(long count, void *stream) {
+    static _Thread_local long function, size;
+    for (long i = 0; i < count; i++) {
+        call_kernel(functions[function], 8192, 1, 1, 128, 1, 1, (unsigned)size * 16, stream, NULL, NULL);
         if (++size == sizes_used) {
             size = 0;
             function = function + 1 == functions_used ? 0 : function + 1;
@@ -110,95 +129,121 @@ static void run_many(long count, char *stream) {
     }
 }
 
-static void run_some(long count, char *stream) {
+#define EACH(...)                                                                                                      \
+    for (long i = 0; i < count; i++)                                                                                   \
+    __VA_ARGS__
+#define FUNCTION functions[i % FUNCTIONS]
+
+static void run(long count, void *own) {
+    void **const mine = own, *const stream = mine[0];
     const struct config config = {.grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = stream};
-    if (call_step)
-        for (long i = 0; i < count / 9; i++)
-            step(i, stream);
-    else if (call_exchange)
-        for (long i = 0; i < count / 9; i++)
-            exchange(stream);
-    else if (functions_used != FUNCTIONS || sizes_used > 1)
-        run_many(count, stream);
-    else if (call_record)
-        for (long i = 0; i < count; i++)
-            record(stream + EVENT + i % FUNCTIONS * 64, stream);
-    else if (call_wait)
-        for (long i = 0; i < count; i++)
-            wait_event(stream, (char *)EVENT, 0);
-    else if (call_synchronize)
-        for (long i = 0; i < count; i++)
-            synchronize(stream);
-    else if (call_query)
-        for (long i = 0; i < count; i++)
-            query((char *)EVENT);
-    else if (call_copy)
-        for (long i = 0; i < count; i++)
-            copy(memory, EVENT, sizeof memory);
-    else if (call_ex && way_symbol)
-        for (long i = 0; i < count; i++)
-            cuLaunchKernelEx(&config, functions[i % FUNCTIONS], NULL, NULL);
-    else if (call_ex)
-        for (long i = 0; i < count; i++)
-            launch_ex(&config, functions[i % FUNCTIONS], NULL, NULL);
-    else if (way_symbol)
-        for (long i = 0; i < count; i++)
-            cuLaunchKernel(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
-    else
-        for (long i = 0; i < count; i++)
-            launch(functions[i % FUNCTIONS], 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
+    uint64_t address = EVENT;
+    void *made = (char *)EVENT;
+    int value;
+    switch (call) {
+    case CALL_ex:
+        EACH(call_ex(&config, FUNCTION, NULL, NULL));
+        break;
+    case CALL_record:
+        EACH(call_record((char *)EVENT + i % FUNCTIONS * 64, stream));
+        break;
+    case CALL_wait:
+        EACH(call_wait(mine[1], (char *)EVENT, 0));
+        break;
+    case CALL_synchronize:
+        EACH(call_synchronize(stream));
+        break;
+    case CALL_query:
+        EACH(call_query((char *)EVENT));
+        break;
+    case CALL_copy:
+        EACH(call_copy(memory, EVENT, sizeof memory));
+        break;
+    case CALL_allocate:
+        EACH(call_allocate(&address, 64), call_release(address));
+        break;
+    case CALL_occupancy:
+        EACH(call_occupancy(&value, FUNCTION, 128, 0, 0));
+        break;
+    case CALL_cache:
+        EACH(call_cache(2));
+        break;
+    case CALL_priority:
+        EACH(call_priority(stream, &value));
+        break;
+    case EVENTS:
+        EACH(call_create_event(&made, 2), call_record(made, stream), call_destroy_event(made));
+        break;
+    case TURNS:
+        EACH(launch_on(streams[i % streams_used], FUNCTION, 8192));
+        break;
+    case COMD:
+    case COMD_ASKS:
+        for (long i = 0; i < count; i += 15)
+            step(mine, call == COMD_ASKS);
+        break;
+    default:
+        if (functions_used != FUNCTIONS || sizes_used > 1)
+            run_many(count, stream);
+        else
+            EACH(call_kernel(FUNCTION, 8192, 1, 1, 128, 1, 1, 0, stream, NULL, NULL));
+    }
 }
 
-static void run(long count, void *stream) {
-    for (long done = 0; done < count; done += every) {
-        communicate(stream);
-        host_waits(stream);
-        run_some(count - done < every ? count - done : every, beside ? (char *)stream + OTHER_STREAM : stream);
+static void prepare(const char *way, const char *kernel, int threads) {
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    cuInit(0);
+#define FIND(word, name, version, parameters)                                                                          \
+    void *address_##word = NULL;                                                                                       \
+    cuGetProcAddress_v2(name, &address_##word, version, 0, NULL);                                                      \
+    if (strcmp(way, "dlsym") == 0 && CALL_##word <= CALL_ex)                                                           \
+        address_##word = dlsym(driver, name);                                                                          \
+    call_##word = (int(*) parameters)address_##word;
+    CALLS(FIND)
+    if (strcmp(way, "symbol") == 0) {
+        call_kernel = cuLaunchKernel;
+        call_ex = cuLaunchKernelEx;
     }
+    for (long i = 0; i < functions_used && i < MOST_FUNCTIONS; i++)
+        if (call == CUKERNEL)
+            cuLibraryGetKernel(&functions[i], NULL, kernel);
+        else
+            cuModuleGetFunction(&functions[i], NULL, kernel);
+    cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
+    /* Two for each thread at least: its own, and a larger one. */
+    streams_used = streams_used < 2L * threads ? 2L * threads : streams_used;
+    streams = calloc((size_t)streams_used, sizeof *streams);
+    for (long i = 0; streams && i < streams_used; i++) {
+        call_create_stream(&streams[i], 1);
+        if (call == FIRST) /* no kernel has been launched yet */
+            continue;
+        launch_on(streams[i], functions[0], 8192);
+        call_synchronize(streams[i]);
+    }
+    if (call == INSIDE)
+        call_kernel(communication, 16, 1, 1, 512, 1, 1, 0, streams[1], NULL, NULL);
+    if (call == RAISED)
+        wait_for(streams[0], streams[1]);
+    for (int i = 0; i < FUNCTIONS && call != FIRST && call != RAISED; i++)
+        call_record((char *)EVENT + i * 64, streams[0]);
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6 || argc > 9)
-        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [EVERY [KERNELS [SIZES]]]\n"), 2;
-    int threads = atoi(argv[4]);
-    long launches = atol(argv[5]);
-    way_symbol = strcmp(argv[1], "symbol") == 0;
+    while (call < WORDS && argc > 2 && strcmp(words[call], argv[2]) != 0)
+        call++;
+    if (argc < 6 || argc > 9 || call == WORDS)
+        return fprintf(stderr, "usage: launch WAY CALL KERNEL THREADS CALLS [STREAMS [KERNELS [SIZES]]]\n"), 2;
+    const int threads = atoi(argv[4]);
+    streams_used = argc > 6 ? atol(argv[6]) : 0;
     functions_used = argc > 7 ? atol(argv[7]) : FUNCTIONS;
     sizes_used = argc > 8 ? atol(argv[8]) : 1;
-    beside = strcmp(argv[2], "beside") == 0;
-    call_synchronize = strcmp(argv[2], "synchronize") == 0;
-    call_query = strcmp(argv[2], "query") == 0;
-    critical = beside || call_synchronize || call_query || strcmp(argv[2], "critical") == 0;
-    const int again = argc > 6 && atol(argv[6]), communicates = again && !critical;
-    every = again ? atol(argv[6]) : launches + warming();
-    call_step = strcmp(argv[2], "step") == 0;
-    call_ex = strcmp(argv[2], "ex") == 0;
-    call_record = strcmp(argv[2], "record") == 0;
-    call_wait = strcmp(argv[2], "wait") == 0;
-    call_copy = strcmp(argv[2], "copy") == 0;
-    call_exchange = strcmp(argv[2], "exchange") == 0;
-    cuInit(0);
-    for (int i = 0; i < functions_used && i < MOST_FUNCTIONS; i++) {
-        if (strcmp(argv[2], "cukernel") == 0)
-            cuLibraryGetKernel(&functions[i], NULL, argv[3]);
-        else
-            cuModuleGetFunction(&functions[i], NULL, argv[3]);
+    prepare(argv[1], argv[3], threads);
+    if (call == FIRST) {
+        const double start = now();
+        run_many(functions_used, streams[0]);
+        printf("%.3f\n", (now() - start) / (double)functions_used);
+        return 0;
     }
-    if (strcmp(argv[1], "dlsym") == 0) {
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
-        launch = (launch_type *)dlsym(driver, "cuLaunchKernel");
-        launch_ex = (launch_ex_type *)dlsym(driver, "cuLaunchKernelEx");
-    } else {
-        cuGetProcAddress_v2("cuLaunchKernel", (void **)&launch, 4000, 0, NULL);
-        cuGetProcAddress_v2("cuLaunchKernelEx", (void **)&launch_ex, 11060, 0, NULL);
-    }
-    cuGetProcAddress_v2("cuEventRecord", (void **)&record, 2000, 0, NULL);
-    cuGetProcAddress_v2("cuStreamWaitEvent", (void **)&wait_event, 3020, 0, NULL);
-    cuGetProcAddress_v2("cuStreamSynchronize", (void **)&synchronize, 2000, 0, NULL);
-    cuGetProcAddress_v2("cuEventQuery", (void **)&query, 2000, 0, NULL);
-    cuGetProcAddress_v2("cuMemcpyDtoH", (void **)&copy, 3020, 0, NULL);
-    if (communicates || call_step)
-        cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
-    measure_threads(threads, run, launches);
+    measure_threads(threads, run, atol(argv[5]), streams);
     return 0;
 }

@@ -1,9 +1,11 @@
 /* The same as launch.c, on HIP.
  *
- *   launch_hip WAY CALL KERNEL THREADS CALLS [EVERY]
+ *   launch_hip WAY CALL KERNEL THREADS CALLS [STREAMS]
  *     WAY     symbol | dlsym | proc_address
  *     CALL    launch: hipLaunchKernel; module: hipModuleLaunchKernel; ext, ext_module: hipExtLaunchKernel,
- *             hipExtModuleLaunchKernel; record: hipEventRecord; wait: hipStreamWaitEvent
+ *             hipExtModuleLaunchKernel; record: hipEventRecord; wait: hipStreamWaitEvent; synchronize:
+ *             hipStreamSynchronize
+ *     STREAMS any number: communication is open on another stream
  *
  * Linked to the do-nothing runtime (null_hip.c).
  */
@@ -25,8 +27,9 @@ int hipExtModuleLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, uns
                              void **, void **, void *, void *, unsigned);
 int hipEventRecord(void *, void *);
 int hipStreamWaitEvent(void *, void *, unsigned);
+int hipStreamSynchronize(void *);
 
-enum call { LAUNCH, MODULE, EXT, EXT_MODULE, RECORD, WAIT, CALLS };
+enum call { LAUNCH, MODULE, EXT, EXT_MODULE, RECORD, WAIT, SYNCHRONIZE, CALLS };
 static const struct {
     const char *word, *name;
     void *symbol;
@@ -37,16 +40,17 @@ static const struct {
     {"ext_module", "hipExtModuleLaunchKernel", (void *)hipExtModuleLaunchKernel},
     {"record", "hipEventRecord", (void *)hipEventRecord},
     {"wait", "hipStreamWaitEvent", (void *)hipStreamWaitEvent},
+    {"synchronize", "hipStreamSynchronize", (void *)hipStreamSynchronize},
 };
 
 static char kernels[FUNCTIONS][64]; /* a kernel is the address of its name */
 static char communication[] = "ncclDevKernel_Generic";
 static void *volatile function; /* reloaded for each call, as a client does */
 static enum call call;
-static long every;
-static int communicates;
+static void *streams[2 * THREADS];
 
-static void run_some(long count, char *stream) {
+static void run(long count, void *own) {
+    char *const stream = *(void **)own;
     const dim3 grid = {8192, 1, 1}, block = {128, 1, 1};
 #define EACH(name, ...)                                                                                                \
     for (long i = 0; i < count; i++)                                                                                   \
@@ -61,31 +65,21 @@ static void run_some(long count, char *stream) {
     else if (call == EXT_MODULE)
         EACH(hipExtModuleLaunchKernel, KERNEL, 8192 * 128, 1, 1, 128, 1, 1, 0, stream, NULL, NULL, NULL, NULL, 0);
     else if (call == RECORD)
-        EACH(hipEventRecord, stream + EVENT + i % FUNCTIONS * 64, stream);
-    else
+        EACH(hipEventRecord, (char *)EVENT + i % FUNCTIONS * 64, stream);
+    else if (call == WAIT)
         EACH(hipStreamWaitEvent, stream, (char *)EVENT, 0);
-}
-
-static void run(long count, void *stream) {
-    for (long done = 0; done < count; done += every) {
-        if (communicates &&
-            (uintptr_t)stream == STREAM) { /* a window is open for the calls that follow, of all threads */
-            hipLaunchKernel(communication, (dim3){16, 1, 1}, (dim3){256, 1, 1}, NULL, 0, (char *)stream + OTHER_STREAM);
-            hipEventRecord((char *)EVENT, (char *)stream + OTHER_STREAM);
-        }
-        run_some(count - done < every ? count - done : every, stream);
-    }
+    else
+        EACH(hipStreamSynchronize, stream);
 }
 
 int main(int argc, char **argv) {
     for (call = 0; argc > 2 && call < CALLS && strcmp(calls[call].word, argv[2]) != 0; call++)
         ;
     if ((argc != 6 && argc != 7) || call == CALLS)
-        return fprintf(stderr, "usage: launch_hip WAY CALL KERNEL THREADS CALLS [EVERY]\n"), 2;
-    const long launches = atol(argv[5]);
+        return fprintf(stderr, "usage: launch_hip WAY CALL KERNEL THREADS CALLS [STREAMS]\n"), 2;
     void *found = calls[call].symbol;
-    communicates = argc > 6;
-    every = communicates ? atol(argv[6]) : launches + FUNCTIONS * 4;
+    for (int i = 0; i < 2 * THREADS; i++)
+        streams[i] = (char *)0x1000 + 0x200 * i;
     for (int i = 0; i < FUNCTIONS; i++)
         strncpy(kernels[i], argv[3], sizeof kernels[i] - 1);
     hipInit(0);
@@ -94,6 +88,9 @@ int main(int argc, char **argv) {
     else if (strcmp(argv[1], "proc_address") == 0)
         hipGetProcAddress(calls[call].name, &found, 601, 0, NULL);
     function = found;
-    measure_threads(atoi(argv[4]), run, launches);
+    hipEventRecord((char *)EVENT, streams[0]);
+    if (argc > 6)
+        hipLaunchKernel(communication, (dim3){16, 1, 1}, (dim3){256, 1, 1}, NULL, 0, streams[1]);
+    measure_threads(atoi(argv[4]), run, atol(argv[5]), streams);
     return 0;
 }

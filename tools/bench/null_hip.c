@@ -54,6 +54,7 @@ LAUNCH(hipExtModuleLaunchKernel,
         void *stream, void **parameters, void **extra, void *start, void *stop, unsigned flags),
        f, ix, iy, iz, bx, by, bz, shared, stream, parameters, extra, start, stop, flags)
 LAUNCH(hipEventRecord, (void *event, void *stream), event, stream)
+LAUNCH(hipStreamSynchronize, (void *stream), stream)
 LAUNCH(hipStreamWaitEvent, (void *stream, void *event, unsigned flags), stream, event, flags)
 
 typedef int register_type(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);

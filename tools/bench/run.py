@@ -4,7 +4,7 @@ Every figure is the median over rounds in which the same binary runs in turn wit
 one process of each kind. Times of launches are processor time of the launching thread. Instructions are counted by
 callgrind (skipped where valgrind is not installed) over whole processes that differ only in the number of launches.
 
-    python -m tools.bench.run [--rounds N] [--threads 1,2,4,8,16] [--start] [--json]
+    python -m tools.bench.run [--rounds N] [--threads 1,2,4,8,16] [--start] [--case TEXT] [--json]
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyshim.policy.layout import encode
 from pyshim.policy.library import load
 from pyshim.policy.table import compile_table
 from tools.bench import explain, start
-from tools.bench.cases import CASES, POLICY, Case
+from tools.bench.cases import CASES, DEFAULT, Case
 
 HERE = Path(__file__).resolve().parent
 
@@ -49,7 +49,7 @@ def compile_all(folder: Path) -> None:
     make("symbols", HERE / "symbols.c", "-ldl")
 
 
-def armed(folder: Path, policy: str = POLICY) -> dict[str, str]:
+def armed(folder: Path, policy: str = DEFAULT) -> dict[str, str]:
     """Return the variables that overlap-run would set."""
     file = folder / "bench.yaml"
     file.write_text(policy)
@@ -101,16 +101,15 @@ def instructions(folder: Path, case: Case, extra: dict[str, str]) -> float:
     return (counted[1] - counted[0]) / (many - few) / (case.threads or 1)
 
 
-def launches(folder: Path, rounds: int, threads: list[int]) -> list[dict[str, object]]:
+def launches(folder: Path, rounds: int, threads: list[int], chosen: str) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    for case in CASES:
+    for case in (case for case in CASES if chosen in case.name):
         shim = {**armed(folder, case.policy), "LD_PRELOAD": str(_native.SHIM)}
         row: dict[str, object] = {
             "case": case.name,
-            "budget_ns": case.nanoseconds,
-            "budget_instructions": case.instructions,
+            "budget_ns": case.nanoseconds and round(case.nanoseconds, 1),
         }
-        for count in [case.threads] if case.threads else threads[:1] if case.kernels else threads:
+        for count in [case.threads] if case.threads else threads[:1] if case.kernels > 1 else threads:
             command = [
                 str(folder / case.program),
                 case.way,
@@ -125,7 +124,7 @@ def launches(folder: Path, rounds: int, threads: list[int]) -> list[dict[str, ob
             )
             row[f"threads_{count}"] = round(found["shim"] - found["bare"], 2)
             row.setdefault("bare_ns", round(found["bare"], 2))
-        if shutil.which("valgrind") and not case.kernels:
+        if shutil.which("valgrind") and case.kernels <= 1 and case.streams < 1000:
             row["instructions"] = round(
                 instructions(folder, case, {**dict(case.driver), **shim})
                 - instructions(folder, case, dict(case.driver)),
@@ -173,6 +172,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", default="1,2,4,8,16")
     parser.add_argument("--start", action="store_true", help="only what the start of a process costs")
+    parser.add_argument("--case", default="", metavar="TEXT", help="only calls whose row holds this text, and no start")
     parser.add_argument("--json", action="store_true", help="one object instead of tables")
     options = parser.parse_args()
     threads = [int(text) for text in options.threads.split(",")]
@@ -182,10 +182,12 @@ def main() -> int:
         result: dict[str, Any] = {
             "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}",
             "rounds": options.rounds,
-            "start": start.rows(folder, options.rounds),
         }
+        if not options.case:
+            result["start"] = start.rows(folder, options.rounds)
         if not options.start:
-            result["launch"] = launches(folder, options.rounds, threads)
+            result["launch"] = launches(folder, options.rounds, threads, options.case)
+        if not options.start and not options.case:
             result["lookup"] = lookups(folder, options.rounds)
             result["explain"] = explain.measured(min(3, options.rounds))
     if options.json:

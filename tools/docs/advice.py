@@ -17,7 +17,7 @@ ADVICE = {
     "a case; `overlap explain` says what limits the kernel.",
     "room_already": "If communication still waits, it waits for priority and not for room.",
     "entry_already": "",
-    "priority": "Raise communication (`priority: auto` or `highest`). Smaller blocks of communication would fit: "
+    "priority": "Raise its stream (`streams: {raise: auto}`). Smaller blocks of communication would fit: "
     "`overlap explain` names the setting.",
     "no_rule": "Patterns match the whole name: `gemm_nn` is not `sgemm_nn_128`, `*gemm_nn*` is. `overlap report "
     "--full` shows the names.",
@@ -26,16 +26,10 @@ ADVICE = {
     "leaves `gpu` out.",
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",
-    "window_expired": "",
-    "launched_before": "Priority can still help. A rule that is to change this kernel needs `when: always`.",
-    "same_stream": "Only the program can change it: `async_op=True`, a stream for communication, or the framework's "
-    "setting for overlap ([training](how-to/training.md)).",
     "no_communication_seen": "Nothing in the first steps. If it stays, give the size (`communication.footprint`), or "
     "name the kernels (`communication.kernels`, `communication.libraries`).",
     "communication": "If the kernel does not communicate, report its name: a pattern of ours is too wide.",
     "one_wave": "Some libraries can be told to leave multiprocessors free for communication.",
-    "one_wave_neighbour": "A raised collective may double the time of such a grid. Compare `priority: highest` with "
-    "`inherit`.",
     "cooperative": "With fewer resident blocks the driver would refuse it.",
     "cluster": "With the changed size no cluster would fit, or the driver does not say.",
     "programmatic": "It begins before the kernel in front of it has ended.",
@@ -51,10 +45,8 @@ ADVICE = {
     "unknown_footprint": "On AMD: the kernel is in a compressed module, as all of rocBLAS 7.2 is. On NVIDIA: its "
     "handle came from a call that the library does not intercept, as cuFFT's do.",
     "cannot_launch": _PROGRAMS_OWN_FAILURE,
-    "program_sets_priority": "Different priorities of communication can deadlock. `priority: highest` raises all "
-    "communication.",
-    "graph_priority_ignored": "The driver refused the priority, or `CUDA_GRAPHS_USE_NODE_PRIORITY=0` is set.",
     "invalid_as_asked": _PROGRAMS_OWN_FAILURE,
     "unknown_limits": "Update the driver, or report the GPU and the driver's version.",
-    "critical": "`overlap report` lists the streams. `critical: off` leaves them as the program has them: compare.",
+    "raised": "`overlap report` lists the streams. To compare: `streams: {raise: off}` leaves them as they are.",
+    "captured": "",
 }

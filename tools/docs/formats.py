@@ -9,14 +9,9 @@ from __future__ import annotations
 FORMATS: dict[str, dict[str, str]] = {
     "overlap report DIR --json": {
         "version": "of this format; 1",
-        "trial": "? null: no policy has a trial",
-        "trial.*": "? `sentence`, and `outcomes[]` of processes of which the same can be said: `outcome` (kept, "
-        "nothing, noisy, graphs, unsettled, stopped), `arm` that was kept, `processes`, `mark`, `marks`, `seconds`, "
-        "`worth_percent` or null, and `arms[]` with `name`, `dropped`, `samples`, `percent`, `low_percent`, "
-        "`high_percent`",
         "verdict.done": "what was raised and shaped, in a sentence",
-        "verdict.gain": "why nothing was gained, or that it was not measured",
-        "verdict.next": "one command, or one line of a policy",
+        "verdict.gain": "that it was not measured, or why nothing was changed",
+        "verdict.next": "what to do: usually one command",
         "processes[]": "each process that opened a GPU, or left a page",
         "processes[].pid": "process id",
         "processes[].host": "host name",
@@ -38,30 +33,19 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].launches": "kernel launches, those captured into graphs included",
         "processes[].shaped": "launched with another size",
         "processes[].communication": "launches of communication",
-        "processes[].raised": "of these, at another priority than their stream's",
-        "processes[].critical": "launches of computation, raised because their stream is waited for",
+        "processes[].raised": "launches, of both kinds, on a stream while it was raised",
         "processes[].refused": "changed launches that the driver refused, and that were made again as asked",
         "processes[].graph_launches": "launches of graphs",
-        "processes[].trace_dropped": "launches that `--trace` had no room for",
         "processes[].unrecorded": "launches without a recorded kernel: counted by rule and reason, or by reason alone",
         "processes[].streams_raised": "streams created with another priority than the program asks for",
-        "processes[].streams_reduced": "streams that lost compute units (AMD, `reserve_cus`)",
-        "processes[].communication_same_stream": "communication on the stream of the computation",
-        "processes[].communication_waited_for": "communication that was waited for at once",
-        "processes[].communication_unhurried": "communication that computation is in no hurry for",
-        "processes[].communication_wide": "communication left as it was, because some takes many multiprocessors",
+        "processes[].judgements": "of the streams of a device",
         "processes[].entry_points.WAY": "launches by the way they came in",
         "processes[].reasons.REASON": "launches by reason",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",
         "processes[].streams[].*": "?",
-        "processes[].streams[]": "streams that are waited for: `device`, `why`, `status` (learning, raised, or left "
-        "alone: major, programs, fixed, other_arm), `share_percent` of the computation, `priority` that it was given "
-        "or null, `launches` while it was raised, `library` that made it",
-        "processes[].trial": "? null: its policy has no trial",
-        "processes[].trial.*": "? `status`, `kept`, `mark`, `obstacle`, `begun`, `settled`, `marks`, `early`, "
-        "`measured`; "
-        "`arms[]` with `name`, `status`, `level`, `samples`; `blocks[]`: the latest, as lists of begin, nanoseconds "
-        "or null, arm, marks",
+        "processes[].streams[]": "judged streams: `device`, `status` (raised, or the first condition that did "
+        "not hold: not_waited, large, graphs, programs, default, wide, together, fixed), `share` of the computation, 0 "
+        "to 1, `communicates`, `priority` that it has from us or null, `threads` launched on it, `creator`",
         "processes[].devices[].*": "`index`, `uuid`, `name`, `multiprocessors`, `policy` (or null)",
         "processes[].kernels[].kernel": "index into `kernels`",
         "processes[].kernels[].*": "what this process did with it",
@@ -104,23 +88,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "findings[]": "warnings, as `--check` counts them",
         "other_runs[]": "ids of the runs of these folders that are left out",
         "remarks[]": "what is no fault",
-    },
-    "overlap report DIR --launches --json": {
-        "pid": "process; one line per launch, in order",
-        "host": "its host",
-        "sequence": "number of the launch in its process",
-        "device": "index",
-        "stream": "handle, as hexadecimal text",
-        "kernel": "the name that the driver gives",
-        "library": "who launched it",
-        "blocks": "of the grid",
-        "threads": "of a block",
-        "asked": "dynamic bytes that the program asked for",
-        "launched": "dynamic bytes that it was launched with",
-        "priority": "null where it was not raised",
-        "overlapping": "whether it is in an overlap window; null under `when: always`",
-        "could_overlap": "`sequence` of the newest communication that it may run beside, or null",
-        "reason": "reason",
     },
     "overlap report --compare BEFORE AFTER --json": {
         "version": "of this format; 1. Of two report folders: pyshim/report/compare.schema.json",
@@ -170,8 +137,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "changes[].*": "the settings that would change the answer, one `setting` each",
         "kernel": "the name asked about, or null; from here on, only where communication was not given",
         "outside": "why a rule leaves it alone outside of windows, or null",
-        "critical": "of the policy: auto, off, or its members; null without a policy",
-        "critical.*": "?",
+        "raise": "`streams: {raise: ...}` of the policy; null without a policy",
         "computation.*": "one block of it",
         "communication.*": "one block of it",
         "warps.*": "of a multiprocessor: as asked, as decided, most",

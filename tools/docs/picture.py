@@ -64,7 +64,7 @@ def picture() -> str:
     before, after = run.plain, run.default
     assert before.step and after.step
     scale = (WIDTH - LEFT - RIGHT) / max(before.step.end_us, after.step.end_us)
-    change = run.against_plain(after)
+    change = run.change_percent
     caption = f"{run.gpu}: simulated, not measured; dispatch rule {RULE}; 2 iterations; drawn by tools/docs/picture.py"
     parts = [
         *panel(TOP, f"Without overlap-run: {before.milliseconds:.3f} ms an iteration (simulated)", before.step, scale),

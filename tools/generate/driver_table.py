@@ -9,13 +9,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER_DEF = ROOT / "shim" / "vendor" / "cuda" / "driver.def"
 # NVIDIA's macros of which one line is two entry points -> their endings.
-ENDINGS = {
-    "BOTH": ("", "_ptsz"),
-    "COPY_STREAM": ("", "_ptsz"),
-    "COPY_CALLBACK": ("", "_ptsz"),
-    "COPY_HOST": ("", "_ptds"),
-    "COPY_DEVICE": ("", "_ptds"),
-}
+ENDINGS = {"BOTH": ("", "_ptsz"), "COPY_HOST": ("", "_ptds")}
 
 
 class Row(NamedTuple):

@@ -1,4 +1,4 @@
-"""The comment tables of all shipped policies at once: what tools/footprints/tables.py makes for the GPU of each.
+"""The comment tables of shipped policies at once: what tools/footprints/tables.py makes for the GPU of each.
 
     python -m tools.generate.policy_tables --check  # exit status 1 and a line for each policy whose table is old
     python -m tools.generate.policy_tables --write
@@ -20,7 +20,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def gpu_of(path: Path) -> str | None:
-    """The GPU that a policy is for, and is called after; None for the others."""
+    """Return the GPU that a policy is for, and is called after; None for a policy without a table."""
+    if tables.END not in path.read_text(encoding="utf-8"):
+        return None
     policy = read_file(path).policy
     if policy is None:
         raise SystemExit(f"policy_tables.py: {path} has mistakes; overlap policy check {path}")

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-POLICY, OTHER = "h200", "observe"
+POLICY, OTHER = "default", "observe"
 STEPS, SIZE = 8, 4096
 SECOND = '[ "$RANK" = 1 ]'
 

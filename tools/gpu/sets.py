@@ -13,8 +13,8 @@ from tools.gpu import sets_two
 from tools.gpu.steps import CUBIN, Set, Step, asked, steps
 
 SUITE = "--rounds {rounds} --limit {limit} --out {out}"
-BEHIND = "overlap-run --policy h200 -- "
-POLICIES = ("h200", "h200-paper", "{gpu}/overlap/policies/make-room.yaml")
+BEHIND = "overlap-run --policy default -- "
+POLICIES = ("default", "h200-paper", "{gpu}/overlap/policies/make-room.yaml")
 ORDER_CASES = "state launch launch-stream not-retained retained-launch retained-kernel retained-stream retained-event "
 ORDER_CASES += "retained-attribute retained-module"
 WHOLE_ONE = "gaining-loop-alone losing-loop host-copy halo-stream computing-stream third-stream host-stream equal "
@@ -34,6 +34,16 @@ SETS = (
         rounds=10,
     ),
     Set(
+        "raise-cost",
+        "what do launches, waits and copies cost on a raised stream, by how it was raised?",
+        ("raise_cost.cu",),
+        40,
+        steps("{bin}/raise_cost {rounds}"),
+        NVCC,
+        ("raise_cost",),
+        rounds=21,
+    ),
+    Set(
         "dispatch-rule",
         "while a high-priority block fits nowhere, do lower ones go on? which ways of raising work?",
         ("dispatch_rule.cu",),
@@ -50,7 +60,7 @@ SETS = (
         220,
         (Step("correctness", "{python} -m tools.gpu.correctness --build {bin} --limit {limit} --out {out}"),),
         NVCC + OURS,
-        ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", "node_questions", CUBIN),
+        ("kinds", "kinds_shared", "libinjection.so", "occupancy", "driver_questions", CUBIN),
     ),
     Set(
         "overlap-standins",
@@ -159,15 +169,6 @@ SETS = (
         rounds=20,
     ),
     Set(
-        "nccl-start-matrix",
-        "the same under each control and each pair of two, behind real products, too",
-        ("nccl_start_matrix.py",),
-        110,
-        (Step("matrix", "{python} -m tools.gpu.nccl_start_matrix " + SUITE),),
-        (*TORCH, "cupy", *OURS),
-        rounds=15,
-    ),
-    Set(
         "self-sendrecv",
         "NCCL beside matrix products, one GPU, one rank",
         ("self_sendrecv.py",),
@@ -194,24 +195,6 @@ SETS = (
         + (Step("names", "sh -c '{bin}/driver_questions names {cubin} {names}'"), Step("reload", "{bin}/reload")),
         NVCC + ("cc",),
         ("driver_questions", CUBIN, "reload"),
-    ),
-    Set(
-        "node-questions",
-        "kernel nodes by every way and version of the calls; launches that are not shaped",
-        ("node_questions.cu",),
-        5,
-        asked("node_questions", "ways communication attributes changes launches"),
-        NVCC,
-        ("node_questions", CUBIN),
-    ),
-    Set(
-        "update-questions",
-        "executable graphs that honour priorities of nodes: updates, flags, what runs; nodes beyond a limit",
-        ("update_questions.cu",),
-        5,
-        asked("update_questions", "shown flags runs update child limit"),
-        NVCC,
-        ("update_questions", CUBIN),
     ),
     Set(
         "order-questions",
@@ -262,46 +245,24 @@ SETS = (
         rounds=1500,
     ),
     Set(
-        "windows",
-        "which kernels run at the same time, and what is said of them?",
-        ("windows.cu", "windows_check.py"),
-        90,
-        (
-            Step("make", "sh -c '\"{python}\" -m tools.gpu.windows_check make --programs {rounds} >{work}/programs'"),
-            Step(
-                "run",
-                "sh -c 'overlap-run --policy {gpu}/correctness/policies/one-block-window.yaml --report {work}/report "
-                "--trace -- {bin}/windows {cubin} <{work}/programs >{work}/ran'",
-            ),
-            Step("launches", "sh -c 'overlap report {work}/report --launches --json >{work}/launches'"),
-            Step(
-                "compare",
-                "{python} -m tools.gpu.windows_check compare {work}/programs {work}/ran {work}/launches",
-            ),
-        ),
-        NVCC + OURS + ("hypothesis",),
-        ("windows", CUBIN),
-        rounds=500,
-    ),
-    Set(
         "programs",
         "do the programs of PyTorch and JAX compute the same bits, and did the library see every launch?",
         ("torch_programs.py", "jax_program.py", "count_kernels.py"),
         150,
         (
             Step("bare", "{python} {gpu}/torch_programs.py {work}/bare.json", "bare.json"),
-            Step("h200", BEHIND + "{python} {gpu}/torch_programs.py {work}/h200.json", "h200.json"),
+            Step("default", BEHIND + "{python} {gpu}/torch_programs.py {work}/default.json", "default.json"),
             Step(
                 "counted",
-                "overlap-run --policy h200 --report {work}/report -- "
+                "overlap-run --policy default --report {work}/report -- "
                 "{python} {gpu}/count_kernels.py {work}/kernels.json {gpu}/torch_programs.py {work}/counted.json",
                 "kernels.json",
             ),
             Step("report", "overlap report {work}/report --json"),
             Step("JAX, bare", "XLA_PYTHON_CLIENT_PREALLOCATE=false {python} {gpu}/jax_program.py"),
             Step(
-                "JAX, h200",
-                "XLA_PYTHON_CLIENT_PREALLOCATE=false overlap-run --policy h200 -- {python} {gpu}/jax_program.py",
+                "JAX, default",
+                "XLA_PYTHON_CLIENT_PREALLOCATE=false overlap-run --policy default -- {python} {gpu}/jax_program.py",
             ),
         ),
         TORCH + ("jax",) + OURS,
@@ -315,8 +276,8 @@ SETS = (
             Step("plain", "sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
             Step("own priority", "HP=1 sh -c 'LD_PRELOAD=$NEWER_NCCL exec {python} {gpu}/two_ranks.py {rounds}'"),
             Step(
-                "h200",
-                "sh -c 'LD_PRELOAD=$NEWER_NCCL exec overlap-run --policy h200 -- {python} {gpu}/two_ranks.py {rounds}'",
+                "default",
+                "sh -c 'LD_PRELOAD=$NEWER_NCCL exec overlap-run -- {python} {gpu}/two_ranks.py {rounds}'",
             ),
         ),
         TORCH + OURS + ("$NEWER_NCCL",),
@@ -358,7 +319,7 @@ SETS = (
     ),
     Set(
         "whole-one",
-        "whole programs on one GPU, each its own neighbour: what do policies gain, and does a trial keep what is best?",
+        "whole programs on one GPU, each its own neighbour: what do the default and their own priorities gain?",
         (*sets_two.PARTS, "whole/loops.py"),
         520,
         (Step("whole", sets_two.MEASURE + f" --only {WHOLE_ONE}"),),
@@ -375,6 +336,15 @@ SETS = (
         NVCC + OURS,
         ("stencil", "launch_latency", CUBIN),
         rounds=5,
+    ),
+    Set(
+        "comd",
+        "a miniapp that is not ours, CoMD-CUDA: what does it take by arm, and what do its own priorities gain?",
+        ("comd.py",),
+        1500,
+        (Step("comd", "{python} -m tools.gpu.comd --processes {rounds} --limit {limit} --out {out}"),),
+        OURS + ("$COMD",),
+        rounds=7,
     ),
     *sets_two.SETS,
 )

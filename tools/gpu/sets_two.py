@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from tools.gpu.steps import Set, Step, steps
 
-BEHIND = "overlap-run --policy h200 -- "
+BEHIND = "overlap-run --policy default -- "
 NVCC = ("nvcc",)
 TORCH = ("torch",)
 OURS = ("overlap-run",)
@@ -72,7 +72,7 @@ SETS = (
     ),
     Set(
         "whole-loops",
-        "a loop that priority speeds up, one that it slows down, and JAX: does a trial keep what is best?",
+        "a loop that priority speeds up, one that it slows down, and JAX: what does the default do?",
         (*PARTS, "whole/loops.py"),
         280,
         (Step("loops", MEASURE + " --only gaining-loop losing-loop pmap --starts 1"),),
@@ -100,7 +100,7 @@ SETS = (
             Step(
                 "two GPUs",
                 "{python} -m tools.gpu.two_gpus {work}/two.json --rounds {rounds} --arm bare: --arm 'own: "
-                "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'h200: overlap-run --policy h200 --report {work}/report'",
+                "TORCH_NCCL_HIGH_PRIORITY=1' --arm 'default: overlap-run --policy default --report {work}/report'",
                 "two.json",
             ),
         ),
@@ -116,8 +116,8 @@ SETS = (
         steps(
             "{python} -m torch.distributed.run --standalone --nproc-per-node 2 {gpu}/profile_step.py --out {work}/bare",
             BEHIND + "{python} -m torch.distributed.run --standalone --nproc-per-node 2 "
-            "{gpu}/profile_step.py --out {work}/h200",
-            "overlap report --compare {work}/bare {work}/h200 --json",
+            "{gpu}/profile_step.py --out {work}/default",
+            "overlap report --compare {work}/bare {work}/default --json",
         ),
         TORCH + OURS,
         gpus=2,

@@ -2,7 +2,7 @@
 
     python -m tools.gpu.two_gpus OUTPUT.json [--rounds N] [--profile [--launches]]
         --arm 'NAME: [VARIABLE=VALUE ...] [COMMAND]'
-    python -m tools.gpu.two_gpus two_gpus.json --arm 'bare:' --arm 'h200: overlap-run --policy h200 --report DIR'
+    python -m tools.gpu.two_gpus two_gpus.json --arm 'bare:' --arm 'default: overlap-run --report DIR'
 
 An arm is two processes, one a GPU, with the command in front of them and the variables set. All arms are started at
 once, wait, and take turns (A B C C B A ...), so that what drifts hits all alike. A step is timed by events on the

@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 DEMO = ROOT / "tools" / "demo"
 # The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
-# learnt yet may be wrong: `priority: auto` may end.
+# learnt yet may be wrong.
 FIRST, STEADY = 3, 3
 STENCIL_ARMS = {"sequential": "one", "priority": "raise"}  # the words of stencil.c; others are the same
 BARE = ("sequential", "plain", "compute", "communication")  # one priority: no dispatch rule ever acts in them

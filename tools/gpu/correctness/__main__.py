@@ -1,8 +1,8 @@
 """Bare against shimmed: python -m tools.gpu.correctness --out FILE [--only TEXT ...] [--jobs N] [--build DIR]
 
 A row for each program and policy: {program, policy, same, exit_bare, exit_shimmed, launches, shaped, raised, refused,
-graph_nodes, seen_by_profiler, compared, itself, known, faults}. `itself`: results that differ between two bare runs;
-they are not compared. `known`: how many differ as the table of programs says.
+seen_by_profiler, compared, itself, faults}. `itself`: results that differ between two bare runs;
+they are not compared.
 Besides, our occupancy and the planner's promises against the driver's answers. `not_run`: what --limit left no time
 for. Exit status: 0 no fault and all was run, else 1.
 """

@@ -22,7 +22,6 @@ from tools.gpu.processes import LATE, ended
 GPU = Path(__file__).resolve().parents[1]
 BARE, AGAIN = "bare", "bare again"
 COUNTS = ("launches", "shaped", "raised", "refused")
-NODES = "graph_nodes"  # of the launches: kernel nodes that the program put into graphs itself, which no call launches
 
 
 @dataclass
@@ -36,10 +35,8 @@ class Outcome:
     seen: int | None = None  # launches, by a profiler
 
 
-def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> dict[str, Any]:
+def results(output: str) -> dict[str, Any]:
     """Return what a program printed, by name: keys of JSON objects, answers to questions by their case, else lines.
-
-    Of answers, the facts `but` are left out, and those `apart` are results of their own.
 
     >>> results('{"a": 1}'), results("ab12")
     ({'a': 1}, {'line 1': 'ab12'})
@@ -59,8 +56,7 @@ def results(output: str, but: Sequence[str] = (), apart: Sequence[str] = ()) -> 
         elif "case" in said:
             name = " ".join(str(said.get(key, "")) for key in ("question", "case"))
             name += f" ({number})" if name in found else ""
-            found[name] = {key: value for key, value in said.items() if key not in (*but, *apart)}
-            found.update({f"{name}, {key}": said[key] for key in apart if key in said})
+            found[name] = said
         else:
             found.update(said)
     return found
@@ -74,15 +70,14 @@ def compare(program: Program, outcomes: Mapping[str, Outcome]) -> list[dict[str,
     for policy, one in outcomes.items():
         if policy in (BARE, AGAIN):
             continue
-        changed = sorted(_differing(bare.results, one.results) - set(itself))
-        different = [name for name in changed if not (program.known and re.fullmatch(program.known, name))]
+        different = sorted(_differing(bare.results, one.results) - set(itself))
         row: dict[str, Any] = {"program": program.name, "policy": policy}
         row["same"] = not different and one.status == bare.status
         row.update(exit_bare=bare.status, exit_shimmed=one.status)
         row.update({name: one.counts.get(name) for name in COUNTS})
-        row.update({NODES: one.counts.get(NODES), "seen_by_profiler": one.seen})
+        row["seen_by_profiler"] = one.seen
         row.update(compared=len(bare.results) - len(set(itself) & set(bare.results)))
-        row.update(itself=itself, known=len(changed) - len(different))
+        row["itself"] = itself
         if different:
             row["different"] = {name: [bare.results.get(name), one.results.get(name)] for name in different}
         row["faults"] = list(_faults(program, policy, row, bare, again, one))
@@ -113,15 +108,14 @@ def _faults(
         yield "the library saw no launch"
     if one.counts.get("refused"):
         yield f"{one.counts['refused']} changed launches were refused"
-    launched = one.counts.get("launches", 0) - one.counts.get(NODES, 0)
+    launched = one.counts.get("launches", 0)
     if one.seen is not None and one.seen != launched:
         yield f"{launched} launches seen by the library, {one.seen} by the profiler"
     if policy == AGGRESSIVE:
         if one.seen is None and program.counted != "nobody":
             yield f"{program.counted} counted nothing"
-        for name in ("shaped", "raised"):
-            if getattr(program, name) and not one.counts.get(name):
-                yield f"nothing was {name}, so nothing was tried"
+        if program.shaped and not one.counts.get("shaped"):
+            yield "nothing was shaped, so nothing was tried"
 
 
 class Bench:
@@ -169,7 +163,7 @@ class Bench:
             return None
         log = work / "sanitizer"
         said = done.errors + (log.read_text(encoding="utf-8", errors="replace") if log.exists() else "")
-        outcome = Outcome(done.status, results(done.output, program.but, program.apart), said[-1500:])
+        outcome = Outcome(done.status, results(done.output), said[-1500:])
         if arm in POLICIES:
             outcome.counts = self._counts(work / "report")
             outcome.seen = _seen(program, work)
@@ -182,7 +176,7 @@ class Bench:
             totals = json.loads(done.stdout)["totals"]
         except (ValueError, KeyError):
             return {}
-        return {**{name: int(totals[name]) for name in COUNTS}, NODES: int(totals["entry_points"].get("graph_node", 0))}
+        return {name: int(totals[name]) for name in COUNTS}
 
     def all(
         self, programs: Sequence[Program], jobs: int, finished: Callable[[list[dict[str, Any]]], None]

@@ -10,7 +10,7 @@ HERE = Path(__file__).resolve().parent
 # As overlap-run takes them: shipped ones, and the file that changes most.
 AGGRESSIVE = "one-block"
 POLICIES = {
-    "h200": "h200",
+    "default": "default",
     "observe": "observe",
     "h200-paper": "h200-paper",
     AGGRESSIVE: str(HERE / "policies" / "one-block.yaml"),
@@ -32,10 +32,6 @@ class Program:
     counted: str = "cupti"  # who else counts launches, under AGGRESSIVE: cupti, torch.profiler, or nobody
     launches: bool = True  # it does, so that the library sees some
     shaped: bool = False  # AGGRESSIVE must find something to shape, or it was not tried
-    raised: bool = False  # ...and to raise
-    but: tuple[str, ...] = ()  # facts in answers that may differ, by the program's own head
-    apart: tuple[str, ...] = ()  # facts in answers that are compared by themselves
-    known: str = ""  # pattern of results that are known to differ, and counted apart; see README.md of tools/gpu
     limit: int = 120  # seconds
     variables: tuple[tuple[str, str], ...] = ()
 
@@ -57,7 +53,6 @@ TORCH = {
 PROFILED = ("torch, eager", "cuBLASLt", "cuDNN", "Triton")
 BESIDE = "eager_bfloat16 triton_kernels reductions many_threads"
 DRIVER = ("capture", "errors", "clusters", "graph")
-NODES = ("launches", "ways", "communication", "attributes", "changes")
 
 
 def table() -> list[Program]:
@@ -85,8 +80,8 @@ def table() -> list[Program]:
     ]
     beside = (("TORCH_PROGRAMS_BESIDE", "1"),)
     made += [
-        Program("torch beside a collective", torch + BESIDE, ("torch",), variables=beside, raised=True, limit=150),
-        Program("NCCL, SendRecv to itself", "{python} {gpu}/self_sendrecv.py 0", ("torch",), raised=True),
+        Program("torch beside a collective", torch + BESIDE, ("torch",), variables=beside, limit=150),
+        Program("NCCL, SendRecv to itself", "{python} {gpu}/self_sendrecv.py 0", ("torch",)),
         Program("CuPy", "{python} {gpu}/correctness/cupy_program.py", ("cupy",), shaped=True),
         Program("JAX", "{python} {gpu}/jax_program.py", ("jax",)),
         Program(
@@ -96,7 +91,7 @@ def table() -> list[Program]:
             ("compute-sanitizer",),
             ("kinds",),
             wrap=SANITIZED,
-            policies=(AGGRESSIVE, "h200"),
+            policies=(AGGRESSIVE, "default"),
             counted="nobody",
             shaped=True,
         ),
@@ -120,17 +115,5 @@ def table() -> list[Program]:
             launches=name != "clusters",
         )
         for name in DRIVER
-    ]
-    made += [
-        Program(
-            f"nodes, {name}",
-            f"{{bin}}/node_questions {name} {{bin}}/question_kernels.cubin",
-            builds=("node_questions", *cubin),
-            counted="nobody",
-            but=("kernel_got", "kernel_early", "kernel_priority"),
-            apart=("dynamic", "old_dynamic"),
-            known=r"\w+ shown: .*, (old_)?dynamic",  # of a kernel asked for with two sizes that became the same
-        )
-        for name in NODES
     ]
     return made

@@ -33,9 +33,9 @@ ARMS = {
     "memcpy": "the same bytes by cuMemcpyAsync inside the device, which is no copy engine's work",
     "policy:observe": "behind overlap-run, which changes nothing",
     "policy:h200": "behind overlap-run with the default policy",
-    "policy:h200-paper": "behind overlap-run with the published method: highest priority, half of the blocks",
-    "policy:make-room": "behind overlap-run: highest priority, and room for communication where there can be some",
-    "policy:quick-entry": "behind overlap-run: highest priority, and sizes that let communication in after one block",
+    "policy:h200-paper": "behind overlap-run with the published method: half of the blocks",
+    "policy:make-room": "behind overlap-run: the rule, and room for communication where there can be some",
+    "policy:quick-entry": "behind overlap-run: the rule, and sizes that let communication in after one block",
 }
 SHAPE = re.compile(r"shape-(\d+)(\+priority)?")  # so many resident blocks, with the largest carve-out
 

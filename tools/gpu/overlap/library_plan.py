@@ -87,7 +87,7 @@ PROCESSES = (
     *(as_it_is(f"ctas-{n}", NCCL_MIN_CTAS=str(n), NCCL_MAX_CTAS=str(n)) for n in (8, 16, 32)),
     Process("threads-288", {"threads-288": "plain", "threads-288+priority": "priority"}, RING, gpus=(2,)),
     behind("observe"),
-    # One for each kind: what ends `priority: auto` in one program must not matter in another.
+    # One for each kind: what the rule judges in one program must not matter in another.
     *(dataclasses.replace(behind("h200"), name=f"policy:h200, {kind}", kinds=(kind,)) for kind in KINDS),
     behind("h200-paper"),
     behind("make-room"),

@@ -62,7 +62,7 @@ class Collective:
             self.target.copy_(self.source)
 
     def group(self, name: str) -> Any:
-        """Made when it is wanted: a program that raises communication itself is left alone by `priority: auto`."""
+        """Made when it is wanted: a program that sets priorities itself is left alone by the rule."""
         if name not in self.groups:
             options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
             self.groups[name] = dist.new_group(backend="nccl", pg_options=options)

@@ -1,8 +1,8 @@
 """Processes of program.c, one for each way of running it: bare, with one connection, behind overlap-run.
 
 On a real GPU a bare process serves the whole run, and one behind a policy serves one cell: what the library learns in a
-process (`priority: auto` may end) is about what ran in that process. On the simulated GPU costs belong to names of
-kernels, so every process serves one cell and one size of communication.
+process (which streams are small, and waited for) is about what ran in that process. On the simulated GPU costs belong
+to names of kernels, so every process serves one cell and one size of communication.
 """
 
 from __future__ import annotations

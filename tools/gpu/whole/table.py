@@ -1,7 +1,6 @@
 """Whole programs: python -m tools.gpu.whole.table FILE
 
-Prints a line for each cell, one for each trial that settled (what it said against the truth of separate processes),
-and one for each family of programs that wait in the same way, with ranges.
+Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.programs import OPEN
 
 FAMILIES = {
     "stencils, halo by NCCL": ("halo-stream", "computing-stream", "third-stream", "warmed"),
@@ -35,8 +33,7 @@ FAMILIES = {
 }
 ROUNDS = 10  # cells with fewer are not in a range of a family
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
-PARTS = ("said", "truth")  # of a trial's verdict on an arm
-COLUMNS = ("observe", "default", "trial", "streams", "communication", "both", "own", "published")
+COLUMNS = ("observe", "default", "own", "published")
 
 
 def arms(found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -53,21 +50,15 @@ def line(one: dict[str, Any], columns: Sequence[str] = COLUMNS) -> str:
         return f"{one['program']:17} {one['n'] or '':>4} {'; '.join(one['wrong'])}"
     size = f"{one['n']:>4} {one['bits']:>3}" if one["n"] else " " * 8
     words = [said(one["change"].get(arm)) for arm in columns] + [said(one.get("possible")), said(one["predicted"])]
-    kept = {None: "?", "": "none"}.get(one.get("kept"), one.get("kept")) if "trial" in one["change"] else ""
-    declared = one["expected"] if one["raised"] == OPEN else f"{one['expected']}; communication raised {one['raised']}"
-    expected = "" if one.get("as_expected", True) else f"expected: {declared}"
-    rest = "; ".join(filter(None, (kept, said(one.get("trial_first")), expected, *one["wrong"])))
+    expected = "" if one.get("as_expected", True) else f"expected: {one['expected']}"
+    rest = "; ".join(filter(None, (expected, *one["wrong"])))
     return f"{one['program']:17} {size} {one['ms']:9.4f} " + " ".join(f"{word:>7}" for word in words) + f"  {rest}"
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     columns = arms(found)
     heads = (*(arm[:7] for arm in columns), "possibl", "predict")
-    lines = [
-        f"{'program':17} {'n':>4} {'fp':>3} {'bare ms':>9} "
-        + " ".join(f"{head:>7}" for head in heads)
-        + "  kept; first"
-    ]
+    lines = [f"{'program':17} {'n':>4} {'fp':>3} {'bare ms':>9} " + " ".join(f"{head:>7}" for head in heads)]
     lines += (line(one, columns) for one in found)
     judged = [one["as_expected"] for one in found if "as_expected" in one]
     wrong = sum(bool(one["wrong"]) for one in found)
@@ -75,24 +66,6 @@ def table(found: Sequence[dict[str, Any]]) -> str:
     lines.append(f"{len(found)} cells, {wrong} wrong; the default as expected in {sum(judged)} of {len(judged)}")
     if off:
         lines.append(f"predictions: {len(off)}, median error {100 * statistics.median(off):.1f} points")
-    return "".join(f"{one}\n" for one in lines)
-
-
-def trials(found: Sequence[dict[str, Any]]) -> str:
-    settled = [one for one in found if "right" in one]
-    lines, held = [], []
-    for one in settled:
-        words = [
-            f"kept {one['kept'] or 'none'}, best {one['best_tried'] or 'none'}: {'right' if one['right'] else 'WRONG'}"
-        ]
-        words.append(f"first {said(one.get('trial_first'))}")
-        for verdict in one["verdicts"]:
-            ranges = (f"{said(values)} [{said(values[1])}, {said(values[2])}]" for values in map(verdict.get, PARTS))
-            words.append(f"{verdict['arm']} {' / '.join(ranges)}{'' if verdict['holds'] else ' MISSED'}")
-            held.append(verdict["holds"])
-        lines.append(f"{one['program']:17} {one['n'] or '':>4} {'; '.join(words)}")
-    right = sum(one["right"] for one in settled)
-    lines.append(f"{len(settled)} trials settled, {right} right; {sum(held)} of {len(held)} intervals meet the truth's")
     return "".join(f"{one}\n" for one in lines)
 
 
@@ -131,7 +104,7 @@ def best(one: dict[str, Any]) -> float | None:
 
 def main() -> int:
     found = put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    print(table(found), trials(found), families(found), sep="\n", end="")
+    print(table(found), families(found), sep="\n", end="")
     return 0
 
 

@@ -18,9 +18,9 @@ WORDS = {
     "hold, drain, backfill": "dispatch rules. hold: the GPU starts no block of lower priority while a raised block fits"
     " nowhere. drain: only one multiprocessor is kept free for it. backfill: blocks of lower priority take every room"
     " that gets free",
-    "launch": "one call that starts a kernel, or one kernel node of a graph",
     "judgement": "the comparison of all streams of a device, which decides which are raised until the next one: at the"
     " 16th, 32nd, ... 1,024th wait for a stream, then every 1,024 waits",
+    "launch": "one call that starts a kernel, or one kernel node of a graph",
     "layout": "the version of the format of pages; a page of another layout was written by another version of the"
     " library, and is reported by the `overlap` of that version",
     "left a page": "wrote the file with its counters into the report folder; a process that has not opened a GPU leaves"

@@ -35,7 +35,7 @@ KEYS = {
 BAD = """policy: 1
 name: bad
 when: always
-communication: {priority: highest}
+streams: {raise: auto}
 compute:
   - match: {kernel: "*"}
     shape: {blocks_per_sm: 1}

@@ -18,8 +18,7 @@ OURS = Path(plan.SIMULATED_DRIVER).parent
 FATBIN = ROOT / "tests" / "simgpu" / "data" / "kernels.fatbin"
 END = 3  # what the program ends with if all went well
 # Calls that launch; kernel nodes added to a graph, each of which counts like a launch; launches of graphs.
-LAUNCHES, NODES, GRAPH_LAUNCHES = 13, 1, 2
-NODE_BLOCKS = 10
+LAUNCHES, GRAPH_LAUNCHES = 13, 2
 # How a launch of stub.c gets into the runtime: nvcc 12, nvcc 13, and either with per-thread default streams.
 STUBS = {
     "nvcc12": ("-DRUNTIME=12",),

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
@@ -17,8 +16,6 @@ from nvcc_programs import (
     FATBIN,
     GRAPH_LAUNCHES,
     LAUNCHES,
-    NODE_BLOCKS,
-    NODES,
     OURS,
     STUBS,
     Nvcc,
@@ -27,6 +24,7 @@ from nvcc_programs import (
 )
 from nvidia_packages import runtime_folder, runtime_library
 
+from pyshim.report.collect import collect
 from tools.lint import check_exports
 
 __all__ = ["nvcc"]
@@ -48,10 +46,10 @@ def check_whole_run(program: Path, bare: Runner, preloaded: Runner) -> None:
     with_library = preloaded(program=program, env={"OVERLAP_QUIET": "1"})
     same(with_library, alone)
     totals = with_library.totals
-    assert (totals["launches"], totals["graph_launches"]) == (LAUNCHES + NODES, GRAPH_LAUNCHES)
+    assert (totals["launches"], totals["graph_launches"]) == (LAUNCHES, GRAPH_LAUNCHES)
     # Every launch passes one of the runtime's names on its way to the driver; a node is added by another call.
-    assert with_library.ways == {"runtime": LAUNCHES, "graph_node": NODES}
-    assert sum(with_library.reasons.values()) == LAUNCHES + NODES
+    assert with_library.ways == {"runtime": LAUNCHES}
+    assert sum(with_library.reasons.values()) == LAUNCHES
 
 
 @pytest.mark.parametrize("kind", STUBS)
@@ -77,7 +75,7 @@ def test_per_thread_default_streams_reach_the_driver_as_such(kind: str, build: B
     assert len(own) == (len(launches) if kind.startswith("per_thread") else 0)
 
 
-@pytest.mark.parametrize(("flags", "shaped_launches"), [((), 2), (("-DUNASKED",), 7)])
+@pytest.mark.parametrize(("flags", "shaped_launches"), [((), 1), (("-DUNASKED",), 5)])
 @pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])
 def test_kernels_are_shaped(
     kind: str, flags: Sequence[str], shaped_launches: int, build: Build, bare: Runner, preloaded: Runner
@@ -89,8 +87,11 @@ def test_kernels_are_shaped(
     assert [made["result"] for made in shaped.launches] == [asked["result"] for asked in alone.launches]
     larger = 0
     for made, asked in zip(shaped.launches, alone.launches):
-        if asked["graph"] or asked["result"]:
-            continue  # what a graph launches was captured before; what is refused stays refused
+        if asked["result"]:
+            continue  # what is refused stays refused
+        if asked["graph"] or asked["captured"]:
+            assert made["dynamic_shared"] == asked["dynamic_shared"]
+            continue
         assert made["kernel"] == asked["kernel"]
         static = 1024 if asked["kernel"] == "saxpy" else 0
         large = asked["blocks"] == BLOCKS and (asked["kernel"] == "bounded" or bool(flags))
@@ -102,24 +103,17 @@ def test_kernels_are_shaped(
     assert shaped.reasons.get("occupancy_asked", 0) == len(plain)
 
 
-def test_what_is_said_of_the_launches(overlap_run: Run, overlap: Run, build: Build, tmp_path: Path) -> None:
+def test_what_is_said_of_the_launches(overlap_run: Run, build: Build, tmp_path: Path) -> None:
     """Through the commands, as a user has it: status, registers of the real code, who launched."""
     report, program = tmp_path / "report", stub(build, "nvcc13")
-    options = ["--simulate", "h100", "--policy", "observe", "--report", str(report), "--trace"]
+    options = ["--simulate", "h100", "--policy", "observe", "--report", str(report)]
     timeline = tmp_path / "timeline"
     done = overlap_run(*options, str(program), env={"SIMGPU_TIMELINE": str(timeline)})
     assert (done.returncode, done.stdout) == (END, EXPECTED.format(version=13))
-    lines = overlap("report", str(report), "--launches", "--json").stdout.splitlines()
-    traced: list[dict[str, Any]] = [json.loads(line) for line in lines]
-    assert len(traced) == LAUNCHES + NODES
-    assert {launch["kernel"] for launch in traced} == {"saxpy", "bounded"}
-    # Whose call it was: the program's, not the runtime's. A node comes by a name of the runtime that nobody stands in
-    # front of, so the runtime's own call of the driver is the first that is seen.
-    nodes = [launch["blocks"] == NODE_BLOCKS for launch in traced]
-    assert sum(nodes) == NODES
-    assert [launch["library"] for launch in traced] == [
-        "libcudart.so.13" if is_node else program.name for is_node in nodes
-    ]
+    (page,) = collect(str(report)).pages
+    # Whose call it was: the program's, not the runtime's.
+    assert {(row.kernel, row.library) for row in page.rows} == {("saxpy", program.name), ("bounded", program.name)}
+    assert sum(row.launches for row in page.rows) == LAUNCHES
     ran = [json.loads(line) for line in timeline.read_text().splitlines()]
     assert {row["registers"] for row in ran if row["kernel"] == "saxpy"} == {10}
     assert {row["dynamic_shared"] for row in ran if row["kernel"] == "bounded"} == {0, 1024, 100000}

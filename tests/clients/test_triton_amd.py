@@ -22,7 +22,6 @@ CAP = """policy: 1
 name: cap
 gpu: ["AMD *"]
 when: always
-communication: {priority: highest}
 compute: [{match: {kernel: "matmul*"}, shape: {blocks_per_sm: 1}}, {match: {kernel: "*"}, shape: leave}]
 """
 ARCHITECTURES = {"mi250x": "gfx90a", "mi300x": "gfx942"}

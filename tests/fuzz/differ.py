@@ -5,8 +5,8 @@
     python -m tests.fuzz.differ --seed N --only 3,17,204     these calls of a program, with all that they answer
 
 A program is made by differ.c from its seed. Each runs without the library, then under every policy. A difference is
-shrunk to few calls that still differ. What a policy may change: `allowed()`; what else may differ, and why: LIMITS and
-docs/explanation/limits.md.
+shrunk to few calls that still differ. Every answer of a call must be the same, and graphs exactly so in the log; what a
+policy may change of other launches: `allowed()`.
 """
 
 from __future__ import annotations
@@ -32,21 +32,6 @@ from typing import Any
 from pyshim.launch import plan
 from pyshim.launch.environment import environment
 from tests.fuzz import differ_rows
-from tests.fuzz.differ_limits import (
-    COPIED,
-    CRITICAL,
-    EARLY,
-    HIP_LEVELS,
-    LEVELS,
-    RAISED,
-    UNCHANGED,
-    calls_of,
-    early,
-    is_of_copies,
-    is_taken,
-    limit_of,
-    succeeded,
-)
 from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 
 HERE = Path(__file__).resolve().parent
@@ -68,17 +53,20 @@ EVERYTHING = """policy: 1
 name: everything
 gpu: ["*"]
 when: always
-communication: {priority: highest, carveout: max}
+streams: {raise: auto, created_by: ["differ*"]}
+communication: {carveout: max}
 compute:
   - {match: {kernel: "gemm*"}, shape: {blocks_per_sm: 1}}
   - {match: {kernel: "bounded"}, shape: make_room}
   - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, carveout: max}
 """
-# What a policy changes in the driver's log.
-CHANGED = ("entry", "dynamic_shared", "priority")
+UNCHANGED = ("off", "observe")  # policies that change nothing
+CREATED = ("everything",)  # policies under which streams of the program are created raised, whatever it asked for
+RAISED = {"cuda": -5, "hip": -1}  # the greatest priority, which a raised stream has
+# What a policy changes in the driver's log, and what is not read of a launch that is refused.
+CHANGED = ("dynamic_shared", "priority")
 UNREAD = ("cooperative", "cluster", "parameters")
-# What ranks launches as communication: kernels of this name, in all programs here.
-COMMUNICATION = "nccl"
+COMMUNICATION = "nccl"  # in the names of communication kernels of all programs here
 
 
 @dataclass(frozen=True)
@@ -102,39 +90,25 @@ class Run:
     log: bytes
 
 
-def allowed(
-    policy: str, without: Mapping[str, Any], within: Mapping[str, Any], replaced: bool = False, early: bool = False
-) -> bool:
-    """Whether a policy may turn this line of the driver's log into that one. Two documented limits: a kernel that
-    replaced raised communication in an executable graph runs at its priority; an executable graph that was made early,
-    before any stream had a priority, runs computation at 0 on a stream that has one."""
-    if policy in UNCHANGED:
+def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
+    """Return whether a policy may turn this line of the driver's log into that one: a launch outside graphs may be on a
+    raised stream, or have a larger dynamic size. The rule raises no stream that launches graphs; `created_by` does."""
+    if policy in UNCHANGED or without["node"] or (without["graph"] and policy not in CREATED):
         return False
     # A launch that is refused may be refused before all of it was read.
     read = UNREAD if without["result"] else ()
     rest = [{key: line[key] for key in line if key not in (*CHANGED, *read)} for line in (without, within)]
-    if rest[0] != rest[1]:
-        return False
-    # A priority is an attribute of a launch, which only one form of the call takes.
-    per_thread = "_ptsz" if without["entry"].endswith("_ptsz") else ""
-    raised = within["entry"] in (without["entry"], f"cuLaunchKernelEx{per_thread}")
-    same = within["dynamic_shared"] == without["dynamic_shared"] and within["priority"] == without["priority"]
-    lost = early and without["graph"] and within["priority"] == 0
-    critical = HIP_LEVELS if without["entry"].startswith("hip") else LEVELS
-    if COMMUNICATION in without["kernel"]:
-        same = within["dynamic_shared"] == without["dynamic_shared"]
-        levels = critical if policy in CRITICAL else (RAISED,)
-        return raised and same and (lost or within["priority"] in (without["priority"], *levels))
-    if same and without["result"] and not without["kernel"]:  # refused before the kernel was read
-        return raised
-    priority = (
-        within["priority"] == without["priority"]
-        or (policy in CRITICAL and without["priority"] == 0 and within["priority"] in critical)
-        or (replaced and without["graph"] and within["priority"] == RAISED)
-        or lost
+    raised = RAISED["hip" if "hip" in without["entry"] else "cuda"]
+    priority = within["priority"] == without["priority"] or (
+        within["priority"] == raised and (without["priority"] == 0 or policy in CREATED)
     )
-    larger = within["dynamic_shared"] >= without["dynamic_shared"]
-    return within["entry"] == without["entry"] and priority and larger
+    larger = within["dynamic_shared"] > without["dynamic_shared"]
+    fixed = without["graph"] or COMMUNICATION in without["kernel"]
+    return (
+        rest[0] == rest[1]
+        and priority
+        and (within["dynamic_shared"] == without["dynamic_shared"] or (larger and not fixed))
+    )
 
 
 def is_extra(line: Mapping[str, Any], near: Sequence[Mapping[str, Any]]) -> bool:
@@ -151,19 +125,15 @@ def without_addresses(log: bytes) -> bytes:
     return re.sub(rb"0x[0-9a-f]{4,}", lambda match: seen.setdefault(match[0], b"#%d" % len(seen)), log)
 
 
-def logs_differ(
-    policy: str, without: bytes, within: bytes, replaced: bool = False, early: bool = False
-) -> Difference | None:
+def logs_differ(policy: str, without: bytes, within: bytes) -> Difference | None:
     without, within = without_addresses(without), without_addresses(within)
     if without == within:
         return None
-    # How a node gets its parameters is the library's affair, and what it is launched with is in the log, too.
-    setting = b"NodeSetParams" if policy not in UNCHANGED else b"\n"
-    a, b = ([line for line in log.splitlines() if setting not in line] for log in (without, within))
+    a, b = without.splitlines(), within.splitlines()
     i = j = 0
     while i < len(a) or j < len(b):
         one, other = (json.loads(lines[k]) if k < len(lines) else None for lines, k in ((a, i), (b, j)))
-        if one and other and (a[i] == b[j] or allowed(policy, one, other, replaced, early)):
+        if one and other and (a[i] == b[j] or allowed(policy, one, other)):
             i, j = i + 1, j + 1
         elif (
             policy not in UNCHANGED
@@ -177,41 +147,26 @@ def logs_differ(
     return None
 
 
-def differ(
-    policy: str,
-    without: Run,
-    within: Run,
-    arguments: Callable[[], Run],
-    limits: Counter[str] | None = None,
-) -> Difference | None:
-    """arguments: the run without the library, once more, with the arguments of all calls."""
+def differ(policy: str, without: Run, within: Run) -> Difference | None:
     if without.status:
         return Difference("the end of the process, of both", str(without.status), "", "crash")
     if without.status != within.status:
         status = str(within.status)
         return Difference("the end of the process", str(without.status), status, status)
-    if without.record != within.record:
-        a, b = without.record.decode().splitlines(), within.record.decode().splitlines()
-        for one, other in zip(a, b):
-            limit = limit_of(policy, one, other) if one != other else None
-            if is_taken(policy, one, other) and is_of_copies(calls_of(arguments().record), int(one.split()[0])):
-                if limits is not None:
-                    limits[COPIED] += 1
-                return None  # the executable graph is another one from now on
-            if limit and limits is not None:
-                limits[limit] += 1
-            if one != other and not limit:
-                words = one.split()
-                return Difference(
-                    f"call {words[0]}, thread {words[1]}, {words[2]}", one, other, words[2], int(words[0])
-                )
-    replaced = succeeded(without.record, r"cuGraphExecUpdate(?:_v2)?|cuGraphExec\w*NodeSetParams(?:_v2)?")
-    found = logs_differ(policy, without.log, within.log, replaced)
-    if found and policy not in UNCHANGED and early(calls_of(arguments().record)):
-        found = logs_differ(policy, without.log, within.log, replaced, True)
-        if not found and limits is not None:
-            limits[EARLY] += 1
-    return found
+    for one, other in zip(without.record.decode().splitlines(), within.record.decode().splitlines()):
+        if one != other:
+            words = one.split()
+            return Difference(f"call {words[0]}, thread {words[1]}, {words[2]}", one, other, words[2], int(words[0]))
+    return logs_differ(policy, without.log, within.log)
+
+
+def changed(without: Run, within: Run, counts: Counter[str]) -> None:
+    """Count the launches that the library changed."""
+    for one, other in zip(without.log.splitlines(), within.log.splitlines()):
+        if one != other:
+            a, b = json.loads(one), json.loads(other)
+            counts["raised"] += a["priority"] != b["priority"]
+            counts["shaped"] += a["dynamic_shared"] != b["dynamic_shared"]
 
 
 def table_of(vendor: str) -> str:
@@ -240,7 +195,7 @@ class Fuzzer:
         self.environments["bare"] = {**environment(clean, self.simulated._replace(library=None)), **more}
         for name, asked in {
             "observe": "observe",
-            "auto": "auto",
+            "default": "default",
             f"{gpu}-paper": f"{gpu}-paper",
             "everything": str(everything),
         }.items():
@@ -301,10 +256,7 @@ class Fuzzer:
 
     def difference(self, policy: str, seed: int, calls: int, only: Sequence[int] | None = None) -> Difference | None:
         bare = self.run("bare", seed, calls, only)
-        return differ(policy, bare, self.run(policy, seed, calls, only), self.asked(seed, calls, only))
-
-    def asked(self, seed: int, calls: int, only: Sequence[int] | None = None) -> Callable[[], Run]:
-        return functools.cache(lambda: self.run("bare", seed, calls, only, arguments=True))
+        return differ(policy, bare, self.run(policy, seed, calls, only))
 
     def shrunk(self, policy: str, seed: int, calls: int, like: Difference, tick: Callable[[], None]) -> list[int]:
         """Fewer calls that differ still: delta debugging over the list of them."""
@@ -370,7 +322,7 @@ def tell(fuzzer: Fuzzer, policy: str, seed: int, calls: int, only: list[int]) ->
 
 
 def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
-    state, counts, limits = State(), Counter[tuple[str, bool]](), Counter[str]()
+    state, counts, changes = State(), Counter[tuple[str, bool]](), Counter[str]()
     end = time.monotonic() + options.seconds if options.seconds else None
     policies = options.policy or fuzzer.policies
     say(f"engine: calls of {fuzzer.vendor}, from seed {options.seed}, under {', '.join(policies)}")
@@ -380,10 +332,10 @@ def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
             break
         bare = fuzzer.run("bare", seed, CALLS)
         covered(bare.record, counts)
-        asked = fuzzer.asked(seed, CALLS)
         for policy in policies:
             within = bare if bare.status else fuzzer.run(policy, seed, CALLS)
-            difference = differ(policy, bare, within, asked, limits)
+            difference = differ(policy, bare, within)
+            changed(bare, within, changes)
             if not difference:
                 continue
             found += 1
@@ -405,8 +357,7 @@ def search(fuzzer: Fuzzer, options: argparse.Namespace) -> int:
         compared += CALLS
         if not found:
             state.count(compared, sum(count for (_, good), count in counts.items() if good))
-    for limit, count in sorted(limits.items()):
-        say(f"limit: {limit}: {count:,} x")
+    say(f"changed: {changes['raised']:,} launches raised, {changes['shaped']:,} shaped")
     say(differ_rows.statement(fuzzer.vendor, counts))
     return FOUND if found else 0
 

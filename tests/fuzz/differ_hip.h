@@ -83,7 +83,6 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_int_value() (int)roll(3)
 #define arg_int_attribute() (int)ONE_OF(0, 1, 2, 4, 8, 9, 99)
 #define arg_int_dstDeviceId() 0
-#define arg_int_srcDevice() 0
 #define arg_int_srcDeviceId() 0
 #define arg_size_t_count() (size_t)ONE_OF(0, 0, 0, 1, 1, 2)
 #define arg_size_t_shared() (size_t)a_size()
@@ -91,8 +90,6 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_size_t() (size_t)ONE_OF(0, 1, 4, 64, 256)
 #define arg_size_t_dpitch() 16
 #define arg_size_t_spitch() 16
-#define arg_size_t_dstPitch() 16
-#define arg_size_t_pitch() 16
 #define arg_size_t_width() (size_t)ONE_OF(1, 2, 4)
 #define arg_size_t_height() (size_t)ONE_OF(0, 1, 4)
 #define arg_uint32_t() 0
@@ -102,13 +99,8 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_uint32_t_items_z() 1
 #define arg_uint32_t_words() 1
 #define arg_uint64_t() 0
-#define arg_uint64_t_value() roll(3)
 #define arg_hipStreamWaitValue32_value() 0
-#define arg_hipStreamWaitValue64_value() 0
 #define arg_hipStreamWaitValue32_flags() 0
-#define arg_hipStreamWaitValue64_flags() 0
-#define arg_uint16_t() (uint16_t)roll(3)
-#define arg_uint8_t() (uint8_t)roll(3)
 static uint64_t both(uint32_t x, uint32_t y) {
     return x | (uint64_t)y << 32;
 }
@@ -145,11 +137,7 @@ static void *cleared(void) {
 #define arg_void_p_p_dev_ptr() make(ADDRESS)
 #define arg_void_p_p_function() told(OF_WORD)
 #define arg_void_p_options() NULL
-#define arg_void_p_mem_pool() NULL
 #define arg_const_uint32_t_p_mask() (const uint32_t *)zeros
-#define arg_size_t_p_sizes() (size_t *)zeros
-#define arg_size_t_p_attrsIdxs() (size_t *)zeros
-#define arg_size_t_p_failIdx() (size_t *)zeros
 /* Kernels of the program itself are launched by the address of a function that stands for them. */
 #define arg_const_void_p_function() (const void *)mostly(&host_kernels[roll(KERNELS)])
 #define arg_hipGetFuncBySymbol_symbol() (const void *)mostly(&host_kernels[roll(KERNELS)])
@@ -175,17 +163,7 @@ static hipIpcEventHandle_t arg_hipIpcEventHandle_t(void) {
     memset(&handle, 0, sizeof handle);
     return handle;
 }
-static hipPitchedPtr arg_hipPitchedPtr(void) {
-    return (hipPitchedPtr){host, 16, 16, 4};
-}
-static hipExtent arg_hipExtent(void) {
-    return (hipExtent){4, (size_t)roll(3), 1};
-}
-static hipStreamBatchMemOpParams *arg_hipStreamBatchMemOpParams_p(void) {
-    return (hipStreamBatchMemOpParams *)zeros;
-}
-
-/* ---- Launches, nodes ---- */
+/* ---- Launches ---- */
 
 static vendor_attribute attributes[3];
 static void make_attributes(void) {
@@ -219,39 +197,6 @@ static const hipLaunchConfig_t *arg_const_hipLaunchConfig_t_p(void) {
     config = (hipLaunchConfig_t){arg_dim3_grid(),   arg_dim3_block(), arg_size_t_shared(),
                                  arg_hipStream_t(), attributes,       (uint32_t)ONE_OF(0, 0, 1, 3)};
     return mostly(&config);
-}
-static hipKernelNodeParams kernel_node(void) {
-    return (hipKernelNodeParams){.func = arg_const_void_p_function(),
-                                 .gridDim = arg_dim3_grid(),
-                                 .blockDim = arg_dim3_block(),
-                                 .sharedMemBytes = arg_uint32_t_shared(),
-                                 .kernelParams = given_parameters};
-}
-static const hipKernelNodeParams *arg_const_hipKernelNodeParams_p(void) {
-    static hipKernelNodeParams node;
-    node = kernel_node();
-    return mostly(&node);
-}
-static hipKernelNodeParams shown_node;
-static int node_shown;
-static hipKernelNodeParams *arg_hipKernelNodeParams_p(void) {
-    memset(&shown_node, 0, sizeof shown_node);
-    node_shown = 1;
-    return mostly(&shown_node);
-}
-static hipGraphNodeParams *arg_hipGraphNodeParams_p(void) {
-    static hipGraphNodeParams params;
-    memset(&params, 0, sizeof params);
-    params.type = (int)ONE_OF(0, 0, 0, 5, 6, 7, 99);
-    if (params.type == 0)
-        params.kernel = kernel_node();
-    else if (params.type == 6 || params.type == 7)
-        params.event = use(EVENT);
-    return mostly(&params);
-}
-static const vendor_attribute_value *arg_const_vendor_attribute_value_p(void) {
-    make_attributes();
-    return &attributes[0].value;
 }
 static hipLaunchParams *arg_hipLaunchParams_p(void) {
     static struct {
@@ -289,8 +234,6 @@ static hipFunctionLaunchParams *arg_hipFunctionLaunchParams_p(void) {
 }
 
 #define show_dim3(name, value) say("%s=%u,%u,%u ", name, (value).x, (value).y, (value).z)
-#define show_hipPitchedPtr(name, value) (void)(value)
-#define show_hipExtent(name, value) (void)(value)
 #define show_hipIpcEventHandle_t(name, value) (void)(value)
 
 /* ---- The program's own kernels, as hipcc's code registers them before main ---- */
@@ -321,19 +264,13 @@ static void enter_block(int first) {
         abort();
     close(file);
 }
-static void say_more(int succeeded) {
-    if (node_shown && succeeded)
-        say(" %u,%u,%u %u,%u,%u %u", shown_node.gridDim.x, shown_node.gridDim.y, shown_node.gridDim.z,
-            shown_node.blockDim.x, shown_node.blockDim.y, shown_node.blockDim.z, shown_node.sharedMemBytes);
-}
+#define say_more(succeeded) (void)(succeeded)
 /* The error that is pending is "not ready", or not. */
 extern int hipGetLastError(void);
 static void after_timed(void) {
     hipGetLastError();
 }
-static void forget_more(void) {
-    node_shown = 0;
-}
+static void forget_more(void) {}
 
 /* ---- What a block of calls is about ---- */
 
@@ -351,14 +288,12 @@ static const struct theme themes[] = {
      {"hip*Launch*Kernel*", "hipLaunchKernel*", "hipEventRecord*", "hipStreamWaitEvent*", "hipMemsetAsync",
       "hipStream*", "hipModuleUnload"},
      {"hipStreamBeginCapture*", [11] = "hipStreamEndCapture*", "hipGraphInstantiate*", "hipGraphLaunch*",
-      "hipGraphGetNodes", "hipGraphKernelNodeGetParams"}},
+      "hipGraphGetNodes"}},
     {"update",
      {"hipLaunchKernel*", "hipModuleLaunchKernel"},
      {"hipStreamBeginCapture", [4] = "hipStreamEndCapture", "hipGraphInstantiateWithFlags", "hipGraphLaunch",
       "hipStreamBeginCapture", [11] = "hipStreamEndCapture", "hipGraphExecUpdate", "hipGraphLaunch"}},
-    {"graph",
-     {"hipGraph*", "hipGraphAddKernelNode", "hipGraphAddNode", "hipGraphKernelNode*", "hipGraphExec*"},
-     {"hipGraphCreate", [12] = "hipGraphInstantiate*", "hipGraphLaunch*", "hipGraphKernelNodeGetParams"}},
+    {"graph", {"hipGraph*", "hipGraphExec*"}, {"hipGraphCreate", [12] = "hipGraphInstantiate*", "hipGraphLaunch*"}},
     {"order", {"hipEvent*", "hipStream*", "hip*Synchronize*", "hipLaunchKernel", "hipMem*"}, {NULL}},
     {"copy", {"hipMem*", "hipLaunchKernel*"}, {NULL}},
     {"life",

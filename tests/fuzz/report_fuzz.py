@@ -1,7 +1,7 @@
-"""Report folders that other users could have written: pages, traces and run-ID.json with any content, and files of any
+"""Report folders that other users could have written: pages and run-ID.json with any content, and files of any
 name beside them, through everything that `overlap report` and `overlap explain --report` make of them.
 
-The bytes are a script: the way it is looked at, then changes of a folder with three good pages, a trace and a run.
+The bytes are a script: the way it is looked at, then changes of a folder with three good pages and a run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
-WAYS = ("text", "json", "check", "html", "launches", "compare", "follow", "explain", "screen")
+WAYS = ("text", "json", "check", "html", "compare", "follow", "explain", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
 _ROOM.mkdir()
@@ -103,7 +103,7 @@ LEAVES = tuple(_leaves(ffi.typeof("struct overlap_page"), 0))
 
 
 def _page(pid: int) -> bytes:
-    """As a process leaves it that has launched GEMMs in windows, and communication."""
+    """As a process leaves it that has launched GEMMs and communication, with a raised stream."""
     page = ffi.new("struct overlap_page *")
     page.magic, page.version, page.size = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION, _SIZE
     page.flags, page.pid, page.parent, page.rank, page.world, page.start, page.table = (
@@ -125,34 +125,23 @@ def _page(pid: int) -> bytes:
         rule = page.rules[index]
         rule.state, rule.device, rule.line, rule.shape, rule.value = 2, 0, line, 3, 1
     head = library.OVERLAP_REASONS
-    kind = library.OVERLAP_ROW_WINDOWED
     for index in range(2):
-        row = page.rows[head + index * (kind + 1)]
+        row = page.rows[head + index]
         row.state, row.rule, row.device, row.blocks, row.resident_blocks = 2, index, 0, 1056, 2
         row.footprint.threads, row.footprint.registers, row.footprint.dynamic_shared = 128, 168, 65536
         row.kernel[0:7], row.plain[0:4], row.library[0:17] = b"_Z4gemm", b"gemm", b"libcublasLt.so.13"
-    for index in range(head + 2 * (kind + 1)):
-        page.rows[index].key = (index + 1) << 9 | (index % 8) << 3 | (kind if index >= head else 0)
+    for index in range(head + 2):
+        page.rows[index].key = (index + 1) << 6 | index % 8
         page.shards[index % 3].launches[index] = 100 + 7 * index
         page.shards[index % 3].routes[index % 4] += 100 + 7 * index
     page.shards[1].counters[library.OVERLAP_COUNTER_COMMUNICATION] = 4096
+    stream = page.streams[0]
+    stream.state, stream.status, stream.share, stream.priority = 2, library.OVERLAP_STREAM_RAISED, 125, -5
     for index in range(40):
         launches, when = index + 1, 10**15 + index * 2_000_000 + index % 5 * 1000
         sample = page.cadence.samples[index]
         sample.launches, sample.nanoseconds, sample.check = launches, when, launches ^ when
     return bytes(ffi.buffer(page))
-
-
-def _trace() -> bytes:
-    found = b""
-    for sequence in range(3):
-        record = ffi.new("struct overlap_trace *")
-        kernel, caller = b"_Z4gemm", b"libcublasLt.so.13"
-        record.magic, record.sequence = library.OVERLAP_TRACE_MAGIC, sequence
-        record.kernel_size, record.library_size = len(kernel), len(caller)
-        record.size = -(-(ffi.sizeof(record[0]) + len(kernel + caller)) // 8) * 8
-        found += (bytes(ffi.buffer(record)) + kernel + caller).ljust(record.size, b"\0")
-    return found
 
 
 _PAGES = {f"node1.{pid}.0.page": _page(pid) for pid in (100, 101, 102)}
@@ -219,12 +208,12 @@ def one(data: bytes) -> bool:
 def _make(script: Script) -> None:
     _DIR.mkdir()
     pages = {name: bytearray(data) for name, data in _PAGES.items()}
-    run, trace = bytearray(json.dumps(_RUN._asdict()).encode()), bytearray(_trace())
+    run = bytearray(json.dumps(_RUN._asdict()).encode())
     names = list(pages)
     for _ in range(500):
         if not script:
             break
-        kind, page = script.below(8), pages[names[script.below(3)]]
+        kind, page = script.below(7), pages[names[script.below(3)]]
         if kind in (0, 1):
             leaf = LEAVES[script.below(len(LEAVES))]
             value = script.text()[: leaf.size].ljust(leaf.size, b"\0") if leaf.text else script.number()[: leaf.size]
@@ -238,18 +227,14 @@ def _make(script: Script) -> None:
             at, value = script.below(len(run) + 1), script.text()
             run[at : at + script.below(12)] = value
         elif kind == 5:
-            at, value = script.below(len(trace) + 1), script.number() if script.below(2) else script.text()
-            trace[at : at + len(value)] = value
-        elif kind == 6:
             _file(script)
         else:
             run[:] = re.sub(rb'"h100"|"python"|"train.py"|3\b', lambda _: _word(script), bytes(run), count=2)
     for name, page in pages.items():
         with suppress(OSError):
             (_DIR / name).write_bytes(page)
-    for name, content in ((f"run-{RUN}.json", run), ("node1.100.0.trace", trace)):
-        with suppress(OSError):
-            (_DIR / name).write_bytes(content)
+    with suppress(OSError):
+        (_DIR / f"run-{RUN}.json").write_bytes(run)
 
 
 def _word(script: Script) -> bytes:
@@ -259,7 +244,7 @@ def _word(script: Script) -> bytes:
 def _file(script: Script) -> None:
     """Another file: of a hostile name, and perhaps none at all."""
     kind, name = script.below(6), script.text()[:80].replace(b"/", b"_").replace(b"\0", b"_")
-    ending = (b".1.0.page", b".1.0.trace", b"", b".json")[script.below(4)]
+    ending = (b".1.0.page", b"", b".json")[script.below(3)]
     path = os.path.join(
         os.fsencode(_DIR), (b"run-" + RUN.encode() + b"." if ending == b".json" else b"") + name + ending
     )
@@ -296,7 +281,6 @@ def _look(way: str) -> int:
         "text": report,
         "json": (*report, "--json"),
         "check": (*report, "--check"),
-        "launches": (*report, "--launches", "--json"),
         "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
         "explain": ("explain", "--report", str(_DIR), "--gpu", "h100"),
     }

@@ -71,7 +71,7 @@ def pages() -> dict[str, bytes]:
         return (place // 8).to_bytes(4, "little") + value.to_bytes(8, "little")
 
     counts = [change(places["shards"] + shard * index + 8 * index, 1000 + index) for index in range(4)]
-    rows = [change(places["rows"] + row * index, 0xABC << 9 | 5 << 3 | index) for index in range(4)]
+    rows = [change(places["rows"] + row * index, 0xABC << 6 | index) for index in range(4)]
     return {"counts": b"".join(counts), "rows": b"".join(rows + counts), "none": b"\0" * 12}
 
 

@@ -67,24 +67,31 @@ def test_a_hook_whose_arguments_nothing_makes_is_told(tmp_path: Path) -> None:
 
 
 LINE = {"entry": "cuLaunchKernel", "result": 0, "kernel": "gemm", "dynamic_shared": 0, "priority": 0, "stream": "#0"}
+LINE |= {"node": False, "graph": False}
 COMMUNICATION = {**LINE, "kernel": "ncclDevKernel_AllReduce"}
+GRAPH, NODE = ({**LINE, name: True} for name in ("graph", "node"))
 
 
 @pytest.mark.parametrize(
     ("without", "within", "policy", "allowed"),
     [
-        (LINE, {**LINE, "dynamic_shared": 5}, "auto", True),
+        (LINE, {**LINE, "dynamic_shared": 5}, "default", True),
         (LINE, {**LINE, "dynamic_shared": 5}, "observe", False),
-        ({**LINE, "dynamic_shared": 5}, LINE, "auto", False),
-        (LINE, {**LINE, "priority": -5}, "h100-paper", False),
-        (LINE, {**LINE, "priority": -3}, "auto", False),
-        (LINE, {**LINE, "priority": -4}, "auto", True),  # on a stream that somebody waits for
-        (LINE, {**LINE, "stream": "#1"}, "auto", False),
-        (LINE, {**LINE, "result": 1}, "auto", False),
-        (COMMUNICATION, {**COMMUNICATION, "priority": -5, "entry": "cuLaunchKernelEx"}, "auto", True),
-        (COMMUNICATION, {**COMMUNICATION, "priority": -5, "entry": "cuLaunchKernelEx_ptsz"}, "auto", False),
-        (COMMUNICATION, {**COMMUNICATION, "priority": 1}, "auto", False),
-        (COMMUNICATION, {**COMMUNICATION, "dynamic_shared": 5}, "auto", False),
+        ({**LINE, "dynamic_shared": 5}, LINE, "default", False),
+        (LINE, {**LINE, "priority": -5}, "default", True),  # on a stream that something waits for
+        (LINE, {**LINE, "priority": -4}, "default", False),
+        ({**LINE, "priority": -1}, {**LINE, "priority": -5}, "default", False),  # the program's own
+        ({**LINE, "priority": -1}, {**LINE, "priority": -5}, "everything", True),  # created so
+        (LINE, {**LINE, "stream": "#1"}, "default", False),
+        (LINE, {**LINE, "result": 1}, "default", False),
+        (LINE, {**LINE, "entry": "cuLaunchKernelEx"}, "default", False),
+        (COMMUNICATION, {**COMMUNICATION, "priority": -5}, "default", True),
+        (COMMUNICATION, {**COMMUNICATION, "dynamic_shared": 5}, "default", False),
+        (GRAPH, {**GRAPH, "priority": -5}, "default", False),
+        (GRAPH, {**GRAPH, "priority": -5}, "everything", True),
+        (GRAPH, {**GRAPH, "dynamic_shared": 5}, "everything", False),
+        (NODE, {**NODE, "priority": -5}, "everything", False),
+        (NODE, {**NODE, "dynamic_shared": 5}, "default", False),
     ],
 )
 def test_what_a_policy_may_change_in_the_log(without, within, policy, allowed):
@@ -92,13 +99,13 @@ def test_what_a_policy_may_change_in_the_log(without, within, policy, allowed):
     assert (differ.logs_differ(policy, *logs) is None) == allowed
 
 
-AGAIN = {**LINE, "blocks": 1, "threads": 1, "node": False, "graph": False, "cooperative": False}
+AGAIN = {**LINE, "blocks": 1, "threads": 1, "cooperative": False}
 
 
 def test_a_refused_launch_is_made_again() -> None:
     refused = json.dumps({**AGAIN, "dynamic_shared": 5, "result": 701}).encode()
     asked = json.dumps(AGAIN).encode()
-    assert differ.logs_differ("auto", asked, refused + b"\n" + asked) is None
+    assert differ.logs_differ("default", asked, refused + b"\n" + asked) is None
     assert differ.logs_differ("observe", asked, refused + b"\n" + asked)
-    assert differ.logs_differ("auto", asked, asked + b"\n" + asked)
-    assert differ.logs_differ("auto", asked + b"\n" + asked, asked)
+    assert differ.logs_differ("default", asked, asked + b"\n" + asked)
+    assert differ.logs_differ("default", asked + b"\n" + asked, asked)

@@ -7,11 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tools.answers import comparing, suite
 from tools.gpu.overlap import library_plan
-from tools.gpu.whole import measure, table
+from tools.gpu.whole import table
 from tools.gpu.whole.cells import put_together
 from tools.gpu.whole.measure import ARMS, GIB, PROCESSES, grouped
 from tools.gpu.whole.programs import GAINING, GAINING_ALONE, GAINS, LOOPS, LOSING, Cell, Place, cells
@@ -40,14 +38,14 @@ def test_a_change_is_of_rounds_and_has_an_interval() -> None:
 
 
 def test_starts_count_as_one_and_a_missing_one_is_left_out() -> None:
-    found = one(row("bare"), row("bare", 2.0, 1), row("default", 0.9), row("default", 1.8, 1), row("trial", 0.5))
+    found = one(row("bare"), row("bare", 2.0, 1), row("default", 0.9), row("default", 1.8, 1), row("own", 0.5))
     assert found["starts"] == 2 and found["rounds"] == 12
-    assert found["change"]["default"][0] == -0.1 and found["change"]["trial"][0] == -0.5
+    assert found["change"]["default"][0] == -0.1 and found["change"]["own"][0] == -0.5
 
 
 def test_what_is_possible_is_the_longer_part() -> None:
-    found = one(row("bare", computation=[0.7, 0.7], communication=[0.4]), row("streams", 0.8), row("communication"))
-    assert found["possible"] == -0.3 and found["best"] == "streams" and table.best(found) == -0.2
+    found = one(row("bare", computation=[0.7, 0.7], communication=[0.4]), row("own", 0.8))
+    assert found["possible"] == -0.3 and found["best"] == "own" and table.best(found) == -0.2
     assert one(row("bare", computation=[1.2], communication=[0.4]))["possible"] == 0.0
 
 
@@ -59,69 +57,12 @@ def test_a_prediction_is_of_the_trace_of_that_size() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("outcomes", "kept"),
-    [
-        ([{"outcome": "kept", "arm": "critical-streams"}], "critical-streams"),
-        ([{"outcome": "nothing", "arm": None}], ""),
-        ([{"outcome": "unsettled"}], None),
-        ([{"outcome": "kept", "arm": "a"}, {"outcome": "nothing"}], None),
-    ],
-)
-def test_a_trial_says_what_it_kept_and_what_trying_cost(outcomes: list[dict[str, Any]], kept: str | None) -> None:
-    tried = {"first_ms": 1.1, "last_ms": 0.8, "iterations": 2000}
-    found = one(row("bare"), row("trial", 0.8, tried=tried, trial={"outcomes": outcomes}))
-    assert found["kept"] == kept and found["trial_first"] == 0.1
-
-
-def trial(kept: str, streams: tuple[float, ...], communication: tuple[float, ...]) -> dict[str, Any]:
-    keys = ("percent", "low_percent", "high_percent")
-    arms = [
-        {"name": name, **dict(zip(keys, of))} for name, of in (("critical-streams", streams), (RAISED, communication))
-    ]
-    return row(
-        "trial", trial={"outcomes": [{"outcome": "kept" if kept else "nothing", "arm": kept or None, "arms": arms}]}
-    )
-
-
-RAISED, BOTH = "raised-communication", "streams-and-communication"
-
-
-@pytest.mark.parametrize(
-    ("kept", "best", "right", "holds"),
-    [
-        (RAISED, 0.8, True, True),
-        ("critical-streams", 0.8, False, True),
-        ("", 0.995, True, False),
-        ("", 0.9, False, False),
-    ],
-)
-def test_a_trial_is_held_against_processes_of_its_arms(kept: str, best: float, right: bool, holds: bool) -> None:
-    verdict = trial(kept, (0.0, -1.0, 1.0), (-20.0, -22.0, -18.0))
-    found = one(row("bare", 2.0), row("observe"), row("streams"), row("communication", best), verdict)
-    assert found["right"] is right and found["best_tried"] == RAISED
-    streams, communication = found["verdicts"]
-    assert streams["holds"] and communication["holds"] is holds, "against observe, not bare"
-    assert communication["said"] == [-0.2, -0.22, -0.18] and communication["truth"] == [round(best - 1, 4)] * 3
-    (line, summary) = table.trials([found]).splitlines()
-    assert ("WRONG" in line) is not right and ("MISSED" in line) is not holds
-    assert summary.startswith(f"1 trials settled, {int(right)} right; {1 + holds} of 2 intervals")
-
-
 def test_an_arm_that_was_not_measured_has_no_column() -> None:
-    without = [one(row("bare"), row("streams", 0.9))]
-    assert "both" not in table.table(without) and "both" not in table.families(without)
-    found = [
-        one(
-            row("bare"),
-            row("observe"),
-            row("streams", 0.9),
-            row("both", 0.7),
-            trial(BOTH, (-10.0, -11.0, -9.0), (0.0, -1.0, 1.0)),
-        )
-    ]
-    assert "both" in table.table(found) and "both" in table.families(found) and "-30.0" in table.table(found)
-    assert found[0]["right"] and found[0]["best_tried"] == BOTH and found[0]["best"] == "streams"
+    without = [one(row("bare"), row("default", 0.9))]
+    assert "own" not in table.table(without) and "own" not in table.families(without)
+    found = [one(row("bare"), row("observe"), row("default", 0.9), row("own", 0.7))]
+    assert "own" in table.table(found) and "own" in table.families(found) and "-30.0" in table.table(found)
+    assert found[0]["best"] == "own"
 
 
 def test_loops_are_those_that_priority_changes_most() -> None:
@@ -148,34 +89,7 @@ def test_loops_are_those_that_priority_changes_most() -> None:
         assert {one["bytes"] for one in raw["runs"][0]["cells"] if one["cell"] == cell.name} == {loop.bytes}
         (known,) = (one for one in cells() if one.program == next(key for key in LOOPS if LOOPS[key] == loop))
         assert library_plan.COMMUNICATION[known.ranks][0] == cell.communication
-        assert known.raised == {-1: "gains", 1: "loses"}[sign]
-
-
-def test_raised_communication_is_judged_where_it_was_declared() -> None:
-    def loop(program: str, raised: float) -> dict[str, Any]:
-        own: dict[str, Any] = {"program": program, "n": 0}
-        return one(row("bare", **own), row("default", **own), row("communication", raised, **own))
-
-    assert loop(GAINING, 0.8)["as_expected"] and not loop(GAINING, 1.0)["as_expected"]
-    assert loop(LOSING, 1.05)["as_expected"] and not loop(LOSING, 0.8)["as_expected"]
-    assert "expected: nothing; communication raised loses" in table.line(loop(LOSING, 0.8))
-
-
-def test_trying_costs_what_the_first_iterations_take(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a loop a step has eight."""
-    batches, clock = iter(range(1, 1000)), [0.0]
-
-    class Ranks:
-        def ask(self, request: Any, patience: float) -> Any:
-            clock[0] += 7
-            return [{"ms": [float(next(batches)) for _ in range(request[1])]}]
-
-    monkeypatch.setattr(measure.time, "monotonic", lambda: clock[0])
-    ranks: Any = Ranks()
-    running = measure.Running(Cell(GAINING, "", GAINS), "trial", ranks, Path(), {"steps": 50})
-    measure.try_out(running)
-    # 400 iterations a batch: the first three are 1,000 and some.
-    assert running.row["tried"]["first_ms"] == 2.0 and running.row["tried"]["iterations"] == 6000
+        assert known.expected == {-1: "gains", 1: "open"}[sign]
 
 
 def test_what_a_cell_lacks_is_named() -> None:

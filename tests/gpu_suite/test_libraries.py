@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from tools.gpu.nccl_start_matrix import settings
-
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
 
@@ -163,12 +161,8 @@ def test_bad_arguments_are_one_clear_error(suite: Path, words: list[str], said: 
     assert not (suite / "out.json").exists()
 
 
-def test_policies_of_the_suite_and_of_the_matrix_have_no_mistake(tmp_path: Path) -> None:
+def test_policies_of_the_suite_have_no_mistake() -> None:
     files = [str(path) for path in (GPU / "overlap" / "policies").glob("*.yaml")]
-    for name, setting in settings().items():
-        if setting.policy:
-            files.append(str(tmp_path / f"{name}.yaml"))
-            Path(files[-1]).write_text(json.dumps(setting.policy))
     command = [sys.executable, "-m", "pyshim", "policy", "check", *files]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

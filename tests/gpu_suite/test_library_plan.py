@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 import pytest
 
-from tools.gpu import nccl_start_matrix as matrix
 from tools.gpu.overlap import arms
 from tools.gpu.overlap import library_plan as plan
 from tools.gpu.overlap.computations import ON_FEWER_SMS, WHAT
@@ -97,14 +95,3 @@ def test_an_arm_that_lacks_a_sample_is_left_out_whole() -> None:
 )
 def test_differences(digests: dict[str, list[str]], count: int | None) -> None:
     assert plan.differences(digests) == count
-
-
-def test_the_matrix_of_start_latency_has_every_control_and_every_pair() -> None:
-    settings = matrix.settings()
-    for one, other in itertools.combinations(matrix.CONTROLS, 2):
-        made = settings[f"{one} + {other}"]
-        for control in (one, other):
-            assert matrix.CONTROLS[control].environment.items() <= made.environment.items()
-            assert matrix.CONTROLS[control].policy in (None, made.policy)
-    orders = matrix.order(list(settings), 5)
-    assert all(sorted(row) == sorted(settings) for row in orders) and len(set(map(tuple, orders))) == 5

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from interposing import bare, build, library, preloaded, simulated, table_of
 from iterating import iterations
-from trying import trials
 
 TESTS = Path(__file__).resolve().parent.parent
 
-__all__ = ["bare", "build", "iterations", "library", "preloaded", "simulated", "table_of", "trials"]
+__all__ = ["bare", "build", "iterations", "library", "preloaded", "simulated", "table_of"]

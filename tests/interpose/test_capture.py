@@ -1,9 +1,11 @@
-"""Launches into a capturing stream: the capture goes on, and the graph runs with the sizes that the report counts."""
+"""Launches into a capturing stream: the graph is exactly what the program makes it, whatever the policy would do."""
 
 from __future__ import annotations
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, Build, Done, Runner, rule, same, smallest_size
+from interposing import BLOCKS, NCCL, ONE, Build, Runner, same, smallest_size
+
+LAUNCH = f"launch=k,{BLOCKS},256,0"
 
 
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
@@ -11,54 +13,56 @@ from interposing import BLOCKS, NCCL, ONE, Build, Done, Runner, rule, same, smal
 def test_the_first_launch_of_a_kernel_may_be_a_captured_one(
     way: str, load: str, bare: Runner, preloaded: Runner
 ) -> None:
-    """Asking the driver about a kernel must not end the capture."""
-    words = f"{load}=k stream=0 begin=1 launch=k,{BLOCKS},256,0,1 launch=k,{BLOCKS},256,0,1 end=1 go=1,3 sync"
+    """Asking the driver about a kernel must not end the capture. The answer is another one afterwards."""
+    words = f"{load}=k stream=0 begin=1 {LAUNCH},1 {LAUNCH},1 end=1 go=1,3 sync"
     done, without = preloaded(words, ONE, way), bare(words, way)
     assert "end: 0" in without.stdout
     assert "go: 0" in without.stdout
+    same(done, without)
+    assert done.reasons == {"captured": 2}
+    assert preloaded(f"{words} {LAUNCH} {LAUNCH},1", ONE, way).sizes[-2:] == [smallest_size(1)] * 2
+
+
+def test_a_kernel_that_was_shaped_before(bare: Runner, preloaded: Runner) -> None:
+    """Also launches beside the capture, on other streams, are as asked while it is open."""
+    words = f"ptx=k,{NCCL} stream=0 stream=0 {LAUNCH},1 {LAUNCH},2 begin=1 launch={NCCL},16,256,0,1 {LAUNCH},1 {LAUNCH},2 "
+    words += f"end=1 go=1,2 {LAUNCH},1 sync"
+    done, without = preloaded(words, ONE), bare(words)
     same(done, without, but=["dynamic_shared"])
-    assert done.totals["launches"] == 2
-    assert [launch["dynamic_shared"] for launch in done.launches if launch["captured"]] == [smallest_size(1)] * 2
+    assert {launch["dynamic_shared"] for launch in done.in_graphs} == {0}
+    assert done.reasons == {"shaped": 3, "captured": 2, "communication": 1}
+    assert done.totals["graph_launches"] == 2
 
 
-def test_communication_is_raised_inside_a_graph(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL},k stream=0 begin=1 launch={NCCL},16,256,0,1 launch=k,{BLOCKS},256,0,1 end=1 go=1,2 sync"
-    done, without = preloaded(words, rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")), bare(words)
-    same(done, without, but=["dynamic_shared", "priority", "entry"])
-    captured = [launch["priority"] for launch in done.launches if launch["captured"]]
-    assert captured == [-5, 0]
+@pytest.mark.parametrize("spoil", ["launch=k,0,256,0,1", "sync"])
+def test_a_capture_that_is_spoiled_is_over(spoil: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k stream=0 begin=1 {LAUNCH},1 {spoil} {LAUNCH},1 end=1 {LAUNCH},1 sync"
+    done, without = preloaded(words, ONE), bare(words)
+    assert done.stdout == without.stdout
+    assert done.sizes[-1] == smallest_size(1)
 
 
-def refused_while_capturing(preloaded: Runner, between: str) -> Done:
-    """Two captured launches of a kernel with whose larger size a capture is spoiled; then another capture."""
-    launch = f"launch=k,{BLOCKS},256,0"
-    words = f"ptx=k stream=0 begin=1 {launch},1 {launch},1 end=1 {between}begin=1 {launch},1 end=1 go=1,2 sync"
-    return preloaded(words, ONE, env={"SIMGPU_REFUSE": "k:50000"})
+def test_calls_that_end_no_capture(bare: Runner, preloaded: Runner) -> None:
+    """The wrong stream, and a stream that captures already."""
+    words = f"ptx=k stream=0 stream=0 begin=1 end=2 begin=1 {LAUNCH},1 end=1 {LAUNCH},1 end=1 {LAUNCH},1"
+    done, without = preloaded(words, ONE), bare(words)
+    assert done.stdout == without.stdout
+    assert done.sizes[-3:] == [0, smallest_size(1), smallest_size(1)]
 
 
-def test_a_launch_refused_while_capturing_spoils_the_capture(preloaded: Runner) -> None:
-    """So does the real driver: asking as the program did comes too late. Its answers are the program's."""
-    done = refused_while_capturing(preloaded, f"launch=k,{BLOCKS},256,0,1 ")
-    answers = [line for line in done.stdout.splitlines() if line.startswith(("launch", "end", "go"))]
-    assert answers == ["launch: 901", "launch: 901", "end: 901", "launch: 0", "launch: 0", "end: 0", "go: 0"]
-    assert [launch["result"] for launch in done.launches[:2]] == [701, 901]
-    assert [launch["dynamic_shared"] for launch in done.launches if not launch["result"]] == [0] * 4
-    assert done.totals["launches"] == 4
+def test_nodes_that_a_program_adds_itself(bare: Runner, preloaded: Runner) -> None:
+    """They are what it made, and what it reads back; updates succeed and fail as without us."""
+    words = f"ptx=k lib=j graph node=k,{BLOCKS},256,0 node=j,{BLOCKS},256,64,0 getnode=0 getnode=1 nattr=0,8:-1 nget=0,8 "
+    words += f"nget=1,8 make=flags run=0,2 execnode=0,k,{BLOCKS},128,0 run=0,1 clone update run=0,1 setnode=0,j,9,64,0 "
+    words += "getnode=0 update run=0,1 eflags sync"
+    same(preloaded(words, ONE), bare(words))
 
 
-def test_a_kernel_that_spoiled_a_capture_is_left_alone(preloaded: Runner) -> None:
-    """The next capture is the program's own."""
-    done = refused_while_capturing(preloaded, "")
-    answers = [line for line in done.stdout.splitlines() if line.startswith(("launch", "end", "go"))]
-    assert answers == ["launch: 901", "launch: 901", "end: 901", "launch: 0", "end: 0", "go: 0"]
-    assert done.totals["refused"] == 1
-
-
-def test_success_while_capturing_proves_nothing(build: Build, preloaded: Runner) -> None:
-    """The driver looks at a captured launch later. The first one outside is refused, and is made again as asked."""
+def test_a_driver_that_refuses_sizes(build: Build, preloaded: Runner) -> None:
+    """The first launch outside a capture is refused, and is made again as asked."""
     stub = build.library("stub/libcuda.so.1", "stub_driver.c")
     program = build("captured", "small_stack.c", "-DSTACK=262144", "-DCAPTURED=5", link=[stub])
     env = {"LD_LIBRARY_PATH": str(stub.parent), "STUB_REFUSES": "1"}
     done = preloaded(program=program, policy=ONE, env=env)
     assert done.stdout == f"bad: 0, largest size: {smallest_size(1)}, extended: 0\n"
-    assert (done.totals["launches"], done.totals["shaped"], done.totals["refused"]) == (25, 5, 1)
+    assert (done.totals["launches"], done.totals["refused"]) == (25, 1)

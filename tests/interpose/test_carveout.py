@@ -13,7 +13,7 @@ MAKE_ROOM = """when: always
 communication: {footprint: {threads: 512, registers: 32, static_shared_memory: 0, dynamic_shared_memory: 20000}}
 compute: [{match: {kernel: "*"}, shape: make_room}]"""
 ALWAYS = MAKE_ROOM.replace("shape: make_room", "shape: make_room, carveout: always")
-COMMUNICATION = rule("{blocks_per_sm: 1}", more="communication: {priority: inherit, carveout: max}")
+COMMUNICATION = rule("{blocks_per_sm: 1}", more="streams: {raise: off}\ncommunication: {carveout: max}")
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
@@ -147,30 +147,6 @@ def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
     assert done.reasons == {"no_room_shared_memory": 2}
 
 
-def test_the_carve_out_of_a_node(bare: Runner, preloaded: Runner) -> None:
-    """Set before or after its size, or copied."""
-    node = f"node=k,{BLOCKS},256,0"
-    set_again = f"setnode=0,k,{BLOCKS},256,0 getnode=0"
-    for words in (
-        f"ptx=k graph {node} nattr=0,14:25 getnode=0 {set_again} go=0,1",
-        f"ptx=k graph {node} {node} nattr=0,14:25 ncopy=1,0 getnode=1 setnode=1,k,{BLOCKS},256,0 go=0,1",
-    ):
-        done, without = preloaded(words, MAKE_ROOM), bare(words)
-        assert (done.status, done.seen) == (without.status, without.seen)
-        assert [launch["dynamic_shared"] for launch in done.in_graphs] == [0] * len(done.in_graphs)
-    words = f"ptx=k graph {node} {set_again} go=0,1"
-    done = preloaded(words, MAKE_ROOM)
-    assert [launch["dynamic_shared"] > 0 for launch in done.in_graphs] == [True]
-
-
-def test_the_carve_out_of_a_captured_launch(bare: Runner, preloaded: Runner) -> None:
-    ex = f"ex=k,{BLOCKS},256,0,1"
-    words = f"ptx=k stream=0 {ex} begin=1 {ex} attr=14:25 {ex} attr=14:100 {ex} end=1 go=1,1 sync"
-    done, without = preloaded(words, MAKE_ROOM), bare(words)
-    same(done, without, but=["dynamic_shared"])
-    assert [launch["dynamic_shared"] > 0 for launch in done.in_graphs] == [True, False, True]
-
-
 @pytest.mark.hazard("input", "room is made although the context or the kernel prefers the cache")
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("config", [0, 1, 2, 3])
@@ -232,3 +208,11 @@ def test_a_handle_that_comes_back_is_told_again(bare: Runner, preloaded: Runner,
     assert "addresses: 3" in without.stdout
     same(done, without, but=["dynamic_shared"])
     assert done.told == [10, -1, 100, -1]
+
+
+def test_a_function_does_not_show_the_carve_out_of_its_kernel(bare: Runner, preloaded: Runner) -> None:
+    """A function that was made from a kernel has the kernel's preference until it gets its own."""
+    words = f"lib=k {BIG} get=k,9 function=k get=k,9"
+    done = preloaded(words, ONE)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.sizes == [SIZE]

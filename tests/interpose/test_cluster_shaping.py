@@ -89,13 +89,6 @@ def test_a_refusal_is_launched_again_as_asked(bare: Runner, preloaded: Runner) -
     assert done.reasons == {"refused": 3}
 
 
-def test_asking_about_clusters_does_not_end_a_capture(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k stream=0 begin=1 attr=4:2:1:1 ex=k,{BLOCKS},256,0,1 end=1 getnode=0 go=1,2 sync"
-    done, without = preloaded(words, ONE), bare(words)
-    same(done, without, but=["dynamic_shared"])
-    assert done.sizes == [SIZE] * 3
-
-
 def test_on_a_gpu_without_clusters(bare: Runner, preloaded: Runner, build: Build) -> None:
     env = {"SIMGPU": "a100"}
     words = f"ptx=k {ex()} launch=k,{BLOCKS},256,0"

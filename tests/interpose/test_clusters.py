@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interposing import NCCL, ONE, Build, Runner, rule, same, smallest_size
+from interposing import ONE, Build, Runner, smallest_size
 
 from pyshim.launch import plan
 
@@ -21,9 +21,7 @@ def test_clusters_that_are_compiled_in_are_left_alone(
     assert done.reasons == {reason: 100}
 
 
-@pytest.mark.parametrize(
-    "policy", [ONE, "communication: {priority: highest}", "observe"], ids=["shape", "raise", "observe"]
-)
+@pytest.mark.parametrize("policy", [ONE, "default", "observe"])
 def test_attributes_that_are_counted_and_not_there(policy: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("null-attributes", "null_attributes.c", link=[plan.SIMULATED_DRIVER])
     without, done = bare(program=program), preloaded(program=program, policy=policy)
@@ -31,11 +29,3 @@ def test_attributes_that_are_counted_and_not_there(policy: str, build: Build, ba
     # A changed launch that is refused is made again as asked, which the driver's log shows.
     assert (done.status, done.stdout, done.stderr) == (without.status, without.stdout, without.stderr)
     assert done.totals["launches"] == 16
-
-
-@pytest.mark.parametrize(("asked", "gets"), [(-100000, -5), (-6, -5), (-5, -5), (-1, -1), (100000, 0)])
-def test_a_priority_is_what_the_device_has(asked: int, gets: int, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx={NCCL} stream=-2 repeat=2 launch={NCCL},16,256,0,1 ex={NCCL},16,256,0,1"
-    done = preloaded(words, rule("leave", more=f"communication: {{priority: {asked}}}"))
-    same(done, bare(words), but=["priority", "entry"])
-    assert done.priorities == [gets] * 3

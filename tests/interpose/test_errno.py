@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from interposing import ONE, Build, Runner, rule
 
-WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
 @pytest.mark.hazard(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
 
@@ -134,17 +132,15 @@ FORMS = {
     "kernel, then enumerated": "lib=k {shape} module=0 enum_from=k",
     "enumerated": "libonly=k module=0 enum_from=k {shape} kernel=0,k",
 }
-SHAPES = [f"launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,0", f"graph node=k,{BLOCKS},256,0"]
+SHAPED = f"launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,0"
 
 
 @pytest.mark.hazard("processes", "a kernel reads back, or may have, what was set for another form of it")
-@pytest.mark.parametrize("shape", SHAPES, ids=["launch", "node"])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_other_form_of_a_shaped_kernel(form: str, shape: str, bare: Runner, preloaded: Runner) -> None:
-    start = FORMS[form].format(shape=shape)
+def test_the_other_form_of_a_shaped_kernel(form: str, bare: Runner, preloaded: Runner) -> None:
+    start = FORMS[form].format(shape=SHAPED)
     for words in (
         f"{start} {BEYOND}",
-        f"{start} graph node=k,{BLOCKS},256,49153",
         f"{start} set=k,8,60000 {BEYOND} launch=k,{BLOCKS},256,60000 kernel=0,k {BEYOND} launch=k,{BLOCKS},256,60000",
         f"{start} set=k,9,50 {BEYOND} kernel=0,k {BEYOND} function=k {BEYOND}",
         f"{start} set=k,8,60000 set=k,8,49152 launch=k,{BLOCKS},256,55000 launch=k,{BLOCKS},256,0 {BEYOND}",
@@ -170,21 +166,19 @@ ELSEWHERE = {"none": "endcontext=none", "another": "device=1"}
 
 @pytest.mark.hazard("processes", "a kernel has our limits as its own, because its handle was got in another context")
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
-@pytest.mark.parametrize("shape", SHAPES, ids=["launch", "node"])
 @pytest.mark.parametrize("way", AGAIN)
-def test_a_handle_that_is_got_elsewhere(way: str, shape: str, elsewhere: str, bare: Runner, preloaded: Runner) -> None:
-    start = AGAIN[way].format(shape=shape, elsewhere=ELSEWHERE[elsewhere], back="device=0")
+def test_a_handle_that_is_got_elsewhere(way: str, elsewhere: str, bare: Runner, preloaded: Runner) -> None:
+    start = AGAIN[way].format(shape=SHAPED, elsewhere=ELSEWHERE[elsewhere], back="device=0")
     env = {"SIMGPU": "h100,2"}
     for words in (
-        f"device=0 {start} {BEYOND} graph node=k,{BLOCKS},256,49153",
+        f"device=0 {start} {BEYOND}",
         f"device=0 {start} set=k,8,60000 {BEYOND} launch=k,{BLOCKS},256,60001 set=k,9,50 {BEYOND}",
-        f"device=0 {start} device=1 graph node=k,{BLOCKS},256,49153 node=k,{BLOCKS},256,0 node=k,{BLOCKS},256,49153",
         # The handle ends with its own context alone.
         f"device=0 {start} device=1 endcontext=reset device=0 {BEYOND} endcontext=reset",
     ):
         without, done = bare(words, env=env), preloaded(words, ONE, env=env)
         assert "enum_from: 0" in without.stdout
-        assert re.search("(launch|node): 1\n", without.stdout)
+        assert "launch: 1\n" in without.stdout
         same(done, without, but=["dynamic_shared"])
 
 
@@ -196,3 +190,15 @@ def test_a_launch_while_another_device_is_current(load: str, bare: Runner, prelo
     without, done = bare(words, env=env), preloaded(words, ONE, env=env)
     assert "launch: 1" in without.stdout
     assert (done.status, done.seen) == (without.status, without.seen)
+
+
+@pytest.mark.parametrize(("first", "limit", "size"), [("", 60000, 0), (f"launch=k,{BLOCKS},256,0", 110000, 105000)])
+def test_a_limit_that_is_set_by_the_function_of_a_librarys_module_counts(
+    first: str, limit: int, size: int, bare: Runner, preloaded: Runner
+) -> None:
+    """As for the function that cuKernelGetFunction gives: it is the same one."""
+    words = f"lib=k {first} module=0 get_from=k set=k,8,{limit} kernel=0,k launch=k,{BLOCKS},256,{size}"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without, but=["dynamic_shared"])
+    assert "set: 0" in without.stdout and without.stdout.count("launch: 0") == 1 + bool(first)
+    assert done.totals["refused"] == 0

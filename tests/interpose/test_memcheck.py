@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from iterating import STYLE_0
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
 
 from pyshim.launch import plan
@@ -24,8 +25,8 @@ pytestmark = [
 ]
 
 OPTIONS = ("--leak-check=full", "--show-leak-kinds=all", "--errors-for-leak-kinds=none", "--error-exitcode=9")
-POLICY = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
-ROOM = rule("make_room", when="overlapping", more="communication: {priority: auto}")
+POLICY = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")
+ROOM = rule("make_room", when="overlapping", more="streams: {raise: auto}")
 BIG = f"launch=k,{BLOCKS},256,0"
 LOAD = f"ptx=k,{NCCL} lib=other"
 LAUNCHES = f"{LOAD} repeat=3 {BIG} ex=k,{BLOCKS},256,0 coop=k,100,256,0 launch={NCCL},16,256,0 {BIG}"
@@ -36,11 +37,10 @@ class Case(NamedTuple):
     program: str  # of the functions below
     words: str
     policy: str = POLICY
-    trace: bool = False
 
 
 FEW = {
-    "launches by cuGetProcAddress": Case("proc_address_v2", LAUNCHES, trace=True),
+    "launches by cuGetProcAddress": Case("proc_address_v2", LAUNCHES),
     "graphs, a thread and a child": Case("symbol", f"{GRAPHS} thread {BIG} end_thread fork {BIG} join {BIG}"),
     "four threads while everything comes and goes": Case("churn", "4 3"),
 }
@@ -48,8 +48,7 @@ MORE = {
     **{f"launches by {way}": Case(way, LAUNCHES) for way in WAYS if way != "proc_address_v2"},
     "children first": Case("symbol", f"forks=3 {LAUNCHES}"),
     "module after module": Case("dlsym", f"ptx=k {BIG} unload=0 lib=k {BIG} unload=1 ptx=k {BIG} stream=-1 {BIG},1"),
-    "windows while streams and events come and go": Case("windows_hazards", "races 60", ROOM),
-    "windows over a fork": Case("windows_hazards", "forks_busy 1", ROOM),
+    "streams, contexts and captures come and go": Case("waiting", f"9 z n:1 n:2 {STYLE_0} {STYLE_0} B:3 k:3:8 G d:2 F", ROOM),
     "observing": Case("symbol", LAUNCHES, "observe"),
 }
 CASES = {**FEW, **MORE} if os.environ.get("OVERLAP_TEST_MEMCHECK") == "all" else FEW
@@ -99,5 +98,5 @@ def check(valgrind: str, folder: Path, run: Runner, command: Sequence[str], **mo
 def test_clean(name: str, valgrind: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
     case = CASES[name]
     command = [str(program_of(build, case.program)), *case.words.split()]
-    env = {"SIMGPU_MULTIPROCESSORS": "4", **({"OVERLAP_TRACE": "1"} if case.trace else {})}
+    env = {"SIMGPU_MULTIPROCESSORS": "4"}
     check(valgrind, tmp_path / "said", preloaded, command, policy=case.policy, env=env, timeout=300)

@@ -24,11 +24,11 @@ BEYOND += f"occcluster=k,{BLOCKS},256,60000 attr=4:2:1:1 occclusters=k,{BLOCKS},
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_asked_before_the_first_launch(question: str, way: str, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k {QUESTIONS[question]} repeat=3 {BIG} graph node=k,{BLOCKS},256,0 getnode=0"
+    words = f"ptx=k {QUESTIONS[question]} repeat=3 {BIG}"
     done, without = preloaded(words, ONE, way), bare(words, way)
     assert "occupancy -1" not in without.stdout
     same(done, without)
-    assert done.reasons == {"occupancy_asked": 4}
+    assert done.reasons == {"occupancy_asked": 3}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])
@@ -68,7 +68,7 @@ def test_all_forms_of_a_kernel_are_one(bare: Runner, preloaded: Runner) -> None:
 def test_of_communication_the_answer_is_true_too(bare: Runner, preloaded: Runner, build: Build) -> None:
     words = f"ptx=k,{NCCL} repeat=3 launch={NCCL},16,256,0 driver={build.deep()},{NCCL},9 occ={NCCL},256,0 "
     words += f"driver={build.deep()},{NCCL},9 launch={NCCL},16,256,0 {BIG}"
-    policy = rule("{blocks_per_sm: 1}", more="communication: {priority: inherit, carveout: max}")
+    policy = rule("{blocks_per_sm: 1}", more="streams: {raise: off}\ncommunication: {carveout: max}")
     done, without = preloaded(words, policy), bare(words)
     same(done, without, but=["dynamic_shared", "priority", "entry"])
     assert (done.told, without.told) == ([100, -1], [-1, -1])
@@ -99,3 +99,12 @@ def test_observing_marks_nothing(bare: Runner, preloaded: Runner) -> None:
 
 def test_a_rule_that_leaves_it_says_so_first(preloaded: Runner) -> None:
     assert preloaded(f"ptx=k occ=k,256,0 {BIG}", rule("leave")).reasons == {"rule_leave": 1}
+
+
+def test_what_was_asked_about_stays_so_whichever_call_names_it(bare: Runner, preloaded: Runner) -> None:
+    """Enumerated without a name, asked how many of its blocks fit, and got by its name afterwards."""
+    words = f"libonly=k module=0 enum_from=k occ=k,256,0 get_from=k {BIG}"
+    done, without = preloaded(words, ONE), bare(words)
+    same(done, without)
+    assert "launch: 0" in without.stdout
+    assert done.reasons == {"occupancy_asked": 1}

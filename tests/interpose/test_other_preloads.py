@@ -14,7 +14,7 @@ from interposing import BLOCKS, NCCL, ONE, Build, Runner, glibc, rule, same, sma
 from pyshim.launch import plan
 
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
-RAISED = rule("{blocks_per_sm: 1}", more="communication: {priority: highest}")
+RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")
 
 
 @pytest.mark.hazard("preloads", "a program that was built with a sanitizer crashes at its start")
@@ -47,7 +47,7 @@ def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner
     )
     same(done, without, but=["dynamic_shared", "priority", "entry"])
     assert done.totals["launches"] == 5
-    assert (done.totals["shaped"], done.totals["raised"]) == (4, 1)
+    assert done.totals["shaped"] == 4
 
 
 @pytest.mark.hazard(
@@ -82,7 +82,6 @@ def test_two_copies_of_the_library_count_a_launch_once_and_inflate_once(
     assert done.sizes == [smallest_size(1)] * 4 + [0]
     # No launch twice in one page; a copy that the other one stands in front of may see fewer.
     assert max(process["launches"] for process in done.report["processes"]) == 5
-    assert done.priorities == [0] * 4 + [-5]
 
 
 def test_the_same_library_named_twice_is_one(bare: Runner, preloaded: Runner) -> None:
@@ -114,17 +113,16 @@ def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> 
 
 @pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", sanitized=True)
 @pytest.mark.hazard("resources", "the first launch from a thread with 16 KiB of stack would overflow it")
-@pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(
-    trace: dict[str, str], build: Build, bare: Runner, preloaded: Runner
+    build: Build, bare: Runner, preloaded: Runner
 ) -> None:
     stub = build.library("stub/libcuda.so.1", "stub_driver.c")
     program = build("small-stack", "small_stack.c", "-DSTACK=16384", link=[stub])
-    env = {"LD_LIBRARY_PATH": str(stub.parent), **trace}
+    env = {"LD_LIBRARY_PATH": str(stub.parent)}
     without, done = bare(program=program, env=env), preloaded(program=program, policy=RAISED, env=env)
     assert without.stdout == "bad: 0, largest size: 0, extended: 0\n"
     assert done.status == 0
-    assert done.stdout == f"bad: 0, largest size: {smallest_size(1)}, extended: 10\n"
+    assert done.stdout == f"bad: 0, largest size: {smallest_size(1)}, extended: 0\n"
     assert done.totals["launches"] == 20
 
 

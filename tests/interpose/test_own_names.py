@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from interposing import Build, Runner, rule
 
-WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
 @pytest.mark.hazard(
@@ -18,10 +18,10 @@ WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {p
 def test_the_library_calls_none_of_them(
     policy: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:
-    """With everything that needs the system: a page, a trace, a line on stderr, a fork handler, thread ids, a clock."""
+    """With everything that needs the system: a page, a line on stderr, a fork handler, thread ids, a clock."""
     stub = build.library("stub/libcuda.so.1", "stub_driver.c")
     program = build("own-names", "own_names.c", "-rdynamic", "-fno-builtin", "-Wno-error=missing-prototypes")
-    env = {"RANK": "0", "OVERLAP_TRACE": "1"}
+    env = {"RANK": "0"}
     without = bare([str(stub), "100"], program=program, env=env)
     assert (without.status, without.stdout) == (0, "launched\n"), without.stdout
     done = preloaded([str(stub), "100"], policy, program=program, env=env)

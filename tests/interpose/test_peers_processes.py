@@ -94,11 +94,10 @@ def test_hundreds_of_processes_wait_for_a_lock_that_they_share(
     "a program that execs another leaves its agent behind: two of them with one process id",
     source="https://github.com/XpuOS/xsched/issues/5",
 )
-@pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}], ids=["counted", "traced"])
-def test_exec_leaves_an_agent_behind(trace: dict[str, str], bare: Runner, preloaded: Runner) -> None:
+def test_exec_leaves_an_agent_behind(bare: Runner, preloaded: Runner) -> None:
     """The second program begins with the threads, descriptors and shared memory that it has alone."""
     words = f"{WORDS} exec before:left {WORDS}"
-    without, done = bare(words), preloaded(words, ONE, env=trace)
+    without, done = bare(words), preloaded(words, ONE)
     assert "threads 1, " in without.stdout
     same(done, without, but=["dynamic_shared"])
     first, second = sorted(done.report["processes"], key=lambda process: bool(process["ended"]))

@@ -181,37 +181,11 @@ def test_disk_full(bare: Runner, preloaded: Runner, tiny_disk: Path) -> None:
 
 @pytest.mark.plain("the counters of lines are written into files", coverage=True)
 @pytest.mark.hazard("files", "a limit on file sizes (ulimit -f) would kill the program (SIGXFSZ)")
-@pytest.mark.parametrize("trace", [{}, {"OVERLAP_TRACE": "1"}])
-def test_files_may_not_grow(trace: dict[str, str], bare: Runner, preloaded: Runner) -> None:
+def test_files_may_not_grow(bare: Runner, preloaded: Runner) -> None:
     """RLIMIT_FSIZE: the kernel would kill who writes more."""
     words = f"ptx=k {THREE}"
     limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))}
-    one_line(preloaded(words, env=trace, **limit), bare(words, **limit))
-
-
-@pytest.mark.hazard("files", "a trace that grows to the limit on file sizes would kill the program")
-def test_a_trace_that_may_not_grow_loses_records_only(bare: Runner, preloaded: Runner) -> None:
-    words = "ptx=k repeat=9000 launch=k,1,32,0"
-    limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (700000, 700000))}
-    # The driver's own log would grow beyond the limit, too.
-    env = {"SIMGPU_LAUNCHES": ""}
-    done, without = preloaded(words, env={**env, "OVERLAP_TRACE": "1"}, **limit), bare(words, env=env, **limit)
-    same(done, without)
-    assert done.totals["launches"] == 9000
-    assert 0 < done.totals["trace_dropped"] < 9000
-
-
-@pytest.mark.hazard("files", "records would be written into the program's own files")
-def test_a_trace_whose_descriptor_is_another_file_by_now(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
-    """Who closes all descriptors has files of its own there next, also in children."""
-    taken = {number: tmp_path / f"own.{number}" for number in range(3, 20)}
-    opened = " ".join(f"file={number},{path}" for number, path in taken.items())
-    words = f"ptx=k {TWO} {opened} {THREE} fork {' '.join(f'close={number}' for number in taken)} join"
-    env = {"SIMGPU_LAUNCHES": ""}  # the driver keeps its log open, too
-    done, without = preloaded(words, env={**env, "OVERLAP_TRACE": "1"}), bare(words, env=env)
-    same(done, without)
-    assert [path.stat().st_size for path in taken.values()] == [0] * len(taken)
-    assert (done.totals["launches"], done.totals["trace_dropped"]) == (5, 3)
+    one_line(preloaded(words, **limit), bare(words, **limit))
 
 
 def test_a_link_planted_where_the_page_goes_is_not_followed(build: Build, preloaded: Runner, tmp_path: Path) -> None:
@@ -228,8 +202,8 @@ def test_a_link_planted_where_the_page_goes_is_not_followed(build: Build, preloa
 def test_pages_are_for_the_user_only(preloaded: Runner, tmp_path: Path) -> None:
     pages = tmp_path / "report"
     pages.mkdir()
-    preloaded(f"ptx=k {THREE}", report=pages, env={"OVERLAP_TRACE": "1"}, umask=0)
-    assert {path.suffix: path.stat().st_mode & 0o777 for path in pages.iterdir()} == {".page": 0o600, ".trace": 0o600}
+    preloaded(f"ptx=k {THREE}", report=pages, umask=0)
+    assert [(path.suffix, path.stat().st_mode & 0o777) for path in pages.iterdir()] == [(".page", 0o600)]
 
 
 # ---- Network file systems ----

@@ -56,21 +56,11 @@ def test_any_other_error_is_returned_and_the_launch_is_not_repeated(bare: Runner
     assert done.totals["refused"] == 0
 
 
-@pytest.mark.parametrize("answer", [1, 801])
-def test_a_refused_priority_is_dropped_for_the_process(answer: int, build: Build, preloaded: Runner) -> None:
-    """A driver that does not take the attribute is asked once."""
-    stub = build.library("stub/libcuda.so.1", "stub_driver.c")
-    program = build("small-stack", "small_stack.c", "-DSTACK=16384", link=[stub])
-    env = {"LD_LIBRARY_PATH": str(stub.parent), "STUB_ANSWERS": str(answer)}
-    done = preloaded(program=program, policy="communication: {priority: highest}", env=env)
-    assert done.stdout == "bad: 0, largest size: 0, extended: 1\n"
-    assert (done.totals["launches"], done.totals["raised"], done.totals["refused"]) == (20, 0, 1)
-
-
-def test_another_error_of_a_raised_launch_is_the_programs(build: Build, preloaded: Runner) -> None:
-    stub = build.library("stub/libcuda.so.1", "stub_driver.c")
-    program = build("small-stack", "small_stack.c", "-DSTACK=16384", link=[stub])
-    env = {"LD_LIBRARY_PATH": str(stub.parent), "STUB_ANSWERS": "719"}
-    done = preloaded(program=program, policy="communication: {priority: highest}", env=env)
-    assert done.stdout == "bad: 7190, largest size: 0, extended: 10\n"
-    assert (done.totals["raised"], done.totals["refused"]) == (0, 0)
+def test_a_launch_that_is_wrong_by_itself_says_nothing_about_its_kernel(bare: Runner, preloaded: Runner) -> None:
+    """More blocks than any grid may have, and then one that is right."""
+    words = f"ptx=k launch=k,3000000000,256,0 {LAUNCH}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "launch: 1\n" in without.stdout
+    assert done.stdout == without.stdout
+    assert done.sizes[-1] == smallest_size(1)
+    assert done.totals["refused"] == 0

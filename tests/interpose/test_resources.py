@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, NCCL, ONE, WAYS, Build, Done, Runner, rule, same
 
+OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may change what a process sees: run as root")
 QUIET = {"SIMGPU_LAUNCHES": ""}  # the driver's own log needs files, too
@@ -65,8 +66,7 @@ def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, t
 
 @pytest.mark.hazard("resources", "a program started with closed input and output would print into a file of ours")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("trace", ["0", "1"])
-def test_closed_descriptors(closed: str, trace: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
+def test_closed_descriptors(closed: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
     script = f'exec "$@" {closed}'
     pages = tmp_path / "pages"
     pages.mkdir()
@@ -75,10 +75,9 @@ def test_closed_descriptors(closed: str, trace: str, build: Build, preloaded: Ru
         ONE,
         program="/bin/sh",
         report=pages,
-        env={**QUIET, "RANK": "0", "OVERLAP_TRACE": trace},
+        env={**QUIET, "RANK": "0"},
     )
     assert done.totals["launches"] == 5
-    assert done.totals["trace_dropped"] == 0
     for path in pages.iterdir():
         assert b"mine" not in path.read_bytes(), path
     if "2>&-" in closed:
@@ -90,8 +89,8 @@ def test_closed_descriptors(closed: str, trace: str, build: Build, preloaded: Ru
 def test_any_umask(umask: int, preloaded: Runner, tmp_path: Path) -> None:
     pages = tmp_path / "pages"
     pages.mkdir()
-    preloaded(WORDS, ONE, report=pages, env={"OVERLAP_TRACE": "1"}, umask=umask)
-    assert {path.suffix: path.stat().st_mode & 0o777 for path in pages.iterdir()} == {".page": 0o600, ".trace": 0o600}
+    preloaded(WORDS, ONE, report=pages, umask=umask)
+    assert [(path.suffix, path.stat().st_mode & 0o777) for path in pages.iterdir()] == [(".page", 0o600)]
 
 
 @pytest.mark.hazard(
@@ -176,20 +175,8 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 @NEEDS_ROOT
 @pytest.mark.hazard("files", "a read-only report folder would end the program")
-@pytest.mark.parametrize("trace", ["0", "1"])
-def test_read_only_file_system(trace: str, disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
-    one_line(preloaded(WORDS, report=disk("ro"), env={"OVERLAP_TRACE": trace}), bare(WORDS))
-
-
-@NEEDS_ROOT
-@pytest.mark.hazard("files", "a disk that fills up while the program runs would kill it (SIGBUS)")
-def test_a_disk_that_fills_later(disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
-    """The page was allocated whole before it was mapped: only records of the trace are lost."""
-    many = "ptx=k repeat=30000 launch=k,1,32,0"
-    done = preloaded(many, report=disk("size=1m"), env={**QUIET, "OVERLAP_TRACE": "1"})
-    same(done, bare(many, env=QUIET))
-    assert done.totals["launches"] == 30000
-    assert 0 < done.totals["trace_dropped"] < 30000
+def test_read_only_file_system(disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
+    one_line(preloaded(WORDS, report=disk("ro")), bare(WORDS))
 
 
 @pytest.mark.hazard("files", "a report that is removed while the program runs would end it")
@@ -199,14 +186,14 @@ def test_the_report_is_removed_while_the_program_runs(
     """Its page lives on without a name. (Who cuts it short ends the process; only the user can: shim/README.md.)"""
     pages = tmp_path / "report"
     pages.mkdir()
-    env = {**table_of(ONE), "OVERLAP_REPORT": str(pages), "OVERLAP_TRACE": "1"}
+    env = {**table_of(ONE), "OVERLAP_REPORT": str(pages)}
     words = [str(build.client()), *WORDS.split(), "wait", "repeat=99", "launch=k,3,256,0", "print=end"]
     with subprocess.Popen(
         words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
         process.stdout.read(1)  # printed before it waits
-        assert len(list(pages.iterdir())) == 2
+        assert len(list(pages.iterdir())) == 1
         shutil.rmtree(pages)
         out, err = process.communicate(b"\n", timeout=300)
     assert (process.returncode, err) == (0, b"")
@@ -231,20 +218,34 @@ def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded:
     """tests/programs/seccomp.c lists them. A sandbox that kills for them kills, of course."""
     words = [str(getattr(errno, error)), str(build.client()), *WORDS.split()]
     program = build("seccomp", "seccomp.c")
-    for trace in ("0", "1"):
-        env = {"OVERLAP_TRACE": trace, "RANK": "0"}
-        without, done = bare(words, program=program), preloaded(words, ONE, program=program, env=env)
-        if without.status:
-            pytest.skip(f"no sandbox here: {without.stderr}")
-        assert (done.status, done.stdout) == (0, without.stdout)
-        assert len(done.launches) == len(without.launches) == 5
-        assert done.stderr.count("\n") <= 2, done.stderr
+    without, done = bare(words, program=program), preloaded(words, ONE, program=program, env={"RANK": "0"})
+    if without.status:
+        pytest.skip(f"no sandbox here: {without.stderr}")
+    assert (done.status, done.stdout) == (0, without.stdout)
+    assert len(done.launches) == len(without.launches) == 5
+    assert done.stderr.count("\n") <= 2, done.stderr
+
+
+@pytest.mark.plain("a sanitizer takes memory for itself", sanitized=True)
+@pytest.mark.hazard("resources", "a process whose memory is used up (RLIMIT_AS) would crash where it is counted")
+@pytest.mark.parametrize("report", [True, False], ids=["report", "no report"])
+@pytest.mark.parametrize("least", [0, 2048], ids=["no memory", "no large pieces"])
+def test_no_memory(least: int, report: bool, build: Build, bare: Runner, preloaded: Runner) -> None:
+    """Launches, graphs, streams, waits and captures, first of all; at most one line is said."""
+    little = build.library(f"liblittle{least}.so", "little_memory.c", f"-DLARGE={least}", "-DLARGEST=131071")
+    words = f"ptx=k,{NCCL} graph node=k,9,32,0 make=flags run=0,2 stream=0 stream=0 stream=-1 launch=k,{BLOCKS},256,0,1 "
+    words += f"launch={NCCL},16,256,0,2 sget=2,8 begin=1 launch=k,9,32,0,1 end=1 go=1,2 sync destroy=2 repeat=99 launch=k,9,32,0,3"
+    env = {} if report else {"OVERLAP_REPORT": ""}
+    for policy in ("default", OVERLAPPING):
+        done = preloaded(words, policy, preload=f"{{}}:{little}", env=env)
+        without = bare(words, env={"LD_PRELOAD": str(little)})
+        assert (done.status, done.stdout, len(done.launches)) == (without.status, without.stdout, len(without.launches))
+        assert without.status == 0 and done.stderr.count("\n") <= 2, done.stderr
 
 
 # ---- Stacks ----
 
 ADDED = 9 * 1024  # bytes: of 16 KiB, thread-local storage and the program's own frames need the rest
-OVERLAPPING = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
 GRAPH = f"graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1"
 IN_THREAD = f"thread stream=0 stream=0 {WORDS} launch={NCCL},16,256,0,1 launch=k,{BLOCKS},256,0,2 {GRAPH} end_thread"
 
@@ -255,12 +256,11 @@ def used(done: Done) -> int:
 
 
 @pytest.mark.hazard("resources", "a thread with a small stack would overflow it in our code")
-@pytest.mark.parametrize(("policy", "trace"), [(ONE, "0"), (OVERLAPPING, "1")], ids=["always", "windows and trace"])
+@pytest.mark.parametrize("policy", [ONE, OVERLAPPING], ids=["always", "windows"])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_launch_takes_of_its_stack(
     way: str,
     policy: str,
-    trace: str,
     build: Build,
     bare: Runner,
     preloaded: Runner,
@@ -268,7 +268,7 @@ def test_what_a_launch_takes_of_its_stack(
 ) -> None:
     painted = build.library("libpainted.so", "painted.c")
     without = bare(IN_THREAD, way, env={"LD_PRELOAD": str(painted)})
-    done = preloaded(IN_THREAD, policy, way, preload=f"{{}}:{painted}", env={"OVERLAP_TRACE": trace})
+    done = preloaded(IN_THREAD, policy, way, preload=f"{{}}:{painted}")
     assert (without.status, done.status) == (0, 0)
     assert done.stdout == without.stdout
     record_property(

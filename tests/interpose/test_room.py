@@ -118,12 +118,3 @@ def test_what_must_stay_resident(keep: int, reason: str, bare: Runner, preloaded
     done = preloaded(words, policy)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert done.reasons == {"communication": 1, reason: 2}, "of eight blocks, six stay"
-
-
-def test_nodes_of_graphs_get_the_same(bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k,{NCCL} graph node={NCCL},16,512,0 node={BIG},0,0 getnode=1 make=flags run=0,1 launch={BIG},0 sync"
-    done = preloaded(words, ROOM)
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    sizes = {launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"}
-    assert len(sizes) == 1
-    assert sizes != {0}

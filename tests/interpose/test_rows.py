@@ -1,4 +1,4 @@
-"""What every kernel's launches were counted as, without --trace, in the pages of real processes."""
+"""What every kernel's launches were counted as, in the pages of real processes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from pathlib import Path
 
 import pytest
 from interposing import BLOCKS, NCCL, ONE, Runner, rule, smallest_size
-from windowing import STREAMS, Windowed, windowed
+from iterating import STYLE_0, Iterations
 
 from pyshim.report.collect import collect
-from pyshim.stats.page import Page, Row
+from pyshim.stats.page import Page
 
-__all__ = ["windowed"]
-
-K, C = "ks1,0,0,0 ", "cs0,0,0,0 "
-WAIT = "rs0,0,0,0 ws1,0,0,0 "
-HIGHEST = "communication: {priority: highest}"
 
 
 @pytest.fixture
@@ -31,8 +26,8 @@ def only(folder: Path) -> Page:
     return page
 
 
-def told(page: Page) -> list[tuple[str, str, bool | None, bool, int]]:
-    return sorted((row.kernel, row.reason, row.inside, row.raised, row.launches) for row in page.rows)
+def told(page: Page) -> list[tuple[str, str, int]]:
+    return sorted((row.kernel, row.reason, row.launches) for row in page.rows)
 
 
 def test_kernels_and_what_they_take(preloaded: Runner, folder: Path) -> None:
@@ -45,15 +40,13 @@ def test_kernels_and_what_they_take(preloaded: Runner, folder: Path) -> None:
     assert (first.reason, first.blocks, first.resident_blocks, first.registers) == ("shaped", BLOCKS, 8, 32)
     assert first.launched_shared_memory == second.launched_shared_memory == smallest_size(1)
     assert (other.reason, other.launched_shared_memory, other.blocks) == ("one_wave", 0, 1)
-    assert {(row.windowed, row.inside, row.raised, row.device, row.rule) for row in by.values()} == {
-        (False, None, False, 0, 0)
-    }
+    assert {(row.inside, row.device, row.rule) for row in by.values()} == {(None, 0, 0)}
     assert first.library.startswith("client-") and first.plain == "k"
 
 
 def test_rules_are_there_whether_or_not_they_match(preloaded: Runner, folder: Path) -> None:
     policy = (
-        "when: always\ndispatch: hold\ncommunication: {priority: inherit}\ncompute:\n"
+        "when: always\ndispatch: hold\nstreams: {raise: off}\ncompute:\n"
         '  - {match: {kernel: "never*"}, shape: make_room, when: overlapping}\n'
         '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 50%}}\n'
         '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}, when_dispatch: backfill}\n'
@@ -73,43 +66,30 @@ def test_rules_are_there_whether_or_not_they_match(preloaded: Runner, folder: Pa
     assert {row.kernel: row.rule for row in page.rows} == {"k": 1, "other": 3}
 
 
-def test_by_where_a_launch_was(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + K * 2 + C + K * 3 + "ks0,0,0,0 " * 4 + WAIT + K * 5 + C + "ks2,0,0,0 " * 520)
-    (page,) = ran.pages
+def test_by_where_a_launch_was(iterations: Iterations, folder: Path) -> None:
+    words = "k:2:4000 k:2:4000 c:1 k:2:4000 k:2:4000 k:2:4000 k:1:4000 s:1 k:2:4000 B:3 k:3:4000 G begin"
+    iterations(words, 0, rule("{blocks_per_sm: 1}", when="overlapping"), report=folder)
+    page = only(folder)
     of = {(row.reason, row.inside): row for row in page.rows if row.kernel == "k"}
-    # Seven turned out to be launched before communication: which kernels those were, the page does not say.
-    assert page.reasons["launched_before"] == 7 and "not_overlapping" not in page.reasons
-    counts = {key: row.launches for key, row in of.items()}
-    assert counts == {
-        ("shaped", True): 515,
-        ("not_overlapping", False): 7,
-        ("window_expired", False): 8,
-        ("same_stream", False): 4,
+    assert {key: row.launches for key, row in of.items()} == {
+        ("shaped", True): 3,
+        ("not_overlapping", False): 4,
+        ("captured", None): 1,
     }
-    assert all(row.windowed for row in of.values())
     inside, outside = next(row for row in of.values() if row.inside), of["not_overlapping", False]
     assert inside.launched_shared_memory > outside.launched_shared_memory == inside.dynamic_shared_memory == 0
-    assert sum(row.launches for row in page.rows) == page.launches
 
 
-@pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
-def test_raised_and_not(way: str, preloaded: Runner, folder: Path) -> None:
-    """Stream 0 is of the least priority, stream 1 has the greatest already."""
-    words = f"ptx={NCCL} stream=-5 repeat=7 launch={NCCL},16,256,0,0 repeat=4 ex={NCCL},16,256,0,1"
-    preloaded(words, HIGHEST, way, report=folder)
-    page = only(folder)
-    assert told(page) == [(NCCL, "communication", None, False, 4), (NCCL, "communication", None, True, 7)]
-    assert page.raised == sum(row.launches for row in page.rows if row.raised) == 7
-
-
-def test_a_priority_of_the_programs_own_has_a_row_of_the_same_kernel(preloaded: Runner, folder: Path) -> None:
-    words = f"ptx={NCCL} stream=-3 launch={NCCL},16,256,0,0 repeat=2 launch={NCCL},16,256,0,1 launch={NCCL},16,256,0,0"
-    preloaded(words, "communication: {priority: auto}", report=folder)
+def test_raised_and_not(iterations: Iterations, folder: Path) -> None:
+    iterations(STYLE_0, 8, report=folder)
     page = only(folder)
     assert told(page) == [
-        (NCCL, "communication", None, True, 1),
-        (NCCL, "program_sets_priority", None, False, 3),
+        ("j", "rule_leave", 8),
+        ("k", "raised", 7),
+        ("k", "rule_leave", 1),
+        (NCCL, "communication", 8),
     ]
+    assert page.raised == 14
 
 
 def test_a_refused_launch_has_a_row_of_the_same_kernel(preloaded: Runner, folder: Path) -> None:
@@ -117,21 +97,8 @@ def test_a_refused_launch_has_a_row_of_the_same_kernel(preloaded: Runner, folder
     done = preloaded(words, ONE, env={"SIMGPU_REFUSE": "k:50000"}, report=folder)
     assert done.totals["refused"] == 1
     page = only(folder)
-    assert told(page) == [("k", "refused", None, False, 3)]
+    assert told(page) == [("k", "refused", 3)]
     assert page.rows[0].rule == 0 and page.rows[0].threads == 256
-
-
-@pytest.mark.parametrize(
-    ("priority", "given"), [(-1000, -5), (1000, 0), (-2147483648, -5)], ids=["greatest", "least", "far beyond"]
-)
-def test_a_number_beyond_the_hardware_is_the_nearest_that_it_has(
-    priority: int, given: int, preloaded: Runner, folder: Path
-) -> None:
-    done = preloaded(
-        f"ptx={NCCL} stream=-2 launch={NCCL},16,256,0,1", f"communication: {{priority: {priority}}}", report=folder
-    )
-    assert done.priorities == [given]
-    assert [(row.raised, row.launches) for row in only(folder).rows] == [(True, 1)]
 
 
 def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, folder: Path) -> None:
@@ -150,7 +117,7 @@ def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, fold
 
 def test_a_rule_whose_kernels_find_no_room_did_match(preloaded: Runner, folder: Path) -> None:
     policy = (
-        "when: always\ncommunication: {priority: inherit}\ncompute:\n"
+        "when: always\nstreams: {raise: off}\ncompute:\n"
         '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}\n  - {match: {kernel: "*"}, shape: leave}'
     )
     sizes = " ".join(f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300))
@@ -161,11 +128,11 @@ def test_a_rule_whose_kernels_find_no_room_did_match(preloaded: Runner, folder: 
 
 def test_a_full_page_in_windows(preloaded: Runner, folder: Path) -> None:
     """The launches that found no row of their own are in one of their rule, by where they were."""
-    sizes = " ".join(f"launch=k,{BLOCKS},256,{16 * size},2" for size in range(100))
+    sizes = " ".join(f"launch=k,{BLOCKS},256,{16 * size},2" for size in range(180))
     words = f"ptx=k,{NCCL} stream=0 stream=0 {sizes} launch={NCCL},16,256,0,1 {sizes}"
     preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), report=folder)
     page = only(folder)
-    assert page.reasons == {"communication": 1, "shaped": 100, "launched_before": 100}
+    assert page.reasons == {"communication": 1, "shaped": 180, "not_overlapping": 180}
     # 64 rows go to what came before communication was seen, and each kernel has four after that.
     of_rule = {(row.reason, row.inside): row.launches for row in page.rows if not row.kernel}
     assert sum(of_rule.values()) > 50 and of_rule.keys() <= {
@@ -181,15 +148,14 @@ def test_a_child_counts_in_rows_of_its_own(preloaded: Runner, folder: Path) -> N
     preloaded(f"forks=1 ptx=k repeat=4 launch=k,{BLOCKS},256,0", ONE, report=folder)
     pages = collect(str(folder)).pages
     assert sorted(page.forked for page in pages) == [False, True]
-    assert [told(page) for page in pages] == [[("k", "shaped", None, False, 4)]] * 2
+    assert [told(page) for page in pages] == [[("k", "shaped", 4)]] * 2
     assert [len(page.rules) for page in pages] == [1, 1]
 
 
-@pytest.mark.parametrize("windows", [True, False], ids=["windows", "no windows"])
-def test_the_time_of_communication(windows: bool, preloaded: Runner, folder: Path) -> None:
-    """Without windows nobody is followed, and communication goes the quick way."""
+@pytest.mark.parametrize("policy", [ONE, rule("{blocks_per_sm: 1}", when="overlapping")], ids=["always", "windows"])
+def test_the_time_of_communication(policy: str, preloaded: Runner, folder: Path) -> None:
     words = f"ptx={NCCL} lib=k repeat=900 launch={NCCL},16,256,0 repeat=50 launch=k,{BLOCKS},256,0"
-    preloaded(words, HIGHEST if windows else rule("{blocks_per_sm: 1}", more=HIGHEST), report=folder)
+    preloaded(words, policy, report=folder)
     page = only(folder)
     # 512 that stand for themselves; then every second one has written over one of those.
     numbers = [launches for launches, _ in page.cadence]
@@ -201,20 +167,3 @@ def test_the_time_of_communication(windows: bool, preloaded: Runner, folder: Pat
 def test_nothing_is_timed_where_nothing_communicates(preloaded: Runner, folder: Path) -> None:
     preloaded(f"ptx=k launch=k,{BLOCKS},256,0", ONE, report=folder)
     assert only(folder).cadence == ()
-
-
-def row_of(page: Page, reason: str) -> Row:
-    return next(row for row in page.rows if row.reason == reason)
-
-
-def test_nodes_of_graphs_are_counted_by_kernel(preloaded: Runner, folder: Path) -> None:
-    policy = rule("{blocks_per_sm: 1}", when="overlapping")
-    words = f"ptx=k lib={NCCL} graph node=k,{BLOCKS},256,0 node={NCCL},16,256,0"
-    done = preloaded(words, policy, report=folder)
-    assert done.ways == {"graph_node": 2}
-    page = only(folder)
-    assert told(page) == [
-        ("k", "not_overlapping", False, False, 1),
-        (NCCL, "communication", None, False, 1),
-    ]
-    assert row_of(page, "not_overlapping").windowed

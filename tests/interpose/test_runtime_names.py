@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 from collections import Counter
@@ -14,6 +13,7 @@ import pytest
 from interposing import BLOCKS, ONE, Build, Done, Runner, rule, same, smallest_size
 
 from pyshim.launch import plan
+from pyshim.report.collect import collect
 from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,7 +26,7 @@ SHAPED = [row for row in LAUNCHES if "Cooperative" not in row]
 VERSIONS = (12, 13)
 NOT_READY = 3  # cudaErrorInitializationError
 
-Traced = Callable[..., "list[dict[str, Any]]"]
+Owners = Callable[..., "dict[str, int]"]
 
 
 def host(build: Build, version: int = 13) -> Path:
@@ -60,17 +60,18 @@ def every(kernel: str = "k", blocks: int = 10, rows: list[str] = LAUNCHES) -> st
 
 
 @pytest.fixture
-def traced(preloaded: Runner, overlap: Callable[..., Any], tmp_path: Path) -> Traced:
-    """Runs with a trace: what is known of each launch."""
+def owners(preloaded: Runner, tmp_path: Path) -> Owners:
+    """Runs of which is told how many launches each library made."""
 
-    def run(words: str, policy: str = "observe", **more: Any) -> list[dict[str, Any]]:
-        pages = tmp_path / "traced"
+    def run(words: str, **more: Any) -> dict[str, int]:
+        pages = tmp_path / "owners"
         pages.mkdir()
-        done = preloaded(words, policy, report=pages, env={"OVERLAP_TRACE": "1"}, **more)
+        done = preloaded(words, report=pages, **more)
         assert done.status == 0, done.stderr
-        lines = overlap("report", str(pages), "--launches", "--json").stdout.splitlines()
-        assert len(lines) == done.totals["launches"]
-        return [json.loads(line) for line in lines]
+        found: dict[str, int] = {}
+        for row in collect(str(pages)).pages[0].rows:
+            found[row.library] = found.get(row.library, 0) + row.launches
+        return found
 
     return run
 
@@ -181,7 +182,7 @@ ASKS = {
 
 
 @pytest.mark.parametrize("handle", ASKS)
-def test_names_that_are_asked_for(handle: str, build: Build, bare: Runner, preloaded: Runner, traced: Traced) -> None:
+def test_names_that_are_asked_for(handle: str, build: Build, bare: Runner, preloaded: Runner, owners: Owners) -> None:
     """In the global scope ours come first, as for who is bound. Whoever asks a runtime itself gets its own functions,
     and then it is the runtime that calls the driver."""
     expression, way = ASKS[handle]
@@ -191,47 +192,41 @@ def test_names_that_are_asked_for(handle: str, build: Build, bare: Runner, prelo
     same(done, without)
     assert done.ways == {way: len(LAUNCHES)}
     owner = asks.name if way == "runtime" else "libcudart.so.13"
-    assert libraries(traced(words, program=host(build))) == [owner] * len(LAUNCHES)
+    assert owners(words, program=host(build)) == {owner: len(LAUNCHES)}
 
 
 # ---- Whose launch it is
 
 
-def libraries(launches: list[dict[str, Any]]) -> list[str]:
-    return [launch["library"] for launch in launches]
-
-
 @pytest.mark.parametrize("version", VERSIONS)
-def test_it_belongs_to_the_library_that_called_the_runtime(version: int, build: Build, traced: Traced) -> None:
+def test_it_belongs_to_the_library_that_called_the_runtime(version: int, build: Build, owners: Owners) -> None:
     library = caller(build, "libcaller.so", version)
-    made = traced(f"ptx=k by={library} {every()}", program=host(build, version))
-    assert libraries(made) == ["libcaller.so"] * len(LAUNCHES)
+    made = owners(f"ptx=k by={library} {every()}", program=host(build, version))
+    assert made == {"libcaller.so": len(LAUNCHES)}
 
 
-def test_two_runtimes_at_once(build: Build, bare: Runner, preloaded: Runner, traced: Traced) -> None:
+def test_two_runtimes_at_once(build: Build, bare: Runner, preloaded: Runner, owners: Owners) -> None:
     """Each library is bound to its own."""
     callers = [caller(build, f"libcaller{version}.so", version) for version in VERSIONS]
     turns = " ".join(f"by={one} {every()}" for one in (*callers, *callers))
     without, done = (run(f"ptx=k {turns}", program=host(build)) for run in (bare, preloaded))
     same(done, without)
     assert done.ways == {"runtime": 4 * len(LAUNCHES)}
-    made = traced(f"ptx=k {turns}", program=host(build))
-    assert libraries(made) == [one.name for one in (*callers, *callers) for _ in LAUNCHES]
+    assert owners(f"ptx=k {turns}", program=host(build)) == {one.name: 2 * len(LAUNCHES) for one in callers}
 
 
-def test_a_library_that_lets_another_one_launch_is_not_the_caller(build: Build, traced: Traced) -> None:
+def test_a_library_that_lets_another_one_launch_is_not_the_caller(build: Build, owners: Owners) -> None:
     """Who called the first function that is ours is who launches."""
     inner = caller(build)
-    made = traced(f"ptx=k by={outer(build, inner)} {every()}", program=host(build))
-    assert libraries(made) == ["libcaller.so"] * len(LAUNCHES)
+    made = owners(f"ptx=k by={outer(build, inner)} {every()}", program=host(build))
+    assert made == {"libcaller.so": len(LAUNCHES)}
 
 
-def test_the_programs_own_launches_are_its_own(build: Build, traced: Traced) -> None:
+def test_the_programs_own_launches_are_its_own(build: Build, owners: Owners) -> None:
     """It is called by its name, also after a library has launched."""
     words = f"ptx=k {every()} by={caller(build)} launch=cudaLaunchKernel,k,10 by=main {every()} symbol=k,10"
-    found = libraries(traced(words, program=host(build)))
-    assert found.pop(len(LAUNCHES)) == "libcaller.so"
-    assert found == [host(build).name] * (2 * len(LAUNCHES) + 1)
+    found = owners(words, program=host(build))
+    assert found == {"libcaller.so": 1, host(build).name: 2 * len(LAUNCHES) + 1}
 
 
 def test_a_rule_for_a_library_is_for_what_that_library_launches(build: Build, preloaded: Runner) -> None:
@@ -251,15 +246,14 @@ def test_a_rule_for_a_library_is_for_what_that_library_launches(build: Build, pr
 @pytest.mark.parametrize("row", CREATES)
 def test_streams_that_a_library_creates(row: str, version: int, build: Build, bare: Runner, preloaded: Runner) -> None:
     """Only that library's: neither the program's, nor another library's, nor what is created afterwards."""
-    streams = 'streams: {created_by: ["libcaller*"], priority: highest}'
-    policy = rule("leave", more=f"communication: {{priority: inherit, {streams}}}")
+    policy = rule("leave", more='streams: {raise: off, created_by: ["libcaller*"]}')
     callers = [caller(build, name, version) for name in ("libcaller.so", "libother.so")]
     words = f"ptx=k create={row} by={callers[0]} create={row},-2 by={callers[1]} create={row},-1 by=main create={row} "
     words += " ".join(f"of={i} launch=cudaLaunchKernel,k,10,0,{i}" for i in range(1, 5))
     without, done = bare(words, program=host(build, version)), preloaded(words, policy, program=host(build, version))
     asked = [0, -2, -1, 0] if "Priority" in row else [0] * 4
-    assert without.priorities == priorities(without) == asked
-    assert done.priorities == priorities(done) == [0, -5, asked[2], 0]
+    assert without.priorities == priorities(without) == priorities(done) == asked
+    assert done.priorities == [0, -5, asked[2], 0]
     assert done.totals["streams_raised"] == 1
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from interposing import NCCL, ONE, Build, Runner, rule
 
-WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 CASES = [
     (mode, kernel, before, thread, report)
     for mode, kernel, before, thread, report in itertools.product(

@@ -14,7 +14,7 @@ import pytest
 from interposing import ONE, Build, Runner, rule
 
 KERNELS = 3000
-WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="communication: {priority: highest}")
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
 @pytest.fixture
@@ -98,3 +98,14 @@ def test_a_handler_that_launches_at_every_instruction(
     assert int(made["launches"]) > 500, "hardly anything was tested"
     assert done.totals["launches"] == sum(done.totals["entry_points"].values()) == int(made["launches"])
     assert done.totals["communication"] == int(made["communication"])
+
+
+@pytest.mark.hazard("processes", "a handler that leaves a call by siglongjmp leaves a mark or a lock of ours behind")
+@pytest.mark.parametrize("call", ["launch", "attribute", "wait"])
+def test_a_handler_that_jumps_out_of_a_call(call: str, build: Build, preloaded: Runner) -> None:
+    """Afterwards the stream is raised as ever, shows the program's own priority, and is destroyed."""
+    driver = build.library("jumps/libcuda.so.1", "jumps.c", "-DDRIVER", "-fvisibility=hidden", "-Wl,-Bsymbolic")
+    program = build("jumps-program", "jumps.c", link=[driver])
+    done = preloaded([call], "default", program=program, env={"LD_LIBRARY_PATH": str(driver.parent)}, timeout=60)
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout == "bad 0, left 1, priority 0, launched at -5\nbad 0\n"

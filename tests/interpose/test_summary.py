@@ -30,8 +30,7 @@ def run(overlap_run: Run, build: Build) -> Run:
 
 
 def test_rank_0_says_what_was_done(run: Run) -> None:
-    said = "overlap: 3 launches: 0 shaped, 0 of 0 communication launches raised; "
-    said += "left alone most often: observe_only (3)"
+    said = "overlap: 3 launches: none on a raised stream, 0 shaped, 0 of communication"
     assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why"]
 
 
@@ -84,8 +83,8 @@ def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tm
 def test_the_line_says_whose_launches_it_counts(run: Run) -> None:
     """One of several processes counts its own alone: a rank of many, or a parent."""
     (rank,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "2"})
-    assert rank.startswith("overlap: rank 0 of 2: 3 launches: 0 shaped")
+    assert rank.startswith("overlap: rank 0 of 2: 3 launches: none on a raised stream, 0 shaped")
     (alone,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "1"})
-    assert alone.startswith("overlap: 3 launches: 0 shaped")
+    assert alone.startswith("overlap: 3 launches: none on a raised stream, 0 shaped")
     (parent,) = run(*WORDS, "spawn", *WORDS)
-    assert parent.startswith("overlap: without child processes: 3 launches: 0 shaped")
+    assert parent.startswith("overlap: without child processes: 3 launches: none on a raised stream, 0 shaped")

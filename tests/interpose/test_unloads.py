@@ -72,15 +72,14 @@ def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, ba
 
 
 @pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")
-@pytest.mark.parametrize("launch", [f"stream=0 begin=1 {BIG},1 end=1", f"{BIG} {BELIEVED}"], ids=["captured", "made"])
 @pytest.mark.parametrize("load", ["ptx", "enum"])
-def test_the_module_of_a_library_ends_with_its_context(load: str, launch: str, bare: Runner, preloaded: Runner) -> None:
+def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, preloaded: Runner) -> None:
     """A module that is loaded then may have its address, and is none of the library's."""
-    words = f"device=0 libonly=k module=0 get_from=k endcontext=reset device=0 {load}=k {launch}"
+    words = f"device=0 libonly=k module=0 get_from=k endcontext=reset device=0 {load}=k stream=0 begin=1 {BIG},1 end=1 {BIG} {BELIEVED}"
     done, without = preloaded(words, ONE), bare(words)
     same(done, without, but=["dynamic_shared"])
     assert done.totals["refused"] == 0
-    assert done.sizes[0] == smallest_size(1)
+    assert done.sizes[:2] == [0, smallest_size(1)]
 
 
 @pytest.mark.hazard(
@@ -93,7 +92,7 @@ def test_sizes_of_a_kernel_do_not_count_for_the_next_at_its_address(
     program = build("slots", "slots.c", link=[stub])
     env, words = {"LD_LIBRARY_PATH": str(stub.parent)}, str(smallest_size(1))
     policy = """when: always
-communication: {priority: inherit}
+streams: {raise: off}
 compute:
   - {match: {kernel: "first*"}, shape: {blocks_per_sm: 1}}
   - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}}"""
@@ -103,14 +102,14 @@ compute:
     assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard("processes", "work behind communication counts as beside it, because a context was not destroyed")
+@pytest.mark.hazard("processes", "a context that was not destroyed loses its streams")
 def test_a_context_that_lives_on_keeps_the_order_of_its_streams(bare: Runner, preloaded: Runner) -> None:
-    """The kernel waits for the communication, with or without the call."""
+    """What communicates is open, with or without the call."""
     words = (
-        f"device=0 ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 endcontext=destroy again=0,k {BIG},1 {BIG},1"
+        f"device=0 ptx=k,{NCCL} stream=0 stream=0 launch={NCCL},16,256,0,1 endcontext=destroy again=0,k {BIG},1 {BIG},2"
     )
     done, without = preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping")), bare(words)
     assert "endcontext: 201" in without.stdout
     same(done, without, but=["dynamic_shared"])
-    assert done.sizes == [0, 0, 0]
-    assert done.reasons == {"communication": 1, "same_stream": 2}
+    assert done.sizes == [0, 0, smallest_size(1)]
+    assert done.reasons == {"communication": 1, "not_overlapping": 1, "shaped": 1}

@@ -1,234 +1,88 @@
-"""Overlap windows as programs see them: reasons in the report, fields of the trace, what `auto` does, findings."""
+"""Overlap windows: communication is open from its launch until the first wait for it, and computation on another stream of
+the device is shaped meanwhile, where the rule says `when: overlapping`. It errs towards outside."""
 
 from __future__ import annotations
 
 import pytest
-from interposing import NCCL
-from windowing import ALWAYS, AUTO, POLICY, STREAMS, Windowed, windowed
+from interposing import rule
+from iterating import Iterations
 
-from pyshim.stats.trace import Launch
-
-__all__ = ["windowed"]
-
-K, C = "ks1,0,0,0 ", "cs0,0,0,0 "
-WAIT = "rs0,0,0,0 ws1,0,0,0 "
-BACK = "rs1,1,0,0 ws0,1,0,0 "
+K = 'kernel: "k"'
+POLICY, ALWAYS = rule("{blocks_per_sm: 1}", "overlapping", K), rule("{blocks_per_sm: 1}", "always", K)
+INSIDE = "k:2:4000"
 
 
-def test_only_what_can_overlap_is_shaped(windowed: Windowed) -> None:
-    program = STREAMS + K * 2 + C + K * 3 + "ks0,0,0,0 " * 4 + WAIT + K * 5
-    ran = windowed(program)
-    assert ran.reasons == {"launched_before": 2, "shaped": 3, "same_stream": 4, "not_overlapping": 5}
-    assert sum(ran.done.reasons.values()) == ran.done.totals["launches"] == 15
-    shaped = [launch["dynamic_shared"] > 0 for launch in ran.done.launches]
-    assert shaped == [False] * 3 + [True] * 3 + [False] * 9
+def insides(iterations: Iterations, words: str, count: int = 1, policy: str = POLICY, **more: object) -> str:
+    """Of the launches of k: i inside, o outside."""
+    done = iterations(words, count, policy, **more)
+    assert set(done.reasons) <= {"shaped", "not_overlapping", "communication", "captured", "no_rule"}, done.reasons
+    found = "".join("io"[not launch["dynamic_shared"]] for launch in done.launches if launch["kernel"] == "k")
+    assert done.totals["shaped"] == found.count("i")
+    return found
 
 
-@pytest.mark.parametrize("kind", ["k", "k_ex"])
-def test_a_window_closes_after_exactly_512(kind: str, windowed: Windowed) -> None:
-    launch = "ks1,0,0,0 " if kind == "k" else "ks1,0,1,0 "
-    ran = windowed(STREAMS + C + launch * 700 + C + launch * 10)
-    assert ran.reasons == {"shaped": 522, "window_expired": 188}
-    assert [launch["dynamic_shared"] > 0 for launch in ran.done.launches[1:701]] == [True] * 512 + [False] * 188
-
-
-def test_each_stream_has_512_of_its_own(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + C + (K + "ks2,0,0,0 ") * 600)
-    assert ran.reasons == {"shaped": 1024, "window_expired": 176}
-
-
-def test_launches_by_turns_use_up_no_more(windowed: Windowed) -> None:
-    """What a thread was granted for a stream and has not taken is given back."""
-    ran = windowed(STREAMS + C + (K + "ks3,0,0,0 as3,0,0,0 ks2,0,0,0 ") * 500)
-    assert ran.reasons == {"shaped": 1500}
-
-
-def of(launches: list[Launch], kernel: str) -> list[Launch]:
-    return [launch for launch in launches if launch.kernel == kernel]
-
-
-def test_the_trace_names_what_it_could_overlap(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + K + C + K + "cs2,0,0,0 " + K + WAIT + K + "rs2,1,0,0 ws1,1,0,0 " + K, trace=True)
-    first, second = [launch.sequence for launch in of(ran.launches, NCCL)]
-    assert ran.answers == "oiiio"
-    named = [launch.could_overlap for launch in of(ran.launches, "k")]
-    assert named == [None, first, second, second, None]
-    # What was launched before is found out later: the trace says what was done then.
-    assert [launch.reason for launch in of(ran.launches, "k")] == ["not_overlapping"] + ["shaped"] * 3 + [
-        "not_overlapping"
-    ]
-
-
-def test_always_is_not_asked(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + K + C + K + WAIT + K, ALWAYS, trace=True)
-    assert ran.answers == "---"
-    assert ran.reasons == {"shaped": 3}
-    assert windowed(STREAMS + K + C + K + WAIT + K, ALWAYS).reasons == {"shaped": 3}
-
-
+# Stream 1 communicates.
 PROGRAMS = {
-    "synchronous copy": (C + "dl0,0,0,0 " + K, "i"),
-    "synchronous copy, communication blocking": ("cs3,0,0,0 dl0,0,0,0 " + K, "o"),
-    "elapsed time": ("rs0,0,0,0 " + C + "rs0,1,0,0 ys0,0,0,0 T--,0,1,0 " + K, "o"),
-    "stream destroyed": (C + "xs0,0,0,0 ns0,1,0,0 " + K, "i"),
-    "stream destroyed that had waited": (C + WAIT + "xs1,0,0,0 ns1,1,0,0 " + K, "i"),
-    "event destroyed": (C + "rs0,0,0,0 z--,0,0,0 e--,0,0,0 ws1,0,0,0 " + K, "i"),
-    "event destroyed, recorded again": (C + "rs1,0,0,0 z--,0,0,0 e--,0,0,0 rs0,0,0,0 ws1,0,0,0 " + K, "o"),
-    "graph with communication": (
-        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 " + K + "gs2,0,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K,
-        "oio",
-    ),
-    "child graph with communication": (
-        "bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 B--,1,0,0 gs2,1,0,0 " + K + "rs2,0,0,0 ws1,0,0,0 " + K,
-        "io",
-    ),
-    "grandchild": ("bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 B--,1,0,0 B--,2,1,0 gs2,2,0,0 " + K, "i"),
-    "added by hand": ("N--,0,1,0 " + "gs2,0,0,0 " + K, "i"),
-    "graph without": ("bs0,0,0,0 as0,0,0,0 Es0,0,0,0 gs2,0,0,0 " + K, "o"),
-    "graph destroyed": ("bs0,0,0,0 cs0,0,0,0 Es0,0,0,0 G--,0,0,0 bs0,0,0,0 as0,0,0,0 Es0,0,0,0 gs2,0,0,0 " + K, "o"),
-    "captures by two threads": (
-        "bs0,0,0,0 bs2,0,0,1 rs0,0,0,0 ws1,0,0,0 cs0,0,0,0 cs2,0,0,1 ks2,0,0,1 ks1,0,0,0 rs1,1,0,0 ws0,1,0,0 "
-        "Es2,1,0,1 ks2,0,0,1 Es0,0,0,0 " + K,
-        "oioo",
-    ),
-    "capture beside launches": (C + "bs1,0,0,0 " + K + "ks2,0,0,0 Es1,0,0,0 " + K, "oii"),
-    "recorded by one thread, waited for by another": (C + "rs0,0,0,0 ws1,0,0,1 ks1,0,0,1 ks2,0,0,1 ", "oi"),
-    "synchronised by another": (C + "ys0,0,0,1 " + K, "o"),
-    "default streams of threads": ("cp0,0,0,1 kp0,0,0,0 kp0,0,0,1 dp0,0,0,1 kp0,0,0,0 ", "ioo"),
-    "the legacy stream behind something unknown": ("vs3,0,0,0 cl0,0,0,0 " + K + "rs1,0,0,0 ws2,0,0,0 Vs2,0,0,0 ", "o"),
+    "nothing communicates": ("k k", "oo"),
+    "until the host waits for its stream": ("k c:1 k k s:1 k", "oiio"),
+    "until a query succeeds": ("c:1 k q:1 k", "io"),
+    "until a stream waits for an event behind it": ("c:1 r:1:1 k w:2:1 k", "io"),
+    "until the host waits for one": ("c:1 r:1:1 k e:1 k", "io"),
+    "until a query of one succeeds": ("c:1 r:1:1 k Q:1 k", "io"),
+    "until the host waits for the context": ("c:1 k x k", "io"),
+    "until a blocking copy waits for its stream": ("b:1 c:1 k m k", "io"),
+    "a blocking copy does not wait for it": ("n:1 c:1 m k", "i"),
+    "until its stream ends": ("c:1 k d:1 k", "io"),
+    "an event in front of it": ("r:1:1 c:1 w:2:1 k", "i"),
+    "an event of its stream in an earlier life": ("n:1 r:1:1 d:1 n:1 c:1 e:1 k", "i"),
+    "an event recorded again": ("r:1:1 c:1 r:1:1 w:2:1 k", "o"),
+    "an event between two": ("c:1 r:1:1 c:1 w:2:1 k", "i"),
+    "its own stream waits": ("c:1 r:1:1 w:1:1 k", "i"),
+    "on its own stream": ("c:1 k:1:4000 k", "oi"),
+    "two streams that communicate": ("c:1 c:3 k s:1 k k:3:4000 s:3 k", "iioo"),
+    "each beside the other": ("c:1 c:3 k:1:4000 k:3:4000", "ii"),
+    "opened again": ("c:1 k s:1 k c:1 k", "ioi"),
+    "by another thread": ("T:1:1 k:1:4000", "i"),
+    "in a graph": ("B:1 c:1 G g:1 k", "o"),
+    "captured": ("c:1 B:3 k:3:4000 k G k", "ooi"),
+    "begun in a capture of another stream": ("B:3 c:1 k:3:4000 G k", "oo"),
+    "of a context that ended": ("z c:1 z k", "o"),
 }
 
 
-@pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_what_is_in_a_window(name: str, trace: bool, windowed: Windowed) -> None:
-    """A trace asks about every launch, so it must not be what makes the answers right."""
-    program, expected = PROGRAMS[name]
-    ran = windowed(STREAMS + program, trace=trace)
-    assert ran.reasons.get("shaped", 0) == expected.count("i")
-    assert sum(ran.reasons.values()) == len(expected)
-    if trace:
-        assert ran.answers == expected
+def test_what_is_inside(name: str, iterations: Iterations) -> None:
+    words, expected = PROGRAMS[name]
+    words = " ".join(INSIDE if word == "k" else word for word in words.split())
+    assert insides(iterations, f"{words} begin", 0) == expected
 
 
-@pytest.mark.parametrize("then", ["S--,0,0,0 ", "ys1,0,0,0 ", "d--,0,0,0 ", "cs2,0,0,0 ", "ks1,0,0,0 " * 20])
-def test_a_stream_that_is_gone_is_asked_nothing(then: str, windowed: Windowed) -> None:
-    """Its communication is still followed. The real driver may crash; so does this one here."""
-    then = then.replace("d--", "dl0")
-    ran = windowed(STREAMS + "ns7,1,0,0 cs7,0,0,0 ks1,0,0,0 rs7,0,0,0 ws1,0,0,0 xs7,0,0,0 " + then)
-    assert ran.done.totals["communication"] == 1 + then.count("c")
+def test_it_stays_open(iterations: Iterations) -> None:
+    assert insides(iterations, f"c:1 begin {INSIDE}", 700) == "i" * 700
 
 
-def test_several_devices(windowed: Windowed) -> None:
-    """They take turns on the GPU, or have none in common."""
-    program = STREAMS + "ns5,1,1,0 ns6,1,1,0 " + C + "ks5,0,0,0 cs5,0,0,0 ks6,0,0,0 kl1,0,0,0 ks1,0,0,0 "
-    program += "S--,1,0,0 ks6,0,0,0 ks1,0,0,0"
-    ran = windowed(program, trace=True, env={"SIMGPU": "h100,2"})
-    assert ran.answers == "oiiioi"
-    again = windowed(program, env={"SIMGPU": "h100,2"})
-    assert again.reasons["shaped"] == 4
-    assert sum(again.reasons.values()) == 6
+def test_again_and_again(iterations: Iterations) -> None:
+    """Answers that threads keep are dropped whenever a window opens or closes."""
+    assert insides(iterations, f"c:1 {INSIDE} {INSIDE} s:1 {INSIDE}", 50) == "iio" * 50
 
 
-# ---- `auto` ----
-
-TENSOR = ("ks1,0,0,0 rs1,0,0,0 ws0,0,0,0 cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ws1,1,0,0 ") * 12
-TWO_LONG = ("ks1,0,0,0 rs1,0,0,0 ws0,0,0,0 cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ks1,0,0,0 ws1,1,0,0 ") * 12
-PREFETCH = "cs0,0,0,0 rs0,1,0,0 ks1,0,0,0 ws1,1,0,0 " * 12
-NARROW = {"SIMGPU_MULTIPROCESSORS": "12"}  # of which the four blocks of communication are a third
+def test_devices(iterations: Iterations) -> None:
+    words = f"c:1 v:1 {INSIDE} c:1 v:0 {INSIDE} s:1 {INSIDE} v:1 {INSIDE} begin"
+    assert insides(iterations, words, 0, env={"SIMGPU": "h100,2"}) == "oioi"
 
 
-@pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
-def test_auto_stays_where_communication_is_waited_for(trace: bool, windowed: Windowed) -> None:
-    ran = windowed(STREAMS + TENSOR, AUTO, trace=trace, env=NARROW)
-    assert (ran.done.totals["communication"], ran.done.totals["raised"]) == (12, 12)
-    assert not ran.remarks
+def test_contexts_of_one_device(iterations: Iterations) -> None:
+    """A device is one; waiting for one context does not close the window of another."""
+    assert insides(iterations, f"c:1 v:2 {INSIDE} x {INSIDE} v:0 x v:2 {INSIDE} begin", 0) == "iio"
 
 
-@pytest.mark.parametrize("trace", [False, True], ids=["", "traced"])
-@pytest.mark.parametrize("program", [TWO_LONG, PREFETCH], ids=["two long kernels beside it", "prefetch"])
-def test_auto_ends_where_nobody_is_in_a_hurry(program: str, trace: bool, windowed: Windowed) -> None:
-    ran = windowed(STREAMS + program, AUTO, trace=trace, env=NARROW)
-    raised = ran.done.totals["raised"]
-    assert 1 <= raised <= 3
-    assert ran.done.totals["communication_unhurried"] == 12 - raised
-    begin = f"in no hurry: `priority: auto` left {12 - raised} of 12"
-    assert [said for said in ran.remarks if said.startswith(begin)]
+def test_always_asks_for_no_window(iterations: Iterations) -> None:
+    assert insides(iterations, f"{INSIDE} c:1 {INSIDE} s:1 {INSIDE}", 4, ALWAYS) == "iii" * 4
 
 
-def test_auto_ends_at_a_wide_grid(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + TENSOR, AUTO, env={"SIMGPU_MULTIPROCESSORS": "2"})
-    assert (ran.done.totals["raised"], ran.done.totals["communication_wide"]) == (0, 12)
-    assert [said for said in ran.remarks if said.startswith("wide: `priority: auto` left 12 of 12")]
-
-
-def test_two_long_kernels_that_wait_first_do_not_end_it(windowed: Windowed) -> None:
-    """They are no more beside it than its own stream's."""
-    ran = windowed(STREAMS + (C + WAIT + K * 3 + BACK) * 8, AUTO, env=NARROW)
-    assert ran.done.totals["raised"] == 8
-
-
-# ---- Findings ----
-
-
-def test_same_stream(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + ("cs0,0,0,0 " + "ks0,0,0,0 " * 4) * 10)
-    assert ran.done.totals["communication_same_stream"] == 10 or ran.done.totals["communication_same_stream"] == 9
-    assert ran.remarks[0].startswith("same stream: ")
-    assert "of 10 communication launches could not overlap anything" in ran.remarks[0]
-
-
-def test_waited_for_at_once(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + (C + WAIT + K * 4 + BACK) * 10)
-    assert ran.done.totals["communication_waited_for"] in (9, 10)
-    assert [said for said in ran.remarks if said.startswith("waited for at once: ")]
-
-
-def test_what_overlaps_is_not_found(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + (C + K * 4 + WAIT + K) * 10)
-    assert not ran.remarks, "nothing here is under `auto`"
-    assert ran.done.totals["communication_same_stream"] == ran.done.totals["communication_waited_for"] == 0
-
-
-def test_what_overlaps_takes_back_nothing_of_what_was_before(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * 20 + WAIT + (C + K + WAIT) * 10)
-    assert ran.done.totals["communication_same_stream"] == 20
-
-
-EACH, ONE_OF = (
-    512,
-    31,
-)  # communication launches of a thread that are followed: each of the first; then a sample (follow.c)
-
-
-def test_a_sample_of_many_counts_for_all(windowed: Windowed) -> None:
-    """The last seven are not counted: the next one that is followed would count for them."""
-    many = EACH + 51 * ONE_OF + 7
-    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * many)
-    assert ran.done.totals["communication"] == ran.done.reasons["communication"] == many
-    assert ran.done.totals["communication_same_stream"] == many - 7
-    assert ran.done.totals["communication_waited_for"] == 0
-
-
-def test_a_sample_of_what_overlaps_counts_nothing(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + (C + K) * 1500)
-    assert ran.done.totals["communication_same_stream"] == ran.done.totals["communication_waited_for"] == 0
-    assert ran.done.reasons["shaped"] == 1500, "also those behind communication that is not followed"
-
-
-def test_a_sample_follows_a_program_that_changes(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + "cs0,0,0,0 ks0,0,0,0 " * 1000 + WAIT + (C + K) * 1000)
-    assert 1000 - ONE_OF <= ran.done.totals["communication_same_stream"] <= 1000
-
-
-def test_auto_ends_by_a_sample(windowed: Windowed) -> None:
-    ran = windowed(STREAMS + TENSOR * 50 + TWO_LONG * 8, AUTO, env=NARROW)
-    assert ran.done.totals["communication"] == 696
-    assert 600 < ran.done.totals["raised"] <= 600 + ONE_OF + 3
-
-
-def test_a_policy_without_windows_has_none(windowed: Windowed) -> None:
-    """`always` alone, and no auto: nobody follows events."""
-    ran = windowed(STREAMS + (C + "ks0,0,0,0 ") * 40, ALWAYS)
-    assert ran.reasons == {"shaped": 40}
-    assert windowed(STREAMS + C + K, POLICY).reasons == {"shaped": 1}
+def test_beside_streams_that_are_raised(iterations: Iterations) -> None:
+    """Communication on a raised stream opens windows; a raised stream's own computation is never shaped."""
+    done = iterations(f"k:2:4000 c:2 j:1:9000 s:2 {INSIDE}", 6, rule("{blocks_per_sm: 1}", "overlapping", more=""))
+    sizes = [(launch["kernel"], launch["dynamic_shared"] > 0) for launch in done.launches if launch["kernel"] in "jk"]
+    assert sizes == [("k", False), ("j", True), ("k", False)] * 6
+    assert done.reasons["raised"] > 8

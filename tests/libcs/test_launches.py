@@ -31,7 +31,7 @@ class Probe(NamedTuple):
 
 
 PROBES = {
-    "every entry point": Probe(f"ptx=k,{NCCL} stream=-1 {EVERY} {RAISES}", {"launches": 21, "shaped": 5, "raised": 14}),
+    "every entry point": Probe(f"ptx=k,{NCCL} stream=-1 {EVERY} {RAISES}", {"launches": 21, "shaped": 5, "raised": 0}),
     "libraries and modules": Probe(
         f"lib=k {K} function=k {K} enum=e launch=e,{BLOCKS},256,0 again=1,e enumlib=f launch=f,{BLOCKS},256,0 "
         f"unload=1 unload=0 ptx=k {K} addresses",
@@ -48,8 +48,8 @@ PROBES = {
     ),
     "graphs": Probe(
         f"ptx=k,{NCCL} stream=0 begin=1 {C},1 {K},1 end=1 go=1,2 sync graph node=k,{BLOCKS},256,0 "
-        f"node={NCCL},16,256,0,0 getnode=0 make=flags,0 run=1,2 setnode=0,k,{BLOCKS},128,0 make=2 run=0,1 sync",
-        {"communication": 2},
+        f"node={NCCL},16,256,0,0 getnode=0 make=flags,0 run=1,2 setnode=0,k,{BLOCKS},128,0 make=flags run=0,1 sync",
+        {"communication": 1, "graph_launches": 5},
     ),
     "refused launches": Probe(
         f"ptx=k,other {K} {K} ex=k,{BLOCKS},128,32 launch=other,{BLOCKS},256,0 launch=k,0,256,0",

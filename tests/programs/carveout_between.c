@@ -8,6 +8,15 @@ struct driver_calls driver;
 static struct handle kernel = {.value = 16, .kind = HANDLE_FUNCTION};
 static int driver_has = BY_DEFAULT;
 static void (*meanwhile)(void);
+uint32_t streams_needed = STREAMS_KNOWN, contexts_changed;
+__thread struct this_thread this_thread;
+uint32_t streams_need(void) {
+    return STREAMS_KNOWN;
+}
+uint64_t context_ask(enum vendor vendor) {
+    (void)vendor;
+    return 0;
+}
 
 static void other_thread(void) {
     void (*act)(void) = meanwhile;

@@ -23,7 +23,6 @@ static int launch(void *function, unsigned blocks, unsigned threads, unsigned sh
 static int graph_of(void *function, void **parameters, void *stream) {
     void *graph, *node, *exec;
     NodeParams params = {function, {100, 1, 1}, {256, 1, 1}, 0, parameters, NULL, NULL, NULL};
-    __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED);
     return CU(cuGraphCreate)(&graph, 0) + CU(cuGraphAddKernelNode_v2)(&node, graph, NULL, 0, &params) +
            CU(cuGraphKernelNodeGetParams_v2)(node, &params) + (params.shared != 0) +
            CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream) +

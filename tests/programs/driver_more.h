@@ -10,21 +10,6 @@ typedef struct {
     void *kernel, *context;
 } NodeParams;
 
-typedef struct {
-    int type, reserved0[3];
-    union {
-        int64_t reserved1[29];
-        NodeParams kernel;
-    } of;
-    int64_t reserved2;
-} AnyNodeParams;
-
-typedef struct {
-    uint64_t flags;
-    void *stream, *bad;
-    int result;
-} InstantiateParams;
-
 /* CUDA_LAUNCH_PARAMS */
 typedef struct {
     void *function;
@@ -37,38 +22,20 @@ typedef struct {
     X(cuGraphCreate, cuGraphCreate, 10000, 0, (void **, unsigned))                                                     \
     X(cuGraphClone, cuGraphClone, 10000, 0, (void **, void *))                                                         \
     X(cuGraphGetNodes, cuGraphGetNodes, 10000, 0, (void *, void **, size_t *))                                         \
-    X(cuGraphAddKernelNode, cuGraphAddKernelNode, 10000, 0,                                                            \
-      (void **, void *, void *const *, size_t, const NodeParams *))                                                    \
     X(cuGraphAddKernelNode_v2, cuGraphAddKernelNode, 12000, 0,                                                         \
       (void **, void *, void *const *, size_t, const NodeParams *))                                                    \
-    X(cuGraphAddNode, cuGraphAddNode, 12020, 0, (void **, void *, void *const *, size_t, AnyNodeParams *))             \
-    X(cuGraphAddNode_v2, cuGraphAddNode, 12030, 0,                                                                     \
-      (void **, void *, void *const *, const void *, size_t, AnyNodeParams *))                                         \
-    X(cuGraphAddChildGraphNode, cuGraphAddChildGraphNode, 10000, 0, (void **, void *, void *const *, size_t, void *))  \
-    X(cuGraphKernelNodeSetParams, cuGraphKernelNodeSetParams, 10000, 0, (void *, const NodeParams *))                  \
     X(cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams, 12000, 0, (void *, const NodeParams *))               \
-    X(cuGraphNodeSetParams, cuGraphNodeSetParams, 12020, 0, (void *, AnyNodeParams *))                                 \
-    X(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams, 10000, 0, (void *, NodeParams *))                        \
     X(cuGraphKernelNodeGetParams_v2, cuGraphKernelNodeGetParams, 12000, 0, (void *, NodeParams *))                     \
-    X(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams, 10010, 0, (void *, void *, const NodeParams *))  \
     X(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams, 12000, 0,                                     \
       (void *, void *, const NodeParams *))                                                                            \
-    X(cuGraphExecNodeSetParams, cuGraphExecNodeSetParams, 12020, 0, (void *, void *, AnyNodeParams *))                 \
     X(cuGraphExecUpdate, cuGraphExecUpdate, 10020, 0, (void *, void *, void **, int *))                                \
     X(cuGraphExecUpdate_v2, cuGraphExecUpdate, 12000, 0, (void *, void *, void *))                                     \
     X(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, 0, (void *, uint64_t *))                                        \
-    X(cuGraphExecChildGraphNodeSetParams, cuGraphExecChildGraphNodeSetParams, 11010, 0, (void *, void *, void *))      \
     X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, 0, (void *, int, const void *))             \
     X(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, 0, (void *, int, void *))                   \
     X(cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 11000, 0, (void *, void *))                    \
-    X(cuGraphInstantiate, cuGraphInstantiate, 10000, 0, (void **, void *, void **, char *, size_t))                    \
-    X(cuGraphInstantiate_v2, cuGraphInstantiate, 11000, 0, (void **, void *, void **, char *, size_t))                 \
-    X(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams, 12000, 0, (void **, void *, InstantiateParams *))    \
-    X(cuGraphInstantiateWithParams_ptsz, cuGraphInstantiateWithParams, 12000, 2,                                       \
-      (void **, void *, InstantiateParams *))                                                                          \
     X(cuGraphDestroy, cuGraphDestroy, 10000, 0, (void *))                                                              \
     X(cuGraphExecDestroy, cuGraphExecDestroy, 10000, 0, (void *))                                                      \
-    X(cuGraphLaunch_ptsz, cuGraphLaunch, 10000, 2, (void *, void *))                                                   \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0,               \
       (int *, void *, int, size_t))                                                                                    \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,      \
@@ -100,7 +67,6 @@ typedef struct {
     X(cuStreamSetAttribute_ptsz, cuStreamSetAttribute, 11000, 2, (void *, int, const void *))                          \
     X(cuStreamGetAttribute, cuStreamGetAttribute, 11000, 0, (void *, int, void *))                                     \
     X(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, 0, (void *, void *))                                      \
-    X(cuStreamGetPriority_ptsz, cuStreamGetPriority, 7000, 2, (void *, int *))                                         \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040, 0, (int, void *, int))                                    \
     X(cuDevSmResourceSplitByCount, cuDevSmResourceSplitByCount, 12040, 0,                                              \
       (void *, unsigned *, const void *, void *, unsigned, unsigned))                                                  \
@@ -109,7 +75,6 @@ typedef struct {
     X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0, (void *))                                                        \
     X(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0, (void **, void *, unsigned, int))                      \
     X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, 0, (void **, void *))                                               \
-    X(cuStreamIsCapturing, cuStreamIsCapturing, 10000, 0, (void *, int *))                                             \
     X(cuLaunch, cuLaunch, 2000, 0, (void *))                                                                           \
     X(cuLaunchGrid, cuLaunchGrid, 2000, 0, (void *, int, int))                                                         \
     X(cuLaunchGridAsync, cuLaunchGridAsync, 2000, 0, (void *, int, int, void *))                                       \

@@ -1,7 +1,6 @@
-/* The table of handles and that of sizes from inside: what two threads do between two statements, one after the other, and
+/* The table of handles from inside: what two threads do between two statements, one after the other, and
  * what is left of a kernel whose handle and address are used again. Nothing of what is tested is stubbed out. */
 #include "../../shim/vendor/common/handle.c"
-#include "../../shim/vendor/common/size.h"
 
 #include <stdio.h>
 
@@ -123,23 +122,6 @@ static void two_threads_learn_an_address(void) {
     end(5, true);
 }
 
-static void sizes_of_a_kernel_that_is_gone(void) {
-    const uint64_t v = 0x20000, w = 0x20010;
-    uint32_t asked = 0;
-    size_note(learn(v, HANDLE_FUNCTION, 2, "v"), 100, 5000);
-    bool known = size_asked(handle_find((void *)v), 5000, &asked);
-    printf("noted: %d %u\n", known, asked);
-    end(2, true);
-    learn(w, HANDLE_FUNCTION, 3, "w");
-    const struct handle *again = learn(v, HANDLE_FUNCTION, 4, "v");
-    printf("again: %d %d\n", size_asked(again, 5000, &asked), size_is_ours(again, 5000));
-    size_note(again, 200, 5000);
-    known = size_asked(again, 5000, &asked);
-    printf("noted anew: %d %u\n", known, asked);
-    size_note(again, 300, 5000);
-    printf("two sizes: %d %d\n", size_asked(again, 5000, &asked), size_is_ours(again, 5000));
-}
-
 static void vendors(void) {
     const uint64_t h = 0x30000;
     const uint32_t born = handle_born(learn(h, HANDLE_HIP_FUNCTION, 5, "h"));
@@ -187,34 +169,23 @@ static void decisions_about_a_kernel_that_nobody_knew(void) {
     const uint64_t v = 0x60000, key = overlap_cache_key(256, 0, 0);
     overlap_cache_use(&launch_cache, &tables.cache);
     overlap_cache_keep(&launch_cache, v, key, 1, 1000, OVERLAP_WORD_VALID);
-    const bool kept = overlap_cache_find(&launch_cache, v, key, 9);
+    const bool kept = overlap_cache_find(&launch_cache, v, key, 9, &(uint64_t){0});
     learn(v, HANDLE_FUNCTION, 11, "k");
     printf("decided before it was learned: %d, and after: %d\n", kept,
-           overlap_cache_find(&launch_cache, v, key, 9) != 0);
+           overlap_cache_find(&launch_cache, v, key, 9, &(uint64_t){0}) != 0);
     end(11, true);
 }
 
-/* More kernels, one after the other, than there is room for sizes; every handle has an address of its own. */
+/* More kernels, one after the other, than there is room for; every handle has an address of its own. */
 static void kernels_that_come_and_go(void) {
     enum { MANY = 300000 };
-    uint32_t asked = 0, known = 0;
     const uint32_t before = used;
-    const struct handle *handle = NULL;
     for (uint64_t i = 0; i < MANY; i++) {
-        handle = learn(0x1000000 + 16 * i, HANDLE_FUNCTION, 7, "k");
-        size_note(handle, (uint32_t)i % 100, 7000);
-        known += size_asked(handle, 7000, &asked) && asked == i % 100;
+        learn(0x1000000 + 16 * i, HANDLE_FUNCTION, 7, "k");
         if (i % 1000 != 0)
             end(7, true);
     }
-    printf("sizes known: %u, never used before: %u\n", known, used - before);
-    /* Those that live kept theirs. */
-    handle = learn(0x2000000, HANDLE_FUNCTION, 8, "k");
-    size_note(handle, 77, 7000);
-    for (uint64_t i = 0; i < MANY; i++)
-        size_note(learn(0x3000000 + 16 * i, HANDLE_FUNCTION, 9, "k"), 1, 7000), end(9, true);
-    known = size_asked(handle, 7000, &asked);
-    printf("that of one that lives: %u %u\n", known, asked);
+    printf("never used before: %u\n", used - before);
 }
 
 /* Where all entries are in use, the next kernel at an address gets that of the last one there. */
@@ -232,7 +203,6 @@ int main(void) {
     state = &tables;
     two_threads_want_a_handle();
     two_threads_learn_an_address();
-    sizes_of_a_kernel_that_is_gone();
     vendors();
     a_call_that_ends_nothing_or_something_else();
     an_address_that_is_used_again_while_its_kernel_is_forgotten();

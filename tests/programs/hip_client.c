@@ -7,8 +7,7 @@
  *   launch ext items coop exc graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
  *   ask=K,threads,dynamic occupancy                   available=K,blocks,threads
  *   unload                the last module             unregister  the last fat binary
- *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S  which it has
- *   mask=HEX:HEX...       a stream with a mask        masked=S,WORDS  its mask
+ *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S flagsof=S
  *   begin=S end=S         a capture of stream S
  *   record=S wait=S       an event behind stream S; stream S waits for the last event    done=S destroy=S
  *   stops=K,blocks,stream a launch that records an event behind its kernel
@@ -95,36 +94,10 @@ static void register_host(const char *name) {
     add_kernel(name, hosts[count++], true);
 }
 
-static hipError_t run_node(const struct kernel *kernel, uint32_t blocks, uint32_t threads, uint32_t dynamic,
-                           hipStream_t stream) {
-    const hipKernelNodeParams params = {.func = kernel->handle,
-                                        .gridDim = {blocks, 1, 1},
-                                        .blockDim = {threads, 1, 1},
-                                        .kernelParams = parameters,
-                                        .sharedMemBytes = dynamic};
-    typedef hipError_t create(hipGraph_t *, unsigned);
-    hipGraph_t graph = NULL;
-    hipGraphNode_t node = NULL;
-    hipGraphExec_t exec = NULL;
-#ifdef WAY_LINKED
-    extern create hipGraphCreate;
-    hipError_t result = hipGraphCreate(&graph, 0);
-#else
-    hipError_t result = ((create *)runtime_symbol("hipGraphCreate"))(&graph, 0);
-#endif
-    if (!result)
-        result = HIP(hipGraphAddKernelNode)(&node, graph, NULL, 0, &params);
-    if (!result)
-        result = HIP(hipGraphInstantiate)(&exec, graph, NULL, NULL, 0);
-    return result ? result : HIP(hipGraphLaunch)(exec, stream);
-}
-
 static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t blocks, uint32_t threads,
                          uint32_t dynamic, hipStream_t stream) {
     const dim3 grid = {blocks, 1, 1}, block = {threads, 1, 1};
     void *function = (void *)kernel->handle;
-    if (strcmp(how, "graph") == 0)
-        return run_node(kernel, blocks, threads, dynamic, stream);
     if (kernel->is_host && strcmp(how, "coop") == 0)
         return HIP(hipLaunchCooperativeKernel)(function, grid, block, parameters, dynamic, stream);
     if (kernel->is_host && strcmp(how, "ext") == 0)
@@ -138,11 +111,29 @@ static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t 
     return HIP(hipModuleLaunchKernel)(function, blocks, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL);
 }
 
+/* Captured, and run once. */
+static hipError_t launch_by_graph(const struct kernel *kernel, uint32_t blocks, uint32_t threads, uint32_t dynamic,
+                                  hipStream_t stream) {
+    hipGraph_t graph = NULL;
+    hipGraphExec_t exec = NULL;
+    hipError_t result = HIP(hipStreamBeginCapture)(stream, 0);
+    if (!result)
+        result = launch("launch", kernel, blocks, threads, dynamic, stream);
+    if (!result)
+        result = HIP(hipStreamEndCapture)(stream, &graph);
+    if (!result)
+        result = HIP(hipGraphInstantiate)(&exec, graph, NULL, NULL, 0);
+    return result ? result : HIP(hipGraphLaunch)(exec, stream);
+}
+
 static void launch_words(const char *how) {
     const struct kernel *kernel = find_kernel(first);
+    const uint32_t blocks = (uint32_t)fields[0], threads = (uint32_t)fields[1], dynamic = (uint32_t)fields[2];
+    const bool graph = strcmp(how, "graph") == 0;
     for (; repeat > 0; repeat--)
         printf("%s %s: %d\n", how, first,
-               launch(how, kernel, (uint32_t)fields[0], (uint32_t)fields[1], (uint32_t)fields[2], streams[fields[3]]));
+               graph ? launch_by_graph(kernel, blocks, threads, dynamic, streams[fields[3]])
+                     : launch(how, kernel, blocks, threads, dynamic, streams[fields[3]]));
     repeat = 1;
 }
 
@@ -160,29 +151,23 @@ static void library_words(const char *word) {
 
 static hipError_t make_stream(const char *word, char *value) {
     hipStream_t *made = &streams[stream_count++];
-    uint32_t mask[MOST], words = 0;
     if (strcmp(word, "stream") == 0)
         return HIP(hipStreamCreateWithPriority)(made, 1, atoi(value));
     if (strcmp(word, "plain") == 0)
         return HIP(hipStreamCreate)(made);
-    if (strcmp(word, "flags") == 0)
-        return HIP(hipStreamCreateWithFlags)(made, (uint32_t)atoi(value));
-    for (char *at = strtok(value, ":"); at; at = strtok(NULL, ":"))
-        mask[words++] = (uint32_t)strtoul(at, NULL, 16);
-    return HIP(hipExtStreamCreateWithCUMask)(made, words, mask);
+    return HIP(hipStreamCreateWithFlags)(made, (uint32_t)atoi(value));
 }
 
 static hipError_t about_streams(const char *word, char *value, bool *known) {
-    uint32_t mask[MOST] = {0};
     int number = -9;
     hipError_t result;
     if (strcmp(word, "priority") == 0) {
         result = HIP(hipStreamGetPriority)(streams[atoi(value)], &number);
         printf("priority %d\n", number);
-    } else if (strcmp(word, "masked") == 0) {
-        result = HIP(hipExtStreamGetCUMask)(streams[atoi(first)], (uint32_t)fields[0], mask);
-        for (long i = 0; i < fields[0]; i++)
-            printf("mask %08x\n", mask[i]);
+    } else if (strcmp(word, "flagsof") == 0) {
+        unsigned flags = 9;
+        result = HIP(hipStreamGetFlags)(streams[atoi(value)], &flags);
+        printf("flags %u\n", flags);
     } else if (strcmp(word, "begin") == 0)
         result = HIP(hipStreamBeginCapture)(streams[atoi(value)], 0);
     else if (strcmp(word, "end") == 0) {
@@ -202,8 +187,7 @@ static hipError_t about_streams(const char *word, char *value, bool *known) {
         result = result ? result
                         : HIP(hipExtLaunchKernel)(find_kernel(first)->handle, XY(fields[0], 1), 1, XY(256, 1), 1,
                                                   parameters, 0, streams[fields[1]], NULL, event, 0);
-    } else if (strcmp(word, "stream") == 0 || strcmp(word, "plain") == 0 || strcmp(word, "flags") == 0 ||
-               strcmp(word, "mask") == 0)
+    } else if (strcmp(word, "stream") == 0 || strcmp(word, "plain") == 0 || strcmp(word, "flags") == 0)
         result = make_stream(word, value);
     else
         return *known = false, 0;

@@ -26,14 +26,18 @@
 #include "../../shim/vendor/hip/driver.def"
 #undef DRIVER
 typedef hipError_t type_hipGetDeviceCount(int *);
-typedef hipError_t type_hipExtStreamGetCUMask(hipStream_t, uint32_t, uint32_t *), type_hipGetLastError(void);
+typedef hipError_t type_hipEventCreateWithFlags(hipEvent_t *, unsigned), type_hipGetLastError(void);
+typedef hipError_t type_hipStreamGetFlags(hipStream_t, unsigned *);
+typedef hipError_t type_hipGraphInstantiate(hipGraphExec_t *, hipGraph_t, void *, char *, size_t);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
                                         void *, int *);
 
 #ifdef WAY_LINKED
 extern type_hipGetDeviceCount hipGetDeviceCount;
-extern type_hipExtStreamGetCUMask hipExtStreamGetCUMask;
+extern type_hipEventCreateWithFlags hipEventCreateWithFlags;
+extern type_hipStreamGetFlags hipStreamGetFlags;
+extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;
 #define DRIVER(name, body, parameters, ...) extern type_##name name;

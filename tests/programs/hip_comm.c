@@ -5,7 +5,6 @@ extern int hipLaunchKernel(const void *function, uint64_t grid_xy, uint32_t grid
                            void **arguments, uint64_t shared, void *stream);
 extern int hipStreamCreateWithFlags(void **stream, uint32_t flags);
 extern int hipStreamCreateWithPriority(void **stream, uint32_t flags, int priority);
-extern int hipExtStreamCreateWithCUMask(void **stream, uint32_t words, const uint32_t *mask);
 
 int liblaunch(void *function, unsigned blocks, unsigned dynamic, void *stream);
 int liblaunch(void *function, unsigned blocks, unsigned dynamic, void *stream) {
@@ -27,13 +26,4 @@ void *libpriority(int priority);
 void *libpriority(int priority) {
     void *made = 0;
     return hipStreamCreateWithPriority(&made, 1, priority) ? 0 : made;
-}
-
-void *libmask(int words);
-void *libmask(int words) {
-    uint32_t mask[64];
-    void *made = 0;
-    for (int i = 0; i < words; i++)
-        mask[i] = UINT32_MAX;
-    return hipExtStreamCreateWithCUMask(&made, (uint32_t)words, mask) ? 0 : made;
 }

@@ -42,9 +42,9 @@ def rule(
     shape: str,
     when: str = "always",
     match: str = 'kernel: "*"',
-    more: str = "communication: {priority: inherit}",
+    more: str = "streams: {raise: off}",
 ) -> str:
-    """A policy of one rule, which leaves communication as it is unless `more` says otherwise."""
+    """A policy of one rule, which leaves streams as they are unless `more` says otherwise."""
     return f"when: {when}\n{more}\ncompute: [{{match: {{{match}}}, shape: {shape}}}]"
 
 

@@ -9,8 +9,7 @@ from interposing import Build, Done, Runner, same
 
 from pyshim.launch import plan
 
-CRITICAL = """critical: auto
-communication: {priority: inherit}
+AUTO = """streams: {raise: auto}
 compute: [{match: {kernel: "*"}, shape: leave}]"""
 Iterations = Callable[..., Done]
 
@@ -25,10 +24,11 @@ def iterations(build: Build, preloaded: Runner, bare: Runner) -> Iterations:
     """iterations(words, count, policy): the process, which must see what it sees without us."""
     program = build("waiting", "waiting.c", link=[plan.SIMULATED_DRIVER])
 
-    def run(words: str, count: int = 8, policy: str = CRITICAL, **more: Any) -> Done:
+    def run(words: str, count: int = 8, policy: str = AUTO, **more: Any) -> Done:
         line = f"{count} {words}"
-        done, without = preloaded(line, policy, program=program, **more), bare(line, program=program)
-        same(done, without, ("priority",))
+        env = {"SIMGPU_INVALID": "crashes", **(more.pop("env", {}))}  # a handle that is gone ends the process
+        done = preloaded(line, policy, program=program, env=env, **more)
+        same(done, bare(line, program=program, env=env), ("priority", "dynamic_shared"))
         assert sum(done.reasons.values()) == done.totals["launches"]
         return done
 

@@ -8,7 +8,7 @@
 #include <mpi.h>
 
 #define WAY_LINKED
-#define DRIVER_MORE_FILE "windows_driver.h"
+#define DRIVER_MORE_FILE "driver_streams.h"
 #include "driver.h"
 
 extern int cuMemAllocHost_v2(void **, size_t), cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *),

@@ -1,4 +1,4 @@
-/* Cancels threads that wait inside the driver, by every way and shape of a thunk: unwind. Prints how many were cancelled, and of how
+/* Cancels threads that wait inside the driver, by both ways, with arguments in registers and on the stack: unwind. Prints how many were cancelled, and of how
  * many the clean-up ran.
  */
 #include <dlfcn.h>

@@ -17,7 +17,7 @@ __attribute__((noreturn)) static int forever(void) {
         pause(); /* where a thread may be cancelled */
 }
 
-/* As many arguments as there are shapes of a thunk: in registers; more than the body has in registers; on the stack. */
+/* Arguments in registers, and on the stack. */
 API int cuStreamSynchronize(void *stream);
 API int cuStreamSynchronize(void *stream) {
     (void)stream;

@@ -10,13 +10,15 @@
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
  *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size)                                            g:S  launch that graph on S
- *   v:D        go to device D (0, 1), which has streams and events of its own
+ *   o:N:P      make N streams of priority P that nobody uses
+ *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
+ *   v:D        go to device D (0, 1), or to another context of device 0 (2, 3), which has streams and events of its own
  *   T:N:M      N threads at once launch communication, M times each    F   a child launches it by fork, and ends
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  *   Z:D        reset device D
  */
 #define WAY_LINKED
-#define DRIVER_MORE_FILE "windows_driver.h"
+#define DRIVER_MORE_FILE "driver_streams.h"
 #include "driver.h"
 
 #include <pthread.h>
@@ -28,7 +30,7 @@ extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
     cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *);
 
-enum { MOST = 16, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
+enum { MOST = 16, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
 static uint64_t a, memory;
 static uint32_t b;
@@ -89,9 +91,9 @@ static void *event(int number) {
 static int go_to(int number) {
     static struct device {
         void *streams[MOST], *events[MOST], *k, *j, *comm;
-    } devices[2];
+        void *context;
+    } devices[CONTEXTS];
     static int device;
-    void *context;
     struct device *const left = &devices[device], *const other = &devices[number];
     memcpy(left->streams, streams, sizeof streams);
     memcpy(left->events, events, sizeof events);
@@ -100,8 +102,11 @@ static int go_to(int number) {
     memcpy(events, other->events, sizeof events);
     k = other->k, j = other->j, comm = other->comm;
     device = number;
-    good(CU(cuDevicePrimaryCtxRetain)(&context, number), "cuDevicePrimaryCtxRetain");
-    good(CU(cuCtxSetCurrent)(context), "cuCtxSetCurrent");
+    if (number >= 2 && !other->context)
+        good(cuCtxCreate_v2(&other->context, 0, 0), "cuCtxCreate");
+    else if (number < 2)
+        good(CU(cuDevicePrimaryCtxRetain)(&other->context, number), "cuDevicePrimaryCtxRetain");
+    good(CU(cuCtxSetCurrent)(other->context), "cuCtxSetCurrent");
     if (!k)
         load();
     return 0;
@@ -109,6 +114,46 @@ static int go_to(int number) {
 
 static int launch(void *kernel, int number, int blocks) {
     return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, stream(number), parameters, NULL);
+}
+
+/* A reader of a priority, while this thread goes on. */
+static struct {
+    pthread_t thread;
+    void *stream, *context;
+    int ended, runs;
+} reader;
+
+static int priority_of(void *stream, int by_attribute) {
+    int priority = 99;
+    int32_t value[16] = {0};
+    if (!by_attribute)
+        return CU(cuStreamGetPriority)(stream, &priority) ? 98 : priority;
+    return cuStreamGetAttribute(stream, PRIORITY, value) ? 98 : value[0];
+}
+
+static void *read_on(void *data) {
+    good(CU(cuCtxSetCurrent)(reader.context), "cuCtxSetCurrent");
+    const int first = priority_of(reader.stream, 0);
+    int other = 0;
+    for (int i = 0; i < TRIES || !__atomic_load_n(&reader.ended, __ATOMIC_ACQUIRE); i++)
+        other += priority_of(reader.stream, i & 1) != first;
+    printf("another priority: %d times\n", other);
+    return data;
+}
+
+static int begin_to_read(void *of) {
+    reader.stream = of;
+    reader.runs = 1;
+    good(cuCtxGetCurrent(&reader.context), "cuCtxGetCurrent");
+    return pthread_create(&reader.thread, NULL, read_on, NULL);
+}
+
+static int make_pool(int count, int priority) {
+    void *made;
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++)
+        result = CU(cuStreamCreateWithPriority)(&made, NON_BLOCKING, priority);
+    return result;
 }
 
 struct crowd {
@@ -154,7 +199,6 @@ static int until(int (*ask)(void *), void *what) {
 }
 
 static int act(const char *word, int first, int second) {
-    int priority = 99;
     int32_t value[16] = {0};
     void *graph = NULL, *fresh;
     size_t nodes = 0;
@@ -210,10 +254,12 @@ static int act(const char *word, int first, int second) {
         return CU(cuStreamDestroy_v2)(one);
     }
     case 'P':
-        good(cuStreamGetAttribute(stream(first), PRIORITY, value), "cuStreamGetAttribute");
-        good(CU(cuStreamGetPriority)(stream(first), &priority), "cuStreamGetPriority");
-        printf("priority %d %d\n", priority, value[0]);
+        printf("priority %d %d\n", priority_of(stream(first), 0), priority_of(stream(first), 1));
         return 0;
+    case 'o':
+        return make_pool(first, second);
+    case 'R':
+        return begin_to_read(stream(first));
     case 'a':
         value[0] = second;
         return cuStreamSetAttribute(stream(first), PRIORITY, value);
@@ -265,6 +311,10 @@ int main(int argc, char **argv) {
             act_on(argv[i]);
     for (int i = to + 1; i < argc; i++)
         act_on(argv[i]);
+    if (reader.runs) {
+        __atomic_store_n(&reader.ended, 1, __ATOMIC_RELEASE);
+        pthread_join(reader.thread, NULL);
+    }
     good(CU(cuCtxSynchronize)(), "at last");
     return bad;
 }

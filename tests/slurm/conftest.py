@@ -20,7 +20,7 @@ OWN = """\
 policy: 1
 name: own
 extends: observe
-communication: {environment: {NCCL_CGA_CLUSTER_SIZE: 2, TORCH_NCCL_HIGH_PRIORITY: 1}}
+environment: {NCCL_CGA_CLUSTER_SIZE: 2, TORCH_NCCL_HIGH_PRIORITY: 1}
 """
 
 

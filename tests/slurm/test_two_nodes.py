@@ -65,7 +65,7 @@ def test_every_rank_of_two_nodes_is_in_the_report(job, overlap, tmp_path):
     assert sorted(process["rank"] for process in processes) == [0, 1, 2, 3]
     for process in processes:
         assert process["launches"] == 24 and process["communication"] == 12
-        assert process["shaped"] > 0 and process["raised"] == 12
+        assert process["shaped"] > 0
     assert said.count("overlap: ") == 1, "rank 0 alone speaks"
 
 

@@ -19,7 +19,6 @@ enum handle_kind {
 enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program has queried the occupancy */
-    HANDLE_RAISED = 8,          /* communication that we launch at a priority */
     HANDLE_ENDING = 4,          /* a call that may end it is in progress; not shared by its other forms */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
     HANDLE_COOPERATES = 32,     /* it was launched cooperatively */

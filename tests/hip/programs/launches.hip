@@ -89,7 +89,6 @@ static void by_graph() {
     hipGraphExec_t exec;
     hipGraphNode_t node;
     hipStream_t stream;
-    // A kernel that no launch asks another size for: nodes of others keep theirs, because it could not be told again.
     hipKernelNodeParams parameters = {dim3(256), NULL, (void *)Cijk_Ailk_Bljk_SB_MFMA, dim3(2013), arguments, 0};
     hipError_t result = hipGraphCreate(&graph, 0);
     if (result == hipSuccess)

@@ -35,9 +35,7 @@ KERNELS = [
 Hip = Callable[..., Done]
 
 
-def rule(
-    shape: str, more: str = "communication: {priority: inherit}", kernel: str = '"*"', when: str = "always"
-) -> str:
+def rule(shape: str, more: str = "streams: {raise: off}", kernel: str = '"*"', when: str = "always") -> str:
     """A policy of one rule, but for its first lines."""
     return f"when: {when}\n{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}}}]"
 

@@ -11,8 +11,8 @@ from interposing import same
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("policy", "env"),
-    [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {}), (ONE, {"OVERLAP_TRACE": "1"})],
-    ids=["always", "windows", "trace"],
+    [(ONE, {}), (rule("{blocks_per_sm: 1}", when="overlapping"), {})],
+    ids=["always", "windows"],
 )
 def test_the_last_error(version: str, policy: str, env: dict[str, str], world: World, hip: Hip) -> None:
     """Two devices, so that which one is current must be asked."""

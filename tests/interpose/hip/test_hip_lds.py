@@ -11,7 +11,7 @@ from interposing import Done, same
 
 KERNELS = ("k", *STATIC)
 ASKED = (0, 100, 20000)
-MEASURED = "communication: {priority: inherit, footprint: {threads: 256, registers: 64, static_shared_memory: 12000, "
+MEASURED = "communication: {footprint: {threads: 256, registers: 64, static_shared_memory: 12000, "
 MEASURED += "dynamic_shared_memory: 0}}"
 POLICIES = {
     "64 KiB": rule("{dynamic_shared_memory: 64KiB}"),
@@ -82,7 +82,7 @@ def test_kernels_that_read_their_dynamic_size_are_left_alone(world: World, hip: 
     """By name, as the policy says it."""
     policy = f'reads_dynamic_size: ["reads*", "s1"]\n{POLICIES["one"]}'
     words = [*world.words("reads", "k", "s1"), *(f"launch={name},{BLOCKS},256,64" for name in ("reads", "k", "s1"))]
-    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},256", f"graph=reads,{BLOCKS},256"]
+    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},256", "stream=0", f"graph=reads,{BLOCKS},256,0,1"]
     done = hip(words, policy)
     assert by_kernel(done) == {"reads": [64, 0, 0, 0], "k": [smallest(1)], "s1": [64]}
     assert done.reasons["reads_dynamic_size"] >= 3

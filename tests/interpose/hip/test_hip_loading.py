@@ -119,7 +119,7 @@ OF_AMD = """policy: 1
 name: of-amd
 gpu: ["AMD *"]
 when: {when}
-communication: {{priority: inherit}}
+streams: {{raise: off}}
 compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: 1}}}}]
 """
 OF_NVIDIA = OF_AMD.replace("of-amd", "of-nvidia").replace("AMD", "NVIDIA").replace("per_sm: 1", "per_sm: 2")
@@ -172,7 +172,7 @@ OPENED = "overlap: this process opened a GPU, but no kernel launch was seen"
 def test_a_launch_is_the_first_call_and_opens_a_gpu(world: World, hip: Hip) -> None:
     """HIP needs neither hipInit nor hipMalloc before."""
     done = hip([*world.words("k"), LAUNCH], ONE, env={"RANK": "0"})
-    assert done.stderr.startswith("overlap: 1 launch: 1 shaped,"), done.stderr
+    assert done.stderr.startswith("overlap: 1 launch: none on a raised stream, 1 shaped,"), done.stderr
     assert [page["opened_gpu"] for page in done.report["processes"]] == [True]
 
 

@@ -61,7 +61,7 @@ def test_cooperative_launches_are_left_alone(hip: Hip, world: World) -> None:
 
 def test_graphs_are_launched_as_they_are_made(hip: Hip, world: World) -> None:
     words = [*world.hosts("k"), "stream=0", f"graph=k,{BLOCKS},256,0,1", "sync"]
-    same(hip(words, ONE), hip(words), but=["dynamic_shared"])
+    same(hip(words, ONE), hip(words))
 
 
 def test_an_event_of_a_launch_carries_what_it_is_behind(hip: Hip, world: World) -> None:

@@ -1,0 +1,332 @@
+"""Streams that something waits for: the smaller ones are raised, all others stay (shim/core/streams.h).
+
+Devices are judged at the 16th, 32nd, 64th, ... wait of a thread, and at the first wait for a stream that communicates.
+"""
+
+from __future__ import annotations
+
+import pytest
+from interposing import NCCL, Runner, same
+from iterating import AUTO, HOST, JOIN, STYLE_0, Iterations, raised
+
+# Two waits a round, the first for stream 2: raised from the ninth round on.
+WAITED = "k:2:8 j:1:1000 s:2 r:1:1 e:1"
+
+
+def again(words: str, count: int) -> str:
+    return " ".join([words] * count)
+
+
+def test_communication_behind_a_boundary(iterations: Iterations) -> None:
+    """The device is judged at the first wait for it."""
+    done = iterations(STYLE_0)
+    assert raised(done) == raised(done, NCCL) == "0" + "5" * 7
+    assert raised(done, "j") == "0" * 8
+    assert (done.reasons["raised"], done.totals["raised"]) == (7, 14)
+    (stream,) = [one for one in done.report["processes"][0]["streams"] if one["status"] == "raised"]
+    assert stream["priority"] == -5
+
+
+@pytest.mark.parametrize("wait", ["s:2", "q:2", "r:3:2 e:3", "r:3:2 Q:3", "r:3:2 w:3:3", "r:3:2 w:1:3"])
+def test_who_waits(wait: str, iterations: Iterations) -> None:
+    """The host by each of its calls; another stream, whether or not it computes."""
+    done = iterations(HOST.format(wait=wait), 12)
+    assert raised(done) == "0" * 8 + "5" * 4
+    assert raised(done, "j") == "0" * 12
+
+
+def test_a_stream_that_feeds_one_of_communication(iterations: Iterations) -> None:
+    """The boundary on a stream of its own, handed over by an event."""
+    done = iterations("k:3:8 r:3:3 w:2:3 c:2 j:1:1000 r:1:1 w:3:1 r:2:2 w:1:2")
+    assert raised(done) == "0" + "5" * 7
+    assert raised(done, "j") == "0" * 8
+
+
+LEFT_ALONE = {
+    "all on one stream": "k:1:8 c:1 j:1:1000 s:1",
+    "two equal streams": f"k:1:500 j:2:500 {JOIN}",
+    "eight equal streams in turn": " ".join(f"k:{stream}:100 s:{stream}" for stream in range(1, 9)),
+    "streams swap their roles": f"k:2:8 j:1:1000 {JOIN} swap:1:2",
+    "more than half of the threads": "k:2:520 j:1:480 s:2",
+    "nothing waits": "k:2:8 j:1:1000 r:1:1 e:1",
+    "it waits for everything": "k:2:8 j:1:1000 x",
+    "a stream waits for itself": "k:2:8 r:2:2 w:2:2 j:1:1000 s:1",
+    "an event from before the launches of a stream that ended": "n:2 k:2:8 r:2:2 d:2 e:2 j:1:1000 s:1",
+    "the default stream": "k:0:8 j:1:1000 s:0",
+    "a host function": "k:2:8 j:1:1000 h:2 r:1:1 w:2:1",
+    "fills memory": "b:2 begin k:2:8 j:1:1000 f s:1",
+    "copies inside the device": "b:2 begin k:2:8 j:1:1000 D s:1",
+    "a copy, and two streams block": "b:2 b:3 begin k:2:8 j:1:1000 m s:1",
+    "a copy, and no stream blocks": "n:2 begin k:2:8 j:1:1000 m s:1",
+    "a stream that launches graphs": "B:2 k:2:8 G begin g:2 k:2:8 j:1:1000 s:2",
+}
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+def test_left_alone(name: str, iterations: Iterations) -> None:
+    done = iterations(LEFT_ALONE[name], 70)
+    assert {launch["priority"] for launch in done.launches} == {0}
+    assert "raised" not in done.reasons and done.totals["raised"] == 0
+
+
+@pytest.mark.parametrize(
+    "words", [f"k:1:500 c:1 j:2:500 c:2 {JOIN}", f"{STYLE_0} swap:1:2"], ids=["two equal streams", "roles are swapped"]
+)
+def test_what_the_first_wait_did_not_show(words: str, iterations: Iterations) -> None:
+    """It ends with the next judgement, at the 16th wait."""
+    done = iterations(words, 70)
+    assert "5" in raised(done)[:8] + raised(done, "j")[:8]
+    assert set(raised(done)[8:] + raised(done, "j")[8:]) == {"0"}
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["k:2:490 j:1:510 s:2", "k:2:300 k:3:300 j:1:410 r:2:2 w:1:2 r:3:3 w:1:3"],
+    ids=["nearly half of the threads", "two streams, nearly 60 % together"],
+)
+def test_as_much_as_may_be(words: str, iterations: Iterations) -> None:
+    assert raised(iterations(words, 20))[-1] == "5"
+
+
+def test_a_blocking_copy_waits_for_the_sole_blocking_stream(iterations: Iterations) -> None:
+    done = iterations(f"b:2 n:3 begin k:2:8 j:1:1000 m s:1", 12)
+    assert raised(done) == "0" * 8 + "5" * 4
+    done = iterations(f"b:2 b:3 {again('k:2:8 j:1:1000 m s:1', 20)} d:3 begin k:2:8 j:1:1000 m s:1", 60)
+    assert raised(done)[:20] == "0" * 20 and raised(done)[-1] == "5", "the other one has ended"
+
+
+@pytest.mark.parametrize(("streams", "level"), [("off", "0"), ("{share: 5%}", "0"), ("{share: 20%}", "5")])
+def test_what_the_policy_says(streams: str, level: str, iterations: Iterations) -> None:
+    """A tenth of the threads."""
+    done = iterations("k:2:100 j:1:900 s:2", 70, AUTO.replace("auto", streams))
+    assert raised(done)[-1] == level
+
+
+@pytest.mark.parametrize(("policy", "level"), [("default", "5"), ("observe", "0"), ("h100", "5"), ("h100-paper", "0")])
+def test_shipped_policies(policy: str, level: str, iterations: Iterations) -> None:
+    assert raised(iterations(STYLE_0, 20, policy))[-1] == level
+
+
+@pytest.mark.parametrize(("multiprocessors", "level"), [("12", "5"), ("11", "0")])
+def test_wide_communication(multiprocessors: str, level: str, iterations: Iterations) -> None:
+    """Four blocks: raised, they would take more than a third of so few multiprocessors at once."""
+    done = iterations(STYLE_0, env={"SIMGPU_MULTIPROCESSORS": multiprocessors})
+    assert raised(done)[-1] == level
+
+
+def test_each_launch_on_a_raised_stream_is_counted(iterations: Iterations) -> None:
+    """Also those that their thread has made before."""
+    done = iterations("k:2:8 j:1:1000 s:2 " + "k:2:8 " * 4, 200)
+    assert done.reasons["raised"] == done.totals["raised"] == sum(one != "0" for one in raised(done)) > 500
+
+
+def test_a_computation_on_a_raised_stream_is_not_shaped(iterations: Iterations) -> None:
+    policy = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}}]'
+    done = iterations(f"{again('k:2:4 j:1:1000 s:2', 16)} begin k:2:2000 j:1:3000 s:2", 8, policy)
+    assert raised(done)[-8:] == "5" * 8
+    assert [launch["dynamic_shared"] > 0 for launch in done.launches[-16:]] == [False, True] * 8
+
+
+# ---- Given back ----
+
+
+def test_it_becomes_major(iterations: Iterations) -> None:
+    """Judged at the 32nd wait, when half of the rounds since the judgement before ... are of the other kind."""
+    done = iterations(f"{again(STYLE_0, 8)} begin k:2:1000 c:2 j:1:8 {JOIN}", 30)
+    assert raised(done) == "0" + "5" * 15 + "0" * 22
+
+
+def test_nothing_waits_for_it_any_more(iterations: Iterations) -> None:
+    """The 64th wait comes 32 rounds later."""
+    done = iterations(f"{again(WAITED, 16)} begin k:2:8 j:1:1000 s:1", 50)
+    assert raised(done) == "0" * 8 + "5" * 40 + "0" * 18
+
+
+@pytest.mark.parametrize("words", [WAITED, STYLE_0], ids=["computation", "communication"])
+def test_nothing_is_launched_any_more(words: str, iterations: Iterations) -> None:
+    """Nothing is learned from that."""
+    done = iterations(f"{again(words, 16)} {again('s:1 s:2', 600)} k:2:8 j:1:1000 begin", 0)
+    assert raised(done)[-1] == "5"
+    assert raised(done, "j")[-1] == "0"
+
+
+@pytest.mark.parametrize("set_it", ["p:5:-1", "n:5 a:5:-1", "n:5 p:6:-1 t:5:6"])
+def test_the_program_sets_a_priority(set_it: str, iterations: Iterations) -> None:
+    """It decides once a stream with one carries a launch; raised streams are given back then, at once."""
+    done = iterations(f"{again(STYLE_0, 6)} {set_it} {again(STYLE_0, 6)} k:5:8 begin {STYLE_0} P:2 P:5", 20)
+    assert raised(done) == "0" + "5" * 11 + "1" + "0" * 20
+
+
+def test_the_program_sets_that_of_a_raised_stream(iterations: Iterations) -> None:
+    done = iterations(f"{again(STYLE_0, 6)} a:2:-1 begin {STYLE_0} P:2", 8)
+    assert raised(done) == "0" + "5" * 5 + "1" * 8
+
+
+@pytest.mark.parametrize("priority", [-2, -5])
+@pytest.mark.parametrize("how", ["p:2:{}", "n:2 a:2:{}"])
+def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Iterations) -> None:
+    done = iterations(f"{how.format(priority)} begin {STYLE_0} P:2", 20)
+    assert set(raised(done)) == {str(-priority)}
+    assert "raised" not in done.reasons
+    assert "programs" in {stream["status"] for stream in done.report["processes"][0]["streams"]}
+
+
+def test_pools_of_which_nothing_is_used_decide_nothing(iterations: Iterations) -> None:
+    """PyTorch creates 32 streams of each priority at the first use of any."""
+    pools = " ".join(f"o:32:{priority}" for priority in range(0, -6, -1))
+    done = iterations(f"{pools} p:5:-3 begin {STYLE_0}", 12)
+    assert raised(done) == "0" + "5" * 11
+    done = iterations(f"{pools} p:5:-3 {again(STYLE_0, 12)} k:5:8 begin {STYLE_0}", 12)
+    assert raised(done) == "0" + "5" * 11 + "3" + "0" * 12
+
+
+def test_a_driver_that_refuses_is_not_asked_again(iterations: Iterations) -> None:
+    """Streams have attributes since CUDA 11.0, a priority among them since 11.7."""
+    done = iterations("k:2:8 j:1:1000 s:2 " + STYLE_0.replace("P", ""), 40, env={"SIMGPU_DRIVER_VERSION": "11060"})
+    assert set(raised(done)) == {"0"}
+    assert "fixed" in {stream["status"] for stream in done.report["processes"][0]["streams"]}
+
+
+# ---- What the program sees ----
+
+
+def test_what_the_program_reads_back(iterations: Iterations) -> None:
+    assert "5" in raised(iterations(f"{STYLE_0} P:1 P:2"))
+
+
+def test_what_another_thread_reads_back(iterations: Iterations) -> None:
+    """While the stream is raised and given back again and again: the first wait for a stream that communicates has the
+    device judged."""
+    judge = "n:4 c:4 s:4 d:4"
+    done = iterations(f"n:1 n:2 R:2 begin k:2:8 j:1:1000 s:2 {judge} k:2:1000 j:1:8 s:2 {judge}", 500)
+    assert done.stdout == "another priority: 0 times\n"
+    assert raised(done) == "0" + "50" * 499 + "5"
+
+
+def test_copied_attributes(iterations: Iterations) -> None:
+    """What is copied is what the program has set."""
+    done = iterations(f"begin {STYLE_0} end t:3:2 P:3 k:3:8")
+    assert raised(done)[-2:] == "50"
+
+
+# ---- Captures ----
+
+
+def test_while_a_capture_is_open_all_is_as_the_program_has_it(iterations: Iterations) -> None:
+    done = iterations(f"{again(STYLE_0, 6)} B:3 k:2:8 k:3:8 P:2 k:2:8 G k:2:8 begin g:3", 2)
+    assert raised(done) == "0" + "5" * 5 + "000" + "5" + "00"
+    assert {launch["priority"] for launch in done.in_graphs} == {0}
+    assert done.reasons["raised"] == 6
+
+
+def test_waits_beside_a_capture_do_not_count(iterations: Iterations) -> None:
+    done = iterations("n:2 B:3 k:3:8 begin k:2:8 j:1:1000 s:2 end G k:2:8 s:2 k:2:8", 100)
+    assert set(raised(done)) == {"0"}
+
+
+def test_captured_launches_are_no_work(iterations: Iterations) -> None:
+    """Stream 2 carries less than a hundredth of what ran, and most of what was captured."""
+    done = iterations(f"{again(WAITED, 8)} begin B:3 r:3:3 w:2:3 k:2:5000 r:2:2 w:3:2 G:1 {WAITED}", 20)
+    assert raised(done)[-2:] == "05"
+
+
+@pytest.mark.parametrize("end", ["d:3", "G d:3", "x B:4 G:1 d:3"])
+def test_a_stream_that_ends_takes_its_capture_along(end: str, iterations: Iterations) -> None:
+    done = iterations(f"{again(STYLE_0, 6)} B:3 k:2:8 {end} k:2:8 begin", 0)
+    assert raised(done)[-2:] == "05"
+
+
+def test_a_copy_between_two_streams_that_capture(iterations: Iterations) -> None:
+    done = iterations(f"begin {STYLE_0} end n:3 B:2 B:3 t:3:2 P:3")
+    assert done.reasons["raised"]
+
+
+def test_captures_again_and_again(iterations: Iterations) -> None:
+    done = iterations(f"{again(STYLE_0, 6)} begin B:3 k:2:8 k:3:8 G k:2:8", 100)
+    assert raised(done)[6:] == "005" * 100
+
+
+@pytest.mark.parametrize("update", ["update", "update1"])
+def test_a_graph_is_updated_by_its_clone(update: str, bare: Runner, preloaded: Runner) -> None:
+    words = f"ptx=k,{NCCL} stream=0 begin=1 launch=k,4000,256,0,1 launch={NCCL},16,256,0,1 end=1 make=flags "
+    words += f"clone {update} run=1,2 edestroy gdestroy graph node=k,4000,256,0 make=flags clone {update} run=1,2 sync"
+    done, without = preloaded(words, "default"), bare(words)
+    same(done, without)
+    assert without.stdout.count(f"{update}: 0") == 2
+
+
+# ---- Contexts, devices, streams that end ----
+
+
+def test_a_stream_at_the_address_of_a_raised_one(iterations: Iterations) -> None:
+    done = iterations(f"n:1 n:2 {again(STYLE_0, 6)} d:2 n:2 P:2 k:2:8 begin", 0)
+    assert raised(done) == "0" + "5" * 5 + "0"
+    streams = [launch["stream"] for launch in done.launches if launch["kernel"] == "k"]
+    assert streams[0] == streams[-1]
+
+
+def test_streams_that_went_with_their_context(iterations: Iterations) -> None:
+    """Others get their addresses, and have the priority that the program gives them."""
+    many = " ".join(f"p:{stream}:-2 P:{stream} k:{stream}:8" for stream in range(2, 10))
+    done = iterations(f"z n:1 n:2 {again(STYLE_0, 6)} z {many} begin", 0)
+    assert raised(done) == "0" + "5" * 5 + "2" * 8
+
+
+def test_many_streams_that_went_with_their_contexts(iterations: Iterations) -> None:
+    words = (f"z n:1 {'n:3 ' * (20 - i)} n:2 {again(STYLE_0, 6)}" for i in range(20))
+    done = iterations(f"{' '.join(words)} begin", 0)
+    assert raised(done) == ("0" + "5" * 5) * 20
+
+
+def test_a_capture_ends_with_its_context(iterations: Iterations) -> None:
+    done = iterations(f"z B:3 k:3:8 z begin {STYLE_0}", 6)
+    assert raised(done)[-5:] == "5" * 5
+
+
+@pytest.mark.parametrize("reset", ["Z:0", "B:3 Z:0"])
+def test_a_device_that_is_reset(reset: str, iterations: Iterations) -> None:
+    """What was raised there is never named to the driver again: a capture begins on another device, which lowers all."""
+    words = f"v:1 n:3 {again(STYLE_0, 6)} v:0 {again(STYLE_0, 6)} {reset} v:1 B:3 k:3:8 G k:2:8"
+    done = iterations(f"{words} begin", 0, env={"SIMGPU": "h100,2"})
+    assert raised(done) == ("0" + "5" * 5) * 2 + "0" + "5"
+
+
+def test_devices_are_judged_by_themselves(iterations: Iterations) -> None:
+    """The boundary of the first device has the name of the interior of the second."""
+    second = STYLE_0.replace("k:2", "k:1").replace("j:1", "j:2").replace("c:2", "c:1")
+    done = iterations(f"v:0 {STYLE_0} v:1 {second}", 8, env={"SIMGPU": "h100,2"})
+    assert raised(done) == "00" + "55" * 7
+    assert raised(done, "j") == "0" * 16
+
+
+def test_a_second_context_is_not_taken_for_the_first(iterations: Iterations) -> None:
+    """In each a copy waits for its sole blocking stream; their default streams are two; a device is judged as one."""
+    one = "k:2:8 j:1:1000 m"
+    done = iterations(f"b:2 v:2 b:2 begin v:0 {one} k:0:8 v:2 {one} k:0:8", 30)
+    on = [launch["stream"] for launch in done.launches if launch["kernel"] == "k"]
+    levels = raised(done)
+    assert levels[-4:] == "5050" and on[-4] != on[-2]
+
+
+def test_a_judgement_leaves_streams_of_other_contexts_to_their_own_waits(iterations: Iterations) -> None:
+    """Stream 2 of the first context is given back at its next wait there, not by the driver's call from the second."""
+    there = f"v:2 {again('k:5:8 j:6:1000 s:5 s:6', 60)} v:0"
+    done = iterations(f"{again(WAITED, 16)} {there} k:2:8 s:2 k:2:8 begin", 0)
+    assert raised(done)[-2:] == "50"
+    assert raised(done)[70] == "5", "that of the second context is raised"
+
+
+def test_more_streams_than_are_tracked(iterations: Iterations) -> None:
+    done = iterations(f"n:1 n:2 {again(STYLE_0, 6)} o:17000:0 n:3 n:4 {again('k:3:8 j:4:1000 s:3', 20)} begin {STYLE_0}", 9)
+    assert raised(done) == "0" + "5" * 5 + "0" * 20 + "5" * 9
+
+
+# ---- Processes ----
+
+
+@pytest.mark.parametrize("state", ["", "B:3 k:3:8 "], ids=["raised", "in a capture"])
+def test_a_fork(state: str, iterations: Iterations) -> None:
+    """The driver refuses the child's launch, with and without us; the parent goes on."""
+    done = iterations(f"{again(STYLE_0, 6)} {state}begin F {'' if state else STYLE_0}", 5)
+    assert done.stdout == ""
+    assert raised(done)[-1] == ("0" if state else "5")

@@ -80,7 +80,8 @@ struct overlap_policy {
     struct overlap_span fixed_size;      /* kernels that read their own dynamic size: never shaped */
     uint32_t first_rule;
     uint32_t rule_count;
-    uint32_t raise_share;     /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
+    uint32_t
+        raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
                                  of the device's computation (core/streams.h); 0: no stream is raised */
     uint32_t footprint_given; /* 1: the policy gives the footprint; 0: it is measured */
     uint32_t dispatch;        /* enum overlap_dispatch */
@@ -231,11 +232,11 @@ struct overlap_plan {
 #define OVERLAP_SAMPLES 512 /* times of communication launches */
 
 enum overlap_counter {
-    OVERLAP_COUNTER_COMMUNICATION = 0,  /* communication launches */
-    OVERLAP_COUNTER_RAISED = 1,         /* launches, of both kinds, on a stream while it was raised */
-    OVERLAP_COUNTER_REFUSED = 2,        /* changed launches that the driver refused; launched again as requested */
+    OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
+    OVERLAP_COUNTER_RAISED = 1,        /* launches, of both kinds, on a stream while it was raised */
+    OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
-    OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than the program requested (`created_by`) */
+    OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
     OVERLAP_COUNTER_JUDGEMENTS = 5      /* of the streams of a device (core/streams.h) */
 };
 
@@ -280,7 +281,7 @@ struct overlap_page_rule {
     uint8_t dispatch;      /* enum overlap_dispatch, of the policy */
     uint8_t shape, when, when_dispatch, guard; /* as in the table */
     uint8_t reserved;
-    uint32_t line, value;                      /* as in the table */
+    uint32_t line, value; /* as in the table */
 };
 
 /* When communication was launched. Each of the first 512 launches leaves a time, then every second one until there are 512
@@ -322,14 +323,14 @@ enum overlap_stream_status {
     OVERLAP_STREAM_FIXED = 9       /* the driver refused the priority */
 };
 struct overlap_page_stream {
-    uint32_t state;         /* 2: the other fields are valid */
-    uint32_t device;        /* index in `devices` */
-    uint32_t status;        /* enum overlap_stream_status */
-    uint32_t share;         /* of the device's computation between the last two judgements, in thousandths */
-    uint32_t communicates;  /* 1: communication was launched on it */
-    int32_t priority;       /* that we gave it; 0: none at present */
-    uint64_t threads;       /* of computation launched on it, up to the last judgement: blocks times threads */
-    uint8_t creator[48];    /* basename of the library that created it; empty: unknown */
+    uint32_t state;        /* 2: the other fields are valid */
+    uint32_t device;       /* index in `devices` */
+    uint32_t status;       /* enum overlap_stream_status */
+    uint32_t share;        /* of the device's computation between the last two judgements, in thousandths */
+    uint32_t communicates; /* 1: communication was launched on it */
+    int32_t priority;      /* that we gave it; 0: none at present */
+    uint64_t threads;      /* of computation launched on it, up to the last judgement: blocks times threads */
+    uint8_t creator[48];   /* basename of the library that created it; empty: unknown */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to
@@ -353,9 +354,9 @@ struct overlap_page {
     uint32_t more_shards;   /* shards after the first ones; the file ends after the last of them */
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
-    struct overlap_device devices[16];   /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
-    struct overlap_page_rule rules[512]; /* [OVERLAP_RULES], as in the table */
-    struct overlap_row rows[320];        /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
+    struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
+    struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */
+    struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
     struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
 };

@@ -140,6 +140,5 @@ int overlap_file_allocate(int file, size_t before, size_t size);
 uint64_t overlap_unguessable(void);
 void overlap_host_name(char *name, size_t size);
 
-
 /* May a file of ours have this size in bytes? A write beyond RLIMIT_FSIZE raises a signal that ends the program. */
 bool overlap_may_grow(uint64_t size);

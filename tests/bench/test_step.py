@@ -16,8 +16,8 @@ import pytest
 # Of one call, over the driver that does nothing, with gcc 12; about 15 to the nanosecond.
 BOUNDS = {
     "launch, one kernel": 170,
-    "launch, by cuGetProcAddress": 320,
-    "launch on a raised stream": 360,
+    "launch, by cuGetProcAddress": 170,
+    "launch on a raised stream": 195,
     "event record, 100 streams": 300,
     "stream waits for an event, 100 streams": 340,
     "the host waits for a stream, 100 streams": 205,

@@ -25,7 +25,9 @@ def test_the_first_launch_of_a_kernel_may_be_a_captured_one(
 
 def test_a_kernel_that_was_shaped_before(bare: Runner, preloaded: Runner) -> None:
     """Also launches beside the capture, on other streams, are as asked while it is open."""
-    words = f"ptx=k,{NCCL} stream=0 stream=0 {LAUNCH},1 {LAUNCH},2 begin=1 launch={NCCL},16,256,0,1 {LAUNCH},1 {LAUNCH},2 "
+    words = (
+        f"ptx=k,{NCCL} stream=0 stream=0 {LAUNCH},1 {LAUNCH},2 begin=1 launch={NCCL},16,256,0,1 {LAUNCH},1 {LAUNCH},2 "
+    )
     words += f"end=1 go=1,2 {LAUNCH},1 sync"
     done, without = preloaded(words, ONE), bare(words)
     same(done, without, but=["dynamic_shared"])
@@ -52,7 +54,9 @@ def test_calls_that_end_no_capture(bare: Runner, preloaded: Runner) -> None:
 
 def test_nodes_that_a_program_adds_itself(bare: Runner, preloaded: Runner) -> None:
     """They are what it made, and what it reads back; updates succeed and fail as without us."""
-    words = f"ptx=k lib=j graph node=k,{BLOCKS},256,0 node=j,{BLOCKS},256,64,0 getnode=0 getnode=1 nattr=0,8:-1 nget=0,8 "
+    words = (
+        f"ptx=k lib=j graph node=k,{BLOCKS},256,0 node=j,{BLOCKS},256,64,0 getnode=0 getnode=1 nattr=0,8:-1 nget=0,8 "
+    )
     words += f"nget=1,8 make=flags run=0,2 execnode=0,k,{BLOCKS},128,0 run=0,1 clone update run=0,1 setnode=0,j,9,64,0 "
     words += "getnode=0 update run=0,1 eflags sync"
     same(preloaded(words, ONE), bare(words))

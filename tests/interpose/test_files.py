@@ -244,9 +244,7 @@ def test_what_a_policy_extends_is_no_file_of_another_user(
     tmp_path.chmod(0o1777)
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\nextends: h100-paper\n")
     theirs = tmp_path / "h100-paper.yaml"
-    theirs.write_text(
-        'policy: 1\nname: h100-paper\ngpu: ["NVIDIA H100*"]\nenvironment: {NCCL_DEBUG: "theirs"}\n'
-    )
+    theirs.write_text('policy: 1\nname: h100-paper\ngpu: ["NVIDIA H100*"]\nenvironment: {NCCL_DEBUG: "theirs"}\n')
     os.chown(theirs, owner, owner)
     done = overlap("policy", "show", str(tmp_path / "mine.yaml"))
     assert (done.returncode, "theirs" in done.stdout) == (0, taken)

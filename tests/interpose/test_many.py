@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import platform
 import re
 import sys
 from pathlib import Path

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from iterating import STYLE_0
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
+from iterating import STYLE_0
 
 from pyshim.launch import plan
 
@@ -48,7 +48,9 @@ MORE = {
     **{f"launches by {way}": Case(way, LAUNCHES) for way in WAYS if way != "proc_address_v2"},
     "children first": Case("symbol", f"forks=3 {LAUNCHES}"),
     "module after module": Case("dlsym", f"ptx=k {BIG} unload=0 lib=k {BIG} unload=1 ptx=k {BIG} stream=-1 {BIG},1"),
-    "streams, contexts and captures come and go": Case("waiting", f"9 z n:1 n:2 {STYLE_0} {STYLE_0} B:3 k:3:8 G d:2 F", ROOM),
+    "streams, contexts and captures come and go": Case(
+        "waiting", f"9 z n:1 n:2 {STYLE_0} {STYLE_0} B:3 k:3:8 G d:2 F", ROOM
+    ),
     "observing": Case("symbol", LAUNCHES, "observe"),
 }
 CASES = {**FEW, **MORE} if os.environ.get("OVERLAP_TEST_MEMCHECK") == "all" else FEW

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interposing import BLOCKS, ONE, Build, Runner, smallest_size
+from interposing import BLOCKS, ONE, Runner, smallest_size
 
 LAUNCH = f"launch=k,{BLOCKS},256,0"
 

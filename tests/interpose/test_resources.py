@@ -233,8 +233,11 @@ def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded:
 def test_no_memory(least: int, report: bool, build: Build, bare: Runner, preloaded: Runner) -> None:
     """Launches, graphs, streams, waits and captures, first of all; at most one line is said."""
     little = build.library(f"liblittle{least}.so", "little_memory.c", f"-DLARGE={least}", "-DLARGEST=131071")
-    words = f"ptx=k,{NCCL} graph node=k,9,32,0 make=flags run=0,2 stream=0 stream=0 stream=-1 launch=k,{BLOCKS},256,0,1 "
-    words += f"launch={NCCL},16,256,0,2 sget=2,8 begin=1 launch=k,9,32,0,1 end=1 go=1,2 sync destroy=2 repeat=99 launch=k,9,32,0,3"
+    words = (
+        f"ptx=k,{NCCL} graph node=k,9,32,0 make=flags run=0,2 stream=0 stream=0 stream=-1 launch=k,{BLOCKS},256,0,1 "
+    )
+    words += f"launch={NCCL},16,256,0,2 sget=2,8 begin=1 launch=k,9,32,0,1 end=1 go=1,2 sync "
+    words += "destroy=2 repeat=99 launch=k,9,32,0,3"
     env = {} if report else {"OVERLAP_REPORT": ""}
     for policy in ("default", OVERLAPPING):
         done = preloaded(words, policy, preload=f"{{}}:{little}", env=env)

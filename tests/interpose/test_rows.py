@@ -12,7 +12,6 @@ from pyshim.report.collect import collect
 from pyshim.stats.page import Page
 
 
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     made = tmp_path / "pages"

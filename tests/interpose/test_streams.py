@@ -31,7 +31,9 @@ def test_every_way_in_which_a_communication_library_creates_streams(
 
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address", "proc_address_v2"])
 def test_whichever_way_leads_into_the_driver(way: str, bare: Runner, preloaded: Runner, build: Build) -> None:
-    words = f"nccl={build.nccl()} ptx={NCCL} nccls of=1 {COMM},1 coop={NCCL},16,256,0,1 sset=1,8,-2 of=1 {COMM},1 destroy=1"
+    words = (
+        f"nccl={build.nccl()} ptx={NCCL} nccls of=1 {COMM},1 coop={NCCL},16,256,0,1 sset=1,8,-2 of=1 {COMM},1 destroy=1"
+    )
     done, without = preloaded(words, CREATED, way), bare(words, way)
     same(done, without, but=["priority"])
     assert done.priorities == [-5, -5, -2], "what the program sets afterwards stays"

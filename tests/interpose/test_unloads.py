@@ -75,7 +75,8 @@ def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, ba
 @pytest.mark.parametrize("load", ["ptx", "enum"])
 def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, preloaded: Runner) -> None:
     """A module that is loaded then may have its address, and is none of the library's."""
-    words = f"device=0 libonly=k module=0 get_from=k endcontext=reset device=0 {load}=k stream=0 begin=1 {BIG},1 end=1 {BIG} {BELIEVED}"
+    words = f"device=0 libonly=k module=0 get_from=k endcontext=reset device=0 {load}=k stream=0 "
+    words += f"begin=1 {BIG},1 end=1 {BIG} {BELIEVED}"
     done, without = preloaded(words, ONE), bare(words)
     same(done, without, but=["dynamic_shared"])
     assert done.totals["refused"] == 0

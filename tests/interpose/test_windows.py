@@ -1,5 +1,5 @@
-"""Overlap windows: communication is open from its launch until the first wait for it, and computation on another stream of
-the device is shaped meanwhile, where the rule says `when: overlapping`. It errs towards outside."""
+"""Overlap windows: communication is open from its launch until the first wait for it, and computation on another
+stream of the device is shaped meanwhile, where the rule says `when: overlapping`. It errs towards outside."""
 
 from __future__ import annotations
 

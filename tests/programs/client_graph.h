@@ -103,9 +103,8 @@ static int update_exec(const char *verb) {
         int result;
         void *node, *from;
     } info = {-1, NULL, NULL};
-    const int result = strcmp(verb, "update") == 0
-                           ? CU(cuGraphExecUpdate_v2)(exec, graph, &info)
-                           : CU(cuGraphExecUpdate)(exec, graph, &info.node, &info.result);
+    const int result = strcmp(verb, "update") == 0 ? CU(cuGraphExecUpdate_v2)(exec, graph, &info)
+                                                   : CU(cuGraphExecUpdate)(exec, graph, &info.node, &info.result);
     printf("update result %d, node %d, from %d\n", info.result, node_number(info.node), node_number(info.from));
     return result;
 }

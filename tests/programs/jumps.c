@@ -81,7 +81,8 @@ static int work(int rounds) {
 }
 
 int main(int argc, char **argv) {
-    int bad = argc != 2, priority = 9;
+    volatile int bad = argc != 2;
+    int priority = 9;
     volatile int left = 0;
     signal(SIGUSR1, leave);
     bad += cuInit(0) + cuModuleGetFunction(&k, (void *)1, "k") + cuStreamCreate(&small, 1) + cuStreamCreate(&large, 1);

@@ -6,6 +6,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef LARGE
+#define LARGE 128
+#define LARGEST 131071
+#endif
+
 void *mmap(void *address, size_t length, int protection, int flags, int file, off_t offset) {
     if (length >= (size_t)LARGE << 10 && length <= (size_t)LARGEST << 10 && flags & MAP_ANONYMOUS && file == -1 &&
         protection == (PROT_READ | PROT_WRITE)) {

@@ -148,9 +148,7 @@ def test_variables_on_which_ranks_must_agree_are_not_in_it(installed):
 
 
 def test_a_value_that_a_prolog_leaves_out_is_said(install, tmp_path, library):
-    (tmp_path / "own.yaml").write_text(
-        "policy: 1\nname: mine\nenvironment: {NCCL_X: a b, MY_OWN: 1, NCCL_Y: fine}\n"
-    )
+    (tmp_path / "own.yaml").write_text("policy: 1\nname: mine\nenvironment: {NCCL_X: a b, MY_OWN: 1, NCCL_Y: fine}\n")
     done = install(tmp_path / "overlap", tmp_path / "own.yaml")
     assert done.returncode == 0
     said = [line for line in done.stderr.splitlines() if "left out" in line]

@@ -19,8 +19,6 @@ from tools.lint import check_exports
 ROOT = Path(__file__).resolve().parents[2]
 
 
-
-
 def findings(path: Path) -> list[str]:
     return list(check_exports.check(path))
 

@@ -95,9 +95,7 @@ def test_no_object_needs_another_against_the_law(objects: Any) -> None:
         ("shim/core/occupancy.c", "overlap_choose", "a cycle: "),
     ],
 )
-def test_a_call_against_the_law_is_noticed(
-    file: str, name: str, says: str, objects: Any, tmp_path: Path
-) -> None:
+def test_a_call_against_the_law_is_noticed(file: str, name: str, says: str, objects: Any, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "shim", tmp_path / "shim", ignore=shutil.ignore_patterns("__pycache__"))
     with (tmp_path / file).open("a", encoding="utf-8") as source:
         source.write(

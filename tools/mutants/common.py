@@ -21,7 +21,8 @@ ROWS: dict[str, list[tuple[str, ...]]] = {
     ],
     "shim/vendor/common/facts.c": [
         ("clusters are not asked about",
-         "!OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, decision->dynamic_shared)",
+         "!OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, "
+         "decision->dynamic_shared)",
          "false", "tests/interpose/test_cluster_shaping.py"),
         ("a row of the bare reason",
          "const uint32_t row = made ? row_of", "const uint32_t row = made && 0 ? row_of",

@@ -11,10 +11,9 @@
     coverage  likewise, and with those of core/; prints which lines of C were run through
     valgrind  tests/interpose/test_memcheck.py with all of its cases
 
-The stress program runs twice, with and without a trace, and once so that streams are critical; every launch that it
-made must be in the report's pages. Then
-tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go; and
-tests/programs/windows_hazards.c: the same for overlap windows, on streams and events that all threads use. And
+The stress program runs once as it is, and once so that streams are waited for and raised; every launch that it made
+must be in the report's pages. Then
+tests/programs/churn.c: threads that launch while modules, streams, contexts and graphs come and go. And
 tests/fuzz/stress_hip.c on a simulated HIP runtime, called by its exported functions.
 """
 
@@ -41,10 +40,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 FINDING = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|SUMMARY: \w+Sanitizer")
 CHURNING = 64  # threads
-RACES = 4000  # calls on streams and events that all threads use
 POLICY = """policy: 1
 name: stress
-communication: {priority: highest}
 compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: {blocks_per_sm: 50%}, when: always}
@@ -53,19 +50,16 @@ compute:
 """
 HIP = """policy: 1
 name: stress
-communication: {reserve_cus: 8}
 compute:
   - {match: {kernel: "*gemm"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "elementwise*"}, shape: make_room, when: overlapping}
 """
 HIP_KERNELS = ("gemm", "asked_gemm", "elementwise", "ncclDevKernel_Generic_2")
 HIP_VERSION = "7"
-WINDOWS = """policy: 1
-name: windows
-communication: {priority: auto}
+WAITS = """policy: 1
+name: waits
 compute: [{match: {kernel: k}, shape: {blocks_per_sm: 1}, when: overlapping}]
 """
-CRITICAL = WINDOWS.replace("auto}", "inherit}\ncritical: auto", 1)
 
 
 def run(command: Sequence[object], **more: object) -> str:
@@ -93,7 +87,7 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
     shared = ["-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic"]
     run([*compiler(), *FLAGS, *SANITIZE[kind], *shared, *includes, *simulated, "-o", driver, "-lm", "-pthread"])
     programs = ROOT / "tests" / "programs"
-    for source in (ROOT / "tests" / "fuzz" / "stress.c", programs / "churn.c", programs / "windows_hazards.c"):
+    for source in (ROOT / "tests" / "fuzz" / "stress.c", programs / "churn.c"):
         made = [*compiler(), *FLAGS, *SANITIZE[kind], source, driver, f"-Wl,-rpath,{folder}"]
         run([*made, "-o", folder / source.stem, "-ldl", "-pthread"])
     return library, driver, program
@@ -117,7 +111,7 @@ def stress_hip(kind: str, folder: Path, fixed: Sequence[str], threads: int, roun
     program = build_hip(kind, folder)
     report = folder / "report-hip"
     report.mkdir()
-    env = {**environment(kind, folder / "liboverlap.so", report, False), "SIMGPU": "mi250x"}
+    env = {**environment(kind, folder / "liboverlap.so", report), "SIMGPU": "mi250x"}
     env = {**env, "OVERLAP_TABLE": table(HIP), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, program, threads, rounds, folder / "kernels.co"], env=env, timeout=600)
     made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
@@ -137,7 +131,7 @@ def table(policy_text: str = POLICY) -> str:
     return encode(compile_table([policy]))
 
 
-def environment(kind: str, library: Path, report: Path, trace: bool) -> dict[str, str]:
+def environment(kind: str, library: Path, report: Path) -> dict[str, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "SIMGPU", "LD_"))}
     return {
         **clean,
@@ -145,7 +139,6 @@ def environment(kind: str, library: Path, report: Path, trace: bool) -> dict[str
         "OVERLAP_TABLE": table(),
         "OVERLAP_REPORT": str(report),
         "OVERLAP_RUN_ID": "stress",
-        **({"OVERLAP_TRACE": "1"} if trace else {}),
         "SIMGPU": "h100",
         "SIMGPU_REFUSE": "refused*:50000",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=66",
@@ -159,28 +152,20 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     said = []
     # ThreadSanitizer's shadow memory and random addresses do not always agree.
     fixed = ["setarch", "-R"] if kind == "thread" and shutil.which("setarch") else []
-    for trace in (False, True):
-        report = folder / f"report-{trace}"
-        report.mkdir()
-        output = run([*fixed, program, threads, rounds], env=environment(kind, library, report, trace), timeout=600)
-        made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
-        counted = totals(report)
-        if counted["launches"] != made or not counted["shaped"] or not counted["refused"] or not counted["raised"]:
-            raise Failed(f"the program made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
-        traced = "traced: " if trace else ""
-        said.append(f"{traced}{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
+    report = folder / "report"
+    report.mkdir()
+    output = run([*fixed, program, threads, rounds], env=environment(kind, library, report), timeout=600)
+    made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
+    counted = totals(report)
+    if counted["launches"] != made or not counted["shaped"] or not counted["refused"]:
+        raise Failed(f"the program made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
+    said.append(f"{made:,} launches, {counted['shaped']:,} shaped, {counted['refused']} refused")
     report = folder / "report-churn"
     report.mkdir()
-    env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "4"}
+    env = {**environment(kind, library, report), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
     if f"failed: 0, launches: {totals(report, 1)['launches']}\n" not in output:
         raise Failed(f"churn: {totals(report, 1)}: {output}")
-    for policy in (WINDOWS, CRITICAL):
-        for case in (("races", RACES), ("busy", 1), ("forks_busy", 3)):
-            report = folder / f"report-{case[0]}"
-            report.mkdir(exist_ok=True)
-            env = {**environment(kind, library, report, False), "SIMGPU_MULTIPROCESSORS": "2"}
-            run([*fixed, folder / "windows_hazards", *case], env={**env, "OVERLAP_TABLE": table(policy)}, timeout=600)
     said.append(stress_waits(library, program, fixed, threads, rounds, kind))
     said_of_hip = stress_hip(kind, folder, fixed, threads, rounds)
     return "; ".join(said) + f"; {CHURNING} threads while everything came and went; {said_of_hip}"
@@ -190,22 +175,21 @@ def stress_waits(library: Path, program: Path, fixed: Sequence[str], threads: in
     """Streams that threads wait for are raised and lowered."""
     report = library.parent / "report-waits"
     report.mkdir()
-    env = {**environment(kind, library, report, False), "OVERLAP_TABLE": table(CRITICAL), "SIMGPU_MULTIPROCESSORS": "4"}
+    env = {**environment(kind, library, report), "OVERLAP_TABLE": table(WAITS), "SIMGPU_MULTIPROCESSORS": "4"}
     output = run([*fixed, program, threads, rounds, "wait"], env=env, timeout=600)
     made = sum(int(count) for count in re.findall(r"^(?:parent|child) (\d+)$", output, re.M))
     counted = totals(report)
-    if counted["launches"] != made or not counted["critical"]:
+    if counted["launches"] != made or not counted["raised"]:
         raise Failed(f"stress wait made {made} launches, and the pages say {json.dumps(counted)}\n{output}")
-    return f"{made:,} launches that are waited for, {counted['critical']:,} on critical streams"
+    return f"{made:,} launches that are waited for, {counted['raised']:,} on raised streams"
 
 
 def totals(report: Path, expected: int = 3) -> dict[str, int]:
     """Summed over the pages, read by the header: the command line needs a report that overlap-run has made."""
     from pyshim import _native
-    from pyshim.stats.page import names
 
     lib, ffi = _native.library(), _native.ffi
-    counts = {"launches": 0, "shaped": 0, "refused": 0, "raised": 0, "critical": 0}
+    counts = {"launches": 0, "shaped": 0, "refused": 0, "raised": 0}
     pages = sorted(report.glob("*.page"))
     for path in pages:
         page = ffi.new("struct overlap_page *")
@@ -215,7 +199,6 @@ def totals(report: Path, expected: int = 3) -> dict[str, int]:
         lib.overlap_page_totals(page, totals)
         counts["launches"] += sum(totals.rows)
         counts["shaped"] += sum(n for reason, n in enumerate(totals.reasons) if lib.overlap_reason_shapes(reason))
-        counts["critical"] += totals.reasons[names(lib.overlap_reason_name).index("critical")]
         counts["refused"] += totals.counters[lib.OVERLAP_COUNTER_REFUSED]
         counts["raised"] += totals.counters[lib.OVERLAP_COUNTER_RAISED]
     if len(pages) != expected:

@@ -188,7 +188,7 @@ RARE void raise_apply(struct stream *stream) {
 
 /* ---- Captures ---- */
 
-enum { CAPTURES = 64 };
+enum { CAPTURES = 64 }; /* one more is never seen to end: nothing is raised from then on */
 uint32_t captures_open;
 static struct {
     uint64_t key, context;

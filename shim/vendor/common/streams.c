@@ -124,6 +124,8 @@ static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t co
 
 /* Ends a record; the lock is held. Its device forgets it at the next judgement. */
 static void end(struct stream *stream) {
+    if (!state)
+        return;
     const uint64_t key = stream->handle;
     struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
     if (stream_number(stream) == state_get(STATE_STREAMS, key))

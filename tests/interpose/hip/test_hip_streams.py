@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 from hip_interposing import BLOCKS, NCCL, Hip, World, smallest
 
 CREATED = "when: always\nstreams: {created_by: [rccl]}"

@@ -110,7 +110,7 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, b
     for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++)
         __atomic_store_n((uint64_t *)made + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
     if (state_put(STATE_STREAMS, key, stream_number(made)) == OVERLAP_SLOTS_FULL) {
-        made->handle = 0;
+        __atomic_store_n(&made->handle, 0, __ATOMIC_RELAXED);
         made->next = state->streams_free;
         state->streams_free = stream_number(made);
         return &no_stream;
@@ -232,9 +232,11 @@ void stream_ended(struct stream *stream, bool gone) {
     }
 }
 
+/* Also asked without the lock, while other threads make and end records. */
 static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t context, int device) {
-    return stream->handle && stream->vendor == vendor &&
-           (context ? stream->context == context : stream->device == device || stream->device == NO_DEVICE);
+    const int its = OVERLAP_RELAXED(stream->device);
+    return OVERLAP_RELAXED(stream->handle) && OVERLAP_RELAXED(stream->vendor) == vendor &&
+           (context ? OVERLAP_RELAXED(stream->context) == context : its == device || its == NO_DEVICE);
 }
 
 void streams_context_ends(enum vendor vendor, uint64_t context, int device) {

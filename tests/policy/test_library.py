@@ -11,7 +11,7 @@ import pytest
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus, library
 from pyshim.policy.gpus import matching
-from pyshim.policy.model import OFF, Match, Policy, Range, Shape
+from pyshim.policy.model import AUTO, OFF, Match, Policy, Range, Shape
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
@@ -248,7 +248,7 @@ def test_default_raises_and_does_nothing_else_and_observe_changes_nothing() -> N
 def test_a_paper_policy_is_the_published_method_on_its_gpu_alone(key: str) -> None:
     (policy,) = library.load(f"{key}-paper", {})
     assert [gpu.key for gpu in matching(policy.gpus)] == [key]
-    assert policy.raise_share == OFF
+    assert policy.raise_share == AUTO
     assert policy.stream_creators == ("libnccl.so*", "librccl.so*")
     (rule,) = policy.rules
     assert rule.match == Match(kernels=("*",), resident_blocks=Range(2), waves_percent=Range(200))

@@ -155,6 +155,6 @@ def test_each_key_stands_over_that_of_the_policy_that_is_extended(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", places.names({}))
-def test_off_in_observe_and_in_the_published_method_and_on_in_every_other(name: str) -> None:
+def test_off_in_observe_and_on_in_every_other(name: str) -> None:
     (found,) = load(name, {})
-    assert found.raise_share == (OFF if name == "observe" or name.endswith("-paper") else AUTO)
+    assert found.raise_share == (OFF if name == "observe" else AUTO)

@@ -15,7 +15,6 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
-    from contextlib import AbstractContextManager
 
     from pyshim.report.collect import Collected
 
@@ -53,26 +52,24 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "traces",
     )
     page.add_to(parser)
-    parser.add_argument("--follow", action="store_true", help="refresh until every process has exited, or Ctrl-C")
-    parser.add_argument(
-        "--interval", metavar="SECONDS", type=_seconds, help="with --follow: time between refreshes (default: 2)"
-    )
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
+    from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.many import FEW
+    from pyshim.report.runs import chosen
     from pyshim.report.summary import as_json
 
-    _check(options)
+    page.check(options)
     if options.compare:
         return _compare(options)
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
-    with _progress(options):
-        collected = _collected(options)
+    with ui.progress(f"making the report of {', '.join(options.directory)}"):
+        collected = chosen(collect(*options.directory), options.which)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
         every = bool(options.full or options.json or options.html)
         found, about = (findings(collected), remarks(collected, every)) if reportable else ([], [])
@@ -92,53 +89,6 @@ def _run(options: argparse.Namespace) -> int:
     elif not options.html:
         _show(collected, found, about, options.full)
     return FINDINGS if options.check and found else 0
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Raise OverlapError for options that exclude each other, and for a page that could not be written."""
-    once = [f"--{name}" for name in ("json", "html", "compare") if getattr(options, name)]
-    if options.follow and once:
-        raise OverlapError(f"--follow and {once[0]}: choose one", None, USAGE)
-    if options.interval is not None and not options.follow:
-        raise OverlapError("--interval needs --follow", None, USAGE)
-    page.check(options)
-
-
-def _progress(options: argparse.Namespace) -> AbstractContextManager[None]:
-    """Return what says that the report is being made. --follow draws its own progress."""
-    from contextlib import nullcontext
-
-    from pyshim.cli import ui
-
-    return nullcontext() if options.follow else ui.progress(f"making the report of {', '.join(options.directory)}")
-
-
-def _collected(options: argparse.Namespace) -> Collected:
-    from pyshim.cli import live
-    from pyshim.report.collect import collect
-    from pyshim.report.findings import findings, remarks
-    from pyshim.report.runs import chosen
-
-    def look() -> Collected:
-        return chosen(collect(*options.directory), options.which)
-
-    if not options.follow:
-        return look()
-
-    interval = live.INTERVAL if options.interval is None else options.interval
-    return live.follow(look, interval, lambda now: _show(now, findings(now), remarks(now, options.full), options.full))
-
-
-def _seconds(text: str) -> float:
-    from pyshim.cli import live
-
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not live.LEAST <= seconds <= live.MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds from {live.LEAST} to {live.MOST:,.0f}")
-    return seconds
 
 
 def _compare(options: argparse.Namespace) -> int:

@@ -6,14 +6,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pty
 import re
-import select
 import shutil
 import sqlite3
 import struct
 import subprocess
-import sys
 import time
 import tracemalloc
 import zlib
@@ -203,39 +200,6 @@ def test_what_a_page_says_reaches_no_terminal_raw(report, field):
     for text in (said.out, said.err):
         assert "\x1b" not in text and not re.search(r"^(overlap: )?fake: line", text, re.M)
     assert "31m" in said.out + said.err or field == "run"
-
-
-@pytest.mark.hazard("input", "a name in a page moves the cursor of the terminal that follows the run")
-def test_following_on_a_terminal(report, clean_environment):
-    """In the live picture, which rich draws: its own sequences are those that set colours and move between lines."""
-    for name in ("host", "program", "library"):
-        change(report, **{name: ESCAPES})
-    ours, theirs = pty.openpty()
-    environment = {**clean_environment, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "60"}
-    command = [sys.executable, "-m", "pyshim", "report", str(report), "--follow", "--interval", "0.1"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as process:
-        os.close(theirs)
-        said = read_until(ours, b"fake: line", 300)
-        process.terminate()
-    os.close(ours)
-    assert b"fake: line" in said and b"owned" in said
-    sequences = set(re.findall(rb"\x1b(?:\[[0-9;?]*[A-Za-z]|.)", said))
-    usual = re.compile(rb"\x1b\[(\?25[lh]|[0-9;]*m|2K|1A|[0-9]*[AG])")
-    assert sequences and all(map(usual.fullmatch, sequences)), sequences
-    assert b"\x07" not in said and b"\xc2\x9b" not in said and not re.search(rb"^\s*fake: line", said, re.M)
-
-
-def read_until(terminal: int, word: bytes, seconds: float) -> bytes:
-    """What a terminal is sent, up to half a second behind a word."""
-    said, end = b"", time.monotonic() + seconds
-    while time.monotonic() < end and select.select([terminal], [], [], max(0.0, end - time.monotonic()))[0]:
-        try:
-            said += os.read(terminal, 65536)
-        except OSError:  # the other side is gone
-            break
-        if word in said:
-            end = min(end, time.monotonic() + 0.5)
-    return said
 
 
 @pytest.mark.hazard("input", "a sentence with a line break in it looks like two of ours")

@@ -372,7 +372,7 @@ def test_a_dry_run_says_where_it_comes_from(probe: Probe, overlap_run: Any, over
     (line,) = dry(overlap_run, cache, "--simulate", "h200:drain")
     today = json.loads(kept(cache)[0].read_text())["date"]
     assert line == (
-        f"overlap: policy h200: dispatch drain (overlap probe, {today}: NVIDIA H200, driver simulated drain)"
+        f"overlap: policy default: dispatch drain (overlap probe, {today}: NVIDIA H200, driver simulated drain)"
     )
     assert dry(overlap_run, cache, "--simulate", "h200:hold") == [], "another driver"
     assert dry(overlap_run, cache, "--simulate", "h100:drain") == [], "another GPU"

@@ -49,6 +49,15 @@ MERGES = {
 """,
 }
 
+# PyYAML 6.0.4 merges a sequence the other way round; the first stands by https://yaml.org/type/merge.html.
+WRITTEN_OUT = {
+    "of several the first stands over the second": """\
+  - {match: {kernel: a}, shape: leave}
+  - {match: {kernel: b}, shape: make_room, keep_at_least: 25%, when: always}
+  - {match: {kernel: c}, shape: leave, keep_at_least: 25%, when: always}
+""",
+}
+
 
 def read(text: str) -> Reading:
     return read_bytes(text.encode(), "mine.yaml")
@@ -56,10 +65,13 @@ def read(text: str) -> Reading:
 
 @pytest.mark.parametrize("what", MERGES)
 def test_a_merge_means_what_yaml_says(what: str) -> None:
-    """PyYAML's own merge, written out without any, is the same policy."""
+    """The same policy without merges, as PyYAML or we write it out, compiles to the same."""
     text = f"{HEAD}compute:\n{MERGES[what]}"
     merged = read(text)
-    plain = read(yaml.safe_dump(yaml.safe_load(text), default_flow_style=True))
+    written = WRITTEN_OUT.get(what)
+    plain = read(
+        f"{HEAD}compute:\n{written}" if written else yaml.safe_dump(yaml.safe_load(text), default_flow_style=True)
+    )
     assert {finding.severity for finding in (*merged.findings, *plain.findings)} <= {"note"}  # of kernels called `a`
     assert merged.policy and plain.policy
     assert "<<" not in plain.source

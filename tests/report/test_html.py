@@ -236,6 +236,5 @@ def test_only_a_page_imports_jinja2():
 
 
 def test_options_that_do_not_go_together(overlap):
-    for words in (("--force",), ("--interval", "3"), ("--follow", "--json"), ("--follow", "--html", "x")):
-        done = overlap("report", "/nonexistent", *words)
-        assert done.returncode == 2 and done.stderr.startswith("overlap: error: --"), words
+    done = overlap("report", "/nonexistent", "--force")
+    assert done.returncode == 2 and done.stderr.startswith("overlap: error: --")

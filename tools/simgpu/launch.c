@@ -65,13 +65,14 @@ static bool is_programmatic(const CUlaunchConfig *config) {
     return found;
 }
 
-/* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given. */
+/* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given (on AMD
+ * launches and nodes have no priority: hipLaunchAttributePriority is refused). */
 static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
     if (node == NULL || !sim_node_set_launch(node, request))
         return CUDA_ERROR_OUT_OF_MEMORY;
     node->context = stream->green != NULL ? stream->green : stream->context->handle;
-    if (!request->has_priority)
+    if (!IS_AMD && !request->has_priority)
         node->launch.priority = node->launch.asked_priority = stream->priority;
     for (unsigned int i = 0; i < config->numAttrs; i++)
         if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))

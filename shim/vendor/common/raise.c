@@ -126,11 +126,13 @@ static uint32_t judge(struct device *device, uint32_t share, int priority, uint6
 
 RARE void raise_judge(struct device *device) {
     const struct overlap_policy *const policy = device_policy(device);
-    const uint64_t context = device ? context_here(device->vendor) : 0; /* before the lock: it may ask the driver */
     struct stream *changes[CHANGES];
     int priority = 0;
-    if (!policy || !policy->raise_share || OVERLAP_RELAXED(captures_open) || device->vendor != VENDOR_CUDA ||
-        !device_greatest_priority(device->vendor, &priority) || !lock_take())
+    if (!device || !policy || !policy->raise_share || OVERLAP_RELAXED(captures_open) || device->vendor != VENDOR_CUDA ||
+        !device_greatest_priority(device->vendor, &priority))
+        return;
+    const uint64_t context = context_here(device->vendor); /* before the lock: it may ask the driver */
+    if (!lock_take())
         return;
     const uint32_t changed = judge(device, policy->raise_share, priority, context, changes);
     lock_leave();

@@ -93,33 +93,38 @@ vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priorit
 
 /* ---- Captures ---- */
 
-static vendor_result begun(uint64_t key, vendor_result result) {
-    if (result != VENDOR_SUCCESS)
-        capture_closes(key);
-    return result;
-}
-
+/* Before the driver's call: raised streams must have the program's priorities by then, and after a call that has failed
+ * the driver must not be asked anything. */
 static uint64_t begins(enum hook hook, vendor_stream stream) {
     const uint64_t key = stream_key(stream, hook_default(hook));
     capture_opens(key, context_here(hook_vendor(hook)));
     return key;
 }
 
+static vendor_result begun(uint64_t key, vendor_result result) {
+    if (result != VENDOR_SUCCESS)
+        capture_closes(key);
+    return result;
+}
+
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    return begun(begins(hook, stream), real(stream));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
     BEHIND((vendor_stream stream, int mode));
-    return begun(begins(hook, stream), real(stream, mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, mode));
 }
 
 vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
                                        const vendor_edge *edges, size_t count, int mode) {
     BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
             size_t count, int mode));
-    return begun(begins(hook, stream), real(stream, graph, dependencies, edges, count, mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, graph, dependencies, edges, count, mode));
 }
 
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
@@ -135,20 +140,26 @@ vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph)
     return result;
 }
 
-/* The kernels of a graph launch cannot be seen one by one, so the report counts graph launches, and a stream that
- * launches graphs is never taken for a small one. */
+/* The kernels of a graph run at the priority of the stream, and cannot be seen one by one. So the report counts graph
+ * launches, and a stream that launches graphs is never taken for a small one: if the rule has raised it, it gets the
+ * program's priority before its first graph. */
+static void launches_graph(struct stream *stream) {
+    if (stream == &no_stream || OVERLAP_RELAXED(stream->judged.launches_graphs))
+        return;
+    __atomic_store_n(&stream->judged.launches_graphs, true, __ATOMIC_RELAXED);
+    stream_carries(stream, false, false);
+    if (OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->created)) {
+        __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+        raise_apply(stream);
+    }
+}
+
 vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
     BEHIND((vendor_exec graph, vendor_stream stream));
     if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
         return real(graph, stream);
     launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
-    const vendor_result result = real(graph, stream);
-    if (result == VENDOR_SUCCESS && streams_tracked() && !OVERLAP_RELAXED(captures_open)) {
-        struct stream *const met = stream_met(stream, hook_default(hook));
-        if (met != &no_stream && !OVERLAP_RELAXED(met->judged.launches_graphs)) {
-            __atomic_store_n(&met->judged.launches_graphs, true, __ATOMIC_RELAXED);
-            stream_carries(met, false, false);
-        }
-    }
-    return result;
+    if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
+        launches_graph(stream_met(stream, hook_default(hook)));
+    return real(graph, stream);
 }

@@ -124,7 +124,8 @@ static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t co
 
 /* Ends a record; the lock is held. Its device forgets it at the next judgement. */
 static void end(struct stream *stream) {
-    if (!state)
+    struct state *const tables = state;
+    if (!tables)
         return;
     const uint64_t key = stream->handle;
     struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
@@ -149,8 +150,8 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->open, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
-    stream->next = state->streams_free;
-    state->streams_free = stream_number(stream);
+    stream->next = tables->streams_free;
+    tables->streams_free = stream_number(stream);
     invalidate_decisions();
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import os
 import platform
 import shlex
@@ -134,14 +133,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several processes begin with the files that take long, so that none of them is alone at the end. Hazards are
-    written into what --junitxml keeps, from which tools/verify/hazards.py makes its table."""
+    """Several processes begin with the files that take long, so that none of them is alone at the end."""
     _choose(config, items)
-    for item in items:
-        for mark in item.iter_markers("hazard"):
-            item.user_properties.append(("hazard", json.dumps([*mark.args, mark.kwargs.get("source")])))
-            given = getattr(item, "callspec", None)
-            item.user_properties.append(("environment", given.params.get("environment", "") if given else ""))
     if hasattr(config, "workerinput"):
         seconds = {path: rest.seconds_of(path) for path in {item.path for item in items}}
         items.sort(key=lambda item: (-seconds[item.path], item.path))

@@ -59,7 +59,6 @@ def test_static_data_is_small() -> None:
     assert sum(writable) <= STATIC
 
 
-@pytest.mark.hazard("resources", "mlockall fails under a limit that is enough for the program alone")
 @pytest.mark.parametrize("how", ["unarmed", "armed", "off"])
 def test_memory_may_be_locked(
     how: str, start: ModuleType, folder: Path, variants: Mapping[str, Mapping[str, str]]
@@ -74,7 +73,6 @@ def test_memory_may_be_locked(
     assert ours["locked KiB"] - empty["locked KiB"] <= LOCKED
 
 
-@pytest.mark.hazard("resources", "every shell and compiler of a job would read the policy when it starts")
 def test_an_armed_start_touches_no_more_memory(
     start: ModuleType, folder: Path, variants: Mapping[str, Mapping[str, str]]
 ) -> None:

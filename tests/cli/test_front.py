@@ -114,7 +114,6 @@ def test_an_answer_goes_into_a_new_file(overlap, library, tmp_path):
     assert "\x1b[" in (tmp_path / "2").read_text()
 
 
-@pytest.mark.hazard("files", "an answer replaces a file of the user's, or leaves half of one")
 def test_no_file_is_replaced_and_none_is_left_by_halves(overlap, library, tmp_path):
     (tmp_path / "there").write_text("mine")
     os.symlink("nowhere", tmp_path / "link")

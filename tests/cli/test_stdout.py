@@ -38,7 +38,6 @@ def test_what_was_asked_for_is_in_a_variable(command, clean_environment, library
 
 
 @every
-@pytest.mark.hazard("resources", "an answer that a full disk does not take counts as given, or is a traceback")
 def test_a_full_disk(command, clean_environment, library):
     done = shell('"$@" >/dev/full', command, clean_environment)
     assert done.returncode == FAILURE[command[0]]
@@ -53,7 +52,6 @@ def test_a_closed_stdout(command, clean_environment, library):
 
 
 @every
-@pytest.mark.hazard("processes", "a pager or `head` that ends early is a traceback of the command in front of it")
 def test_a_reader_that_has_gone(command, clean_environment, library):
     """The status is that of a process that SIGPIPE has ended, as `set -o pipefail` expects."""
     read, write = os.pipe()

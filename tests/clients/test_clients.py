@@ -172,11 +172,6 @@ def test_clients_run_on_other_gpus(
     assert outputs[0] == outputs[1]
 
 
-@pytest.mark.hazard(
-    "peers",
-    "jobs die at the first compilation of Triton: the preload leaks into ptxas",
-    source="https://github.com/facebookexperimental/triton/pull/2845",
-)
 def test_the_first_compilation_of_triton_dies_in_ptxas(
     table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
 ) -> None:

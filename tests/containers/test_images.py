@@ -40,11 +40,6 @@ def old(engines: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.hazard(
-    "libc",
-    "in a container with an older C library than the host's, every program ends before it begins",
-    source="https://github.com/darshan-hpc/darshan/issues/990",
-)
 def test_an_image_with_an_older_glibc(engine: Engine, old: Path, report: Path) -> None:
     done = replace(engine, image=old)(report=report)
     assert (done.status, done.stderr, launches(report)) == (0, "", [3])
@@ -52,7 +47,6 @@ def test_an_image_with_an_older_glibc(engine: Engine, old: Path, report: Path) -
     assert (done.status, done.stderr, launches(report)) == (0, "", [3, 3])
 
 
-@pytest.mark.hazard("libc", "in a container without glibc (Alpine Linux) every program ends with status 127")
 def test_an_image_with_musl_alone(engine: Engine, report: Path, tmp_path: Path) -> None:
     """No shell, no glibc; the library is loaded all the same."""
     folder = images.bare(tmp_path / "musl")

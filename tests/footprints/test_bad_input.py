@@ -89,7 +89,6 @@ def test_no_file_and_a_folder(tmp_path: Path) -> None:
             list(read(path))
 
 
-@pytest.mark.hazard("input", "a damaged library ends explain in a traceback")
 @pytest.mark.parametrize(
     "data",
     [

@@ -73,7 +73,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.hazard("input", "a compressed code object that announces more than there is crashes the simulated runtime")
 def test_compressed_code_that_goes_beyond_its_memory(programs, tmp_path):
     frame = b"\x28\xb5\x2f\xfd" + bytes(range(256))
     file = tmp_path / "hip-beyond"
@@ -86,7 +85,6 @@ def test_compressed_code_that_goes_beyond_its_memory(programs, tmp_path):
         assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
 
 
-@pytest.mark.hazard("input", "a damaged cubin, fat binary or code object crashes the simulated driver")
 @pytest.mark.parametrize("name", ["cubin", "hip"])
 @pytest.mark.parametrize("how", ["truncate", "mutate"])
 def test_damaged_code_is_refused(programs, name, how):
@@ -110,12 +108,10 @@ def takes(seconds: float, data: bytes) -> str:
     return str(error.value)
 
 
-@pytest.mark.hazard("input", "a fat binary with a header of no length keeps explain busy for ever")
 def test_a_container_that_is_nothing():
     assert "smaller than its own header" in takes(1, struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 0, 0) + b"\0" * 64)
 
 
-@pytest.mark.hazard("input", "a bundle of code objects that are nothing keeps explain busy for ever")
 @pytest.mark.parametrize("entries", [1, 4, 1000])
 def test_a_bundle_of_nothing(entries):
     """Of no size: what is behind it is looked at next, and not it again."""
@@ -127,7 +123,6 @@ def test_a_bundle_of_nothing(entries):
     assert time.process_time() - before < 1
 
 
-@pytest.mark.hazard("input", "a small compressed library fills the memory of the machine")
 @pytest.mark.parametrize("method", ["zstd", "lz4", "bundle zlib", "bundle zstd"])
 def test_few_bytes_that_become_very_many(method):
     zstandard = pytest.importorskip("zstandard")
@@ -154,7 +149,6 @@ def test_few_bytes_that_become_very_many(method):
         tracemalloc.stop()
 
 
-@pytest.mark.hazard("input", "a binary whose parts lie over each other keeps explain busy for hours")
 def test_parts_that_lie_over_each_other():
     many, kernel = 20_000, struct.pack("<IBBHQQ", 1, 0x12, 0x10, 1, 0, 16)
     names = b"\0" + b"k" * 60_000 + b"\0"
@@ -171,7 +165,6 @@ def test_good_binaries_are_read_as_ever():
 # ---- pages and runs ----
 
 
-@pytest.mark.hazard("input", "a page that claims four billion ranks fills the memory of whoever reads the report")
 def test_a_page_of_very_many_ranks(report):
     change(report, world=2**32 - 1)
     for arguments in (("report", str(report)), ("report", str(report), "--json")):
@@ -180,7 +173,6 @@ def test_a_page_of_very_many_ranks(report):
     assert json.loads(said.out)["totals"]["launches"] > 0
 
 
-@pytest.mark.hazard("input", "numbers that no calendar and no JSON has end a report with a traceback")
 @pytest.mark.parametrize("started", ["1e999", "NaN", "-Infinity", "9" * 400, "9" * 5000, '"x"', "[]", "1e300"])
 def test_a_run_that_began_at_no_time(report, started):
     run = {**report_fuzz._RUN._asdict(), "started": 12345.0, "expected_world_size": 10**30}
@@ -190,7 +182,6 @@ def test_a_run_that_began_at_no_time(report, started):
         assert ask("report", str(report), *more).status == 0
 
 
-@pytest.mark.hazard("input", "a name in a page moves the cursor of a terminal, or writes lines in our name")
 @pytest.mark.parametrize("field", ["host", "program", "library", "run"])
 def test_what_a_page_says_reaches_no_terminal_raw(report, field):
     change(report, **{field: ESCAPES[:30] if field == "run" else ESCAPES})
@@ -202,7 +193,6 @@ def test_what_a_page_says_reaches_no_terminal_raw(report, field):
     assert "31m" in said.out + said.err or field == "run"
 
 
-@pytest.mark.hazard("input", "a sentence with a line break in it looks like two of ours")
 def test_one_sentence_is_one_line(tmp_path):
     said = ask("report", str(tmp_path / "a\noverlap: fine"))
     assert said.status == 2 or said.status == 1
@@ -210,7 +200,6 @@ def test_one_sentence_is_one_line(tmp_path):
     assert "a?overlap: fine" in said.err
 
 
-@pytest.mark.hazard("input", "a pipe, a device or a hundred thousand files in a report folder keep the report waiting")
 def test_a_folder_of_odd_files(report):
     os.mkfifo(report / "pipe.1.0.page")
     (report / "zero.1.0.page").symlink_to("/dev/zero")
@@ -224,7 +213,6 @@ def test_a_folder_of_odd_files(report):
     assert len(said.err) < 2000 and "skipped" in said.err
 
 
-@pytest.mark.hazard("input", "a page whose policy has the name of a pipe keeps explain waiting")
 def test_a_page_whose_policy_is_a_path(report, monkeypatch):
     os.mkfifo(report / "pipe")
     monkeypatch.chdir(report)
@@ -244,7 +232,6 @@ def write(path: Path, text: str | bytes) -> str:
     return str(path)
 
 
-@pytest.mark.hazard("input", "a small compressed trace keeps explain busy for hours")
 def test_a_trace_that_unpacks_to_very_much(tmp_path):
     zeros = zlib.compressobj(9, wbits=31)
     data = zeros.compress(b"[" + b" " * (100 << 20)) + zeros.flush()
@@ -254,7 +241,6 @@ def test_a_trace_that_unpacks_to_very_much(tmp_path):
     assert "unpacks to more than" in trace.warnings[0] and time.process_time() - before < 5
 
 
-@pytest.mark.hazard("input", "a trace with lists for numbers, or numbers of thousands of digits, ends in a traceback")
 @pytest.mark.parametrize(
     "value", ["[]", "{}", "null", '"x"', "9" * 4000, "-1e999", "NaN", "[" * 400 + "]" * 400, "true"]
 )
@@ -283,11 +269,6 @@ def endless(path: Path) -> None:
         made.commit()
 
 
-@pytest.mark.hazard(
-    "input",
-    "a database with a view of rows without end keeps explain busy for ever",
-    source="https://www.sqlite.org/security.html",
-)
 def test_a_database_without_end(tmp_path):
     path = nsys(tmp_path / "views.sqlite", KERNELS)
     endless(path)
@@ -297,7 +278,6 @@ def test_a_database_without_end(tmp_path):
     assert said.status in (1, 2) and "far longer to read than those of any recording" in said.err
 
 
-@pytest.mark.hazard("input", "a damaged database ends in a traceback")
 def test_a_database_whose_tables_are_no_text(tmp_path):
     path = nsys(tmp_path / "odd.sqlite", KERNELS)
     data, refused = path.read_bytes(), 0
@@ -311,7 +291,6 @@ def test_a_database_whose_tables_are_no_text(tmp_path):
     assert refused
 
 
-@pytest.mark.hazard("input", "a database with nothing where a name or a number belongs ends in a traceback")
 @pytest.mark.parametrize("nothing", ["NULL", "x'ff'", "'x'", "1.5"])
 def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
     """Each column of each table in its turn, in all of its rows."""
@@ -346,7 +325,6 @@ def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
             trace.on_gpu(bounds, process)
 
 
-@pytest.mark.hazard("input", "names in a trace move the cursor of a terminal, or write lines in our name")
 def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
     name = ESCAPES.decode("latin-1") + "gemm<x>"
     events = json.dumps(kineto_events([K(name, 1000, 50), *KERNELS]))
@@ -361,7 +339,6 @@ def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
 # ---- policies ----
 
 
-@pytest.mark.hazard("input", "a policy that extends a name of thousands of letters ends in a traceback")
 @pytest.mark.parametrize("name", ["x" * 300, "a/" * 3000 + "x", "x" * 300 + ".yaml"])
 def test_a_name_that_no_file_can_have(tmp_path, name):
     reading = reader.read_bytes(f"policy: 1\nname: a\nextends: {name}\n".encode(), str(tmp_path / "a.yaml"))
@@ -370,7 +347,6 @@ def test_a_name_that_no_file_can_have(tmp_path, name):
         assert ask(*arguments).status in (1, 2)
 
 
-@pytest.mark.hazard("input", "a policy that extends a pipe is waited for")
 def test_a_policy_that_extends_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     for name in ("./pipe.yaml", "/dev/zero"):
@@ -379,7 +355,6 @@ def test_a_policy_that_extends_a_pipe(tmp_path):
         assert [finding.code for finding in reading.findings] == ["not-a-file"]
 
 
-@pytest.mark.hazard("input", "the name of a policy file moves the cursor of a terminal, or becomes a line of a policy")
 def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
     for name, text in (("good", "policy: 1\nname: a\n"), ("bad", "policy: 1\nnam: a\n")):
         (tmp_path / f"{name}\x1b]0;x\x07\nfake: line.yaml").write_text(text, encoding="utf-8")
@@ -390,7 +365,6 @@ def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
     assert "fake" in shown and reader.read_bytes(shown.encode(), "shown.yaml").ok
 
 
-@pytest.mark.hazard("input", "a library whose code objects leave out a size ends `overlap explain` in a traceback")
 @pytest.mark.parametrize("without", ["registers", "static_shared_memory"])
 def test_a_kernel_without_a_size_is_a_broken_file(without: str) -> None:
     sizes = {"registers": 32, "static_shared_memory": 0, without: None}

@@ -70,11 +70,6 @@ def entry() -> str:
 
 
 @needs_x86
-@pytest.mark.hazard(
-    "loader",
-    "every 32-bit program of a job prints an error of the loader",
-    source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-)
 @pytest.mark.parametrize("environment", RELEASES)
 def test_a_32_bit_child_is_silent_and_its_64_bit_sibling_is_counted(
     environment: str, overlap_run: Run, build: Build, overlap: Run, tmp_path: Path
@@ -105,7 +100,6 @@ def test_without_the_folders_the_loader_speaks_as_it_did(tmp_path: Path, clean_e
 
 
 @needs_x86
-@pytest.mark.hazard("libc", "a 32-bit program of another C library does not start, or complains")
 @pytest.mark.parametrize("environment", ["i386, musl 1.2"])
 def test_a_32_bit_program_of_musl(
     environment: str, tmp_path: Path, stub32: ModuleType, clean_environment: Mapping[str, str]
@@ -130,7 +124,6 @@ def test_a_32_bit_program_of_musl(
         assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", ""), library
 
 
-@pytest.mark.hazard("libc", "a program of musl does not start, or complains of a library that it cannot find")
 @pytest.mark.parametrize("environment", ["musl 1.2"])
 def test_a_program_of_musl(environment: str, tmp_path: Path, overlap_run: Run) -> None:
     try:
@@ -143,7 +136,6 @@ def test_a_program_of_musl(environment: str, tmp_path: Path, overlap_run: Run) -
     assert (done.returncode, done.stdout, done.stderr) == (7, "hello\n", SAID)
 
 
-@pytest.mark.hazard("loader", "32-bit programs on an Arm machine print an error of the loader")
 @pytest.mark.parametrize("environment", ["armhf, glibc 2.36 (qemu)"])
 def test_the_empty_library_of_an_arm_machine(
     environment: str, tmp_path: Path, stub32: ModuleType, clean_environment: Mapping[str, str]
@@ -176,7 +168,6 @@ def test_the_empty_library_is_one(machine: str, stub32: ModuleType, tmp_path: Pa
     assert "contains 1 entry" in done.stdout  # the nameless symbol that every table begins with
 
 
-@pytest.mark.hazard("loader", "a shell on the way takes $PLATFORM for a variable of its own, and nothing is preloaded")
 def test_a_shell_that_loses_the_platform_loads_the_library(
     overlap_run: Run, overlap: Run, build: Build, tmp_path: Path
 ) -> None:
@@ -190,7 +181,6 @@ def test_a_shell_that_loses_the_platform_loads_the_library(
     assert '"launches": 2' in overlap("report", str(report), "--json").stdout
 
 
-@pytest.mark.hazard("preloads", "the library is in a process under two names, and every launch is counted twice")
 @pytest.mark.parametrize("copied", [False, True], ids=["one file", "copies, as in a wheel"])
 def test_both_names_in_one_process_count_a_launch_once(
     copied: bool, bare: Runner, preloaded: Runner, tmp_path: Path
@@ -205,7 +195,6 @@ def test_both_names_in_one_process_count_a_launch_once(
     assert max(counted) == 2 and (copied or counted == [2])
 
 
-@pytest.mark.hazard("preloads", "a Python program under the preload that uses this package has the library twice")
 @pytest.mark.parametrize("copied", [False, True], ids=["one file", "copies, as in a wheel"])
 def test_this_package_opens_the_library_that_is_preloaded(
     copied: bool, tmp_path: Path, clean_environment: Mapping[str, str]
@@ -226,11 +215,6 @@ def test_this_package_opens_the_library_that_is_preloaded(
 
 @pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
 @needs_x86
-@pytest.mark.hazard(
-    "loader",
-    "on some processors glibc says `haswell`, and nothing is preloaded",
-    source="https://man7.org/linux/man-pages/man8/ld.so.8.html",
-)
 @pytest.mark.parametrize("environment", ["valgrind, whose processor is a Haswell"])
 def test_a_processor_that_glibc_has_a_name_of_its_own_for(
     environment: str, clean_environment: Mapping[str, str]

@@ -189,7 +189,6 @@ def test_a_thousand_contexts(end: str, build: Build, bare: Runner, preloaded: Ru
     assert done.totals["refused"] == 0
 
 
-@pytest.mark.hazard("processes", "64 threads launch while streams, modules, contexts and graphs come and go")
 def test_sixty_four_threads_while_everything_comes_and_goes(build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("churn", "churn.c", link=[plan.SIMULATED_DRIVER])
     policy = """streams: {raise: auto, created_by: [nccl]}

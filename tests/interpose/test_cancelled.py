@@ -6,7 +6,6 @@ import pytest
 from interposing import ONE, Build, Runner
 
 
-@pytest.mark.hazard("processes", "a thread that is cancelled while it waits for the GPU would end the process")
 @pytest.mark.parametrize("policy", [ONE, "default", "observe", None])
 def test_a_thread_is_cancelled_inside_the_driver(
     policy: str | None, build: Build, bare: Runner, preloaded: Runner

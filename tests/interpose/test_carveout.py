@@ -100,7 +100,6 @@ def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, b
     assert done.reasons == ({"shaped": 4} if size else {"shaped": 2, "no_room_shared_memory": 2})
 
 
-@pytest.mark.hazard("input", "room is made where the launch itself asks for another division of the multiprocessor")
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("first", ["plain", "attribute"])
 def test_the_carve_out_of_a_launch_counts_more(first: str, load: str, bare: Runner, preloaded: Runner) -> None:
@@ -147,7 +146,6 @@ def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
     assert done.reasons == {"no_room_shared_memory": 2}
 
 
-@pytest.mark.hazard("input", "room is made although the context or the kernel prefers the cache")
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("config", [0, 1, 2, 3])
 def test_what_the_context_prefers(config: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:

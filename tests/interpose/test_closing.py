@@ -64,9 +64,6 @@ class Scope:
         return without
 
 
-@pytest.mark.hazard(
-    "loader", "a plugin that launches when it is unloaded leaves an address behind, and the next one there crashes"
-)
 @API
 @STATE
 def test_a_destructor_launches_and_another_plugin_takes_its_place(
@@ -80,9 +77,6 @@ def test_a_destructor_launches_and_another_plugin_takes_its_place(
     assert answers == ["7", "7", "6", "6", "7", "7"]
 
 
-@pytest.mark.hazard(
-    "loader", "a plugin that only launches when it is unloaded leaves an address behind, and the next one there crashes"
-)
 @API
 @STATE
 def test_a_destructor_makes_the_first_launch(
@@ -108,7 +102,6 @@ def test_a_runtime_that_stays_is_called_by_the_plugin_that_is_bound_to_it(
     assert [line[-1] for line in without.stdout.splitlines() if line.startswith("launch")] == ["7", "6", "7"]
 
 
-@pytest.mark.hazard("loader", "a constructor that waits for a thread which launches hangs for ever in dlopen")
 @API
 @STATE
 @pytest.mark.parametrize("before", ["", "local={other} call=0 ", "local={other} call=0 close=0 "])
@@ -134,7 +127,6 @@ def test_an_unrelated_library_is_closed_between_launches(
     assert without.stdout.count("launch: 7\n") == 8
 
 
-@pytest.mark.hazard("loader", "a plugin's wrapper of one function of the driver would be called after it was unmapped")
 def test_a_wrapper_of_the_driver_is_closed(
     build: Build, bare: Runner, preloaded: Runner, simulated: dict[str, str]
 ) -> None:
@@ -150,9 +142,6 @@ def test_a_wrapper_of_the_driver_is_closed(
     assert (done.status, done.stdout) == (0, without.stdout)
 
 
-@pytest.mark.hazard(
-    "processes", "a forked child hangs in its first call: a thread of its parent was unwinding an exception"
-)
 @API
 @STATE
 @pytest.mark.parametrize("caller", ["program", "plugin"])
@@ -168,9 +157,6 @@ def test_a_child_calls_while_its_parent_was_in_dl_iterate_phdr(
     assert without.stdout == f"child: {answer}\nparent: {answer}\n"
 
 
-@pytest.mark.hazard(
-    "loader", "launches of a plugin would pass by its own tracer, or those of others would go through it"
-)
 @pytest.mark.parametrize("state", STATES)
 def test_a_plugin_launches_through_its_own_tracer(state: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     """Beside one that launches through another tracer, and each again when its decisions are kept."""

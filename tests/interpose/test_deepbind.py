@@ -18,7 +18,6 @@ from pyshim.launch import plan
 
 pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0".split()
-DEEPBIND = "https://man7.org/linux/man-pages/man3/dlopen.3.html"
 PLUGIN = "libopened-plugin-{}.so"
 
 
@@ -44,11 +43,6 @@ def apart(done: Done) -> tuple[Any, ...]:
     return (process["opened_apart"]["times"], *process["opened_apart"]["names"])
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a plugin opened with RTLD_DEEPBIND goes past every preloaded library: its launches are not seen, without a word",
-    source=DEEPBIND,
-)
 @pytest.mark.parametrize("way", ["LINKED", "DLSYM", "PROC2"])
 def test_where_launches_are_behind_rtld_deepbind_the_flag_is_named_as_a_possible_cause(
     way: str, host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, findings: Any
@@ -65,7 +59,6 @@ def test_where_launches_are_behind_rtld_deepbind_the_flag_is_named_as_a_possible
     assert "from a library opened with RTLD_DEEPBIND, for example" in findings(pages)
 
 
-@pytest.mark.hazard("loader", "a plugin in a dlmopen namespace has a C library of its own: its launches are not seen")
 def test_launches_in_another_namespace_are_not_seen_and_that_is_said(
     host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, findings: Any
 ) -> None:
@@ -124,11 +117,6 @@ def test_a_library_that_binds_to_itself_does_so_whatever_the_policy(
         assert done.report["processes"] == []
 
 
-@pytest.mark.hazard(
-    "loader",
-    "Python programs that set RTLD_DEEPBIND for their extensions (sys.setdlopenflags, ctypes) launch unseen",
-    source="https://docs.python.org/3/library/sys.html#sys.setdlopenflags",
-)
 @pytest.mark.parametrize("how", ["ctypes", "setdlopenflags"])
 def test_python_opens_its_libraries_with_the_flag(
     how: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path

@@ -33,7 +33,6 @@ def test_a_wrapper_that_asks_for_its_own_next_name_does_not_find_itself(
     same(preloaded(["wrap", str(wrapper)], program=cases), without)
 
 
-@pytest.mark.hazard("loader", "a plugin opened RTLD_LOCAL no longer finds its own functions by dlsym(RTLD_DEFAULT)")
 def test_a_library_opened_locally_sees_its_own_scope_by_rtld_default(
     cases: str, build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -56,7 +55,6 @@ def test_names_that_only_look_like_ours_keep_their_handle(
     same(preloaded(words, program=cases), without)
 
 
-@pytest.mark.hazard("loader", "dlerror says something else, or what somebody else asked for, after a failed look-up")
 @pytest.mark.parametrize("name", ["cuNobodyHasThis", "nobodyHasThis", "c", "cudaLaunchNothing", "__cudaNothing", "_"])
 def test_errors_have_the_same_text_and_are_cleared(name: str, cases: str, bare: Runner, preloaded: Runner) -> None:
     without = bare(["error", name], program=cases)
@@ -69,7 +67,6 @@ def test_eight_threads_get_one_answer(cases: str, bare: Runner, preloaded: Runne
     same(preloaded(words, program=cases), bare(words, program=cases))
 
 
-@pytest.mark.hazard("loader", "a tool that looks dlsym up by its version finds none, or passes us by")
 @pytest.mark.parametrize("node", NODES)
 def test_a_program_that_asks_for_dlsym_by_its_version_gets_one_that_works(
     node: str, cases: str, bare: Runner, preloaded: Runner
@@ -77,10 +74,6 @@ def test_a_program_that_asks_for_dlsym_by_its_version_gets_one_that_works(
     same(preloaded(["real", node], program=cases), bare(["real", node], program=cases))
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "another library that overrides dlsym, before or behind ours, and launches are no longer seen",
-)
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("order", ["{other}:{{}}", "{{}}:{other}"])
 def test_beside_another_overrider_launches_are_seen(
@@ -96,7 +89,6 @@ def test_beside_another_overrider_launches_are_seen(
     assert done.totals["launches"] == 3
 
 
-@pytest.mark.hazard("loader", "a library whose constructor runs before ours uses the GPU: a crash, or launches unseen")
 @pytest.mark.parametrize("count", [0, 16])
 @pytest.mark.parametrize("way", ["DLSYM", "PROC2"])
 def test_launches_from_a_constructor_before_ours_are_seen(
@@ -114,10 +106,6 @@ def test_launches_from_a_constructor_before_ours_are_seen(
     assert done.totals["launches"] == (count or 1)
 
 
-@pytest.mark.hazard(
-    "libc",
-    "a program that uses the GPU before libc is ready crashes, loses its environment, or is passed over in silence",
-)
 @pytest.mark.plain("no sanitizer has started by then", sanitized=True)
 @pytest.mark.parametrize("way", ["DLSYM", "LINKED"])
 def test_launches_from_preinit_are_made_but_not_counted(
@@ -136,7 +124,6 @@ def test_launches_from_preinit_are_made_but_not_counted(
     assert [process["opened_gpu"] for process in done.report["processes"]] == ([True] if way == "LINKED" else [])
 
 
-@pytest.mark.hazard("loader", "a program that is bound whole at its start (LD_BIND_NOW) crashes or is not seen")
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 def test_bound_at_start(way: str, bare: Runner, preloaded: Runner) -> None:
     env = {"LD_BIND_NOW": "1"}

@@ -77,11 +77,6 @@ def test_random_damage_never_hurts_the_program(
     assert done.stderr.count("\n") <= 1
 
 
-@pytest.mark.hazard(
-    "processes",
-    "`OVERLAP_RUN=off` would leave something switched on",
-    source="https://github.com/Project-HAMi/HAMi/issues/2760",
-)
 def test_switched_off_nothing_is_done_whatever_else_is_set(bare: Runner, preloaded: Runner) -> None:
     for table in ({}, {"OVERLAP_TABLE": "broken"}):
         done = preloaded(WORDS, ONE, env={"OVERLAP_RUN": "off", "RANK": "0", **table})
@@ -100,9 +95,6 @@ def test_without_a_table_it_is_silent(
     same(bare(WORDS, env=env), bare(WORDS))
 
 
-@pytest.mark.hazard(
-    "processes", "a program that writes its title over its environment would lose its policy, or read rubbish"
-)
 def test_a_program_that_overwrites_its_environment_has_its_policy_all_the_same(bare: Runner, preloaded: Runner) -> None:
     """As programs do that write their title over it."""
     words = f"before:environ {WORDS}"
@@ -112,11 +104,6 @@ def test_a_program_that_overwrites_its_environment_has_its_policy_all_the_same(b
     assert done.totals["shaped"] == 2
 
 
-@pytest.mark.hazard(
-    "peers",
-    "a child whose environment was stripped fails for want of settings",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/256",
-)
 def test_a_child_without_the_environment_is_left_alone(preloaded: Runner) -> None:
     done = preloaded(f"{WORDS} environ exec {WORDS}", ONE, way="dlsym")
     assert done.totals["launches"] == 2
@@ -129,7 +116,6 @@ def test_nothing_is_ever_said_on_stdout(rank: dict[str, str], bare: Runner, prel
     assert done.stderr.count("\n") == (rank.get("RANK") == "0")
 
 
-@pytest.mark.hazard("processes", "a line of ours would go into a file that took the place of stderr")
 def test_a_closed_stderr_is_not_written_to(bare: Runner, preloaded: Runner) -> None:
     words = f"before:close=2 {WORDS}"
     done = preloaded(words, env={"RANK": "0"})

@@ -8,9 +8,6 @@ from interposing import ONE, Build, Runner, rule
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
-@pytest.mark.hazard(
-    "preloads", "a program that checks errno or dlerror after a successful call would see an error of ours"
-)
 @pytest.mark.parametrize("refuses", [{}, {"NOISY_REFUSES": "1"}], ids=["", "nothing is pinned"])
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize("way", ["LINKED", "DLSYM"])

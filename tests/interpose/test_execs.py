@@ -25,9 +25,6 @@ def execs(build: Build) -> dict[str, Any]:
     return {"program": build("execs", "execs.c"), "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
 
 
-@pytest.mark.hazard(
-    "processes", "an exec that fails, or one of the rarer exec functions, would find another process than before"
-)
 @pytest.mark.parametrize("how", HOW)
 def test_every_exec_function(how: str, execs: dict[str, Any], bare: Runner, preloaded: Runner) -> None:
     without, done = bare([how], **execs), preloaded([how], ONE, **execs)
@@ -39,11 +36,6 @@ def test_every_exec_function(how: str, execs: dict[str, Any], bare: Runner, prel
     assert len({process["pid"] for process in done.report["processes"]}) == 1
 
 
-@pytest.mark.hazard(
-    "processes",
-    "a process that execs thousands of times would leak files, memory or pages",
-    source="https://github.com/XpuOS/xsched/issues/5",
-)
 def test_ten_thousand_execs_in_a_row(execs: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["chain", "10000"], ONE, timeout=300, **execs)
     assert (done.status, done.stderr) == (0, "")
@@ -100,11 +92,6 @@ def here(script: str, env: Mapping[str, str], folder: Path) -> tuple[int, bytes,
     return done.returncode, done.stdout, done.stderr.replace(bytes(folder), b"")
 
 
-@pytest.mark.hazard(
-    "processes",
-    "a shell, compiler or tool of the job would print something else, or end otherwise",
-    source="https://github.com/facebookexperimental/triton/pull/2845",
-)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=UNSANITIZED if name in ("gcc", "gdb") else ()) for name in PROGRAMS]
 )

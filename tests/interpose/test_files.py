@@ -63,7 +63,6 @@ def place(build: Build, table_of: Callable[[str], Mapping[str, str]]) -> Iterato
 
 
 @AS_ROOT
-@pytest.mark.hazard("files", "the report folder in /tmp was made by somebody else, who exchanges what is in it")
 def test_a_report_folder_of_another_user_is_not_written_to(place: Place) -> None:
     report = place.report(ANOTHER, 0o777)
     done = place.run(report, SOMEBODY)
@@ -100,7 +99,6 @@ def test_overlap_run_refuses_a_report_folder_of_another_user(tmp_path: Path, mon
 
 
 @AS_ROOT
-@pytest.mark.hazard("files", "a link that somebody planted in /tmp leads the report into a folder of the user's")
 def test_a_planted_link_on_the_way_to_the_report_folder_is_not_followed(overlap_run: Run, tmp_path: Path) -> None:
     everybodys, precious = tmp_path / "tmp", tmp_path / "precious"
     everybodys.mkdir()
@@ -132,9 +130,6 @@ def test_a_new_report_folder_is_for_the_user_only_and_one_for_everybody_is_said(
 
 
 @AS_ROOT
-@pytest.mark.hazard(
-    "files", "another user puts a page into the report folder, and its numbers are reported as the job's"
-)
 @pytest.mark.parametrize("kind", ["page", "json"])
 def test_what_another_user_has_put_into_the_report_folder_counts_for_nothing(
     kind: str, overlap: Run, preloaded: Runner, tmp_path: Path
@@ -159,7 +154,6 @@ def test_what_another_user_has_put_into_the_report_folder_counts_for_nothing(
         assert "theirs" not in told.stdout
 
 
-@pytest.mark.hazard("files", "a file of a name that everybody can guess waits in /dev/shm, and the statistics are lost")
 def test_nobody_can_guess_what_a_page_that_waits_in_dev_shm_is_called(
     build: Build, preloaded: Runner, tmp_path: Path
 ) -> None:
@@ -191,7 +185,6 @@ PLANTED = {
 }
 
 
-@pytest.mark.hazard("files", "something that lies in the current folder is run, loaded or believed")
 @pytest.mark.parametrize(
     "words",
     [
@@ -234,9 +227,6 @@ def test_nothing_is_taken_from_the_current_folder(
 
 
 @AS_ROOT
-@pytest.mark.hazard(
-    "files", "a policy of a shipped name that somebody laid beside one's own in /tmp is what it extends"
-)
 @pytest.mark.parametrize(("owner", "taken"), [(SOMEBODY, False), (0, True)])
 def test_what_a_policy_extends_is_no_file_of_another_user(
     owner: int, taken: bool, overlap: Run, tmp_path: Path

@@ -6,9 +6,6 @@ import pytest
 from interposing import Build, Runner
 
 
-@pytest.mark.hazard(
-    "processes", "a child would hang at its exit, because another thread of its parent was loading a library"
-)
 @pytest.mark.parametrize("gpu", ["gpu", "nothing"])
 @pytest.mark.parametrize("busy", ["loader", "opening"])
 def test_a_child_does_not_wait_for_the_loader(
@@ -27,7 +24,6 @@ def test_a_child_does_not_wait_for_the_loader(
     assert done.stderr.count("\n") == len(processes), done.stderr
 
 
-@pytest.mark.hazard("processes", "a child by a raw clone would end its parent's report")
 def test_a_child_by_a_raw_system_call_does_not_speak_for_its_parent(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -40,7 +36,6 @@ def test_a_child_by_a_raw_system_call_does_not_speak_for_its_parent(
     assert [(process["forked"], process["ended"]) for process in done.report["processes"]] == [(False, False)]
 
 
-@pytest.mark.hazard("processes", "every fork would copy hundreds of kilobytes of counters")
 def test_a_fork_costs_little_memory(build: Build, bare: Runner, preloaded: Runner) -> None:
     """KiB. What the parent has never written, 640 KB of counters, its child does not write either."""
     program = build("fork_cost", "fork_cost.c")

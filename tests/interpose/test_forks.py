@@ -20,11 +20,6 @@ WAYS = {
 }
 
 
-@pytest.mark.hazard(
-    "processes",
-    "a child that is forked while other threads launch would hang, or count for its parent",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/199",
-)
 @pytest.mark.parametrize("way", WAYS)
 def test_children_while_other_threads_launch(way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     count, forked, has_page = WAYS[way]
@@ -47,7 +42,6 @@ def test_children_while_other_threads_launch(way: str, build: Build, bare: Runne
     assert {process["shaped"] for process in of_children} <= {0 if forked else 1}
 
 
-@pytest.mark.hazard("processes", "workers that are forked by a program that has looked for the driver go unseen")
 @pytest.mark.parametrize("words", ["", "look"])
 def test_a_child_of_a_parent_that_has_only_looked_at_the_driver_is_like_any(
     words: str, build: Build, bare: Runner, preloaded: Runner

@@ -25,11 +25,6 @@ def profiler(done: Done) -> str:
     return "".join(line for line in done.stdout.splitlines(True) if line.startswith("profiler"))
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "under Nsight Systems the profiler or the library misses launches, or the first call of CUDA never returns",
-    source="https://docs.nvidia.com/cupti/main/main.html",
-)
 @pytest.mark.parametrize("way", WAYS)
 def test_what_the_driver_loads_by_cuda_injection64_path(
     way: str, build: Build, bare: Runner, preloaded: Runner
@@ -47,11 +42,6 @@ def test_what_the_driver_loads_by_cuda_injection64_path(
     assert (done.totals["launches"], done.totals["shaped"]) == (5, 4)
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "with the variables of a profiler that is not there, the program does not start any more",
-    source="https://docs.nvidia.com/cupti/main/main.html",
-)
 def test_a_profiler_that_is_not_there(build: Build, bare: Runner, preloaded: Runner) -> None:
     env = {"LD_LIBRARY_PATH": str(forwarding_driver(build, "TELLS").parent)}
     env |= {"CUDA_INJECTION64_PATH": "/nonexistent/libToolsInjection64.so"}
@@ -61,11 +51,6 @@ def test_a_profiler_that_is_not_there(build: Build, bare: Runner, preloaded: Run
     assert done.totals["launches"] == 5
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "under Nsight Compute launches are lost between the profiler's wrappers and ours, or go round for ever",
-    source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
-)
 @pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"], ids=["ours first", "profiler first"])
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 def test_what_is_preloaded_and_hooks_the_driver_itself(
@@ -92,11 +77,6 @@ def test_what_is_preloaded_and_hooks_the_driver_itself(
     assert profiler(done) == profiler(without) or seen_by_us
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "under Nsight Compute a program fails: the injection takes the library that contains dlopen for itself",
-    source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
-)
 @pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"], ids=["ours first", "profiler first"])
 @pytest.mark.parametrize("way", ["dlsym", "proc_address_v2"])
 def test_what_defines_dlopen_and_looks_for_itself_by_it(

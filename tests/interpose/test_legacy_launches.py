@@ -45,7 +45,6 @@ def test_a_kernel_that_is_shaped_elsewhere(bare: Runner, preloaded: Runner) -> N
     assert (done.status, done.seen) == (without.status, without.seen)
 
 
-@pytest.mark.hazard("peers", "after a launch of an older kind, attributes of a kernel's nodes could not be set")
 @pytest.mark.parametrize("sizes", [(0,), (0, 0), (0, 40000), (40000, 0)], ids=str)
 @pytest.mark.parametrize("launch", [f"{SHAPE} grid=k,1,1", "legacy=k", "multi=1,k,132,256,0,1"])
 def test_attributes_of_its_nodes_can_be_set(
@@ -79,9 +78,6 @@ def pair(build: Build, bare: Runner, preloaded: Runner) -> Pair:
     return run
 
 
-@pytest.mark.hazard(
-    "processes", "a launch is refused because another thread launches its kernel by a call of the older kind"
-)
 @pytest.mark.parametrize("size", [0, 40000, 49152])
 def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
     """The size of the older one is known, and the driver takes it whatever the limit is: that is left as it is."""

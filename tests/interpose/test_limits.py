@@ -69,7 +69,6 @@ OLD_CALLS = [
 ]
 
 
-@pytest.mark.hazard("processes", "a launch beyond what the program has allowed itself is made instead of refused")
 @pytest.mark.parametrize("call", OLD_CALLS)
 @pytest.mark.parametrize("load", ["ptx", "lib=k function"])
 def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare: Runner, preloaded: Runner) -> None:
@@ -85,7 +84,6 @@ def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare:
     assert done.sizes[-1] == 60000
 
 
-@pytest.mark.hazard("processes", "a launch beyond what was allowed for another form of its kernel is made")
 def test_all_forms_of_a_kernel_are_left_to_an_older_launch(bare: Runner, preloaded: Runner) -> None:
     """The function has a limit of its own; the kernel is shaped on two devices, and named by the call (400)."""
     shaped, multi = f"launch=k,{BLOCKS},256,0", "multi=1,k,132,256,60000,1"
@@ -99,7 +97,6 @@ def test_all_forms_of_a_kernel_are_left_to_an_older_launch(bare: Runner, preload
     assert done.reasons["shaped"] == 2
 
 
-@pytest.mark.hazard("processes", "a size that the program has allowed and forbidden again is launched all the same")
 @pytest.mark.parametrize(
     "words",
     [
@@ -135,7 +132,6 @@ FORMS = {
 SHAPED = f"launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,0"
 
 
-@pytest.mark.hazard("processes", "a kernel reads back, or may have, what was set for another form of it")
 @pytest.mark.parametrize("form", FORMS)
 def test_the_other_form_of_a_shaped_kernel(form: str, bare: Runner, preloaded: Runner) -> None:
     start = FORMS[form].format(shape=SHAPED)
@@ -164,7 +160,6 @@ AGAIN = {
 ELSEWHERE = {"none": "endcontext=none", "another": "device=1"}
 
 
-@pytest.mark.hazard("processes", "a kernel has our limits as its own, because its handle was got in another context")
 @pytest.mark.parametrize("elsewhere", ELSEWHERE)
 @pytest.mark.parametrize("way", AGAIN)
 def test_a_handle_that_is_got_elsewhere(way: str, elsewhere: str, bare: Runner, preloaded: Runner) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from interposing import BLOCKS, Build, Runner, same
 
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 coop=k,10,256,0"
 
 
-@pytest.mark.hazard("loader", "a plugin opened RTLD_LOCAL brings the driver: it crashes, or its launches are not seen")
 def test_a_local_plugin_that_is_linked_to_the_driver_works_and_is_seen(
     build: Build, bare: Runner, preloaded: Runner, simulated: dict[str, str]
 ) -> None:

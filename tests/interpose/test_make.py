@@ -39,11 +39,6 @@ class Built(NamedTuple):
     processes: int
 
 
-@pytest.mark.hazard(
-    "processes",
-    "a build under the preload would fail, say something else, or make other files",
-    source="https://github.com/sgl-project/sglang/pull/36643",
-)
 @pytest.mark.plain("a build does not run with a sanitizer in LD_PRELOAD", sanitized=True)
 def test_a_project_is_built_as_without(
     build: Build,

@@ -27,10 +27,6 @@ def said(stdout: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+): (\d+)", stdout)}
 
 
-@pytest.mark.hazard(
-    "resources",
-    "launches would become a hundred times as expensive with many dynamic sizes of a kernel, or with many kernels",
-)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS, "observe"], ids=["always", "windows", "observe"])
 @pytest.mark.parametrize(("kernels", "sizes"), [(1, 64), (1, 1000), (40, 400), (20_000, 1), (50_000, 1)])
 def test_no_launch_is_decided_twice(
@@ -50,10 +46,6 @@ def page_of(folder: Path) -> Any:
     return len(data), _native.ffi.from_buffer("struct overlap_page *", data.ljust(size, b"\0")), data
 
 
-@pytest.mark.hazard(
-    "processes",
-    "launches of many threads would become expensive, or the counts of some would be lost when the process is killed",
-)
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 @pytest.mark.parametrize("threads", [3, 4, 5, 16, 17, 250])
 def test_every_thread_counts_on_its_own(
@@ -80,7 +72,6 @@ def test_every_thread_counts_on_its_own(
     assert length == _native.ffi.sizeof("struct overlap_page") - more * size
 
 
-@pytest.mark.hazard("resources", "a job of many processes would fill the folder of the report")
 def test_a_page_of_a_few_threads_is_small(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
@@ -90,14 +81,12 @@ def test_a_page_of_a_few_threads_is_small(many: dict[str, Any], preloaded: Runne
     assert path.stat().st_size <= PAGE
 
 
-@pytest.mark.hazard("processes", "the launches of more threads than can count on their own would be lost")
 def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["2", "1", "300"], ONE, **many)
     assert done.status == 0, done.stderr
     assert done.totals["launches"] == said(done.stdout)["launches"] == 300 * 2 * 4 * 3
 
 
-@pytest.mark.hazard("files", "a page that cannot grow would end the process, or its launches would be lost")
 def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
     """More threads than shards, and a limit of the size of files."""
     limit = (
@@ -110,7 +99,6 @@ def test_a_page_that_cannot_grow(many: dict[str, Any], preloaded: Runner, tmp_pa
     assert done.totals["launches"] == said(done.stdout)["launches"]
 
 
-@pytest.mark.hazard("files", "on a file system without fallocate, a page that grows would lose what it has counted")
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 def test_a_page_grows_where_nothing_can_be_allocated(
     end: list[str], many: dict[str, Any], build: Build, preloaded: Runner, tmp_path: Path
@@ -123,9 +111,6 @@ def test_a_page_grows_where_nothing_can_be_allocated(
     assert done.totals["launches"] == said(done.stdout)["launches"] == 80 * 3 * 2 * 4 * 3
 
 
-@pytest.mark.hazard(
-    "resources", "in a sandbox that refuses to number threads, launches of several threads would be lost"
-)
 @pytest.mark.parametrize(("refused", "threads"), [("gettid", 8), ("gettid", 80), ("tgkill", 80)])
 @pytest.mark.parametrize("error", ["EPERM", "ENOSYS"])
 def test_threads_that_have_no_number_lose_no_launch(
@@ -139,7 +124,6 @@ def test_threads_that_have_no_number_lose_no_launch(
     assert done.totals["launches"] == said(done.stdout)["launches"] == threads * 100 * 4 * 4 * 3
 
 
-@pytest.mark.hazard("resources", "a process that loads and unloads modules for ever would launch slower and slower")
 @pytest.mark.parametrize("addresses", [1_000_000, 1_000], ids=["never again", "again"])
 def test_modules_that_come_and_go(addresses: int, build: Build, bare: Runner, preloaded: Runner) -> None:
     """300,000, more than there is room for: the last is shaped, too, and decided once; unloads take as long as ever."""

@@ -19,10 +19,7 @@ from iterating import STYLE_0
 
 from pyshim.launch import plan
 
-pytestmark = [
-    pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True, coverage=True),
-    pytest.mark.hazard("processes", "it reads or writes memory that is not its own, or leaves some behind"),
-]
+pytestmark = pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True, coverage=True)
 
 OPTIONS = ("--leak-check=full", "--show-leak-kinds=all", "--errors-for-leak-kinds=none", "--error-exitcode=9")
 POLICY = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")

@@ -14,9 +14,6 @@ WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 RANK = {"RANK": "0"}
 
 
-@pytest.mark.hazard(
-    "input", "a report folder's name with a line break or other bytes writes lines of its own to stderr"
-)
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -40,9 +37,6 @@ def test_a_folder_of_any_name(name: bytes, shown: str, there: bool, preloaded: R
     assert "\ufffd" not in done.stderr  # all of it is UTF-8
 
 
-@pytest.mark.hazard(
-    "files", "launches in destructors of libraries are in no line: the summary says fewer than the report"
-)
 def test_launches_after_our_own_end(build: Build, preloaded: Runner) -> None:
     late = build.library("liblate.so", "late.c")
     done = preloaded(WORDS, ONE, preload=f"{{}}:{late}", env=RANK)
@@ -64,9 +58,6 @@ def test_a_launch_that_fails_without_us_too(bare: Runner, preloaded: Runner) -> 
     assert shaped.reasons == {"invalid_as_asked": 2, "shaped": 1}
 
 
-@pytest.mark.hazard(
-    "input", "a driver that does not tell the limits of a GPU: the user is told that no policy is for it"
-)
 def test_a_gpu_whose_limits_are_not_told(build: Build, preloaded: Runner, tmp_path: Path) -> None:
     stub = build.library("stub/libcuda.so.1", "stub_driver.c")
     env = {**RANK, "LD_LIBRARY_PATH": str(stub.parent), "STUB_NO_LIMITS": "1"}

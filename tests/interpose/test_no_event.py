@@ -8,7 +8,6 @@ from interposing import Build, Runner, same
 from pyshim.launch import plan
 
 
-@pytest.mark.hazard("input", "a program that passes NULL for an event crashes, where the driver answers with an error")
 @pytest.mark.parametrize("policy", ["observe", "h100", "h100-paper"])
 def test_no_event(policy: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("no-event", "no_event.c", link=[plan.SIMULATED_DRIVER])

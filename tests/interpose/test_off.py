@@ -34,7 +34,6 @@ def nothing(done: Done, without: Done, folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.hazard("processes", "`OVERLAP_RUN=off` would leave something behind, or change something")
 @pytest.mark.parametrize("words", WORDS)
 @pytest.mark.parametrize("way", WAYS)
 def test_nothing_is_done(way: str, words: str, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
@@ -65,11 +64,6 @@ def whose(build: Build) -> tuple[Path, list[str]]:
     return program, [str(library) for library in libraries]
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a switched off library would still stand in the way: looked up functions would be ours",
-    source="https://github.com/Project-HAMi/HAMi/issues/2760",
-)
 @pytest.mark.parametrize("why", ["off", "not set up"])
 def test_looked_up_functions_are_the_drivers_own(
     why: str, whose: tuple[Path, list[str]], bare: Runner, preloaded: Runner
@@ -114,7 +108,6 @@ def calls(command: list[str], env: Mapping[str, str], folder: Path, preload: str
 
 @NEEDS_STRACE
 @pytest.mark.plain("a sanitizer asks the kernel and the loader for more", sanitized=True)
-@pytest.mark.hazard("processes", "every process of a job would start slower, GPU or not")
 @pytest.mark.parametrize("command", ["/bin/true", "client"])
 @pytest.mark.parametrize("why", ["off", "not set up"])
 def test_the_kernel_is_asked_for_what_an_empty_library_asks(

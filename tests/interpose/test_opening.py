@@ -28,8 +28,6 @@ MODES = {
     "deep": ["-DMODE=(RTLD_NOW|RTLD_DEEPBIND)"],
     "dlmopen": ["-DOPEN(path,mode)=dlmopen(LM_ID_BASE,path,mode)"],
 }
-SEARCH = "https://man7.org/linux/man-pages/man3/dlopen.3.html"
-RUNPATH = "https://github.com/VirtualGL/virtualgl/issues/107"
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0".split()
 
 
@@ -57,11 +55,6 @@ def outer(build: Build, name: str, *flags: str, path: str = "$ORIGIN/plugins", t
     return str(build.library(f"lib{name}.so", "opened.c", search, '-DINNER="libhidden.so"', *flags))
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a library that finds its plugins by its own RUNPATH no longer finds them, because a wrapper calls dlmopen for it",
-    source=RUNPATH,
-)
 @pytest.mark.parametrize("mode", [*MODES])
 @pytest.mark.parametrize("where", ["origin", "absolute", "rpath"])
 def test_the_search_path_is_that_of_the_library_that_asks(
@@ -77,9 +70,6 @@ def test_the_search_path_is_that_of_the_library_that_asks(
         same(preloaded(words, ONE, program=cases), without)
 
 
-@pytest.mark.hazard(
-    "loader", "a plugin that is opened from a constructor, inside of another dlopen, is not found, or the loader hangs"
-)
 @pytest.mark.parametrize("mode", [*MODES])
 def test_a_constructor_opens_others(
     mode: str, cases: str, hidden: Path, build: Build, bare: Runner, preloaded: Runner
@@ -93,11 +83,6 @@ def test_a_constructor_opens_others(
         same(preloaded(words, ONE, program=program), without)
 
 
-@pytest.mark.hazard(
-    "loader",
-    "what a library in a dlmopen namespace opens lands in the program's, or the other way round",
-    source=SEARCH,
-)
 @pytest.mark.parametrize("way", ["nN", "nB", "nd", "ndN"])
 def test_the_namespace_is_that_of_the_library_that_asks(
     way: str, cases: str, hidden: Path, build: Build, bare: Runner, preloaded: Runner
@@ -123,9 +108,6 @@ def test_every_mode_answers_and_fails_alike(
     same(preloaded(words, ONE, program=cases), bare(words, program=cases))
 
 
-@pytest.mark.hazard(
-    "loader", "threads that open and close libraries at once hang in the loader or get different answers"
-)
 def test_sixteen_threads_open_at_once(cases: str, hidden: Path, bare: Runner, preloaded: Runner) -> None:
     words = ["threads", str(hidden)]
     without = bare(words, program=cases)
@@ -133,7 +115,6 @@ def test_sixteen_threads_open_at_once(cases: str, hidden: Path, bare: Runner, pr
     same(preloaded(words, ONE, program=cases), without)
 
 
-@pytest.mark.hazard("loader", "a program from another distribution is bound to an old or a new version of dlmopen")
 @pytest.mark.parametrize("node", NODES)
 def test_a_program_that_was_linked_with_a_version_is_seen(
     node: str, build: Build, bare: Runner, preloaded: Runner
@@ -147,9 +128,6 @@ def test_a_program_that_was_linked_with_a_version_is_seen(
     assert process["opened_apart"] == {"times": 1, "names": ("libother0.so",)}
 
 
-@pytest.mark.hazard(
-    "loader", "another tool overrides dlopen and finds ours, or none, as the next one, and opens nothing"
-)
 @pytest.mark.parametrize("node", NODES)
 @pytest.mark.parametrize("order", ["{other}:{{}}", "{{}}:{other}"])
 def test_another_tool_that_overrides_dlopen_finds_the_c_librarys(

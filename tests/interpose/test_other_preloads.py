@@ -17,7 +17,6 @@ WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 laun
 RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")
 
 
-@pytest.mark.hazard("preloads", "a program that was built with a sanitizer crashes at its start")
 @pytest.mark.plain("brings a sanitizer of its own", sanitized=True)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("sanitizer", ["address", "thread"])
@@ -50,11 +49,6 @@ def test_sanitized_programs(sanitizer: str, way: str, build: Build, bare: Runner
     assert done.totals["shaped"] == 4
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "the program hangs before main: an allocator asks dlsym while it starts, and we allocate",
-    source="https://github.com/jemalloc/jemalloc/issues/2505",
-)
 @pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"])
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 def test_beside_an_allocator_that_asks_dlsym_while_it_starts(
@@ -69,7 +63,6 @@ def test_beside_an_allocator_that_asks_dlsym_while_it_starts(
     assert done.totals["launches"] == 5
 
 
-@pytest.mark.hazard("preloads", "two copies of the library, of a module and of a container, change a launch twice")
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address", "proc_address_v2"])
 def test_two_copies_of_the_library_count_a_launch_once_and_inflate_once(
     way: str, bare: Runner, preloaded: Runner, library: str, tmp_path: Path
@@ -112,7 +105,6 @@ def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> 
 
 
 @pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", sanitized=True)
-@pytest.mark.hazard("resources", "the first launch from a thread with 16 KiB of stack would overflow it")
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -127,7 +119,6 @@ def test_the_first_launches_from_a_thread_with_the_smallest_stack(
 
 
 @pytest.mark.plain("the counters of lines are written into files", coverage=True)
-@pytest.mark.hazard("resources", "a process that may open no file any more (ulimit -n) would fail")
 @pytest.mark.parametrize("number", [3, 0])
 @pytest.mark.parametrize("way", ["symbol", "dlsym"])
 def test_no_file_may_be_opened_any_more(way: str, number: int, bare: Runner, preloaded: Runner) -> None:

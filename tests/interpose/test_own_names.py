@@ -10,9 +10,6 @@ from interposing import Build, Runner, rule
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
-@pytest.mark.hazard(
-    "loader", "a program has a function of its own named `poll` or `openat`, and the library calls it instead of libc's"
-)
 @pytest.mark.parametrize("policy", ["observe", WINDOWS])
 @pytest.mark.plain("sanitizers call them", sanitized=True)
 def test_the_library_calls_none_of_them(

@@ -8,13 +8,11 @@ from interposing import BLOCKS, NCCL, ONE, WAYS, Build, Runner, rule
 WINDOWED = rule("{blocks_per_sm: 1}", when="overlapping")
 
 
-@pytest.mark.hazard("processes", "every thread that opens a GPU again takes the same cache line from all others")
 def test_opening_a_gpu_again_writes_nothing(build: Build, preloaded: Runner) -> None:
     done = preloaded("libcuda.so.1", program=build("page_writes", "page_writes.c"))
     assert (done.status, done.stdout) == (0, "pages: 1\nagain: 0\n")
 
 
-@pytest.mark.hazard("processes", "every launch takes the same cache line from all other threads")
 @pytest.mark.parametrize("policy", ["observe", ONE, WINDOWED], ids=["observe", "always", "overlapping"])
 @pytest.mark.parametrize("setting", ["", "device=1 device=0"], ids=["one", "several"])
 @pytest.mark.parametrize("way", WAYS)

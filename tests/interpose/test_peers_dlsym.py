@@ -23,11 +23,6 @@ def openmp(build: Build) -> tuple[Path, dict[str, str]]:
     return build("openmp", "openmp.c", link=[library]), {"LD_LIBRARY_PATH": str(library.parent)}
 
 
-@pytest.mark.hazard(
-    "peers",
-    "import torch never returns: LLVM's OpenMP asks for the next ompt_start_tool, and gets its own",
-    source="https://github.com/Project-HAMi/HAMi/issues/2903",
-)
 @pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
 def test_import_torch_spins_forever_in_ompt_start_tool(
     switch: dict[str, str], openmp: tuple[Path, dict[str, str]], bare: Runner, preloaded: Runner
@@ -48,11 +43,6 @@ def test_a_dlsym_with_a_frame_of_its_own_does_spin_forever(
         assert bare(program=program, env={**env, "LD_PRELOAD": str(frame)}, timeout=2).status == 0
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the second dlsym(RTLD_NEXT) for a name answers NULL, so that a profiler or Nsight Compute ends with a crash",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/279",
-)
 @pytest.mark.parametrize("name", ["strlen", "dlopen", "cuLaunchKernel", "cuNobodyHasThis"])
 def test_the_second_search_for_the_next_definition_answers_null(
     name: str, build: Build, bare: Runner, preloaded: Runner
@@ -63,11 +53,6 @@ def test_the_second_search_for_the_next_definition_answers_null(
     same(preloaded(["next", name], program=program), without)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the first convolution ends in a silent crash: dlsym forgets which library was asked for cudnnCreate",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/215",
-)
 @pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
 def test_the_first_convolution_crashes_in_cudnn_create(
     switch: dict[str, str], build: Build, bare: Runner, preloaded: Runner
@@ -85,11 +70,6 @@ def test_the_first_convolution_crashes_in_cudnn_create(
     same(preloaded(words, program=program, env=switch), without)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "on a newer glibc no program starts any more: undefined symbol _dl_sym, version GLIBC_PRIVATE",
-    source="https://github.com/Project-HAMi/HAMi-core/issues/174",
-)
 def test_on_a_newer_glibc_dl_sym_is_undefined(simulated: Mapping[str, str]) -> None:
     """Nothing that is only glibc's own is asked for, and every symbol is there when all are bound at the start."""
     data = Path(plan.LIBRARY).read_bytes()

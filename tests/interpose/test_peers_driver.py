@@ -18,11 +18,6 @@ WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,64 sync"
 LAUNCHES = 4
 
 
-@pytest.mark.hazard(
-    "peers",
-    "WSL 2: the driver asks dlsym for its own cuInit, gets the wrapper, and calls itself until the stack is full",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/326",
-)
 @pytest.mark.parametrize("kind", ["EARLY", "LATE"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_driver_that_asks_dlsym_for_its_own_functions_calls_itself_for_ever(
@@ -40,16 +35,6 @@ def test_a_driver_that_asks_dlsym_for_its_own_functions_calls_itself_for_ever(
 ASKED = ("cuInit", "cuLaunchKernel", "cuLaunchKernelEx", "cuNobodyHasThis", "", "cuMemCreate", "cuMemAlloc")
 
 
-@pytest.mark.hazard(
-    "peers",
-    "vLLM crashes in cuMemCreate, which NCCL asks for when it starts",
-    source="https://github.com/Project-HAMi/HAMi/issues/1191",
-)
-@pytest.mark.hazard(
-    "peers",
-    "every program of CUDA 12 crashes at its start: the runtime gives cuGetProcAddress no place for the status",
-    source="https://github.com/grgalex/nvshare/pull/14",
-)
 def test_the_cuda_runtime_crashes_where_it_gives_no_place_for_the_status(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -64,22 +49,12 @@ def test_the_cuda_runtime_crashes_where_it_gives_no_place_for_the_status(
     assert (done.status, done.stderr, ours) == (without.status, without.stderr, without.stdout)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "PyTorch 2.1 runs unmanaged, and nothing says so: its launches come by cuGetProcAddress_v2",
-    source="https://github.com/grgalex/nvshare/issues/11",
-)
 def test_pytorch_of_cuda_12_is_silently_unmanaged(preloaded: Runner) -> None:
     done = preloaded(WORDS, ONE, "proc_address_v2")
     assert done.ways == {"proc_address": LAUNCHES}
     assert done.sizes == [smallest_size(1)] * LAUNCHES
 
 
-@pytest.mark.hazard(
-    "peers",
-    "CUDA 11.3 brings cuGetProcAddress, which is asked for itself: programs crash, or run past the library",
-    source="https://github.com/tkestack/vcuda-controller/issues/20",
-)
 @pytest.mark.parametrize("policy", ["observe", ONE])
 def test_programs_of_cuda_11_3_crash_or_run_past_the_library(policy: str, bare: Runner, preloaded: Runner) -> None:
     """The form with four arguments; what it answers for itself is used for everything else."""
@@ -91,11 +66,6 @@ def test_programs_of_cuda_11_3_crash_or_run_past_the_library(policy: str, bare: 
     assert done.ways == {"proc_address": LAUNCHES}
 
 
-@pytest.mark.hazard(
-    "peers",
-    "cuCtxCreate and calls about graphs crash, because the newest version of a function is handed out for an old one",
-    source="https://github.com/Project-HAMi/HAMi-core/issues/57",
-)
 @pytest.mark.parametrize("version", ["12000", "12080", "13000"])
 def test_a_function_of_a_newer_version_is_handed_out_and_crashes(
     version: str, build: Build, bare: Runner, preloaded: Runner
@@ -108,16 +78,6 @@ def test_a_function_of_a_newer_version_is_handed_out_and_crashes(
     assert done.totals["graph_launches"] == 1
 
 
-@pytest.mark.hazard(
-    "peers",
-    "with a driver of CUDA 13 the library does nothing any more; with 570 or 595 programs hang at their start",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/320",
-)
-@pytest.mark.hazard(
-    "peers",
-    "the library serves one version of CUDA only, and a framework that was patched for it",
-    source="https://github.com/eth-easl/orion/issues/31",
-)
 @pytest.mark.parametrize("version", DRIVER_VERSIONS)
 @pytest.mark.parametrize("way", ["dlsym", "proc_address"])
 def test_with_another_version_of_the_driver_the_library_is_dead_or_the_program_hangs(
@@ -138,11 +98,6 @@ print(ctypes.CDLL(sys.argv[1]).cudaGetDeviceCount(ctypes.byref(count)), count.va
 """
 
 
-@pytest.mark.hazard(
-    "peers",
-    "with the runtime that a package brings, the first call of CUDA takes 99 % of a core for ever",
-    source="https://github.com/Project-HAMi/HAMi/issues/1834",
-)
 @pytest.mark.parametrize("version", ["12080", "13030"])
 @pytest.mark.parametrize("whose", ["simulated 12", "simulated 13", "NVIDIA's 12", "NVIDIA's 13"])
 def test_the_first_call_of_a_bundled_runtime_never_returns(
@@ -163,11 +118,6 @@ def words_of(row: driver_table.Row, pointers: bool) -> str:
     return f"{row.name}:{''.join('1' if pointers and '*' in parameter else '0' for parameter in parameters)}"
 
 
-@pytest.mark.hazard(
-    "peers",
-    "a call with NULL, or one that fails, crashes in the wrapper or answers something else than the driver does",
-    source="https://github.com/Project-HAMi/HAMi-core/issues/321",
-)
 @pytest.mark.parametrize("given", ["null", "buffer"])
 @pytest.mark.parametrize("way", ["dlsym", "symbol"])
 def test_a_call_with_null_or_with_nonsense_crashes_in_the_wrapper(
@@ -188,11 +138,6 @@ def test_a_call_with_null_or_with_nonsense_crashes_in_the_wrapper(
         assert without.stdout.count(" written") >= 10
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library that finds out what runs costs 64 % of the throughput: callbacks of CUPTI at every launch",
-    source="https://github.com/parca-dev/parca-agent/issues/3213",
-)
 def test_every_launch_pays_for_callbacks_of_cupti(
     preloaded: Runner, table_of: Callable[[str], Mapping[str, str]]
 ) -> None:

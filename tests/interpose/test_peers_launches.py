@@ -11,11 +11,6 @@ SIZE = smallest_size(1)
 RAISED = rule("{blocks_per_sm: 1}", more="streams: {created_by: [nccl]}")
 
 
-@pytest.mark.hazard(
-    "peers",
-    "matrix products on Hopper run past the library without a word: nobody stands in front of cuLaunchKernelEx",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/143",
-)
 @pytest.mark.parametrize("way", WAYS)
 def test_products_on_hopper_are_never_throttled(way: str, bare: Runner, preloaded: Runner) -> None:
     """With attributes, as cuBLAS gives them, and on either kind of default stream."""
@@ -26,11 +21,6 @@ def test_products_on_hopper_are_never_throttled(way: str, bare: Runner, preloade
     assert {launch["entry"].partition("_")[0] for launch in done.launches} == {"cuLaunchKernelEx"}
 
 
-@pytest.mark.hazard(
-    "peers",
-    "what runs in CUDA graphs runs past the limit, and vLLM's graph mode fails",
-    source="https://github.com/Project-HAMi/HAMi/issues/1445",
-)
 @pytest.mark.parametrize("way", WAYS)
 def test_graphs_run_past_the_limit_or_fail(way: str, bare: Runner, preloaded: Runner) -> None:
     """Captured, instantiated, and launched again and again."""
@@ -42,11 +32,6 @@ def test_graphs_run_past_the_limit_or_fail(way: str, bare: Runner, preloaded: Ru
     assert (done.totals["launches"], done.totals["graph_launches"]) == (4, 5)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "vLLM crashes at its start: NCCL's collectives are captured into a graph",
-    source="https://github.com/Project-HAMi/HAMi-core/issues/169",
-)
 @pytest.mark.parametrize("way", WAYS)
 def test_capturing_nccl_crashes(way: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     """By its own library and by its kernels' names."""
@@ -60,16 +45,6 @@ def test_capturing_nccl_crashes(way: str, build: Build, bare: Runner, preloaded:
     assert done.reasons == {"communication": 2, "captured": 1}
 
 
-@pytest.mark.hazard(
-    "peers",
-    "transfers between GPUs stay blocked with the kill switch, too",
-    source="https://github.com/Project-HAMi/HAMi/issues/2760",
-)
-@pytest.mark.hazard(
-    "peers",
-    "NCCL that Python loads by ctypes hangs in ncclCommInitRank, and the kill switch does not give back what was taken",
-    source="https://github.com/Project-HAMi/HAMi/issues/2641",
-)
 @pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
 def test_nccl_loaded_by_ctypes_hangs(switch: dict[str, str], build: Build, bare: Runner, preloaded: Runner) -> None:
     words = [str(PROGRAMS / "nccl_by_ctypes.py"), str(build.nccl())]

@@ -20,11 +20,6 @@ from tools.lint import check_exports
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.hazard(
-    "peers",
-    "every process of the job ends with status 127: the preloaded library needs a runtime of CUDA that is not there",
-    source="https://github.com/sgl-project/sglang/pull/36643",
-)
 @pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mapping[str, str]) -> None:
     """The C library alone is needed, so a machine without CUDA runs everything, and says nothing."""
@@ -36,11 +31,6 @@ def test_every_process_ends_with_127_for_want_of_a_cuda_runtime(simulated: Mappi
     assert (done.returncode, done.stdout, done.stderr) == (0, "127\n", "")
 
 
-@pytest.mark.hazard(
-    "peers",
-    "a job that has another library in LD_PRELOAD loses it, or loses ours",
-    source="https://github.com/fzyzcjy/torch_memory_saver/pull/50",
-)
 @pytest.mark.parametrize("separator", [":", " "])
 @pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_what_was_in_ld_preload_already_is_lost(separator: str, build: Build, overlap_run: Run) -> None:
@@ -56,11 +46,6 @@ def test_what_was_in_ld_preload_already_is_lost(separator: str, build: Build, ov
     assert seen.stdout == ":".join([preload.entry(plan.LIBRARY), *others]) + "\n"
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library cannot be read or is not mounted: the loader says so in every process of the job",
-    source="https://github.com/Project-HAMi/HAMi/issues/1346",
-)
 def test_a_library_that_is_not_mounted_is_an_error_line_of_every_process(
     build: Build, bare: Runner, tmp_path: Path
 ) -> None:
@@ -76,11 +61,6 @@ def test_a_library_that_is_not_mounted_is_an_error_line_of_every_process(
 MAY_NOT_READ = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library cannot be read or is not mounted: the loader says so in every process of the job",
-    source="https://github.com/Project-HAMi/HAMi/issues/1346",
-)
 @pytest.mark.parametrize(("state", "words"), [("missing", "is missing"), ("unreadable", "cannot be read by this user")])
 @pytest.mark.plain("a sanitizer is preloaded, too", sanitized=True)
 def test_overlap_run_says_once_that_the_library_is_not_to_be_had(

@@ -24,11 +24,6 @@ STRIPPED = {
 }
 
 
-@pytest.mark.hazard(
-    "peers",
-    "su, ssh or systemd strips the environment: the preload stays, its settings vanish, and programs fail",
-    source="https://github.com/Project-HAMi/HAMi/issues/2488",
-)
 @pytest.mark.parametrize("by", STRIPPED)
 def test_su_keeps_the_preload_and_loses_the_policy(
     by: str, build: Build, table_of: Callable[[str], Mapping[str, str]], bare: Runner, tmp_path: Path
@@ -56,11 +51,6 @@ def test_su_keeps_the_preload_and_loses_the_policy(
 MANY = 90
 
 
-@pytest.mark.hazard(
-    "peers",
-    "hundreds of processes that start together wait a minute for each other: they share a lock",
-    source="https://github.com/Project-HAMi/HAMi/issues/1662",
-)
 def test_hundreds_of_processes_wait_for_a_lock_that_they_share(
     build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
 ) -> None:
@@ -89,11 +79,6 @@ def test_hundreds_of_processes_wait_for_a_lock_that_they_share(
     assert sum(process["launches"] == 3 for process in processes) >= MANY - MANY // 30
 
 
-@pytest.mark.hazard(
-    "peers",
-    "a program that execs another leaves its agent behind: two of them with one process id",
-    source="https://github.com/XpuOS/xsched/issues/5",
-)
 def test_exec_leaves_an_agent_behind(bare: Runner, preloaded: Runner) -> None:
     """The second program begins with the threads, descriptors and shared memory that it has alone."""
     words = f"{WORDS} exec before:left {WORDS}"

@@ -30,11 +30,6 @@ def launches(done: Done) -> list[int]:
     return sorted(process["launches"] for process in done.report["processes"])
 
 
-@pytest.mark.hazard(
-    "peers",
-    "workers that are forked are never set up: they inherit that it was done",
-    source="https://github.com/Project-HAMi/HAMi-core/pull/199",
-)
 @pytest.mark.parametrize("way", ["symbol", "dlsym"])
 def test_forked_children_start_at_zero_with_pages_of_their_own(way: str, bare: Runner, preloaded: Runner) -> None:
     words = f"forks=3 ptx=k {THREE} ex=k,{BLOCKS},256,0"
@@ -61,7 +56,6 @@ def test_a_child_of_a_process_that_uses_the_gpu_has_its_own_page(way: str, bare:
     assert child["parent"] == next(process["pid"] for process in done.report["processes"] if process["launches"] == 6)
 
 
-@pytest.mark.hazard("processes", "a child that only exits would write over what its parent counted")
 def test_children_that_touch_nothing_leave_the_parent_alone(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k {THREE} fork exit=0 join fork _exit=3 join fork abort join {THREE}"
     done = preloaded(words)
@@ -69,9 +63,6 @@ def test_children_that_touch_nothing_leave_the_parent_alone(bare: Runner, preloa
     assert max(launches(done)) == sum(launches(done)) == 6
 
 
-@pytest.mark.hazard(
-    "processes", "two programs of one process id would share a page", source="https://github.com/XpuOS/xsched/issues/5"
-)
 def test_exec_in_the_same_process_gets_a_second_page(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k {THREE} exec ptx=k {TWO}"
     done = preloaded(words)
@@ -80,7 +71,6 @@ def test_exec_in_the_same_process_gets_a_second_page(bare: Runner, preloaded: Ru
     assert len({process["pid"] for process in done.report["processes"]}) == 1
 
 
-@pytest.mark.hazard("processes", "a process that is killed would leave nothing, or something broken")
 @pytest.mark.parametrize(("end", "status"), [("kill", -9), ("abort", -6), ("_exit=3", 3), ("exit=4", 4)])
 def test_the_page_is_valid_after_any_end(end: str, status: int, bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k {THREE} {end}"
@@ -118,13 +108,11 @@ def one_line(done: Done, without: Done, text: str = "no statistics in ") -> None
     assert text in done.stderr
 
 
-@pytest.mark.hazard("files", "a report folder that is not there would end the program")
 def test_folder_removed(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     words = f"ptx=k {THREE}"
     one_line(preloaded(words, report=tmp_path / "missing"), bare(words))
 
 
-@pytest.mark.hazard("files", "a report folder that goes away would end the program")
 def test_folder_removed_while_running(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -146,7 +134,6 @@ def test_folder_is_a_file(bare: Runner, preloaded: Runner, tmp_path: Path) -> No
     one_line(preloaded(words, report=tmp_path / "file"), bare(words))
 
 
-@pytest.mark.hazard("files", "a report folder of somebody else would end the program")
 def test_folder_not_writable(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     folder = Path("/proc/self") if ROOT else tmp_path / "closed"  # root may write anywhere else
     if not ROOT:
@@ -172,7 +159,6 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-@pytest.mark.hazard("files", "a full disk would kill the program (SIGBUS)")
 def test_disk_full(bare: Runner, preloaded: Runner, tiny_disk: Path) -> None:
     words = f"ptx=k {THREE}"
     one_line(preloaded(words, report=tiny_disk), bare(words), "the disk is full")
@@ -180,7 +166,6 @@ def test_disk_full(bare: Runner, preloaded: Runner, tiny_disk: Path) -> None:
 
 
 @pytest.mark.plain("the counters of lines are written into files", coverage=True)
-@pytest.mark.hazard("files", "a limit on file sizes (ulimit -f) would kill the program (SIGXFSZ)")
 def test_files_may_not_grow(bare: Runner, preloaded: Runner) -> None:
     """RLIMIT_FSIZE: the kernel would kill who writes more."""
     words = f"ptx=k {THREE}"
@@ -231,7 +216,6 @@ def network(build: Build, tmp_path: Path) -> Iterator[dict[str, Any]]:
         path.unlink()
 
 
-@pytest.mark.hazard("files", "a page mapped from a network file system would hang or kill the program")
 @NEEDS_SHM
 def test_on_a_network_file_system_the_page_is_copied_at_the_end(preloaded: Runner, network: dict[str, Any]) -> None:
     done = preloaded(f"forks=1 ptx=k {THREE}", **network)

@@ -69,16 +69,6 @@ def without_layout(name: str, command: list[str]) -> list[str]:
     return ["setarch", "-R", *command] if name == "tsan" and shutil.which("setarch") else command
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "beside an allocator, a false clock or libeatmydata the program hangs at its start, or its launches are not seen",
-    source="https://github.com/jemalloc/jemalloc/issues/443",
-)
-@pytest.mark.hazard(
-    "peers",
-    "the program hangs before main: the library allocates, or locks, while jemalloc asks dlsym for the first time",
-    source="https://github.com/jemalloc/jemalloc/issues/443",
-)
 @pytest.mark.parametrize(("way", "order"), PLACES)
 @pytest.mark.parametrize("name", LIBRARIES)
 def test_beside_a_library_of_somebody_elses(name: str, way: str, order: str, bare: Runner, preloaded: Runner) -> None:
@@ -91,11 +81,6 @@ def test_beside_a_library_of_somebody_elses(name: str, way: str, order: str, bar
     assert [(one["launches"], one["shaped"]) for one in done.report["processes"]] == [(LAUNCHES, SHAPED)] * 2
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "many threads at once: the allocator's lock and ours wait for each other",
-    source="https://github.com/jemalloc/jemalloc/issues/443",
-)
 @pytest.mark.parametrize(("name", "order"), [("jemalloc", FIRST), ("tcmalloc", BEHIND)])
 def test_sixteen_threads_beside_an_allocator(
     name: str, order: str, build: Build, bare: Runner, preloaded: Runner
@@ -108,9 +93,6 @@ def test_sixteen_threads_beside_an_allocator(
     assert done.totals["launches"] == 16 * 120
 
 
-@pytest.mark.hazard(
-    "preloads", "with a sanitizer in LD_PRELOAD the program ends before main, or is told of errors of ours"
-)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address_v2"])
 @pytest.mark.parametrize("name", SANITIZERS)
 def test_behind_a_sanitizer_that_is_preloaded(
@@ -139,11 +121,6 @@ def test_an_address_sanitizer_behind_ours_ends_the_program(build: Build, preload
 RUN = "import os, sys; os.environ['LD_PRELOAD'] = sys.argv.pop(1); from pyshim.cli import run; sys.exit(run.main())"
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "overlap-run drops what was in LD_PRELOAD, or puts ours where a sanitizer refuses to start",
-    source="https://github.com/Feh/nocache/issues/5",
-)
 @pytest.mark.parametrize("name", [*LIBRARIES, *SANITIZERS])
 def test_overlap_run_where_another_library_is_preloaded_already(
     name: str, build: Build, bare: Runner, clean_environment: Mapping[str, str]

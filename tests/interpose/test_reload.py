@@ -53,11 +53,6 @@ def test_a_plugin_finds_its_drivers_names_and_no_error_is_left(build: Build, bar
     same(done, without)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library never starts, because cuInit no longer comes by it first",
-    source="https://github.com/tkestack/gpu-manager/issues/169",
-)
 @pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 def test_devices_are_reported_where_somebody_else_initialised_the_driver(
     build: Build, bare: Runner, preloaded: Runner

@@ -39,7 +39,6 @@ def one_line(done: Done, without: Done) -> None:
     assert done.stderr.count("\n") == 1 and "no statistics in " in done.stderr, done.stderr
 
 
-@pytest.mark.hazard("resources", "a small limit on processes, stack, locked memory or cores would end the program")
 @pytest.mark.parametrize("limits", [{"stack": 65536}, {"nproc": 1}, {"core": 0}, {"memlock": 0}], ids=str)
 def test_small_limits(limits: dict[str, int], bare: Runner, preloaded: Runner) -> None:
     without, done = bare(WORDS, **limited(**limits)), preloaded(WORDS, ONE, **limited(**limits))
@@ -48,9 +47,6 @@ def test_small_limits(limits: dict[str, int], bare: Runner, preloaded: Runner) -
     assert done.totals["launches"] == 5
 
 
-@pytest.mark.hazard(
-    "resources", "a limit on memory (ulimit -v) that is enough for the program would not be enough with us"
-)
 @pytest.mark.plain("a sanitizer reserves terabytes of address space", sanitized=True)
 @pytest.mark.parametrize("mebibytes", [24, 48, 64, 96, 128, 512])
 def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
@@ -64,7 +60,6 @@ def test_little_address_space(mebibytes: int, bare: Runner, preloaded: Runner, t
     assert lines == [] and (mebibytes < 96 or done.stderr == "")
 
 
-@pytest.mark.hazard("resources", "a program started with closed input and output would print into a file of ours")
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_closed_descriptors(closed: str, build: Build, preloaded: Runner, tmp_path: Path) -> None:
     script = f'exec "$@" {closed}'
@@ -84,7 +79,6 @@ def test_closed_descriptors(closed: str, build: Build, preloaded: Runner, tmp_pa
         assert done.stderr == ""
 
 
-@pytest.mark.hazard("files", "a program with an odd umask would leave pages that nobody, or everybody, can read")
 @pytest.mark.parametrize("umask", [0o777, 0o477, 0])
 def test_any_umask(umask: int, preloaded: Runner, tmp_path: Path) -> None:
     pages = tmp_path / "pages"
@@ -93,9 +87,6 @@ def test_any_umask(umask: int, preloaded: Runner, tmp_path: Path) -> None:
     assert [(path.suffix, path.stat().st_mode & 0o777) for path in pages.iterdir()] == [(".page", 0o600)]
 
 
-@pytest.mark.hazard(
-    "resources", "a deleted working directory, or an odd name of the program, would confuse the library"
-)
 @pytest.mark.parametrize(
     "start", ["mkdir gone; cd gone; rmdir ../gone; exec", "exec -a ''", 'exec -a "$(printf %5000s)"']
 )
@@ -122,7 +113,6 @@ def test_a_relative_folder_where_there_is_no_working_directory(
     same(done, bare(words, program="/bin/sh"), but=["dynamic_shared", "priority", "entry"])
 
 
-@pytest.mark.hazard("resources", "a huge environment would be read wrongly, or take seconds at every start")
 def test_a_hundred_thousand_variables(bare: Runner, preloaded: Runner) -> None:
     many = {f"V{number}": "x" for number in range(100_000)}
     without, done = bare(WORDS, env=many), preloaded(WORDS, ONE, env=many)
@@ -138,7 +128,6 @@ def outside(script: str, build: Build, words: str) -> dict[str, Any]:
 
 
 @NEEDS_ROOT
-@pytest.mark.hazard("resources", "a process without /proc, or with one that hides things, would fail or lose its page")
 @pytest.mark.parametrize(
     "script", ["mount -t tmpfs none /proc", "mount -t proc -o hidepid=2 none /proc", "mount -t tmpfs none /sys"]
 )
@@ -174,12 +163,10 @@ def disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
 
 
 @NEEDS_ROOT
-@pytest.mark.hazard("files", "a read-only report folder would end the program")
 def test_read_only_file_system(disk: Callable[[str], Path], bare: Runner, preloaded: Runner) -> None:
     one_line(preloaded(WORDS, report=disk("ro")), bare(WORDS))
 
 
-@pytest.mark.hazard("files", "a report that is removed while the program runs would end it")
 def test_the_report_is_removed_while_the_program_runs(
     build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
 ) -> None:
@@ -201,7 +188,6 @@ def test_the_report_is_removed_while_the_program_runs(
 
 
 @NEEDS_ROOT
-@pytest.mark.hazard("resources", "a daemon that goes into an empty root after its start would fail")
 def test_an_empty_root(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     root = tmp_path / "root"
     root.mkdir()
@@ -212,7 +198,6 @@ def test_an_empty_root(bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
 
 
 @pytest.mark.plain("a sanitizer ends where its own system calls are refused", sanitized=True)
-@pytest.mark.hazard("resources", "a sandbox that refuses unusual system calls (seccomp) would end the program")
 @pytest.mark.parametrize("error", ["ENOSYS", "EPERM"])
 def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     """tests/programs/seccomp.c lists them. A sandbox that kills for them kills, of course."""
@@ -227,7 +212,6 @@ def test_refused_system_calls(error: str, build: Build, bare: Runner, preloaded:
 
 
 @pytest.mark.plain("a sanitizer takes memory for itself", sanitized=True)
-@pytest.mark.hazard("resources", "a process whose memory is used up (RLIMIT_AS) would crash where it is counted")
 @pytest.mark.parametrize("report", [True, False], ids=["report", "no report"])
 @pytest.mark.parametrize("least", [0, 2048], ids=["no memory", "no large pieces"])
 def test_no_memory(least: int, report: bool, build: Build, bare: Runner, preloaded: Runner) -> None:
@@ -258,7 +242,6 @@ def used(done: Done) -> int:
     return int(line.split()[1])
 
 
-@pytest.mark.hazard("resources", "a thread with a small stack would overflow it in our code")
 @pytest.mark.parametrize("policy", [ONE, OVERLAPPING], ids=["always", "windows"])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_launch_takes_of_its_stack(

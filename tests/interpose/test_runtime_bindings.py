@@ -106,9 +106,6 @@ def test_no_error_is_left_behind(build: Build, bare: Runner, preloaded: Runner) 
     same(preloaded(words, program=host(build)), without)
 
 
-@pytest.mark.hazard(
-    "resources", "a signal handler on a small stack would overflow it where it is the first to call a runtime"
-)
 @pytest.mark.plain("a sanitizer takes more than that stack", sanitized=True)
 def test_a_signal_handler_on_a_small_stack(build: Build, bare: Runner, preloaded: Runner) -> None:
     made = runtime(build, "libalternateruntime.so", 42)

@@ -102,11 +102,6 @@ def test_every_name_is_one_of_the_runtimes_and_leads_to_ours(
 # ---- Counting
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library is bound to one version of the CUDA runtime",
-    source="https://github.com/eth-easl/orion/issues/32",
-)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("row", LAUNCHES)
 def test_a_launch_is_counted_once(row: str, version: int, build: Build, bare: Runner, preloaded: Runner) -> None:

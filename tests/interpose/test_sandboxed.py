@@ -18,9 +18,6 @@ CASES = [
 ]
 
 
-@pytest.mark.hazard(
-    "resources", "a program that enters a sandbox before it launches is killed for a system call of ours"
-)
 @pytest.mark.parametrize(("mode", "kernel", "before", "thread", "report"), CASES)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 def test_launches_inside(

@@ -29,7 +29,6 @@ def came(stderr: str) -> int:
     return int(found[1])
 
 
-@pytest.mark.hazard("processes", "a signal handler that launches would hang the process, or lose the program's errno")
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize("source", ["timers", "thread", "altstack"])
 def test_a_handler_that_launches_while_decisions_are_made(
@@ -46,7 +45,6 @@ def test_a_handler_that_launches_while_decisions_are_made(
         assert done.totals["shaped"] >= KERNELS
 
 
-@pytest.mark.hazard("processes", "a handler that forks and execs in the middle of a launch would hang its child")
 def test_a_handler_that_forks_and_execs(signals: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["exec", "timers", "500"], ONE, **signals)
     assert (done.status, done.stdout) == (0, "bad: 0\n")
@@ -57,7 +55,6 @@ def test_a_handler_that_forks_and_execs(signals: dict[str, Any], preloaded: Runn
     assert parent["launches"] == 2 * 500 + 3
 
 
-@pytest.mark.hazard("processes", "a thread that blocks signals would get them, or lose its mask")
 def test_a_line_is_said_without_a_trace_in_signal_masks(
     signals: dict[str, Any], bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:
@@ -83,9 +80,6 @@ def steps(build: Build, vendor: str) -> dict[str, Any]:
 
 
 @pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", sanitized=True, coverage=True)
-@pytest.mark.hazard(
-    "processes", "a launch made in a signal handler would be lost, or crash the launch that it interrupted"
-)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize("case", ["hit", "ex", "communication", "first", "windows"])
 @pytest.mark.parametrize("vendor", ["cuda", "hip"])
@@ -100,7 +94,6 @@ def test_a_handler_that_launches_at_every_instruction(
     assert done.totals["communication"] == int(made["communication"])
 
 
-@pytest.mark.hazard("processes", "a handler that leaves a call by siglongjmp leaves a mark or a lock of ours behind")
 @pytest.mark.parametrize("call", ["launch", "attribute", "wait"])
 def test_a_handler_that_jumps_out_of_a_call(call: str, build: Build, preloaded: Runner) -> None:
     """Afterwards the stream is raised as ever, shows the program's own priority, and is destroyed."""

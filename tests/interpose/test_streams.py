@@ -99,7 +99,6 @@ def test_the_policys_own_kernels_and_libraries_are_communication(preloaded: Runn
 
 
 @pytest.mark.parametrize("listed", ["[all]", "[nccl]", "nvshmem", '[rccl, "mine*"]', '["mine*"]'])
-@pytest.mark.hazard("input", "a policy that names one family of communication shapes every other one")
 def test_known_families_always_communicate(listed: str, preloaded: Runner) -> None:
     """Whatever the list says: they are counted as such, and a rule never shapes them."""
     kernels = (NCCL, "nvshmemi_barrier_kernel", "mine")

@@ -79,7 +79,6 @@ def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tm
     assert '"launches": 3' in done.stdout
 
 
-@pytest.mark.hazard("processes", "the line of one process reads as if it were that of the whole run")
 def test_the_line_says_whose_launches_it_counts(run: Run) -> None:
     """One of several processes counts its own alone: a rank of many, or a parent."""
     (rank,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "2"})

@@ -10,14 +10,8 @@ from interposing import ONE, Build, Runner, same
 from pyshim.launch import plan
 
 NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(platform.machine(), "GLIBC_2.2.5")
-IFUNC = "https://sourceware.org/glibc/wiki/GNU_IFUNC"
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a library that chooses its functions while it is bound (IFUNC) gets no answer from dlsym, and chooses wrongly",
-    source=IFUNC,
-)
 @pytest.mark.parametrize("kind", ["pie", "no-pie"])
 @pytest.mark.parametrize("env", [{}, {"LD_BIND_NOW": "1"}, {"OVERLAP_RUN": "off"}])
 @pytest.mark.plain("no sanitizer has started by then", sanitized=True)
@@ -34,7 +28,6 @@ def test_a_resolver_that_asks_dlsym_while_we_are_not_bound_gets_the_real_answer(
     same(preloaded(program=program, env=env), without)
 
 
-@pytest.mark.hazard("loader", "a program that opens libraries before all constructors crashes, or finds none")
 @pytest.mark.plain("no sanitizer has started by then", sanitized=True)
 def test_a_preinit_function_opens_a_library(build: Build, bare: Runner, preloaded: Runner) -> None:
     library = build.library("libhidden7.so", "opened.c", "-DVALUE=7")

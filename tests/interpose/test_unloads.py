@@ -10,7 +10,6 @@ BIG = f"launch=k,{BLOCKS},256,0"
 BELIEVED = f"get=k,8 get=k,9 launch=k,{BLOCKS},256,49153 {BIG} get=k,8 occ=k,256,100000"
 
 
-@pytest.mark.hazard("processes", "a kernel reads back limits that are not its own, because its module was not unloaded")
 @pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
 def test_an_unload_that_is_refused_changes_nothing(load: str, bare: Runner, preloaded: Runner) -> None:
     words = f"{load}=k {BIG} {BIG} stream=0 begin=1 unload=0 end=1 {BELIEVED} {BIG}"
@@ -28,9 +27,6 @@ def test_the_module_of_a_library_is_not_unloaded(bare: Runner, preloaded: Runner
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard(
-    "processes", "a kernel reads back our limit: its function was got again from the module that it is of"
-)
 @pytest.mark.parametrize("again", ["get_from", "enum_from"])
 def test_a_function_that_is_got_from_the_module_of_a_function(again: str, bare: Runner, preloaded: Runner) -> None:
     """cuFuncGetModule tells the module of a library, of which we have not heard. The function is the same as before."""
@@ -60,7 +56,6 @@ def test_a_context_that_was_attached_twice_is_detached_once(bare: Runner, preloa
     assert done.reasons == {"shaped": 2, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard("peers", "after a reset of the primary context, kernels of another context have limits of ours")
 @pytest.mark.parametrize("load", ["ptx=k", "libonly=k module=0 get_from=k"])
 @pytest.mark.parametrize("end", ["release", "reset"])
 def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, bare: Runner, preloaded: Runner) -> None:
@@ -71,7 +66,6 @@ def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, ba
     assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard("processes", "a launch in a capture fails, because its module has the address of one that ended")
 @pytest.mark.parametrize("load", ["ptx", "enum"])
 def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, preloaded: Runner) -> None:
     """A module that is loaded then may have its address, and is none of the library's."""
@@ -83,9 +77,6 @@ def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, 
     assert done.sizes[:2] == [0, smallest_size(1)]
 
 
-@pytest.mark.hazard(
-    "processes", "a kernel gets the size of another one, which had its address, and is launched with it"
-)
 def test_sizes_of_a_kernel_do_not_count_for_the_next_at_its_address(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:
@@ -103,7 +94,6 @@ compute:
     assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
-@pytest.mark.hazard("processes", "a context that was not destroyed loses its streams")
 def test_a_context_that_lives_on_keeps_the_order_of_its_streams(bare: Runner, preloaded: Runner) -> None:
     """What communicates is open, with or without the call."""
     words = (

@@ -150,7 +150,6 @@ def test_a_setuid_program_of_another_user(tmp_path: Path) -> None:
     assert sentence(path) is None, "our own user's programs gain nothing"
 
 
-@pytest.mark.hazard("preloads", "under Nsight Compute overlap-run runs the program without the library")
 def test_nsight_compute_is_no_obstacle(tmp_path: Path) -> None:
     """As it starts a program: with this variable, which it sets for all processes below it."""
     for name in ("ncu", "nv-nsight-cu-cli", "program"):

@@ -53,18 +53,12 @@ LOCALES = (
 )
 
 
-@pytest.mark.hazard(
-    "processes", "LC_CTYPE=C.UTF-8 in a program that was started in the C locale: tools read its bytes as UTF-8"
-)
 @pytest.mark.parametrize("locale", LOCALES, ids=str)
 @pytest.mark.parametrize("off", [[], [b"OVERLAP_RUN=off"]], ids=["on", "off"])
 def test_python_s_locale_stays_its_own(locale: list[bytes], off: list[bytes]) -> None:
     assert inherited(start([RUN, "--quiet", *SHOW], [*BASE, *locale, *off])) == [*BASE, *locale]
 
 
-@pytest.mark.hazard(
-    "processes", "entries of the environment that Python cannot hold: they are lost, or overlap-run fails"
-)
 def test_every_entry_arrives_as_it_is() -> None:
     odd = [
         b"A=\xff\xfe",
@@ -138,9 +132,6 @@ def foreign(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.hazard(
-    "processes", "PYTHONHOME or PYTHONPATH for another Python: overlap-run ends with 1, and the program is not started"
-)
 @pytest.mark.parametrize("names", [*([name] for name in OTHERS), list(OTHERS)], ids=lambda names: "+".join(names)[:40])
 def test_variables_for_another_python_are_the_program_s(names: list[str], foreign: Path) -> None:
     entries = [*BASE, *(f"{name}={OTHERS[name].format(foreign=foreign)}".encode() for name in names)]
@@ -179,7 +170,6 @@ def test_modules_that_only_pythonpath_leads_to_are_found(tmp_path: Path) -> None
     assert inherited(start([str(bare / "bin" / "overlap-run"), "--quiet", *SHOW], given)) == given
 
 
-@pytest.mark.hazard("processes", "a program ends by SIGPIPE or SIGXFSZ where whoever started it had these ignored")
 @pytest.mark.parametrize("off", [[], [b"OVERLAP_RUN=off"]], ids=["on", "off"])
 @pytest.mark.parametrize(
     "ignored", [(), (signal.SIGPIPE,), (signal.SIGXFSZ,), (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGUSR1)], ids=str
@@ -239,7 +229,6 @@ def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: 
         assert (done.returncode, done.stdout[:12]) == (0, b"overlap-run "), done.stderr
 
 
-@pytest.mark.hazard("processes", "a Python that is gone, or cannot start: not 125, and no word why")
 @pytest.mark.parametrize(
     "header", ["#!/nonexistent/python\n", "no header\n", "#!/bin/sh\nexit 0\n", "#!/etc/passwd\n", ""]
 )

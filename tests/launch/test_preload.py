@@ -60,7 +60,6 @@ PAIRS = {
 }
 
 
-@pytest.mark.hazard("processes", "where the kernel names no platform, or there is no /proc, nothing is preloaded")
 @pytest.mark.parametrize(("pairs", "led"), PAIRS.values(), ids=PAIRS)
 def test_a_library_is_named_by_platform_where_there_is_one(
     tmp_path: Path, pairs: list[tuple[int, int]] | None, led: bool

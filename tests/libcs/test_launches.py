@@ -68,11 +68,6 @@ PROBES = {
 }
 
 
-@pytest.mark.hazard(
-    "libc",
-    "launches are lost, or changed wrongly, with another C library or processor than the developers have",
-    source="https://github.com/grgalex/nvshare/issues/21",
-)
 @pytest.mark.parametrize("environment", environments.ALL)
 @pytest.mark.parametrize("probe", PROBES)
 def test_launches(

@@ -17,11 +17,6 @@ REPORTED = {"symbol": "symbol", "dlsym": "dlsym", "proc_address": "proc_address"
 every_environment = pytest.mark.parametrize("environment", environments.ALL)
 
 
-@pytest.mark.hazard(
-    "libc",
-    "with another glibc than the one it was built on the library does not load, and no program of the job starts",
-    source="https://github.com/LLNL/gotcha/pull/101",
-)
 @pytest.mark.parametrize("environment", [*environments.LIBC_ALONE, *environments.GLIBC])
 def test_each_glibc_is_the_one_it_says_it_is(environment: str, world: World) -> None:
     """Otherwise everything here could run on the machine's own."""
@@ -33,11 +28,6 @@ def test_each_glibc_is_the_one_it_says_it_is(environment: str, world: World) -> 
     assert (numbers >= (2, 34)) == ("GLIBC_2.34" in world.kind.nodes)
 
 
-@pytest.mark.hazard(
-    "libc",
-    "launches are not seen, because this C library keeps dlsym elsewhere or under another version",
-    source="https://github.com/grgalex/nvshare/issues/21",
-)
 @every_environment
 @pytest.mark.parametrize("way", WAYS)
 def test_every_way_into_the_driver(way: str, environment: str, world: World, pair: Pair) -> None:
@@ -48,9 +38,6 @@ def test_every_way_into_the_driver(way: str, environment: str, world: World, pai
         assert done.ways == {REPORTED[way]: 3}
 
 
-@pytest.mark.hazard(
-    "libc", "a library built on one node is loaded on others with an older or newer system, and does not work there"
-)
 @pytest.mark.parametrize("environment", environments.GLIBC)
 def test_the_library_built_here_is_good_for_other_glibcs(environment: str, world: World, pair: Pair) -> None:
     """As it is built by `make setup`, by the machine's own compiler: not only the one of a release."""
@@ -60,11 +47,6 @@ def test_the_library_built_here_is_good_for_other_glibcs(environment: str, world
         assert done.ways == {"dlsym": 3}
 
 
-@pytest.mark.hazard(
-    "libc",
-    "a library that wraps functions finds itself by RTLD_NEXT, and the program hangs or crashes",
-    source="https://github.com/Project-HAMi/HAMi/issues/2903",
-)
 @every_environment
 def test_lookups_give_what_they_gave(environment: str, world: World, pair: Pair) -> None:
     """RTLD_NEXT twice, RTLD_DEFAULT of a library opened locally, names like ours, the text of dlerror, eight threads,
@@ -87,10 +69,6 @@ def test_lookups_give_what_they_gave(environment: str, world: World, pair: Pair)
         same(done, without)
 
 
-@pytest.mark.hazard(
-    "libc",
-    "a library of the program uses the GPU before the preloaded one has started, and crashes or is not seen",
-)
 @every_environment
 @pytest.mark.parametrize("way", ["DLSYM", "PROC2"])
 def test_sixteen_threads_race_in_a_constructor_before_ours(
@@ -106,7 +84,6 @@ def test_sixteen_threads_race_in_a_constructor_before_ours(
         assert done.totals["launches"] == 16
 
 
-@pytest.mark.hazard("libc", "a node without a GPU looks as if it had a driver, and programs there crash")
 @every_environment
 def test_a_missing_driver_looks_missing(environment: str, world: World, pair: Pair) -> None:
     """Without the library cuInit is not there at all; with it, linked weakly, it answers 3 (not initialized)."""
@@ -124,7 +101,6 @@ def test_a_missing_driver_looks_missing(environment: str, world: World, pair: Pa
         same(done, without)
 
 
-@pytest.mark.hazard("libc", "switched off, or with settings it cannot read, the library still does something")
 @every_environment
 def test_off_and_broken_settings_change_nothing(environment: str, world: World, pair: Pair) -> None:
     for target in world.kind.targets:
@@ -137,7 +113,6 @@ def test_off_and_broken_settings_change_nothing(environment: str, world: World, 
         assert "the policy in OVERLAP_TABLE is ignored: " in done.stderr
 
 
-@pytest.mark.hazard("libc", "a program that binds all its symbols at start does not start, or is not seen")
 @every_environment
 def test_bound_at_start(environment: str, world: World, pair: Pair) -> None:
     for target in world.kind.targets:
@@ -146,9 +121,6 @@ def test_bound_at_start(environment: str, world: World, pair: Pair) -> None:
         assert done.totals["launches"] == 3
 
 
-@pytest.mark.hazard(
-    "libc", "a program that needs libc alone has no dlsym in it before glibc 2.34: its launches are lost"
-)
 @pytest.mark.parametrize("environment", [*environments.LIBC_ALONE, *environments.GLIBC, *environments.OTHER_PROCESSORS])
 def test_a_program_without_libdl_and_libpthread(environment: str, world: World, pair: Pair) -> None:
     target = world.kind.targets[0]

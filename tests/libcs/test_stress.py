@@ -21,9 +21,6 @@ def table() -> str:
     return sanitize.table()
 
 
-@pytest.mark.hazard(
-    "libc", "in a long program with errors, refusals and forks, launches get lost or wrong sizes on another processor"
-)
 @pytest.mark.parametrize("environment", [*environments.MUSLS, *environments.OTHER_PROCESSORS])
 def test_a_long_program(
     environment: str, world: World, pair: Pair, table: str, build: Build, preloaded: Runner

@@ -21,7 +21,6 @@ WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.mark.hazard("libc", "a statically linked program, into which nothing can be loaded, says something or crashes")
 @pytest.mark.parametrize(("environment", "flags"), [("static", ["-static"]), ("static-pie", ["-static-pie", "-fPIE"])])
 def test_a_static_program_is_untouched(
     environment: str, flags: list[str], bare: Runner, preloaded: Runner, overlap_run: Run, tmp_path: Path
@@ -104,7 +103,6 @@ def privileged(
     return run
 
 
-@pytest.mark.hazard("libc", "a setuid program, or one with file capabilities, says something or behaves differently")
 @pytest.mark.parametrize("environment", RIGHTS)
 def test_a_program_with_other_rights_is_untouched(
     environment: str, privileged: Callable[..., tuple[Path, list[Done]]]
@@ -113,7 +111,6 @@ def test_a_program_with_other_rights_is_untouched(
     same(done, without)
 
 
-@pytest.mark.hazard("libc", "nobody says that a setuid program runs without the policy")
 def test_that_a_setuid_program_runs_without_the_library_is_said(
     privileged: Callable[..., tuple[Path, list[Done]]], overlap_run: Run
 ) -> None:
@@ -123,11 +120,6 @@ def test_that_a_setuid_program_runs_without_the_library_is_said(
     assert "setuid" in launched.stderr
 
 
-@pytest.mark.hazard(
-    "libc",
-    "where the library is in every program (ld.so.preload), a user tells a program of root where to write files",
-    source="https://man7.org/linux/man-pages/man3/getauxval.3.html",
-)
 @pytest.mark.parametrize("environment", RIGHTS)
 def test_a_program_with_other_rights_that_has_the_library_ignores_our_variables(
     environment: str, privileged: Callable[..., tuple[Path, list[Done]]]

@@ -35,7 +35,6 @@ def folder(tmp_path: Path) -> Path:
 ODD = ("link", "pipe", "socket", "zero")
 
 
-@pytest.mark.hazard("input", "a named pipe, a socket or a device among policy files is waited for, or read for ever")
 def test_check_of_a_folder(overlap, folder):
     done = overlap("policy", "check", str(folder), timeout=SECONDS)
     assert done.returncode == 1
@@ -78,9 +77,6 @@ def test_kernels_and_traces(overlap, tmp_path, kind):
         assert overlap(*arguments, timeout=SECONDS).returncode in (1, 2)
 
 
-@pytest.mark.hazard(
-    "input", "a launcher's list of hosts that is a pipe is waited for, or used up before the launcher reads it"
-)
 @pytest.mark.parametrize("writer", [False, True])
 def test_a_list_of_hosts_that_is_a_pipe_is_the_launchers(overlap_run, tmp_path, writer):
     (tmp_path / "deepspeed").write_text(f"#!{sys.executable}\nprint(open('{tmp_path}/hosts').read())\n")

@@ -77,7 +77,6 @@ def test_what_a_policy_sets_for_the_program() -> None:
     assert policy("").environment == {}
 
 
-@pytest.mark.hazard("input", "a mistake in `streams` is not told, or not where it is: the policy does something else")
 @pytest.mark.parametrize(
     ("text", "line", "column", "sentence", "hint"),
     [

@@ -19,7 +19,6 @@ HERE = platform.machine()
 NARROW = {"aarch64": "v8l"}.get(HERE, "i686")  # of its 32-bit programs
 KFD_NAME = "-Wl,-soname,libhsakmt.so.1"
 OK = "int hsaKmtOpenKFD(void) { return 0; }"
-GLIBC = "https://peps.python.org/pep-0599/"
 
 Change = Callable[..., Path]
 Compile = Callable[..., bytes]
@@ -37,11 +36,6 @@ def test_what_stands_in_for_the_library_is_right_but_for_what_is_planted(tools: 
     assert list(tools.gates.check_object(KFD, compiled(OK, KFD_NAME), machine)) == []
 
 
-@pytest.mark.hazard(
-    "loader",
-    "every program ends at its start, status 127, because our file needs a library or a glibc that the machine has not",
-    source=GLIBC,
-)
 @pytest.mark.parametrize(
     ("body", "flags", "says"),
     [
@@ -66,7 +60,6 @@ def test_an_object_file_that_would_not_load_everywhere_is_noticed(
     assert [line for line in found if says in line] and len(found) == 1, found
 
 
-@pytest.mark.hazard("loader", "files of another processor are in the wheel, and nothing of it starts")
 def test_an_object_file_for_another_processor_is_noticed(tools: ModuleType, compiled: Compile) -> None:
     machine = tools.shim_build.machine()
     other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
@@ -159,11 +152,6 @@ def test_names_modes_and_archives_that_are_wrong_are_noticed(
     assert "cannot be read" in tools.gates.check(tmp_path / "a-1-b.whl")[0]
 
 
-@pytest.mark.hazard(
-    "loader",
-    "a copy of the simulated driver is put beside the wheel's files, and real programs load it",
-    source="https://github.com/pypa/auditwheel",
-)
 def test_auditwheel_notices_what_it_would_copy_into_the_wheel(
     tools: ModuleType, changed: Change, compiled: Compile, tmp_path: Path
 ) -> None:

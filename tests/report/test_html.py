@@ -50,7 +50,6 @@ def usual(name: str = "") -> Elements:
     return Elements(html.report(pages.data(4, 1, 40, name)))
 
 
-@pytest.mark.hazard("input", "a kernel's name runs as a script in the browser that shows the report")
 @pytest.mark.parametrize("name", pages.HOSTILE)
 def test_a_name_is_text_whatever_it_holds(name):
     """A name adds no element and no attribute, and no character that moves others."""
@@ -69,7 +68,6 @@ def test_what_these_pages_are_made_of_is_what_json_says():
     jsonschema.validate(pages.data(8, 2, 40), schema)
 
 
-@pytest.mark.hazard("input", "a report's page tells a server that it was looked at")
 def test_a_page_loads_nothing():
     text = html.report(pages.data(4, 2))
     found = Elements(text)

@@ -130,7 +130,6 @@ def test_the_head_of_a_page_keeps_its_place_in_every_version(library, field):
     assert (kind.offset, _native.ffi.sizeof(kind.type)) == HEAD[field]
 
 
-@pytest.mark.hazard("input", "a link or a pipe in a report folder leads the report elsewhere, or is waited for")
 def test_links_pipes_folders_and_what_is_missing(write_page, tmp_path: Path):
     (tmp_path / "link.page").symlink_to(write_page())
     os.mkfifo(tmp_path / "pipe.page")
@@ -147,7 +146,6 @@ def test_a_longer_file_is_read_no_further_than_a_page(write_page):
     assert read_page(str(path)).launches == 1
 
 
-@pytest.mark.hazard("input", "a damaged page ends a report in a traceback, or tells false sums")
 @settings(max_examples=60)
 @given(st.data())
 def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):

@@ -62,7 +62,6 @@ def test_one_that_is_being_written_is_not_there_yet(write_page):
     assert len(read_page(str(path)).streams) == 1
 
 
-@pytest.mark.hazard("input", "streams in a damaged page end a report in a traceback")
 def test_a_page_whose_streams_are_damaged(overlap, report, write_page):
     most = 2**32 - 1
     wild = {

@@ -208,7 +208,6 @@ def test_no_word_needs_the_source(report, write_page, overlap):
 # ---- Programs that never opened the simulated GPU ----
 
 
-@pytest.mark.hazard("files", "the report of a program that never opened the GPU fails, and says nothing of why")
 def test_a_program_that_never_opens_the_simulated_gpu_is_explained(overlap, overlap_run, tmp_path):
     report = tmp_path / "report"
     assert overlap_run("--simulate", "h100", "--report", str(report), "true").returncode == 0
@@ -243,7 +242,6 @@ def twice(overlap_run, tmp_path):
     return report, said
 
 
-@pytest.mark.hazard("files", "launches of an earlier run of the folder are added to those of the latest")
 def test_a_second_run_in_the_folder_is_kept_apart(overlap, twice):
     report, said = twice
     assert [text.count("holds an earlier run") for text in said] == [0, 1], "overlap-run says it"

@@ -147,7 +147,6 @@ answer(good)
     assert run.answer == []
 
 
-@pytest.mark.hazard("input", "a program that hands over damaged code crashes the simulated driver")
 def test_damaged_bytes_never_crash(simulate: Any) -> None:
     run = simulate(
         f"folder = {str(DATA)!r}\n"

@@ -146,7 +146,6 @@ def test_an_outer_choice_stands_with_the_library_that_reads_it(prolog, site, tmp
     assert prolog(script(site), **outer, LD_PRELOAD="/not/on/this/node/liboverlap.so") == ours
 
 
-@pytest.mark.hazard("loader", "every 32-bit program of a Slurm task prints an error of the loader")
 def test_with_folders_for_the_platforms_beside_it_32_bit_programs_find_a_library_too(prolog, site, tmp_path):
     """For Slurm, which takes lines as they are, and for no shell."""
     library, led = f"{site}/lib/liboverlap.so", f"{site}/lib/$PLATFORM/liboverlap.so"

@@ -172,7 +172,6 @@ def test_a_prefix_that_cannot_be_used(double: Double, prefix: str) -> None:
 # --- damaged files
 
 
-@pytest.mark.hazard("input", "a damaged policy file of the site crashes the job's steps")
 @pytest.mark.parametrize("how", ["corrupt", "truncate"])
 def test_nothing_is_read_outside_of_the_bytes(double: Double, tmp_path: Path, how: str) -> None:
     fuzz = tmp_path / "fuzz"

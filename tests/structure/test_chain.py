@@ -13,7 +13,6 @@ __all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
 WORDS = "ptx=k" + f" launch=k,{BLOCKS},256,0" * 3
 
 
-@pytest.mark.hazard("preloads", "a launch goes round between two tools for ever, or is lost")
 @pytest.mark.parametrize("order", ["{{}}:{other}", "{other}:{{}}"])
 def test_another_wrapper_that_asks_for_the_next(order: str, build: Build, bare: Runner, preloaded: Runner) -> None:
     source = Path(__file__).resolve().parent / "chain.c"

@@ -27,11 +27,6 @@ def test_the_library_built_here() -> None:
     assert findings(_native.SHIM) == []
 
 
-@pytest.mark.hazard(
-    "preloads",
-    "the library exports dlopen: Nsight Compute takes it for its own injection, and PyTorch fails",
-    source="https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html",
-)
 def test_the_library_does_not_define_dlopen() -> None:
     """docs/how-to/profile.md, Nsight Compute, has the reason."""
     elf = check_exports.Reader(_native.SHIM.read_bytes()).read()
@@ -48,14 +43,6 @@ def cross(request: pytest.FixtureRequest) -> Path:
     return zig.library(request.param)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library does not load on aarch64: it asks for a version of glibc that only x86-64 has",
-    source="https://github.com/grgalex/nvshare/issues/21",
-)
-@pytest.mark.hazard(
-    "libc", "the library asks for something that glibc 2.17 (CentOS 7) has not: no program with it starts there"
-)
 def test_for_the_oldest_glibc_on_both_processors(cross: Path) -> None:
     assert findings(cross) == []
 

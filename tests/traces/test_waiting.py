@@ -411,7 +411,6 @@ def test_without_steps_it_is_of_the_whole_trace(tmp_path):
     assert process.waited_us == pytest.approx(64, abs=3)
 
 
-@pytest.mark.hazard("input", "waits for nothing in a damaged trace end `overlap explain` in a traceback")
 def test_numbers_that_are_none_are_left_out(tmp_path):
     """A damaged trace: waits for what was recorded later, streams that are not there, correlations of nothing."""
     program = steps(Program(), by_nccl)

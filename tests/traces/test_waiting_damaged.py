@@ -13,9 +13,6 @@ from pyshim.traces.waiting import find
 from tests.traces.test_waiting import by_nccl, resident, steps
 
 
-@pytest.mark.hazard(
-    "input", "a database with nothing where a wait's numbers belong ends `overlap explain` in a traceback"
-)
 @pytest.mark.parametrize("nothing", ["NULL", "x'ff'"])
 def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
     whole, changed = steps(Program(), by_nccl).nsys(tmp_path / "whole.sqlite"), tmp_path / "changed.sqlite"

@@ -26,11 +26,6 @@ def test_no_runtime(world: World, hip: Hip) -> None:
     assert off.stdout.splitlines()[1:] == hip(program=program).stdout.splitlines()
 
 
-@pytest.mark.hazard(
-    "peers",
-    "a HIP runtime that is opened by dlopen crashes the program in the preload",
-    source="https://github.com/ROCm/rocprofiler/issues/140",
-)
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address"])
 def test_a_runtime_that_only_a_plugin_sees(way: str, world: World, hip: Hip) -> None:
     words = [world.plugin("7", way), *world.words("k"), LAUNCH, *world.hosts("k"), LAUNCH]

@@ -23,7 +23,6 @@ def compressed(image: bytes) -> bytes:
     return code_object.compressed(zstandard.compress(bundled), len(bundled))
 
 
-@pytest.mark.hazard("resources", "loading a compressed module takes twice the memory and exceeds the limit of the job")
 @pytest.mark.parametrize("how", ["file", "data"])
 @pytest.mark.plain("a sanitizer takes memory, too", sanitized=True)
 def test_a_compressed_module_costs_what_it_costs_bare(how: str, world: World, hip: Hip, tmp_path: Path) -> None:
@@ -40,7 +39,6 @@ def test_a_compressed_module_costs_what_it_costs_bare(how: str, world: World, hi
     assert memory <= memory_bare + KIBIBYTES
 
 
-@pytest.mark.hazard("peers", "a kernel is launched with more shared memory although registers already limit it")
 @pytest.mark.parametrize("version", ["5", "6", "7"])
 def test_registers_that_the_metadata_may_leave_out(version: str, hip: Hip, tmp_path: Path) -> None:
     """By its metadata four blocks of the kernel fit and a size would be sought that makes them two. The descriptor
@@ -60,7 +58,6 @@ def test_registers_that_cannot_be_too_few(hip: Hip, tmp_path: Path) -> None:
     assert done.reasons == {"room_already": 1}
 
 
-@pytest.mark.hazard("processes", "a kernel of HIP is taken for another one, because its module was not unloaded")
 @pytest.mark.parametrize(
     ("way", "version"), [*(("symbol", version) for version in "567"), ("dlsym", "5"), ("dlsym", "7")]
 )

@@ -8,7 +8,6 @@ from hip_interposing import BLOCKS, NCCL, ONE, VERSIONS, Hip, World, rule, runti
 WINDOWED = rule("{blocks_per_sm: 1}", when="overlapping")
 
 
-@pytest.mark.hazard("processes", "every hipSetDevice and hipMalloc takes the same cache line from all other threads")
 @pytest.mark.parametrize("version", VERSIONS)
 def test_opening_a_gpu_again_writes_nothing(version: str, world: World, hip: Hip) -> None:
     program = world.build("page_writes", "page_writes.c")
@@ -16,7 +15,6 @@ def test_opening_a_gpu_again_writes_nothing(version: str, world: World, hip: Hip
     assert (done.status, done.stdout) == (0, "pages: 1\nagain: 0\n")
 
 
-@pytest.mark.hazard("processes", "every launch takes the same cache line from all other threads")
 @pytest.mark.parametrize("gpu", ["mi250x", "mi250x:hold,2"])
 @pytest.mark.parametrize("policy", ["observe", ONE, WINDOWED], ids=["observe", "always", "overlapping"])
 def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
@@ -39,7 +37,6 @@ def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
     assert len(done.launches) == 7
 
 
-@pytest.mark.hazard("loader", "a program that looks functions up all the time slows its other threads down")
 def test_a_function_that_is_looked_up_again_writes_to_nothing_that_threads_share(world: World, hip: Hip) -> None:
     looks = ["default=hipLaunchKernel", "default=malloc"]
     words = [*world.hosts("k"), f"launch=k,{BLOCKS},256", *looks, "freeze=1", *looks, "freeze=0", "sync"]

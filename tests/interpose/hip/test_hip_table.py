@@ -44,11 +44,6 @@ def profiler(world: World) -> Path:
     return profiler_as(world, "libhip_profiler.so")
 
 
-@pytest.mark.hazard(
-    "peers",
-    "launches run past the library, by the runtime's own table of functions",
-    source="https://github.com/ROCm/roctracer/issues/86",
-)
 @pytest.mark.parametrize("version", ["6", "7"])
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address"])
 def test_launches_come_by_the_table(version: str, way: str, words: list[str], hip: Hip) -> None:

@@ -20,11 +20,6 @@ def launches(world: World) -> list[str]:
     return [*made, f"launch=k,{BLOCKS},2048,0", *world.hosts("k"), f"launch=k,{BLOCKS},256", f"ext=k,{BLOCKS},256,16"]
 
 
-@pytest.mark.hazard(
-    "peers",
-    "the library is bound to one version of the HIP runtime",
-    source="https://github.com/Project-HAMi/HAMi/pull/1985",
-)
 @pytest.mark.parametrize(("version", "way"), RUNS)
 def test_launches_are_counted_and_shaped(version: str, way: str, hip: Hip, world: World) -> None:
     words = launches(world)

@@ -27,11 +27,6 @@ def forwarding_runtime(world: World, version: str) -> str:
     return str(made.parent)
 
 
-@pytest.mark.hazard(
-    "peers",
-    "ROCm 7: what HIP looks up inside itself leads to the preloaded library instead, and the program breaks",
-    source="https://github.com/Project-HAMi/HAMi/issues/1707",
-)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_hip_that_looks_its_own_functions_up_breaks(version: str, world: World, hip: Hip) -> None:
     env = {"LD_LIBRARY_PATH": forwarding_runtime(world, version)}

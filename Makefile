@@ -14,7 +14,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: help setup demo test test-all lint fuzz sanitize coverage mutants bench wheels docs site spank clean loadable
+.PHONY: help setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
 .DELETE_ON_ERROR:
 
 # The first target, so that a bare `make` installs nothing.
@@ -89,10 +89,6 @@ sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
 coverage: loadable setup ## which lines of shim/ the tests run through
 	$(BIN)/python -m tools.verify.sanitize coverage
-
-# Plants bugs one at a time in a copy of the tree; a test must notice each. ARGS: names, --list, --jobs N.
-mutants: setup ## bugs planted one at a time, which tests must notice; ARGS
-	$(BIN)/python -m tools.mutants $(ARGS)
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
 # without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.

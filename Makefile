@@ -14,7 +14,7 @@ ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
 .PHONY: $(VENV)/.made
 endif
 
-.PHONY: help setup demo test test-all lint fuzz sanitize coverage bench wheels docs site spank clean loadable
+.PHONY: help setup demo test test-all lint fuzz sanitize coverage bench wheels docs site clean loadable
 .DELETE_ON_ERROR:
 
 # The first target, so that a bare `make` installs nothing.
@@ -113,11 +113,6 @@ site: pyshim/_lib/.built ## the folder of a cluster: PREFIX=/opt/overlap; ARGS
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
 	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
 
-# Slurm's plugin into that folder, for the Slurm of this machine: docs/how-to/deploy.md.
-spank: ## Slurm's plugin into that folder: PREFIX=/opt/overlap
-	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make spank PREFIX=/opt/overlap' >&2; exit 2; }
-	@$(MAKE) --no-print-directory -C tools/slurm/spank install
-
 clean: ## remove what was built
-	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist tools/slurm/spank/overlap.so .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist .pytest_cache .hypothesis .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,7 +40,7 @@ class Need(NamedTuple):
 
 
 CONTAINERS = Need("container engines", 15, "bubblewrap charliecloud-runtime libslurm-dev")
-SLURM = Need("a Slurm cluster", 0, "slurm-wlm munge libslurm-dev openmpi-bin")
+SLURM = Need("a Slurm cluster", 0, "slurm-wlm munge openmpi-bin")
 MPI = Need("Open MPI", 0, "openmpi-bin libopenmpi-dev")
 PYTORCH = Need("PyTorch for CPUs, accelerate, DeepSpeed", 350)
 LIBCS = Need("other C libraries and processors", 90, "libcap2-bin")
@@ -58,8 +58,6 @@ NEEDS = {
     "fixture start_cluster": SLURM,
     "fixture slurm": SLURM,
     "fixture mpirun": SLURM,
-    "fixture slurm_headers": SLURM,
-    "slurm/test_readers.py[plugin]": SLURM,
     "launchers/test_words.py::test_options_of_slurm": SLURM,
     "fixture mpi": MPI,
     "fixture torch": PYTORCH,

@@ -78,7 +78,7 @@ def slurm(machine: Machine) -> Iterator[Line]:
             "srun --export=ALL, or write overlap-run behind srun, in front of the program",
         )
     elif machine.set("OVERLAP_TABLE"):
-        yield ok(f"in {where}; a policy is set around this command (overlap-run, TaskProlog, SPANK plugin, module)")
+        yield ok(f"in {where}; a policy is set around this command (overlap-run, TaskProlog, module)")
     else:
         prolog = machine.set("SLURM_TASK_PROLOG")
         said = f"; SLURM_TASK_PROLOG={prolog}" if prolog else ""

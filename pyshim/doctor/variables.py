@@ -16,7 +16,6 @@ OURS = (
     *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
     "OVERLAP_PROGRESS",
 )
-ADDED = "OVERLAP_ADDED_"  # and a name: by the SPANK plugin
 CONNECTIONS, _MOST_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS", 32  # the CUDA Programming Guide, likewise
 _ON = ("1", "true", "on", "yes")
 
@@ -67,7 +66,7 @@ TABLE = (
 def own(machine: Machine) -> Iterator[Line]:
     """Warn of variables whose names begin like ours, and that do not exist."""
     for name in sorted(machine.environment):
-        if name.startswith("OVERLAP_") and name not in OURS and not name.startswith(ADDED):
+        if name.startswith("OVERLAP_") and name not in OURS:
             near = closest(name, OURS)
             hint = f"did you mean {near}?" if near else f"unset it; those that there are: {', '.join(OURS)}"
             yield warn(f"{name} is no variable of ours, so it does nothing", hint)

@@ -70,7 +70,7 @@ def inner(outer: str, environment: Mapping[str, str]) -> str | None:
 
 
 def _of_slurm(environment: Mapping[str, str]) -> str | None:
-    """Return the id of a Slurm step, as TaskProlog and SPANK plugin say it; its attempt tells requeued jobs apart."""
+    """Return the id of a Slurm step, as the TaskProlog says it; its attempt tells requeued jobs apart."""
     numbers = environment["SLURM_JOB_ID"], environment.get("SLURM_STEP_ID", "")
     if not all(_is_number(text) for text in numbers):
         return None

@@ -19,7 +19,7 @@ _SLURM = """A: account: b: begin: bb: bbf: B: extra-node-info: c: cpus-per-task:
  mincpus: M: clusters: n: ntasks: nice? N: nodes: ntasks-per-core: ntasks-per-node: ntasks-per-socket: O overcommit p:
  partition: power: priority: profile: q: qos: Q quiet reboot reservation: s oversubscribe S: core-spec: signal:
  sockets-per-node: spread-job switches: t: time: thread-spec: threads-per-core: time-min: tmp: usage use-min-nodes v
- verbose V version w: nodelist: wckey: x: exclude: k no-kill comm-overlap:"""
+ verbose V version w: nodelist: wckey: x: exclude: k no-kill"""
 SRUN = f"""{_SLURM} acctg-freq: bcast? bcast-exclude: compress? e: error: E preserve-env epilog: exact export:
  het-group: i: input: I? immediate? jobid: K? kill-on-bad-exit? l label mpi: multi-prog o: output: overlap prolog:
  propagate? pty quit-on-interrupt r: relative: resv-ports? send-libs? slurmd-debug: T: threads: task-epilog:

@@ -123,7 +123,7 @@ def _tables(step: Step) -> Iterator[str]:
         named = {f"{_policies(pages)} (table {table})": pages for table, pages in by_table.items()}
         yield (
             f"the policy differs: {_answers(named)}. Choose it in one place: overlap-run, a module, or the site's "
-            "TaskProlog or SPANK plugin"
+            "TaskProlog"
         )
 
 

@@ -123,7 +123,7 @@ def test_a_number_of_queues_is_told_without_a_driver_too(look: Look) -> None:
         ("switched-off", {"OVERLAP_RUN": "on"}, 0),
         ("switched-off", {"OVERLAP_POLICY": "off"}, 1),
         ("own-variables", {"OVERLAP_REPRT": "x", "OVERLAP_trace": "1"}, 2),
-        ("own-variables", {"OVERLAP_REPRT": "", "OVERLAPS": "x", "OVERLAP_ADDED_NCCL_ALGO": "1"}, 1),
+        ("own-variables", {"OVERLAP_REPRT": "", "OVERLAPS": "x"}, 1),
         ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "abc"}, 1),
         ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "0"}, 1),
         ("variables", {"CUDA_DEVICE_MAX_CONNECTIONS": "33"}, 1),
@@ -163,7 +163,7 @@ def test_only_variables_that_hide_every_gpu_are_reported_for_nvidia(look: Look) 
 def test_our_own_variables_are_known(look: Look) -> None:
     """Those of the library, of the commands and of our other parts, as the reference has them."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
-    names = [name for name in re.findall(r"^\| `(OVERLAP_\w+)` \|", text, re.M) if name != "OVERLAP_ADDED_NAME"]
+    names = re.findall(r"^\| `(OVERLAP_\w+)` \|", text, re.M)
     assert len(names) > 9
     assert look("own-variables", **dict.fromkeys(names, "x")) == []
 

@@ -53,11 +53,6 @@ def fat(cubin: bytes, ptx: bytes) -> bytes:
     return fatbin([(2, 90, 0, cubin, 0), (1, 80, 0, ptx + b"\0", 0)])
 
 
-def site_files() -> dict[str, bytes]:
-    policy = "export LD_PRELOAD=/o/liboverlap.so\nexport OVERLAP_TABLE=AAAA+/=\nexport NCCL_CGA_CLUSTER_SIZE=2\n"
-    return {"policy": policy.encode(), "preload": b"/l/libasan.so.8 :/x/liboverlap.so:libclang_rt.tsan.so:/y"}
-
-
 def pages() -> dict[str, bytes]:
     """Changes of an empty page (page_fuzz.c): a row with its record, counts of it, and of reasons alone."""
     from pyshim import _native
@@ -82,5 +77,4 @@ SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "page": pages,
     "cubin": cubins,
     "hip": code_objects,
-    "spank": site_files,
 }

@@ -71,7 +71,7 @@ ATTEMPTS = [("0", FIRST), ("1", "000004d201000003"), ("300", "000004d22c000003")
 
 @pytest.mark.parametrize(("restarts", "digits"), ATTEMPTS)
 def test_of_slurm_it_is_made_of_job_step_and_attempt(restarts: str, digits: str) -> None:
-    """As the site's TaskProlog and SPANK plugin make it; a requeued job keeps the numbers of job and step."""
+    """As the site's TaskProlog makes it; a requeued job keeps the numbers of job and step."""
     assert rank.job({**STEP, "SLURM_RESTART_COUNT": restarts}) == digits
     assert rank.job(STEP) == FIRST
 

@@ -39,7 +39,6 @@ DOCKER = f"{ENV} docker >overlap.env;"
         ("srun --export=NONE p : q", "with --export=NONE", FRONT),
         ("srun --of-another-version p : --export=NONE q", "with --export=NONE", FRONT),
         ("srun --expo NONE p", "with --export=NONE", "srun --expo NONE R p"),
-        ("srun --comm-overlap=off --export=NONE p", "with --export=NONE", "srun --comm-overlap=off --export=NONE R p"),
         ("srun --export=NONE --multi-prog c", "with --export=NONE", FRONT),
         ("nohup env A=1 srun --export=NIL p", "with --export=NIL", "nohup env A=1 srun --export=NIL R p"),
         ("env SLURM_EXPORT_ENV=A srun p", "with SLURM_EXPORT_ENV=A", "env SLURM_EXPORT_ENV=A srun R p"),

@@ -97,7 +97,6 @@ def test_options_of_usual_commands(command, known, least):
         ("srun --export NONE prog", [("export", "NONE")], 3),
         ("srun --export= prog", [("export", "")], 2),
         ("srun --expo=NONE --job-n x prog", [("export", "NONE"), ("job-name", "x")], 4),  # as getopt takes it
-        ("srun --comm-overlap h100 --comm-overlap=off prog", [("comm-overlap", "h100"), ("comm-overlap", "off")], 4),
         ("srun", [], 1),
         ("srun -", [], 1),
     ],

@@ -69,7 +69,7 @@ def test_a_rank_without_the_library_is_missing(overlap, run_job):
 
 
 def test_the_head_node_without_the_library_is_missing(overlap, run_job):
-    """What mpirun in a batch script does, where a prolog or plugin leaves out the batch step."""
+    """What mpirun in a batch script does, where a prolog leaves out the batch step."""
     done = overlap("report", str(run_job({**without(0), **without(1)})), "--check")
     assert "2 of 4 ranks left a page (ranks 2-3 on node001); missing: ranks 0-1." in warnings(done)[0]
 

@@ -77,8 +77,8 @@ class Batch:
 
 class Cluster:
     """prologs: TaskProlog by node, None where its slurm.conf names none; the file may be exchanged by `prolog()`.
-    plugstack: for SPANK; read anew by every command and step. partitions: nodes by name, the first one is the
-    default."""
+    plugstack: lines of plugstack.conf, which every command and step reads anew. partitions: nodes by name, the first
+    one is the default."""
 
     def __init__(
         self,

@@ -11,10 +11,6 @@ import cluster as slurm
 import debian
 import pytest
 import site_folder
-import spank
-import spank_double
-
-HERE = Path(__file__).resolve().parent
 
 OWN = """\
 policy: 1
@@ -60,20 +56,6 @@ def site(installed: Path, tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def slurm_headers() -> None:
-    try:
-        spank.headers()
-    except debian.Missing as reason:
-        pytest.skip(str(reason))
-
-
-@pytest.fixture(scope="session")
-def plugin(slurm_headers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The SPANK plugin, for this machine's Slurm."""
-    return spank.build(tmp_path_factory.mktemp("plugin") / "spank")
-
-
 @pytest.fixture
 def mpirun(slurm: slurm.Cluster) -> str:
     """Four ranks on two nodes of a job, behind which the program belongs."""
@@ -84,17 +66,3 @@ def mpirun(slurm: slurm.Cluster) -> str:
     if not slurm.own_hostnames:
         pytest.skip("mpirun takes nodes of one host name for one node, and none may be given here")
     return "mpirun --allow-run-as-root --oversubscribe -np 4 --map-by ppr:2:node"
-
-
-@pytest.fixture(scope="session")
-def spank_program(slurm_headers: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("program") / "spank_steps"
-    spank_double.compile_c([HERE / "spank_steps.c", *sorted(spank.SOURCES.glob("*.c"))], made)
-    return made
-
-
-@pytest.fixture
-def double(spank_program: Path, tmp_path: Path) -> spank_double.Double:
-    (tmp_path / "home" / ".config" / "overlap-run").mkdir(parents=True)
-    tables = spank.site(tmp_path / "site", ["h100", "observe"])
-    return spank_double.Double(tmp_path / "site", tmp_path / "home", tables, spank_program)

@@ -45,14 +45,6 @@ def test_a_batch_job_is_waited_for(slurm):
     assert len(done.output.splitlines()) == 3
 
 
-def test_what_spank_is_told_can_be_exchanged(slurm):
-    slurm.plugstack.write_text("required /no/such/plugin.so\n")
-    assert slurm.srun("true").returncode != 0
-    slurm.plugstack.write_text("optional /no/such/plugin.so\n")
-    assert slurm.srun("true").returncode == 0
-    slurm.plugstack.write_text("")
-
-
 def test_two_run_side_by_side(slurm, start_cluster):
     other = start_cluster(nodes=1)
     for each in (other, slurm):

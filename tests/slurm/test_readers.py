@@ -1,5 +1,5 @@
-"""The task-prolog, the SPANK plugin and the modulefile of each module system read a site folder, each in a language of
-its own. They must take the same variables from it."""
+"""The task-prolog and the modulefile read a site folder, each in a language of its own. They must take the same
+variables from it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ import module_systems
 import pytest
 import readers
 import site_folder
-import spank_double
 
 from pyshim.policy import variables
 
-READERS = ("prolog", "plugin", "lmod", "tcl")
+READERS = ("prolog", "lmod", "tcl")
 Variables = dict[str, str]
 
 
@@ -59,16 +58,13 @@ def of_module(system: str, folder: Path, environment: Mapping[str, str], scratch
 
 
 @pytest.fixture(scope="module")
-def read(folder: Path, request: pytest.FixtureRequest, tmp_path_factory) -> Callable[..., Variables]:
+def read(folder: Path, tmp_path_factory) -> Callable[..., Variables]:
     """read(reader, home, NAME=value) -> the variables that the reader sets for the user of that home folder."""
 
     def run(reader: str, home: Path, **more: str) -> Variables:
         environment = {"HOME": str(home), **more}
         if reader == "prolog":
             return of_prolog(folder, environment)
-        if reader == "plugin":
-            program = request.getfixturevalue("spank_program")
-            return spank_double.Double(folder, home, {}, program).task(**environment).variables
         return of_module(reader, folder, environment, tmp_path_factory.mktemp("steps"))
 
     return run

@@ -1,4 +1,4 @@
-"""Which run the pages of a job belong to, in a real cluster: under the TaskProlog, and under the SPANK plugin."""
+"""Which run the pages of a job belong to, in a real cluster under the TaskProlog."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import cluster
@@ -19,26 +19,11 @@ RANK = shlex.join([sys.executable, str(Path(__file__).with_name("launch.py"))])
 TELL = "echo RUN $OVERLAP_RUN_ID"
 STEP = f"srun -N2 -n2 sh -c '{TELL}'"
 SIMULATED = {"SIMGPU": "h100", "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent), "OVERLAP_QUIET": "1"}
-# How a site has set it up; both: the plugin comes first.
-WAYS = ("prolog", "plugin", "both")
 
 
 @pytest.fixture(scope="module")
-def nodes(start_cluster: Callable[..., cluster.Cluster]) -> cluster.Cluster:
-    return start_cluster(prologs=Path("/bin/true"))
-
-
-@pytest.fixture(params=WAYS)
-def slurm(request: pytest.FixtureRequest, nodes: cluster.Cluster, installed: Path) -> Iterator[cluster.Cluster]:
-    if request.param != "plugin":
-        for node in nodes.nodes:
-            nodes.prolog(node, installed / "libexec" / "task-prolog")
-    if request.param != "prolog":
-        nodes.plugstack.write_text(f"optional {request.getfixturevalue('plugin')} prefix={installed}\n")
-    yield nodes
-    nodes.plugstack.write_text("")
-    for node in nodes.nodes:
-        nodes.prolog(node, None)
+def slurm(start_cluster: Callable[..., cluster.Cluster], installed: Path) -> cluster.Cluster:
+    return start_cluster(prologs=installed / "libexec" / "task-prolog")
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ READ = {
 # Set by others of ours, and by whom.
 SET = {
     "OVERLAP_HOME": "by the modulefile: the folder that `make site` made",
-    "OVERLAP_ADDED_NAME": "by the SPANK plugin, for each variable NAME that it added; a step inside can take it back",
     "OVERLAP_BUILD": "read when the package is built: `off` builds no library",
 }
 # Of other programs; read, never set.

@@ -29,7 +29,6 @@ GENERATED = ("*.def", "*_api.h", "*_generated.*")
 # What a file includes that is not ours to bring: where it would be, and who has it.
 FOREIGN = {
     "#include <slurm/": (Path("/usr/include/slurm/spank.h"), "Debian: libslurm-dev"),
-    '#include "task.h"': (Path("/usr/include/slurm/spank.h"), "which tools/slurm/spank/task.h includes"),
     "#include <cupti.h>": (Path("/usr/include/cupti.h"), "CUDA's toolkit"),
     "#include <mpi.h>": (Path("/usr/include/mpi.h"), "an MPI; mpicc knows where else it is"),
 }

@@ -58,7 +58,6 @@ PROGRAMS = {
     "page": ("page_fuzz.c", "shim/core/stats.c", "shim/core/rows.c", "shim/core/match.c"),
     "cubin": ("image_fuzz.c", *IMAGES, *(f"tools/simgpu/{name}.c" for name in ("elf", "fatbin", "ptx"))),
     "hip": ("image_fuzz.c", "-DHIP", f"-I{ROOT / 'shim/core'}", *IMAGES, *HIP, *ZSTD),
-    "spank": ("spank_fuzz.c", "tools/slurm/spank/site.c", "tools/slurm/spank/preload.c"),
 }
 MODULES = ("yaml", "binaries", "report", "traces")
 # By name: which driver's, and what share of the calls.

@@ -60,7 +60,7 @@ def test_every_variable_of_ours_is_in_the_reference() -> None:
     used: set[str] = set()
     for folder in ("pyshim", "tools/site", "tools/slurm", "tools/modulefiles", "tools/docs"):
         for path in (ROOT / folder).rglob("*"):
-            if path.is_file() and path.suffix in (".py", ".sh", ".lua", ".env", "") and "_lib" not in path.parts:
+            if path.is_file() and path.suffix in (".py", ".sh", ".env", "") and "_lib" not in path.parts:
                 text = path.read_text(encoding="utf-8", errors="replace")
                 used |= set(re.findall(r"(?:environ|base|environment)(?:\.get\(|\[)\W?\"(OVERLAP_[A-Z_]+)\"", text))
                 used |= set(re.findall(r"\$\{?(OVERLAP_[A-Z_]+)", text))

@@ -41,15 +41,11 @@ def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
     assert f"slurm.conf: TaskProlog={prefix}/libexec/task-prolog" in done.stderr
     made = everything(prefix)
     names = ["auto", "mine", *policies.names({})]
-    modulefiles = [
-        f"modulefiles/{name}/{__version__}{end}" for name in ("overlap", "overlap-preload") for end in ("", ".lua")
-    ]
+    modulefiles = [f"modulefiles/{name}/{__version__}" for name in ("overlap", "overlap-preload")]
     libraries = [f"lib/{path.parent.name}/{path.name}" for path in _native.DIRECTORY.glob("*/liboverlap.so")]
     assert f"lib/{os.uname().machine}/liboverlap.so" in libraries and len(libraries) > 3
     files = ["default", "libexec/task-prolog", "lib/liboverlap.so", *libraries, *modulefiles]
-    shared = {name for name in made if name.startswith("share/")}
-    assert set(made) == {*files, *(f"env/{name}.env" for name in names), *shared}
-    assert {"share/man/man1/overlap-run.1", "share/bash-completion/completions/overlap"} < shared
+    assert set(made) == {*files, *(f"env/{name}.env" for name in names)}
     for name in modulefiles:
         assert str(prefix).encode() in made[name] and b"@PREFIX@" not in made[name]
     assert made["default"] == b"mine\n"
@@ -76,9 +72,9 @@ def test_again_it_is_the_same_and_what_is_not_asked_for_goes(install, tmp_path, 
     prefix = tmp_path / "overlap"
     assert install(prefix).returncode == 0
     first = everything(prefix)
-    old = [prefix / "modulefiles" / name / "0.0.1.lua" for name in ("overlap", "overlap-preload")]
+    old = [prefix / "modulefiles" / name / "0.0.1" for name in ("overlap", "overlap-preload")]
     for path in old:
-        shutil.copy(path.with_name(f"{__version__}.lua"), path)
+        shutil.copy(path.with_name(__version__), path)
     done = install(prefix, tmp_path / "own.yaml", "--default", "h100")
     assert everything(prefix).keys() - first.keys() == {"default", "env/mine.env"}
     done = install(prefix)
@@ -95,7 +91,7 @@ def test_what_others_have_put_there_stays(install, tmp_path, library):
         (prefix / name).parent.mkdir(exist_ok=True)
         (prefix / name).write_bytes(data)
     chosen = prefix / "modulefiles" / "overlap" / "default"
-    chosen.symlink_to(f"{__version__}.lua")  # as Lmod is told of a version
+    chosen.symlink_to(__version__)  # as Lmod is told of a version
     first = everything(prefix)
     (prefix / "env" / "a.env").mkdir()
     done = install(prefix)

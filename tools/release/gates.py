@@ -48,15 +48,6 @@ LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.
 LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SCRIPTS = {f".data/scripts/{name}" for name in (".overlap-run.py", "overlap", "overlap-run")}  # tools/launcher
-SHARE = {  # tools/manual
-    f".data/data/share/{name}"
-    for name in (
-        *(f"man/man1/{command}.1" for command in ("overlap", "overlap-run")),
-        *(f"bash-completion/completions/{command}" for command in ("overlap", "overlap-run")),
-        *(f"fish/vendor_completions.d/{command}.fish" for command in ("overlap", "overlap-run")),
-        "zsh/site-functions/_overlap",
-    )
-}
 HOST = ""  # stands for the wheel's own processor
 TABLES = "tables"  # exports are those of the vendors' tables, as tools/lint/check_exports.py knows them
 
@@ -188,7 +179,7 @@ def check_files(wheel: Wheel) -> Iterator[str]:
     tops = {"pyshim", *(name.split("/")[0] for name in wheel.files if ".dist-info/" in name)}
     for info in wheel.infos:
         name, mode = info.filename, info.external_attr >> 16
-        beside = any(name == wheel.name.rsplit("-", 3)[0] + ending for ending in (*SCRIPTS, *SHARE))
+        beside = any(name == wheel.name.rsplit("-", 3)[0] + ending for ending in SCRIPTS)
         if not beside and (FOREIGN.search(name) or name.split("/")[0] not in tops):
             yield f"{name}: belongs in no wheel"
         if mode & 0o7777 not in (0o644, 0o755):
@@ -196,9 +187,6 @@ def check_files(wheel: Wheel) -> Iterator[str]:
         found = [place.decode() for place in here if place in wheel.files[name]]
         if found:
             yield f"{name}: names {found[0]} of the machine that built it"
-    for ending in SHARE:
-        if not any(name.endswith(ending) for name in wheel.files):
-            yield f"{ending.partition('share/')[2]}: is not there"
     for ending in SCRIPTS:
         if not any(name.endswith(ending) for name in wheel.files):
             yield f"{ending.rsplit('/', 1)[1]}: this command is not there"

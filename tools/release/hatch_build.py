@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import subprocess
-import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -33,15 +31,6 @@ def commands(launcher: Path, folder: Path) -> dict[str, str]:
     for copy in copies:
         shutil.copy(launcher, copy)
     return {str(copy): name for copy, name in copies.items()}
-
-
-def manual(root: Path, folder: Path) -> dict[str, str]:
-    """Manual pages and completions, and where they belong below the prefix of an installation."""
-    command = [sys.executable, "-m", "tools.manual.make", str(folder)]
-    # What pip isolates a build with is in PYTHONPATH, too.
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=root, env=environment, check=True, stdout=subprocess.PIPE, text=True)
-    return {path: str(Path(path).relative_to(folder)) for path in done.stdout.splitlines()}
 
 
 class CustomBuildHook(BuildHookInterface[Any]):
@@ -77,5 +66,4 @@ class CustomBuildHook(BuildHookInterface[Any]):
         build.build(library, cflags=["-g0", "-Wl,--strip-all"])
         scripts.update(commands(library / "launcher", folder))
         (library / "launcher").unlink()
-        build_data["shared_data"].update(manual(Path(self.root), folder / "prefix"))
         build_data["force_include"].update({str(library): "pyshim/_lib", "policies": "pyshim/policies"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyshim.errors import USAGE, OverlapError
 
@@ -24,9 +23,8 @@ Predict what a policy does with a computation kernel that runs beside
 communication, and why. No GPU is needed: the kernel comes from numbers on the
 command line, a library, a run's report, or a profiler's trace."""
 EPILOG = """\
-rarely needed (--help-all explains them): --static-smem, --barriers, --sgprs, --blocks, --library, --stdin, --run,
---comm-from, --comm-kernel, --comm-threads, --comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers,
---comm-sgprs
+rarely needed (--help-all explains them): --static-smem, --barriers, --sgprs, --blocks, --library, --comm-from,
+--comm-kernel, --comm-threads, --comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers, --comm-sgprs
 
 examples:
   overlap explain --gpu h100 --threads 128 --registers 224
@@ -55,10 +53,6 @@ RCCL whose sizes are known, with what the policy sets on all ranks.
                         blocks_per_sm=1, blocks_per_sm=50%,
                         dynamic_shared_memory=96KiB; the last three need no room
   --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
-  --run DIR             the earlier name of --report
-  --stdin               with --json: an object per line, whose keys are options'
-                        names with `_` for `-`; a line answers each, as --json
-                        does, without what --sweep --json adds of the screen
 
 --from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
 static shared memory and launch bounds are read there; --threads is for kernels
@@ -79,10 +73,10 @@ A policy that is not for the GPU is refused with status 2: it would do nothing.
 A launch is taken to be in an overlap window; outside, a rule with
 `when: overlapping` leaves it alone.
 
-example: the whole answer to one kernel beside NCCL 2.27, as it depends on size
+example: the whole answer to one kernel beside NCCL 2.27
   overlap explain --gpu h100 --threads 128 --registers 224 \\
     --dynamic-smem 48KiB --comm-threads 288 --comm-registers 96 \\
-    --comm-static-smem 21568 --comm-dynamic-smem 82240 --sweep --svg sweep.svg
+    --comm-static-smem 21568 --comm-dynamic-smem 82240
 example: which kernels of rocBLAS gain beside RCCL
   overlap explain --from rocblas/library --comm-from librccl.so.1"""
 
@@ -127,9 +121,6 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     rule.add_argument("--shape", metavar="SHAPE", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
     rule.add_argument("--keep-at-least", metavar="SHARE", help="of its own blocks (default for room: 50%%)")
     answers = parser.add_argument_group("which answer")
-    answers.add_argument("--sweep", action="store_true", help="show how the answer depends on shared memory")
-    answers.add_argument("--svg", metavar="FILE", help="with --sweep: write the plot to this file")
-    answers.add_argument("--force", action="store_true", help="with --svg: replace an existing file")
     answers.add_argument("--json", action="store_true", help="print one JSON object")
     answers.add_argument("-h", "--help", action="help", help="show this help message and exit")
     parser.add_argument("--help-all", action=_Everything, nargs=0, const=ALL, help=hidden)
@@ -137,8 +128,6 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         parser.add_argument(f"--{name}", metavar="X", help=hidden)
     for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
         parser.add_argument(f"--comm-{name}", metavar="X", help=hidden)
-    parser.add_argument("--stdin", action="store_true", help=hidden)
-    parser.add_argument("--run", dest="report", metavar="DIR", default=hidden, help=hidden)
     parser.set_defaults(run=_run)
 
 
@@ -149,11 +138,6 @@ def _run(options: argparse.Namespace) -> int:
 
     asked = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
     explainer = Explainer(os.environ)
-    if options.stdin:
-        if asked or not options.json:
-            hint = 'options are keys of the lines, with `_` for `-`: {"gpu": "h100", "threads": 128, "registers": 96}'
-            raise OverlapError("--stdin needs --json and no other option", hint, USAGE)
-        return _answer_lines(explainer)
     _check(options)
     options.files = [shipped(file) for file in options.files or ()]
     try:
@@ -168,19 +152,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> None:
-    """Raise OverlapError for options that exclude each other, and for a picture that could not be written."""
-    from pyshim.html import save
-
+    """Raise OverlapError for options that exclude each other."""
     if options.report and options.files:
         raise OverlapError("--report and --from exclude each other", "ask about one at a time", USAGE)
-    if options.svg and not options.sweep:
-        raise OverlapError("--svg needs --sweep", None, USAGE)
-    if options.svg == save.STDOUT and options.json:
-        raise OverlapError("--svg - and --json: both go to stdout", "name a file for the picture", USAGE)
-    if options.svg not in (None, save.STDOUT):
-        save.check(options.svg, options.force)
-    elif options.force and not options.output:
-        raise OverlapError("--force needs --svg FILE or --output FILE", None, USAGE)
     if (options.comm_from or options.comm_kernel) and not options.files:
         raise OverlapError("--comm-from and --comm-kernel need --from", "overlap explain --help-all", USAGE)
 
@@ -203,7 +177,6 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     from pyshim.cli import explain_show, ui
     from pyshim.explain.launches import judge, of_run, of_traces, waits_of
     from pyshim.explain.launches_screen import about_one, as_json, screen
-    from pyshim.explain.screen import plural
 
     option = "--report" if options.report else "a trace"
     _refuse((name for name in _OF_LAUNCHES if name in asked), option, "it says that of every launch")
@@ -221,13 +194,9 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
         with ui.progress("looking for what waits for what"):
             use = replace(use, waiting=waits_of(options.files, use.gpu))
     only = use.only() if pattern is not None else None
-    if only and (options.sweep or not options.json):
+    if only and not options.json:
         beside = "" if use.communication.told else use.communication.name
         return _one(options, only, explainer, beside, around=lambda one: about_one(use, one))
-    if options.sweep:
-        kernels = plural(len({one.kernel.name for one in use.judged}), "kernel")
-        hint = "--kernel NAME that leaves one whose numbers are known; without --sweep they are listed"
-        raise OverlapError(f"--sweep is about one kernel, and this is {kernels}", hint, USAGE)
     if options.json:
         ui.answer(json.dumps(as_json(use), indent=2))
     else:
@@ -250,30 +219,18 @@ def _one(
     from pyshim.cli import explain_show, ui
     from pyshim.explain.answer import gpu_called
     from pyshim.explain.kernels import with_usual
-    from pyshim.explain.screen import screen, svg, sweep_screen
-    from pyshim.html import save
+    from pyshim.explain.screen import screen
 
     if not beside:
         request, beside = with_usual(request, explainer)
     if request.policy is not None and request.gpu is not None:
         explainer.check_for(request.policy, gpu_called(request.gpu))
     answer = explainer.look(request)
-    if options.json and not (options.sweep or options.files or beside):
-        ui.answer(json.dumps(answer.as_json(), indent=2))  # as --stdin answers
-        return 0
-    found = explainer.explain(answer)
-    sweep = found.sweep() if options.sweep else None
     if options.json:
-        told = {"beside": beside or None, **({"sweep": sweep.as_json()} if sweep else {})}
-        ui.answer(json.dumps({**found.as_json(), **told}, indent=2))
-    elif sweep is None:
-        explain_show.show(around(screen(found, beside, more)))
-    elif options.svg != save.STDOUT:
-        explain_show.show(sweep_screen(sweep, found, ui.width(), explain_show.is_ascii()))
-    if options.svg and sweep and sweep.steps:
-        block = request.computation
-        name = request.kernel or f"{block.threads} threads of {block.registers} registers"
-        explain_show.write(options.svg, options.force, svg(sweep, f"{name} on {answer.request.gpu}"))
+        told = {"beside": beside} if beside else {}
+        ui.answer(json.dumps({**answer.as_json(), **told}, indent=2))
+    else:
+        explain_show.show(around(screen(explainer.explain(answer), beside, more)))
     return 0
 
 
@@ -300,9 +257,6 @@ def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer
         request, also = only
         beside = found.groups[0].beside
         return _one(options, request, explainer, "" if beside.told else beside.name, also)
-    if options.sweep:
-        hint = "--gpu G and --kernel NAME that leave one; without --sweep they are listed"
-        raise OverlapError(f"--sweep is about one kernel, and this is {found.told()}", hint, USAGE)
     if options.json:
         ui.answer(json.dumps(as_json(found), indent=2))
     else:
@@ -332,24 +286,3 @@ def _refuse(names: Iterable[str], option: str, hint: str) -> None:
     """Raise OverlapError about the first of these options, which exclude another one."""
     for name in names:
         raise OverlapError(f"--{name.replace('_', '-')} cannot be combined with {option}", hint, USAGE)
-
-
-def _answer_lines(explainer: Explainer) -> int:
-    from pyshim.cli import ui
-    from pyshim.explain.kernels import answer_line
-    from pyshim.explain.request import Lines
-
-    lines = Lines(lambda request: answer_line(request, explainer))
-    stdin: Any = sys.stdin.buffer if sys.stdin else None
-    while True:
-        try:
-            # What is there, however little: whoever asks and waits gets the answer at once.
-            data = stdin.read1(1 << 16)
-        except (OSError, AttributeError) as error:
-            why = getattr(error, "strerror", None) or "it is closed"
-            raise OverlapError(f"stdin cannot be read: {why}", None, USAGE) from None
-        answers = lines.feed(data) if data else lines.end()
-        if answers:
-            ui.answer("\n".join(answers))
-        if not data:
-            return 0

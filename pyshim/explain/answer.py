@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain import planner, variants
-from pyshim.explain.planner import MANY, NONE, RESIZES, Case, Decision, Footprint, Plan, Rule, Window, shaped
+from pyshim.explain import advice, planner
+from pyshim.explain.planner import MANY, NONE, RESIZES, Case, Decision, Footprint, Plan, Rule, Window
 from pyshim.explain.policies import Compiled, PolicyRule, own_rule, table_of
-from pyshim.explain.request import COMMUNICATION, FOOTPRINT, NEEDED, Mistake, Request, read
-from pyshim.explain.variants import Change, Sweep
+from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, Request, read
 from pyshim.policy import gpus
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.model import Policy
 from pyshim.policy.streams import RaiseKind
-from pyshim.policy.words import KEEP
 
 _NEEDED = NEEDED + COMMUNICATION  # without a policy
 
@@ -80,10 +78,6 @@ class Resident(NamedTuple):
     blocks: int
     limit: str | None
 
-    def as_json(self) -> dict[str, object]:
-        """Return the numbers by the names that requests have for them."""
-        return {**dict(zip(FOOTPRINT, self.block)), "resident_blocks": self.blocks, "limit": self.limit}
-
 
 class Warps(NamedTuple):
     """Resident on a multiprocessor."""
@@ -91,17 +85,6 @@ class Warps(NamedTuple):
     as_asked: int
     as_decided: int
     most: int
-
-
-@dataclass(frozen=True)
-class Shadowed:
-    """A rule behind the one that decided, and what it would have said if it came first."""
-
-    rule: PolicyRule
-    control: str
-    reason: str
-    dynamic_shared_memory: int
-    blocks: int
 
 
 @dataclass(frozen=True)
@@ -113,33 +96,6 @@ class Explanation:
     computation: Resident
     communication: Resident
     warps: Warps
-    changes: list[Change]  # what would do better
-    shadowed: list[Shadowed]  # rules that match as well, in their order
-
-    def as_json(self) -> dict[str, object]:
-        """Return the explanation as `--sweep --json` prints it."""
-        answer = self.answer
-        return {
-            **answer.as_json(),
-            "rule": answer.rule and answer.rule.whole_json(),
-            "kernel": answer.request.kernel,
-            "outside": answer.outside,
-            "raise": self.raises,
-            "computation": self.computation.as_json(),
-            "communication": self.communication.as_json(),
-            "warps": self.warps._asdict(),
-            "changes": [vars(change) for change in self.changes],
-            "shadowed": [{**vars(other), "rule": other.rule.whole_json()} for other in self.shadowed],
-        }
-
-    def sweep(self) -> Sweep:
-        """Return how the answer depends on the dynamic size; no steps if the kernel cannot be launched."""
-        answer, native = self.answer, self.answer.plan.native_blocks
-        control, asked = answer.decision.control, answer.case.block.dynamic
-        chosen = answer.decision.dynamic if control in RESIZES else asked
-        warps = self.warps.as_asked // native if native else 0
-        steps = variants.steps_of(answer.case) if native else []
-        return Sweep(steps, asked, chosen, control, warps, self.warps.most)
 
 
 class Explainer:
@@ -181,7 +137,7 @@ class Explainer:
         return _decided(request, case, compiled, rule)
 
     def explain(self, answer: Answer) -> Explanation:
-        """Return an answer with more of its rule, the rules that it shadows, and what would do better."""
+        """Return an answer with what else its screen says."""
         case = answer.case
         model = self.model_for(answer.request.policy, case.gpu)
         computation = Resident(case.block, *planner.occupancy(case.gpu, case.block))
@@ -190,10 +146,7 @@ class Explainer:
         each, most = -(-case.block.threads // warp), case.gpu.threads // warp
         warps = Warps(answer.plan.native_blocks * each, answer.decision.blocks * each, most)
         raises = RaiseKind().shown(model.raise_share) if model else None
-        tried = case if answer.acts else case._replace(rule=shaped("make_room", keep=KEEP))
-        dispatch = answer.rule.when_dispatch if answer.rule else ""
-        changes = variants.changes(tried, answer.plan, answer.decision, answer.acts, dispatch)
-        return Explanation(answer, raises, computation, communication, warps, changes, _shadowed(answer))
+        return Explanation(answer, raises, computation, communication, warps)
 
     def with_gpu(self, request: Request) -> Request:
         """Return the request with the policy's GPU if it has none and the policy is for one GPU only."""
@@ -275,20 +228,7 @@ def _answer(
     # A size beyond 32 bits was cut for the library, which then leaves the launch alone.
     dynamic = request.asked if size == request.computation.dynamic else size
     decision = Decision(control, reason, dynamic, blocks, plan.native_blocks)
-    return Answer(request, case, plan, decision, rule, variants.refusal(case, plan, control, reason), found)
-
-
-def _shadowed(answer: Answer) -> list[Shadowed]:
-    """Return the rules behind the one that decided that match the launch as well, in their order."""
-    case, at, names = answer.case, answer.found, (answer.request.kernel or "", answer.request.library or "")
-    found: list[Shadowed] = []
-    while at and (table := at.compiled.behind(at.policy, at.rule)) is not None:
-        control, reason, size, rule = planner.decide(table, at.policy, case, names)
-        if rule is None:
-            break
-        at = at._replace(rule=rule)
-        found.append(Shadowed(at.compiled.rule(at.policy, rule), control, reason, size, case.resident(size)))
-    return found
+    return Answer(request, case, plan, decision, rule, advice.refusal(case, plan, control, reason), found)
 
 
 def _windows(windows: Iterable[Window]) -> list[dict[str, object]]:

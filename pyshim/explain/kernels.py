@@ -17,7 +17,6 @@ from pyshim.explain import planner
 from pyshim.explain.answer import Explainer, gpu_called
 from pyshim.explain.planner import Footprint, plain
 from pyshim.explain.request import COMMUNICATION, NEEDED, Request
-from pyshim.explain.request import read as read_request
 from pyshim.footprints import collectives
 from pyshim.footprints.collectives import Collective, image_for
 from pyshim.footprints.footprint import Footprint as BinaryFootprint
@@ -222,13 +221,6 @@ def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
         return request, found[0].name  # the policy's own, which the library takes by itself
     block = newest_blocks(gpu, request, explainer)[0]
     return request.beside(block.takes), block.name
-
-
-def answer_line(request: dict[str, object], explainer: Explainer) -> dict[str, object]:
-    """Return the answer to a request in JSON, beside the usual communication if it gives none. Raise Mistake."""
-    values, usual = with_usual(read_request(request), explainer)
-    found = explainer.look(values).as_json()
-    return {**found, "beside": usual} if usual else found
 
 
 def blocks_of_file(file: str, own: Sequence[Kernel], gpu: KnownGpu) -> list[Block]:

@@ -59,10 +59,6 @@ class Case(NamedTuple):
         """Return the blocks of the kernel that one multiprocessor holds with another dynamic size."""
         return occupancy(self.gpu, self.block._replace(dynamic=dynamic))[0]
 
-    def of_block(self, block: Footprint) -> Case:
-        """Return the case of another kernel."""
-        return case_of(self.gpu, block, self.communication, self.rule, self.grid)
-
 
 def case_of(
     gpu: KnownGpu, block: Footprint, communication: Footprint, rule: Rule, grid: int = MANY, communicates: bool = False
@@ -191,12 +187,6 @@ def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
     found = _library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
-
-
-def blocks_beside(gpu: KnownGpu, block: Footprint, communication: Footprint) -> int:
-    """Return the most blocks that stay resident beside one block of communication; -1 if it fits nowhere."""
-    beside: int = _library().overlap_blocks_beside(struct(gpu), _footprint(block), _footprint(communication))
-    return beside
 
 
 def shaped(shape: str, value: int = 0, keep: int = 0) -> Rule:

@@ -50,10 +50,6 @@ class PolicyRule:
         kept = {"keep_at_least": self.asked.keep, "when": self.when}
         return {"policy": self.policy, "line": self.line, "shape": self.shape, **kept}
 
-    def whole_json(self) -> dict[str, object]:
-        """Return the same, and where the rule stands."""
-        return {**self.json, "when_dispatch": self.when_dispatch, "place": self.place, "match": self.match}
-
 
 @functools.lru_cache(maxsize=256)
 def own_rule(shape: Shape | None, keep: int | None) -> PolicyRule:
@@ -118,17 +114,6 @@ class Compiled:
                 "kernels that compute and communicate at once" if text.guard else match_words(text.match),
             )
         return self._rules[index]
-
-    def behind(self, policy: int, rule: int) -> bytearray | None:
-        """Return the table without the rules of a policy up to this one; None if it is the last."""
-        own = self._view.policies[policy]
-        left = own.first_rule + own.rule_count - (rule + 1)
-        if left == 0:
-            return None
-        data = bytearray(self.data)
-        changed = View(data).policies[policy]
-        changed.first_rule, changed.rule_count = rule + 1, left
-        return data
 
     def is_communication(self, policy: int, kernel: str, caller: str) -> bool:
         """Whether the policy itself declares a launch to be communication."""

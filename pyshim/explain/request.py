@@ -1,15 +1,13 @@
-"""Requests: options of the command line, keys of a JSON object, or lines of JSON, under the same names."""
+"""Requests: options of the command line, or keys of an object under the same names."""
 
 from __future__ import annotations
 
 import functools
-import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from pyshim.errors import OverlapError
 from pyshim.explain.planner import Footprint, member
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.values import Bad, number, percent, size
@@ -17,7 +15,6 @@ from pyshim.policy.words import KEEP, SHAPES
 
 NEEDED = ("gpu", "threads", "registers")
 COMMUNICATION = ("comm_threads", "comm_registers")
-LONGEST = 1 << 20  # bytes of a line
 SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
 
 # Names as in a JSON object; the options of the command line have `-` for `_`.
@@ -35,8 +32,6 @@ _COMPUTATION, _COMMUNICATION = itemgetter(*FOOTPRINT), itemgetter(*COMM_FOOTPRIN
 _KNOWN = frozenset(NAMES)
 _SHAPE_NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
 _PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
-
-_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class Mistake(Exception):
@@ -100,7 +95,7 @@ class Request(NamedTuple):
 
 
 def read(request: Mapping[str, object]) -> Request:
-    """Return the request that a JSON object or the options make; None counts as not given. Raise Mistake.
+    """Return the request that the options make; None counts as not given. Raise Mistake.
 
     Numbers are decimal digits or integers from 0 on; sizes may have a unit (96KiB).
     """
@@ -166,10 +161,7 @@ def _percent(value: object) -> int:
 
 
 def parse(value: object) -> Shape:
-    """Return the shape of a word, of `blocks_per_sm=50%`, or of a policy file's {blocks_per_sm: 50%}. Raise Bad."""
-    if isinstance(value, dict) and len(value) == 1:
-        ((name, operand),) = value.items()
-        return _parse(f"{name}={operand}")
+    """Return the shape of a word, or of `blocks_per_sm=50%` as options and policy files write it. Raise Bad."""
     if not isinstance(value, str):
         raise Bad("shape", f"{quote(str(value))} is not a shape", f"write {SPELLINGS}")
     return _parse(value)
@@ -198,58 +190,3 @@ def written(kind: int, value: int) -> str:
     word = next(word for word in (*SHAPES, "blocks", "percent", "bytes") if member("SHAPE", word) == kind)
     numbers = {"blocks": f"blocks_per_sm={value}", "percent": f"blocks_per_sm={value}%"}
     return {**numbers, "bytes": f"dynamic_shared_memory={value}"}.get(word, word)
-
-
-class Lines:
-    """Takes bytes as they come, cut anywhere, and returns the answers to all lines that are complete.
-
-    answer: from a JSON object to the answer; it raises Mistake or OverlapError.
-    """
-
-    def __init__(self, answer: Callable[[dict[str, object]], dict[str, object]]) -> None:
-        self._answer = answer
-        self._rest = b""
-        self._skipping = False  # inside a line that is too long, and answered
-
-    def feed(self, data: bytes) -> list[str]:
-        """Return the answers, without line feeds."""
-        lines = (self._rest + data).split(b"\n")
-        self._rest = lines.pop()
-        found = list(self._answers(lines))
-        if len(self._rest) > LONGEST:
-            if not self._skipping:
-                found.append(_error(f"a line is longer than {LONGEST:,} bytes"))
-            self._rest, self._skipping = b"", True
-        return found
-
-    def end(self) -> list[str]:
-        """Return the answer to a last line without a line feed."""
-        return list(self._answers([self._rest])) if self._rest else []
-
-    def _answers(self, lines: list[bytes]) -> Iterator[str]:
-        for line in lines:
-            if self._skipping:
-                self._skipping = False
-            else:
-                yield self.answer(line)
-
-    def answer(self, line: bytes) -> str:
-        """Return the answer to one line, or {"error": ...} if it is no request."""
-        try:
-            request: object = json.loads(line.decode())
-        except (ValueError, RecursionError) as error:
-            return _error(f"this is no JSON: {error}" if line.strip() else "the line is empty")
-        if not isinstance(request, dict):
-            return _error("a request is an object: {...}")
-        try:
-            return _encode(self._answer(request))
-        except Mistake as mistake:
-            return _error(mistake.spoken(str), mistake.hint)
-        except OverlapError as error:
-            return _error(error.sentence, error.hint)
-        except ValueError as error:  # names that no file can have
-            return _error(f"the request cannot be answered: {error}")
-
-
-def _error(sentence: str, hint: str | None = None) -> str:
-    return _encode({"error": sentence, "help": hint} if hint else {"error": sentence})

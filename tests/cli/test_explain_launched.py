@@ -15,6 +15,7 @@ from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 from made_waits import Program, boundary, collective, interior
 
 from pyshim import _native
+from pyshim.explain.answer import Explainer
 from tests.cli.narrow import says_the_same
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -142,18 +143,14 @@ def test_the_profilers_trace_and_nsys_say_the_same(overlap, library, trace):
 
 def test_each_answer_is_that_of_a_single_request(overlap, library, trace):
     found = answer(overlap, "--from", trace)
-    lines = []
+    explainer = Explainer({})
+    assert len(found["kernels"]) == 4
     for kernel in found["kernels"]:
         footprint = {"threads": "threads", "registers": "registers", "static_smem": "static_shared_memory"}
         request = {name: kernel[key] for name, key in footprint.items()}
         request |= {"gpu": "h200", "blocks": kernel["grid"], "dynamic_smem": kernel["asked"]}
-        lines.append(
-            {**request, **{name: found["communication"][name] for name in found["communication"] if name != "name"}}
-        )
-    done = overlap("explain", "--stdin", "--json", input="".join(json.dumps(line) + "\n" for line in lines))
-    assert len(lines) == 4
-    for kernel, line in zip(found["kernels"], done.stdout.splitlines()):
-        single = json.loads(line)
+        request |= {name: found["communication"][name] for name in found["communication"] if name != "name"}
+        single = explainer.answer(request)
         for name in ("control", "reason", "dynamic_shared_memory", "blocks", "native_blocks"):
             assert kernel[name] == single[name]
 
@@ -206,9 +203,6 @@ def test_one_kernel_that_is_left_gets_the_screen_of_one(overlap, library, trace)
     """The kernel has its own grid, and the trace's communication beside it."""
     more = ["--kernel", "cutlass*", "--policy", "h200"]
     golden_and_fits(overlap, "trace-one", "--from", trace.name, *more, cwd=trace.parent)
-    swept = overlap("explain", "--from", str(trace), "--kernel", SMALL, "--sweep", "--json")
-    found = json.loads(swept.stdout)
-    assert (found["kernel"], found["dynamic_shared_memory"], len(found["sweep"]) > 1) == (SMALL, 115713, True)
 
 
 def test_other_grids_of_the_one_kernel_are_told(overlap, library, tmp_path):
@@ -300,7 +294,6 @@ def test_what_is_no_file_may_have_been_meant_as_either(overlap, library, tmp_pat
         ("NVIDIA RTX 9", [], "{} is of NVIDIA RTX 9, whose limits are not known", "--gpu G says it; `overlap gpus`"),
         ("", [], "{} does not say on which GPU it was", "--gpu G says it; `overlap gpus`"),
         ("NVIDIA H200", ["--kernel", "nix"], "{}: no kernel in it is called like nix", "4 kernels in it: cutlass"),
-        ("NVIDIA H200", ["--sweep"], "--sweep is about one kernel, and this is 4 kernels", "--kernel NAME that leaves"),
         ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is",
          "`h200` is: --policy h200; `h100` is for h100: --gpu h100 answers for that GPU"),
         ("NVIDIA H200", ["--policy", "h100", "--gpu", "a40"], "`h100` is not for NVIDIA A40:", "`a40` is: --policy"),

@@ -143,9 +143,10 @@ def test_findings_are_written_as_well(overlap, library, tmp_path):
     assert (asked.returncode, asked.stdout) == (1, (tmp_path / "found").read_text())
 
 
-def test_quiet_leaves_out_notes(overlap, library, tmp_path):
-    words = ("explain", "--gpu", "h100", "--threads", "128", "--registers", "224", "--sweep", "--svg")
-    assert overlap(*words, "a.svg", cwd=tmp_path).stderr == "overlap: written to a.svg\n"
-    assert overlap(*words, "b.svg", "-q", cwd=tmp_path).stderr == ""
-    assert (tmp_path / "b.svg").exists()
+def test_quiet_leaves_out_notes(overlap, overlap_run, tmp_path):
+    assert overlap_run("--report", "run", "true", cwd=tmp_path).returncode == 0
+    words = ("report", "run", "--html")
+    assert "the page is a.html" in overlap(*words, "a.html", cwd=tmp_path).stderr
+    assert "the page" not in overlap(*words, "b.html", "-q", cwd=tmp_path).stderr
+    assert (tmp_path / "b.html").exists()
     assert "no command is called" in overlap("-q", "nope").stderr

@@ -39,7 +39,6 @@ def test_in_a_deleted_folder_a_program_runs_and_a_report_elsewhere_is_kept(overl
     [
         ["env", "--report", "out"],
         ["report", "{run}", "--html", "page.html"],
-        ["explain", "--gpu", "h100", "--threads", "128", "--registers", "64", "--sweep", "--svg", "a.svg"],
         ["policy", "check", "./x.yaml"],
         ["policy", "show", "./x.yaml"],
     ],

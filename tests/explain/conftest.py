@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 from collections.abc import Callable
 from typing import Any
@@ -51,11 +50,29 @@ def gpu_keys() -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def bench() -> Any:
-    """tools/bench/explain.py, which makes random requests."""
-    return importlib.import_module("tools.bench.explain")
+def random_request(gpu_keys: list[str]) -> Callable[[random.Random], dict[str, Any]]:
+    """random_request(source) -> a kernel beside NCCL or RCCL or something smaller; some say more than they need to."""
 
+    def make(source: random.Random) -> dict[str, Any]:
+        gpu = source.choice(gpu_keys)
+        nccl = (source.choice((160, 288, 544, 640)), 96, source.choice((6176, 7104, 20832, 21568, 36800)), 82240)
+        communication = (256, source.choice((280, 316, 356)), 19808, 0) if gpu.startswith("mi") else nccl
+        if source.random() < 0.4:
+            communication = (32 * source.randint(1, 20), source.randint(16, 128), source.randint(0, 30_000), 0)
+        threads = 32 * source.randint(1, 32) if source.random() < 0.9 else source.randint(1, 2000)
+        asked: dict[str, Any] = {
+            "gpu": gpu,
+            "threads": threads,
+            "registers": source.randint(8, min(256, 70_000 // threads)),  # nearly all can be launched
+            "static_smem": source.choice((0, 0, 1024, 16384, source.randint(0, 48000))),
+            "dynamic_smem": source.choice((0, 16384, 49152, source.randint(0, 160_000))),
+        }
+        names = ("comm_threads", "comm_registers", "comm_static_smem", "comm_dynamic_smem")
+        asked.update(zip(names, communication))
+        if source.random() < 0.3:
+            asked["shape"] = source.choice(("quick_entry", "blocks_per_sm=1", "blocks_per_sm=50%", "leave"))
+        if source.random() < 0.1:
+            asked["blocks"] = source.randint(1, 100_000)
+        return asked
 
-@pytest.fixture(scope="session")
-def random_request(bench: Any) -> Callable[[random.Random], dict[str, Any]]:
-    return bench.request
+    return make

@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hip_world import FOOTPRINTS, LARGE, LIBRARIES, NCCL, PROGRAMS, Done, link, run, start
 
+from pyshim.explain.answer import Explainer
+
 Build = Callable[..., Path]
 Clean = Mapping[str, str]
 Planned = Callable[[Sequence[tuple[str, int]], tuple[int, int]], list[int]]
@@ -39,20 +41,20 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planned(overlap: Callable[..., Any], policy: Path) -> Planned:
+def planned(library: object, policy: Path) -> Planned:
     """What `overlap explain` says that launches get, beside communication of this LDS and these registers."""
+    explainer = Explainer({})
 
     def answer(launches: Sequence[tuple[str, int]], communication: tuple[int, int]) -> list[int]:
-        requests = []
+        found = []
         for kernel, asked in launches:
             static, registers = FOOTPRINTS[kernel]
             request = {"gpu": "mi250x", "threads": 256, "registers": registers, "static_smem": static}
             request |= {"dynamic_smem": asked, "comm_threads": 256, "comm_registers": communication[1]}
             request |= {"comm_static_smem": communication[0], "comm_dynamic_smem": 0}
-            requests.append({**request, "policy": str(policy), "kernel": kernel, "blocks": 2000})
-        done = overlap("explain", "--stdin", "--json", input="".join(json.dumps(one) + "\n" for one in requests))
-        assert done.returncode == 0, done.stderr
-        return [int(json.loads(line)["dynamic_shared_memory"]) for line in done.stdout.splitlines()]
+            request |= {"policy": str(policy), "kernel": kernel, "blocks": 2000}
+            found.append(explainer.answer(request)["dynamic_shared_memory"])
+        return found
 
     return answer
 

@@ -25,7 +25,7 @@ from pyshim import _native
 from pyshim.policy.layout import encode
 from pyshim.policy.library import load
 from pyshim.policy.table import compile_table
-from tools.bench import explain, start
+from tools.bench import start
 from tools.bench.cases import CASES, DEFAULT, Case
 
 HERE = Path(__file__).resolve().parent
@@ -189,7 +189,6 @@ def main() -> int:
             result["launch"] = launches(folder, options.rounds, threads, options.case)
         if not options.start and not options.case:
             result["lookup"] = lookups(folder, options.rounds)
-            result["explain"] = explain.measured(min(3, options.rounds))
     if options.json:
         print(json.dumps(result))
         return 0
@@ -198,7 +197,6 @@ def main() -> int:
         ("Added to a launch: nanoseconds by number of threads, and instructions", "launch"),
         ("Start, end and memory of a program that uses no GPU", "start"),
         ("Added to a look-up: nanoseconds", "lookup"),
-        ("Answers about kernels: seconds", "explain"),
     ):
         if name in result:
             show(title, result[name])

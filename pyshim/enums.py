@@ -1,13 +1,10 @@
-"""Members of the header's enums (shim/overlap_abi.h), by the words that policies, options and reports have for them."""
+"""Words of options and reports for members of enums: of shim/overlap_abi.h, and of the simulated GPU."""
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
-# How a GPU places blocks while a block of a raised stream fits nowhere.
-Dispatch = Literal["unknown", "hold", "drain", "backfill"]
-DISPATCHES: tuple[Dispatch, ...] = get_args(Dispatch)
-KNOWN_DISPATCHES = DISPATCHES[1:]
+# How a simulated GPU places blocks while a block of a raised stream fits nowhere (tools/simgpu). The first is the
+# default, and what an H200 does.
+DISPATCH_RULES = ("hold", "drain", "backfill")
 
 # What a judgement says of a stream: raised, or the first condition of the rule that did not hold.
 STREAM_STATUSES = (

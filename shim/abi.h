@@ -17,7 +17,7 @@ OVERLAP_SIZE_IS(overlap_occupancy, 8);
 OVERLAP_SIZE_IS(overlap_launch, 40);
 OVERLAP_SIZE_IS(overlap_decision, 40);
 OVERLAP_SIZE_IS(overlap_window, 16);
-OVERLAP_SIZE_IS(overlap_plan, 1064);
+OVERLAP_SIZE_IS(overlap_plan, 552);
 OVERLAP_SIZE_IS(overlap_shard, 2816);
 OVERLAP_SIZE_IS(overlap_row, 288);
 OVERLAP_SIZE_IS(overlap_page_rule, 16);

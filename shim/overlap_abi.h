@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 13
+#define OVERLAP_ABI_VERSION 14
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -22,26 +22,16 @@ enum overlap_when { OVERLAP_WHEN_OVERLAPPING = 0, OVERLAP_WHEN_ALWAYS = 1 };
 
 enum overlap_shape {
     OVERLAP_SHAPE_LEAVE = 0,
-    OVERLAP_SHAPE_BLOCKS = 1,     /* value: largest number of resident blocks, >= 1 */
-    OVERLAP_SHAPE_PERCENT = 2,    /* value: 1 to 100 per cent of the resident blocks as launched, rounded down, >= 1 */
-    OVERLAP_SHAPE_BYTES = 3,      /* value: bytes of dynamic shared memory */
-    OVERLAP_SHAPE_MAKE_ROOM = 4,  /* the smallest size with which communication fits beside the resident blocks */
-    OVERLAP_SHAPE_QUICK_ENTRY = 5 /* the smallest size with which communication fits as soon as one of them has ended */
-};
-
-/* What the block scheduler does while a block of higher priority fits nowhere. In a policy: the known behavior of its GPUs. In
- * a rule: the behavior that it requires (unknown: none). */
-enum overlap_dispatch {
-    OVERLAP_DISPATCH_UNKNOWN = 0,
-    OVERLAP_DISPATCH_HOLD = 1,     /* no block of lower priority starts */
-    OVERLAP_DISPATCH_BACKFILL = 2, /* freed slots are taken by blocks of lower priority */
-    OVERLAP_DISPATCH_DRAIN = 3     /* none starts on the multiprocessor that is kept free for the raised block */
+    OVERLAP_SHAPE_BLOCKS = 1,   /* value: largest number of resident blocks, >= 1 */
+    OVERLAP_SHAPE_PERCENT = 2,  /* value: 1 to 100 per cent of the resident blocks as launched, rounded down, >= 1 */
+    OVERLAP_SHAPE_BYTES = 3,    /* value: bytes of dynamic shared memory */
+    OVERLAP_SHAPE_MAKE_ROOM = 4 /* the smallest size with which communication fits beside the resident blocks */
 };
 
 enum overlap_carveout {
     OVERLAP_CARVEOUT_KEEP = 0,
     OVERLAP_CARVEOUT_MAX = 1,   /* ask for the largest shared-memory carve-out, unless the program asked for one */
-    OVERLAP_CARVEOUT_ALWAYS = 2 /* the same, also for launches that already have room or entry unchanged */
+    OVERLAP_CARVEOUT_ALWAYS = 2 /* the same, also for launches that already have room unchanged */
 };
 
 struct overlap_span {
@@ -84,8 +74,8 @@ struct overlap_policy {
         raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
                                  of the device's computation (core/streams.h); 0: no stream is raised */
     uint32_t footprint_given; /* 1: the policy gives the footprint; 0: it is measured */
-    uint32_t dispatch;        /* enum overlap_dispatch */
     uint32_t carveout;        /* enum overlap_carveout, of communication */
+    uint32_t reserved;
     struct overlap_footprint footprint;
 };
 
@@ -103,9 +93,9 @@ struct overlap_rule {
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the resident blocks as launched; 0: no limit */
     uint32_t line;          /* line and depth of `extends` in the policy files, for reports: OVERLAP_LINE_BITS */
-    uint32_t when_dispatch; /* enum overlap_dispatch */
     uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
     uint32_t guard;         /* 1: added by the compiler, to exempt lookalikes of the next rule's kernels */
+    uint32_t reserved;
 };
 
 /* ---- GPU, occupancy, decision: computed by core/ ---- */
@@ -172,12 +162,10 @@ struct overlap_launch {
 
 enum overlap_control {
     OVERLAP_CONTROL_LEAVE = 0,
-    OVERLAP_CONTROL_ROOM_ALREADY = 1,  /* communication fits beside the kernel as launched */
-    OVERLAP_CONTROL_ENTRY_ALREADY = 2, /* ...as soon as one of its blocks has ended */
-    OVERLAP_CONTROL_MAKE_ROOM = 3,     /* more dynamic shared memory, so that communication fits beside the kernel */
-    OVERLAP_CONTROL_QUICK_ENTRY = 4,   /* ...so that it fits as soon as one of its blocks has ended */
-    OVERLAP_CONTROL_PRIORITY = 5,      /* communication fits after some blocks have ended, and priority lets it in */
-    OVERLAP_CONTROL_CAP = 6            /* the rule's own number, whether communication fits or not */
+    OVERLAP_CONTROL_ROOM_ALREADY = 1, /* communication fits beside the kernel as launched */
+    OVERLAP_CONTROL_MAKE_ROOM = 2,    /* more dynamic shared memory, so that communication fits beside the kernel */
+    OVERLAP_CONTROL_PRIORITY = 3,     /* communication fits after some blocks have ended, and priority lets it in */
+    OVERLAP_CONTROL_CAP = 4           /* the rule's own number, whether communication fits or not */
 };
 
 /* What to do with a launch, and the interval of grids for which it holds. */
@@ -192,8 +180,7 @@ struct overlap_decision {
     uint64_t maximum_blocks;
 };
 
-/* Dynamic sizes, from minimum to maximum, with which `blocks` blocks are resident and communication fits beside them (in
- * `entries`: beside one fewer). */
+/* Dynamic sizes, from minimum to maximum, with which `blocks` blocks are resident and communication fits beside them. */
 struct overlap_window {
     uint32_t blocks;
     uint32_t inflates; /* 1: fewer blocks are resident than as launched */
@@ -212,9 +199,8 @@ struct overlap_plan {
     uint32_t blocks;            /* resident with that size */
     uint32_t binding;           /* enum overlap_limit: why communication does not fit beside one block; NONE: it does */
     uint32_t window_count;
-    uint32_t entry_count;
-    struct overlap_window windows[32]; /* make_room: fits beside `blocks`, from native_blocks down to 1 */
-    struct overlap_window entries[32]; /* quick_entry: fits beside `blocks` - 1, down to 2 */
+    uint32_t reserved;
+    struct overlap_window windows[32]; /* from native_blocks down to 1 */
 };
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any time ---- */
@@ -277,10 +263,9 @@ struct overlap_row {
 
 /* A rule of a policy that applies to devices of this process. */
 struct overlap_page_rule {
-    uint8_t state, device; /* 2: the other fields are valid; index in `devices` of a device under this policy */
-    uint8_t dispatch;      /* enum overlap_dispatch, of the policy */
-    uint8_t shape, when, when_dispatch, guard; /* as in the table */
-    uint8_t reserved;
+    uint8_t state, device;      /* 2: the other fields are valid; index in `devices` of a device under this policy */
+    uint8_t shape, when, guard; /* as in the table */
+    uint8_t reserved[3];
     uint32_t line, value; /* as in the table */
 };
 

@@ -172,8 +172,7 @@ def clean_environment() -> dict[str, str]:
     """Ours, without what a launcher, another test or an outer overlap-run has set."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN) and name not in _ALSO}
     first = {"LD_PRELOAD": RUNTIME} if RUNTIME else {}
-    # What `overlap probe` once found on this machine is nobody's business here.
-    return {**kept, **first, "COLUMNS": "80", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": "/nonexistent"}
+    return {**kept, **first, "COLUMNS": "80", "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,6 @@ COMMANDS = {
     "gpus": "list the known GPUs and their limits",
     "env": "print the environment for programs that overlap-run cannot start",
     "doctor": "diagnose problems on this machine",
-    "probe": "measure how the GPU schedules high-priority blocks that do not fit",
     "demo": "run two bundled programs without and with the default policy, on a simulated GPU if there is no other",
     "help": "print the help of a command, or explain a reason or a policy key",
 }

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     parser.add_argument("--gpu", metavar="GPU", help=f"simulate this GPU (default: the real one, else {DEFAULT_GPU})")
     parser.add_argument(
         "--rule",
-        choices=KNOWN_DISPATCHES,
-        help=f"show this dispatch rule of the simulation (default: {KNOWN_DISPATCHES[0]})",
+        choices=DISPATCH_RULES,
+        help=f"show this dispatch rule of the simulation (default: {DISPATCH_RULES[0]})",
     )
     parser.add_argument("--real", action="store_true", help="use the GPU of this machine only; fail if there is none")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -53,7 +53,7 @@ def _run(args: argparse.Namespace) -> int:
     if args.real and (args.gpu or args.rule):
         raise OverlapError("--real cannot be combined with --gpu or --rule", "these choose a simulated GPU", USAGE)
     scenes = _scenes(args)
-    rule = None if scenes[0][0].rule is None else args.rule or KNOWN_DISPATCHES[0]
+    rule = None if scenes[0][0].rule is None else args.rule or DISPATCH_RULES[0]
     if args.json:
         ui.answer(json.dumps(_as_json(scenes, rule), indent=2))
     else:

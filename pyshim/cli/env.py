@@ -75,8 +75,6 @@ def _run(options: argparse.Namespace) -> int:
         all_ranks=options.all_ranks,
         elsewhere=True,
         library=options.library,
-        # A TaskProlog speaks for whoever runs a job; a library that is elsewhere is for a machine that is.
-        probed=options.format != "slurm" and options.library is None,
     )
     choice = {name: os.environ[name] for name in (plan.CHOICE, "OVERLAP_POLICY_PATH") if name in os.environ}
     here = {**base, **choice}
@@ -91,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
         made.settings = made.settings._replace(library=preload.plain(made.settings.library))
     if options.report is not None:
         plan.open_report(options.report, made, base, None)
-    for line in [*made.remarks, *made.dispatch]:
+    for line in made.remarks:
         ui.say(line)
     values = added(base, environment(base, made.settings))
     # Already there counts as asked for, too: the place of use is another one.

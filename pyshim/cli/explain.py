@@ -49,9 +49,9 @@ RCCL whose sizes are known, with what the policy sets on all ranks.
   --blocks NUMBER       of the grid; where it is not said the launch has many
                         waves
   --library NAME        file name of the library that launches; rules match it
-  --shape SHAPE         instead of a policy: leave, make_room, quick_entry,
-                        blocks_per_sm=1, blocks_per_sm=50%,
-                        dynamic_shared_memory=96KiB; the last three need no room
+  --shape SHAPE         instead of a policy: leave, make_room, blocks_per_sm=1,
+                        blocks_per_sm=50%, dynamic_shared_memory=96KiB; the last
+                        three need no room
   --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
 
 --from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
@@ -118,7 +118,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     rule.add_argument(
         "-p", "--policy", metavar="POLICY", help="a file or name: its rules (with --report: those of the run)"
     )
-    rule.add_argument("--shape", metavar="SHAPE", help="make_room, quick_entry, blocks_per_sm=50%%, ...")
+    rule.add_argument("--shape", metavar="SHAPE", help="make_room, blocks_per_sm=50%%, ...")
     rule.add_argument("--keep-at-least", metavar="SHARE", help="of its own blocks (default for room: 50%%)")
     answers = parser.add_argument_group("which answer")
     answers.add_argument("--json", action="store_true", help="print one JSON object")

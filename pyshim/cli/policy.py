@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
-from pyshim.launch import dispatch
 from pyshim.policy import document, formats, library
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
@@ -206,8 +205,8 @@ def _show(args: argparse.Namespace) -> int:
         ui.diagnose(_as_text(wrong))
         return FINDINGS
     reading = _one(args.policy, readings, gpu)
-    assert reading.policy is not None
-    ((policy, probed),) = dispatch.filled_in([reading.policy], os.environ)
+    policy = reading.policy
+    assert policy is not None
     if args.json:
         values = show.as_values(policy)
         origins = {path: show.origin_of(path, reading.origins) for path in show.paths(values)}
@@ -217,7 +216,6 @@ def _show(args: argparse.Namespace) -> int:
             "hash": fingerprint(policy),
             "gpu": gpu.name if gpu else None,
             "policy": values,
-            "probed": probed and probed._asdict(),
             "origins": {path: origin and origin._asdict() for path, origin in origins.items()},
             "sets": dict(show.sets(policy)),
         }
@@ -225,7 +223,7 @@ def _show(args: argparse.Namespace) -> int:
         return 0
     lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
     lines += [f"# {line}" for line in _files(reading)]
-    lines += show.as_text(policy, reading.origins, gpu, probed.origin if probed else "").splitlines()
+    lines += show.as_text(policy, reading.origins, gpu).splitlines()
     for word, patterns in show.sets(policy):
         lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
     ui.answer("\n".join(lines))

@@ -152,9 +152,7 @@ def _prepare(
     elif options.strict and report is None and (rank.world_size(base) or 1) > 1:
         made.remarks.append("--strict compares ranks with each other only with --report DIR")
     if not options.quiet and not rank.rank(base):
-        # A simulated GPU that was probed earlier behaves otherwise than one that was not. A dry run says it anyway.
-        probed = made.dispatch if made.simulate and not options.dry_run else []
-        for line in [*made.remarks, *probed, *made.doubts]:
+        for line in [*made.remarks, *made.doubts]:
             ui.say(line)
     result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
     made.carried = _way(made, path, ours, command, base).changes
@@ -213,8 +211,9 @@ def _describe(
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
         ui.say(f"would set {name}={shown}")
     if made:
-        for line in [*made.dispatch, *(line for line in made.left if line not in made.remarks)]:
-            ui.say(line)
+        for line in made.left:
+            if line not in made.remarks:
+                ui.say(line)
     return 0
 
 

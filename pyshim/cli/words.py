@@ -10,8 +10,7 @@ WORDS = {
     "collective": "a communication operation of all ranks, such as an all-reduce",
     "communication launch": "a launch of a kernel that communicates: of NCCL, RCCL, NVSHMEM and others, and of those"
     " that `communication: {kernels: ...}` in the policy names",
-    "dispatch rule": "the order in which a GPU starts waiting blocks while a raised block fits nowhere: hold, drain or"
-    " backfill; `overlap probe` measures it",
+    "dispatch rule": "what a simulated GPU does while a raised block fits nowhere: hold, drain or backfill",
     "exposed": "the time of communication that no computation overlaps",
     "footprint": "threads, registers and shared memory of one block",
     "grid": "all blocks of one launch",

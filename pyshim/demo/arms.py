@@ -19,7 +19,7 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.demo import timeline
 from pyshim.demo.counters import read_counters
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
@@ -104,7 +104,7 @@ Ran = Callable[[], None]  # called after each run of a program
 
 def count(scenes: Sequence[Scene], simulated: bool) -> int:
     """Return how many runs of programs `simulate` or `measure` make of these scenes."""
-    each = len(BARE) + len(KNOWN_DISPATCHES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
+    each = len(BARE) + len(DISPATCH_RULES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
     return each * len(scenes)
 
 
@@ -115,13 +115,13 @@ def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ra
     _check_built(scene.program, _native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         jobs: dict[tuple[str, str], Future[Arm]] = {}
-        for rule in KNOWN_DISPATCHES:
+        for rule in DISPATCH_RULES:
             for arm in ARMS:
-                bare = jobs.get((KNOWN_DISPATCHES[0], arm)) if arm in BARE else None
+                bare = jobs.get((DISPATCH_RULES[0], arm)) if arm in BARE else None
                 jobs[rule, arm] = bare or pool.submit(_simulated, scene, gpu, rule, arm, base)
         for _ in as_completed(set(jobs.values())):
             ran()
-        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in KNOWN_DISPATCHES]
+        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in DISPATCH_RULES]
 
 
 def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> Run:

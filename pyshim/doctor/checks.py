@@ -8,7 +8,6 @@ from typing import NamedTuple
 from pyshim.doctor import (
     amd,
     devices,
-    dispatch,
     library,
     nccl,
     policy,
@@ -42,7 +41,6 @@ CHECKS: tuple[Check, ...] = (
     Check("driver", GPUS, devices.drivers),
     Check("hip-runtime", GPUS, amd.runtimes),
     Check("policy", GPUS, policy.policy),
-    Check("dispatch", GPUS, dispatch.rules),
     Check("sharing", GPUS, devices.sharing),
     Check("users", GPUS, devices.users),
     Check("program", PROGRAM, program.program),

@@ -59,7 +59,6 @@ class Answer(NamedTuple):
             "native_blocks": plan.native_blocks,
             "limit": plan.native_limit,
             "windows": _windows(plan.windows),
-            "entries": _windows(plan.entries),
             "beside_after_drain": plan.beside_after_drain,
             "binding": plan.binding,
             "control": decision.control,

@@ -27,7 +27,7 @@ from pyshim.traces.waiting import COPY, Found, Waiting
 
 _MOST = 18  # rows
 _MEANING = {
-    BESIDE: "communication fits beside it as it is, at once or as soon as one block has ended",
+    BESIDE: "communication fits beside it as it is",
     WINDOW: "it gains a window: with more dynamic shared memory, as the rule asks, communication fits",
     LATER: "no size that the rule allows makes them co-resident; communication starts once blocks have ended",
     NEVER: "shares no multiprocessor with communication: no size that the rule allows makes them co-resident",

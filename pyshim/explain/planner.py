@@ -14,8 +14,8 @@ from pyshim import _native
 from pyshim.policy.gpus import KnownGpu
 from pyshim.stats.page import sentences
 
-CONTROLS = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
-RESIZES = ("make_room", "quick_entry", "cap")  # controls that change the dynamic size
+CONTROLS = ("leave", "room_already", "make_room", "priority", "cap")
+RESIZES = ("make_room", "cap")  # controls that change the dynamic size
 LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
 NONE = 2**32 - 1  # an index: no such policy or rule
 MANY = 2**48  # blocks of a grid of unknown size: many waves on any GPU
@@ -133,11 +133,6 @@ class Plan:
     def windows(self) -> list[Window]:
         """Sizes with which communication fits beside so many blocks at once."""
         return _windows(self._found.windows, self._found.window_count)
-
-    @property
-    def entries(self) -> list[Window]:
-        """Sizes with which communication fits as soon as one of so many blocks has ended."""
-        return _windows(self._found.entries, self._found.entry_count)
 
 
 class Decision(NamedTuple):

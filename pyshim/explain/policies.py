@@ -14,7 +14,6 @@ from pyshim import _native
 from pyshim.explain import planner
 from pyshim.explain.planner import Footprint, Rule, member
 from pyshim.explain.request import Request, Shape, parse, written
-from pyshim.launch import dispatch
 from pyshim.launch.policies import index_for
 from pyshim.policy import gpus, library, places
 from pyshim.policy import model as policy_model
@@ -35,7 +34,6 @@ class PolicyRule:
     line: int | None
     shape: str
     when: str = "always"
-    when_dispatch: str = "unknown"
     place: str | None = None  # FILE:LINE
     match: str = "every kernel"
 
@@ -67,13 +65,13 @@ def rule_text(request: Request) -> str:
 
 
 class Compiled:
-    """The table of a --policy value, as overlap-run would make it here: with what `overlap probe` found out.
+    """The table of a --policy value, as overlap-run would make it here.
 
     Raises OverlapError if a policy is missing or wrong.
     """
 
     def __init__(self, value: str, environment: Mapping[str, str]) -> None:
-        self.models = tuple(policy for policy, _ in dispatch.filled_in(library.load(value, environment), environment))
+        self.models = tuple(library.load(value, environment))
         self.data = compile_table(self.models)
         self._written = [rule for model in self.models for rule in guarded(model.rules)]
         self._view = View(self.data)
@@ -109,7 +107,6 @@ class Compiled:
                 _native.line_of(rule.line)[0],
                 written(rule.shape, rule.value),
                 "always" if rule.when == member("WHEN", "always") else "overlapping",
-                text.when_dispatch,
                 place(text),
                 "kernels that compute and communicate at once" if text.guard else match_words(text.match),
             )

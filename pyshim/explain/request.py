@@ -15,7 +15,7 @@ from pyshim.policy.words import KEEP, SHAPES
 
 NEEDED = ("gpu", "threads", "registers")
 COMMUNICATION = ("comm_threads", "comm_registers")
-SPELLINGS = "make_room, quick_entry, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
+SPELLINGS = "make_room, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
 
 # Names as in a JSON object; the options of the command line have `-` for `_`.
 FOOTPRINT = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs")  # in the order of Footprint

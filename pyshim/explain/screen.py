@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar, Union
 
 from pyshim.explain import planner
 from pyshim.explain.answer import Answer, Explanation, Warps
-from pyshim.explain.planner import RESIZES, Window
+from pyshim.explain.planner import RESIZES
 from pyshim.explain.policies import PolicyRule
 from pyshim.policy.gpus import AMD
 from pyshim.policy.show import one_line
@@ -62,7 +62,7 @@ def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
 
 
 _HEADS = ("one block of", "threads", "registers", "static", "dynamic", "resident")
-_SIZE_HEADS = ("blocks", "of its own", "make room, bytes", "quick entry, bytes")
+_SIZE_HEADS = ("blocks", "of its own", "make room, bytes")
 _MOST_SIZES = 5  # rows; small kernels have up to 32
 _LIMITS = {"shared_memory": "shared memory", "slots": "block slots"}  # the others are words themselves
 
@@ -88,8 +88,6 @@ def _asks(rule: PolicyRule) -> str:
         words.append(f"keep_at_least {rule.asked.keep}%")
     if rule.place and rule.shape != "leave":
         words.append(f"when {rule.when}")
-    if rule.when_dispatch != "unknown":
-        words.append(f"when_dispatch {rule.when_dispatch}")
     return ", ".join(words)
 
 
@@ -123,21 +121,15 @@ def _footprints(found: Explanation, usual: str) -> Iterator[Part]:
 def _sizes(answer: Answer) -> Iterator[Part]:
     """Yield the dynamic sizes with which so many blocks stay resident, from the most blocks down."""
     plan = answer.plan
-    windows, entries = ({window.blocks: window for window in found} for found in (plan.windows, plan.entries))
     rows = [
-        (f"{blocks}", f"{100 * blocks // plan.native_blocks} %", _span(windows, blocks), _span(entries, blocks))
-        for blocks in sorted({*windows, *entries}, reverse=True)
+        (f"{one.blocks}", f"{100 * one.blocks // plan.native_blocks} %", f"{one.minimum:,} to {one.maximum:,}")
+        for one in plan.windows
     ]
     shown, more = cut(rows, _MOST_SIZES)
     if shown:
         yield Table(_SIZE_HEADS, shown, ())
     if more:
         yield Prose(f"... and {more} more for fewer blocks (--json lists all)")
-
-
-def _span(windows: Mapping[int, Window], blocks: int) -> str:
-    window = windows.get(blocks)
-    return f"{window.minimum:,} to {window.maximum:,}" if window else "-"
 
 
 def _verdict(found: Explanation, more: str) -> Iterator[Part]:

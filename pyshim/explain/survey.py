@@ -178,7 +178,7 @@ def _blocks(
 
 # What reasons are counted as, each in the first column that names it; the last one takes the rest.
 COLUMNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("as is", ("room_already", "entry_already"), "communication fits beside it, or once one block has ended"),
+    ("as is", ("room_already",), "communication fits beside it"),
     ("window", ("shaped",), "with more dynamic shared memory, as the rule asks, communication fits"),
     ("too few", ("below_keep",), "a size makes room, but fewer blocks than keep_at_least would stay resident"),
     ("later", ("priority",), "no size makes room; communication fits after some of the kernel's blocks have ended"),

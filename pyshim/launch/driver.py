@@ -8,11 +8,9 @@ from collections.abc import Mapping
 
 NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
-GPUS = "/proc/driver/nvidia/gpus"
 CACHE = "/etc/ld.so.cache"
 _CACHE_SIZE = 16 << 20  # bytes; a larger file is no cache
 AMD_DEVICE = "/dev/kfd"
-SIMULATED_RULE = "hold"  # where the variable SIMGPU names none
 
 
 def library_path(environment: Mapping[str, str]) -> list[str]:
@@ -57,31 +55,9 @@ def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
 
 
 def version(root: str = "/") -> str | None:
-    """Return the version of NVIDIA's kernel module, as 580.159.04.
-
-    The driver in a process may be newer, but not the firmware that dispatches blocks. None where the machine does not
-    say, as in WSL and some containers."""
+    """Return the version of NVIDIA's kernel module, as 580.159.04. None where the machine does not say, as in WSL."""
     found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", text(os.path.join(root, PROC[1:])))
     return found[1] if found else None
-
-
-def identity(environment: Mapping[str, str], root: str = "/") -> str | None:
-    """Return the driver that a program meets here, and its dispatch rule if it is simulated. None: not known."""
-    simulated = environment.get("SIMGPU")
-    if simulated is None:
-        return version(root)
-    return f"simulated {simulated.partition(':')[2].partition(',')[0] or SIMULATED_RULE}"
-
-
-def models(environment: Mapping[str, str], root: str = "/") -> dict[str, str] | None:
-    """Return the names of real NVIDIA GPUs by PCI address; None where the kernel module does not say all."""
-    if "SIMGPU" in environment:
-        return {}
-    folder = os.path.join(root, GPUS[1:])
-    model = re.compile(r"^Model:\s*(\S.*?)\s*$", re.M)
-    said = {name: model.search(text(f"{folder}/{name}/information")) for name in names(folder)}
-    found = {name.lower(): match[1] for name, match in said.items() if match}
-    return found if found and len(found) == len(said) else None
 
 
 def text(path: str) -> str:

@@ -17,7 +17,6 @@ RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
 OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 _UNFINISHED = ".run-"
-PROBED = "probed"  # what `overlap probe` has found out of its GPU, which says unknown
 EXTENDS = "extends_"  # and a number: the file that so many `extends` lead to
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
@@ -31,7 +30,7 @@ class Run(NamedTuple):
     id: str
     started: float = 0.0  # seconds since 1970
     command: tuple[str, ...] | None = None  # None: the environment was only printed
-    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, probed, extends_1, ...
+    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, extends_1, ...
     overlap_run: str = ""
     expected_world_size: int | None = None
     simulate: str | None = None
@@ -267,7 +266,7 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    names = ["name", "hash", "file", *(name for name in item if name == PROBED or name.startswith(EXTENDS))]
+    names = ["name", "hash", "file", *(name for name in item if name.startswith(EXTENDS))]
     return {name: _text(item.get(name)) for name in names}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim import preload
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import dispatch, driver, folder, rank, variables
+from pyshim.launch import driver, folder, rank, variables
 from pyshim.launch.environment import Settings, environment, quote, without_table
 from pyshim.launch.environment import variables as set_by_policies
 from pyshim.policy.layout import checksum
@@ -38,22 +38,19 @@ class Request(NamedTuple):
     quiet: bool = False
     elsewhere: bool = False  # the program starts on another machine than this
     library: str | None = None  # where it is there
-    probed: bool = True  # policies get what `overlap probe` found out here
 
 
 class Plan:
     """How a program is started.
 
     doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that are
-    not set, and why; dispatch: what was found out about GPUs, and not said by policies; both are said to those who ask.
-    carried: what makes a launcher pass the settings on."""
+    not set, and why, said to those who ask. carried: what makes a launcher pass the settings on."""
 
     def __init__(self) -> None:
         self.settings = Settings()
         self.doubts: list[str] = []
         self.remarks: list[str] = []
         self.left: list[str] = []
-        self.dispatch: list[str] = []
         self.own = False  # asked for in so many words, also inside of an overlap-run or a prolog
         self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
@@ -161,9 +158,6 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
         if request.policy is None and policy is not None:
             error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
         raise
-    if request.probed:
-        chosen, found = dispatch.decided(chosen, {**base, "SIMGPU": gpu.value} if gpu else base)
-        plan.dispatch += [f"policy {name}: dispatch {one.rule} ({one.origin})" for name, one in found]
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)

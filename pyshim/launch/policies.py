@@ -13,7 +13,6 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch import shipped
 from pyshim.launch.folder import EXTENDS
 from pyshim.launch.variables import Asked
-from pyshim.policy.layout import Undecided
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +27,6 @@ class Chosen(NamedTuple):
     table: str  # base64
     described: tuple[Mapping[str, str | None], ...]  # name, hash, file
     asked: tuple[Asked, ...]  # what each of them wants to be set for the program
-    undecided: tuple[Undecided, ...]  # those of them that say `dispatch: unknown`
 
     def fits(self, gpu: Gpu) -> bool:
         from pyshim.policy import layout
@@ -67,7 +65,6 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
     try:
         policies = library.load(value, environment)
         data = table.compile_table(policies)
-        undecided = table.undecided(policies, data)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
         raise
@@ -85,7 +82,7 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
         )
         for policy in policies
     )
-    return Chosen(layout.encode(data), described, asked, undecided)
+    return Chosen(layout.encode(data), described, asked)
 
 
 def _extended(policy: Policy) -> dict[str, str]:

@@ -13,16 +13,14 @@ from typing import Any, Optional
 
 from pyshim import __version__
 from pyshim.launch.variables import Asked
-from pyshim.policy.layout import Undecided
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 KEPT = os.path.join(_PACKAGE, "_lib", "shipped.json")
 _INSTALLED = os.path.join(_PACKAGE, "policies")  # in a wheel only; in a checkout they are beside the package
 _HEADER = os.path.join(_PACKAGE, "_lib", "overlap_abi.h")
 
-# Table in base64, what is said of its policies, what they ask to be set, which of them do not know the dispatch rule:
-# the fields of policies.Chosen.
-Kept = tuple[str, tuple[Mapping[str, Optional[str]], ...], tuple[Asked, ...], tuple[Undecided, ...]]
+# Table in base64, what is said of its policies, what they ask to be set: the fields of policies.Chosen.
+Kept = tuple[str, tuple[Mapping[str, Optional[str]], ...], tuple[Asked, ...]]
 
 
 def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kept | None:
@@ -41,7 +39,6 @@ def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kep
             found["table"],
             tuple(found["described"]),
             tuple(_asked(*item) for item in found["asked"]),
-            tuple(_undecided(*item) for item in found["undecided"]),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
@@ -50,10 +47,6 @@ def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kep
 def _asked(policy: str, gpus: list[str], vendors: list[str], *variables: Mapping[str, str]) -> Asked:
     own, all_ranks = variables
     return Asked(policy, tuple(gpus), tuple(vendors), own, all_ranks)
-
-
-def _undecided(policy: int, gpus: list[str], dispatch_at: int, hash_at: int, answers: Mapping[str, Any]) -> Undecided:
-    return Undecided(policy, tuple(gpus), dispatch_at, hash_at, {rule: (*pair,) for rule, pair in answers.items()})
 
 
 def _is_current(data: Any) -> bool:

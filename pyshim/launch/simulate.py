@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.driver import SIMULATED_RULE
 
 MOST = 16
 
@@ -38,13 +37,13 @@ def parse(text: str) -> Gpu:
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
         raise
-    if colon and rule not in KNOWN_DISPATCHES:
-        close = get_close_matches(rule.lower(), KNOWN_DISPATCHES, n=1)
+    if colon and rule not in DISPATCH_RULES:
+        close = get_close_matches(rule.lower(), DISPATCH_RULES, n=1)
         hint = f"did you mean {close[0]}? " if close else ""
-        hint += f"known: {', '.join(KNOWN_DISPATCHES)}"
+        hint += f"known: {', '.join(DISPATCH_RULES)}"
         raise OverlapError(f"no dispatch rule is called {rule!r}", hint, LAUNCHER_FAILED)
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
     count = int(number) if comma else 1
-    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or SIMULATED_RULE, count)
+    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or DISPATCH_RULES[0], count)

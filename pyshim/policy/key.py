@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar, Union, cast
 
 import yaml
 
+from pyshim.policy import gone
 from pyshim.policy.nodes import Keys, Nodes
 from pyshim.policy.parts import PartsReader
 from pyshim.policy.words import Range
@@ -123,18 +124,18 @@ def all_keys(holder: Class) -> tuple[Key, ...]:
 
 
 def mapping(
-    reader: PartsReader, node: yaml.Node, what: str, holder: Class, path: str, gone: Mapping[str, str] | None = None
+    reader: PartsReader, node: yaml.Node, what: str, holder: Class, path: str
 ) -> tuple[Nodes, dict[str, object]] | None:
     """Read the keys of a mapping; their values are by field of the model."""
-    nodes = reader.mapping(node, what, keys_of(holder, path, gone))
+    nodes = reader.mapping(node, what, keys_of(holder, path))
     return None if nodes is None else (nodes, said(reader, nodes, below(path, entries(holder))))
 
 
-def keys_of(holder: Class, path: str, gone: Mapping[str, str] | None = None) -> Keys:
+def keys_of(holder: Class, path: str) -> Keys:
     named = [key for key in below(path, entries(holder)) if key.type]
     only = {key.name: key.example for key in named if key.type == key.example}
     required = tuple(key.name for key in named if key.required)
-    return Keys(tuple(key.name for key in named), required, only, gone or {})
+    return Keys(tuple(key.name for key in named), required, only, gone.KEYS.get(path, {}))
 
 
 def said(reader: PartsReader, nodes: Nodes, keys: Iterable[Key]) -> dict[str, object]:
@@ -185,10 +186,7 @@ def shown(holder: Hashable, path: str) -> dict[str, Any]:
 class Section(Kind[dict[str, object]]):
     """A mapping whose keys are fields of the class that has it."""
 
-    def __init__(self, gone: Mapping[str, str] | None = None) -> None:
-        self._gone = gone
-
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> dict[str, object] | None:
         assert key.owner
-        found = mapping(reader, node, f"`{key.name}`", key.owner, key.path, self._gone)
+        found = mapping(reader, node, f"`{key.name}`", key.owner, key.path)
         return found[1] if found else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pyshim.errors import OverlapError
 
@@ -17,16 +17,6 @@ Record = Mapping[str, object]  # the fields of a structure, by their names
 _HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
 _NUMBER = struct.Struct("<I")
 _CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
-
-
-class Undecided(NamedTuple):
-    """A policy in a table that does not know the dispatch rule of its GPUs: where that stands, and what would."""
-
-    policy: int  # index in the table
-    gpus: tuple[str, ...]  # its `gpu`
-    dispatch_at: int  # offset in the table: 4 bytes, enum overlap_dispatch
-    hash_at: int  # offset in the table: 16 digits
-    answers: Mapping[str, tuple[int, str]]  # by rule, for both places
 
 
 def encode(table: bytes) -> str:
@@ -55,21 +45,6 @@ def checksum(encoded: str) -> str | None:
         return f"{int.from_bytes(head[_CHECKSUM : _CHECKSUM + 4], 'little'):08x}" if encoded else None
     except ValueError:
         return None
-
-
-def decided(table: bytes, rules: Iterable[tuple[Undecided, str]]) -> bytes:
-    """Return the table with these dispatch rules in these of its policies."""
-    data = bytearray(table)
-    for item, rule in rules:
-        number, digest = item.answers[rule]
-        _NUMBER.pack_into(data, item.dispatch_at, number)
-        data[item.hash_at : item.hash_at + len(digest)] = digest.encode("ascii")
-    return _signed(data)
-
-
-def _signed(data: bytearray) -> bytes:
-    _NUMBER.pack_into(data, _CHECKSUM, zlib.crc32(data[_HEAD.size :]))
-    return bytes(data)
 
 
 class Sections:
@@ -128,8 +103,7 @@ class View:
 
         _native.header()
         self._native, ffi = _native, _native.ffi
-        *_, policies, rules, patterns, self._string_size = _HEAD.unpack_from(table)
-        self._size = len(table)
+        *_, policies, rules, patterns, _ = _HEAD.unpack_from(table)
         self._data = ffi.from_buffer(table)  # what the pointers below lead into
         self.policies: Any = ffi.cast("struct overlap_policy *", self._data + _HEAD.size)
         self.rules: Any = ffi.cast("struct overlap_rule *", self.policies + policies)
@@ -145,10 +119,3 @@ class View:
         """Return whether one of a span's patterns matches the name. span: struct overlap_span."""
         match = self._native.library().overlap_glob_match
         return any(match(self._strings + self._patterns[span.first + i], name) for i in range(span.count))
-
-    def undecided(self, policy: int) -> tuple[int, int]:
-        """Return dispatch_at and hash_at of a policy: Undecided."""
-        ffi = self._native.ffi
-        own = _HEAD.size + policy * ffi.sizeof("struct overlap_policy")
-        strings = self._size - self._string_size
-        return own + ffi.offsetof("struct overlap_policy", "dispatch"), strings + self.policies[policy].hash

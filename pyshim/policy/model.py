@@ -23,19 +23,17 @@ from pyshim.policy.values import Bad
 from pyshim.policy.words import (
     ANY,
     COMMUNICATION_CARVEOUTS,
-    DISPATCHES,
     UNLIMITED,
     WHENS,
     Carveout,
-    Dispatch,
     Range,
     When,
     either,
 )
 
 # The values of a policy, for those who make or read one.
-__all__ = ["ANY", "AUTO", "GONE", "KEYS", "MAX_RULES", "OFF", "UNLIMITED", "VERSION"]
-__all__ += ["Dispatch", "Footprint", "Match", "Policy", "Range", "Rule", "Shape"]
+__all__ = ["ANY", "AUTO", "KEYS", "MAX_RULES", "OFF", "UNLIMITED", "VERSION"]
+__all__ += ["Footprint", "Match", "Policy", "Range", "Rule", "Shape"]
 
 VERSION = 1
 # The table that travels in the environment holds fewer.
@@ -43,21 +41,6 @@ MAX_RULES = 600
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the page that reports are made from holds 64 bytes
 _PATTERNS = "a pattern, or a list of them"
 _CREATORS = {"nccl": "libnccl.so*", "rccl": "librccl.so*"}
-_WITH_ITS_STREAM = "communication is raised with its stream: write `streams: {raise: auto}` at the top level, or `off`"
-# Keys of earlier versions by the mapping that had them, and what to write now.
-GONE = {
-    "": {
-        "critical": "write `streams: {raise: auto}`, or `streams: {raise: off}`",
-        "trial": "run the whole program under each policy, and compare two reports: overlap report --compare A B",
-    },
-    "streams": {"priority": "leave it out: these streams get the greatest priority of the device"},
-    "communication": {
-        "priority": _WITH_ITS_STREAM,
-        "streams": "write `streams: {created_by: [...]}` at the top level",
-        "environment": "write `environment: {NAME: value}` at the top level",
-        "reserve_cus": "leave it out: no stream loses compute units",
-    },
-}
 
 
 def _name(text: str) -> str:
@@ -94,16 +77,11 @@ class Policy:
     # That of rules which do not say it.
     when: ClassVar[Key] = Key("when", Word[When](WHENS, "a time", "when"), either(WHENS), "overlapping",
         "Which launches rules act on: only those in an overlap window, or every one that matches.", "overlapping")
-    dispatch: Dispatch = key("unknown", "dispatch", Word(DISPATCHES, "a way of dispatching", "dispatch"),
-        either(DISPATCHES), "unknown",
-        "What these GPUs do while a raised block fits nowhere: hold lower-priority blocks back, only those of one"
-        " multiprocessor (drain), or fill in with them. Where this says unknown, what `overlap probe` found counts.",
-        "unknown")
     # Patterns, and words of kernels.py.
     fixed_size: tuple[str, ...] = key((), "reads_dynamic_size", Kernels(adds=True),
         "a pattern or a set of kernels, or a list of them", "none",
         "Kernels that read the size of their dynamic shared memory; they are never shaped.", '["*staged*"]')
-    streams: ClassVar[Key] = Key("streams", Section(GONE["streams"]), "a mapping", "its keys have their defaults",
+    streams: ClassVar[Key] = Key("streams", Section(), "a mapping", "its keys have their defaults",
         "Which streams get the greatest priority of the device, with all that is launched on them.", "{raise: auto}")
     # Per cent; OFF: none is raised.
     raise_share: int = key(AUTO, "streams.raise", RaiseKind(), f"{', '.join(WORDS)}, or a mapping", "auto",
@@ -116,7 +94,7 @@ class Policy:
     environment: Mapping[str, str] = key({}, "environment", Variables(variables.ENVIRONMENT),
         "a mapping of variables to texts or numbers", "none", "Each set only if the user has not.",
         "{TORCH_NCCL_HIGH_PRIORITY: 1}")
-    communication: ClassVar[Key] = Key("communication", Section(GONE["communication"]), "a mapping",
+    communication: ClassVar[Key] = Key("communication", Section(), "a mapping",
         "its keys have their defaults", "What is communication.", '{kernels: [all, "*my_reduce*"]}')
     kernels: tuple[str, ...] = key((), "communication.kernels", CommunicationKernels(adds=True),
         "a family or a pattern, or a list of them", "every family",

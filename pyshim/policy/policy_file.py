@@ -11,7 +11,7 @@ from pyshim.policy import gpus, origins
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
 from pyshim.policy.key import below, entries, keys_of, made, said
-from pyshim.policy.model import GONE, KEYS, VERSION, Policy
+from pyshim.policy.model import KEYS, VERSION, Policy
 from pyshim.policy.nodes import Nodes, has_error
 from pyshim.policy.rules import RuleReader
 
@@ -38,7 +38,7 @@ class PolicyReader(RuleReader):
         """Read the policy with what it extends. None where anything of either is wrong."""
         if not self._version_ok(root):
             return None
-        keys = self.mapping(root, "a policy", keys_of(Policy, "", GONE[""]))
+        keys = self.mapping(root, "a policy", keys_of(Policy, ""))
         if keys is None:
             return None
         base = self._base(keys)

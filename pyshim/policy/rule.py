@@ -8,7 +8,7 @@ from typing import ClassVar, cast
 
 import yaml
 
-from pyshim.policy import checks, kernels, values
+from pyshim.policy import checks, gone, kernels, values
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.footprint import SIZE
 from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, key, made, mapping, packed, shown
@@ -20,13 +20,11 @@ from pyshim.policy.words import (
     ANY,
     CARVEOUTS,
     KEEP,
-    KNOWN_DISPATCHES,
     MAX_REGISTERS,
     MAX_THREADS,
     SHAPES,
     WHENS,
     Carveout,
-    Dispatch,
     Range,
     ShapeKind,
     When,
@@ -35,9 +33,7 @@ from pyshim.policy.words import (
 
 # What the table has room for.
 _MAX_BLOCKS_PER_SM = 2**32 - 1
-_SHAPES = (
-    "write leave, make_room, quick_entry, {blocks_per_sm: 1}, {blocks_per_sm: 50%} or {dynamic_shared_memory: 96KiB}"
-)
+_SHAPES = "write leave, make_room, {blocks_per_sm: 1}, {blocks_per_sm: 50%} or {dynamic_shared_memory: 96KiB}"
 _COMPARISON = "a number, a comparison, or a list of two that must both hold"
 
 
@@ -165,18 +161,14 @@ class Rule:
     shape: Shape = key(Shape(), "compute[].shape", _ShapeKind(),
         f"{either(SHAPES)}, or one of blocks_per_sm and dynamic_shared_memory", REQUIRED,
         "What is done: nothing; the smallest dynamic shared memory with which a block of communication fits beside the"
-        " blocks that stay, or as soon as one of them has ended; or a number of your own.", "make_room")
+        " blocks that stay; or a number of your own.", "make_room")
     # Per cent; 0: not asked for.
     keep_at_least: int = key(0, "compute[].keep_at_least", Percent(), "a percentage",
-        f"{KEEP}% for make_room and quick_entry, else none",
+        f"{KEEP}% for make_room, else none",
         "Leave the launch alone rather than keep less of its own resident blocks.", "50%")
     when: When = key("overlapping", "compute[].when", Word(WHENS, "a time", "when"), either(WHENS), "the policy's",
         "Which launches this rule acts on.", "always")
     line: int = 0  # in the policy file, from 1
-    # unknown: whatever the GPU does.
-    when_dispatch: Dispatch = key("unknown", "compute[].when_dispatch",
-        Word(KNOWN_DISPATCHES, "a way of dispatching", "dispatch"), either(KNOWN_DISPATCHES), "any",
-        "The rule acts only if `dispatch` says so.", "backfill")
     carveout: Carveout = key("keep", "compute[].carveout", Word(CARVEOUTS, "a carve-out", "carveout"),
         either(CARVEOUTS), "max, and keep for `leave`",
         "Ask for the largest part of a multiprocessor's memory as shared memory: max, for launches that the rule"
@@ -188,6 +180,8 @@ class Rule:
 
 
 def _shape_word(text: str) -> Shape:
+    if text in gone.SHAPES:
+        raise Bad("value", f"the shape {quote(text)} is gone", gone.SHAPES[text])
     if text not in SHAPES:
         raise Bad("value", f"{quote(text)} is not a shape", did_you_mean(text, SHAPES) or _SHAPES)
     return Shape(cast(ShapeKind, text))

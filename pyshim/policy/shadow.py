@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyshim.policy.rule import Match, Rule
 from pyshim.policy.values import is_wild, pattern_covers
-from pyshim.policy.words import KNOWN_DISPATCHES, Range
+from pyshim.policy.words import Range
 
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
 # Comparisons of two patterns; a policy that takes more than a second of them is not searched to the end.
@@ -34,7 +34,7 @@ def _takers(rule: Rule, earlier: Sequence[Rule], cost: list[int]) -> tuple[Rule,
         cost[0] += len(own) * max(1, len(other.match.patterns()))
         if cost[0] > _BUDGET:
             return ()
-        if other.when_dispatch in ("unknown", rule.when_dispatch) and covers(other.match, rule.match):
+        if covers(other.match, rule.match):
             return (other,)
     if len(near) < 2:
         return ()
@@ -50,28 +50,23 @@ def _takers(rule: Rule, earlier: Sequence[Rule], cost: list[int]) -> tuple[Rule,
 
 @dataclass(frozen=True)
 class _Part:
-    """One pattern of kernels and one of libraries of a rule, while the GPU is known to do one thing."""
+    """One pattern of kernels and one of libraries of a rule."""
 
     kernel: str
     library: str  # empty: any, and none
-    dispatch: str
 
 
 def _parts(rule: Rule, own: tuple[str, ...]) -> Iterator[_Part]:
-    """While nothing is known of the GPU every rule that matches takes the launch, so that case is the easier one."""
-    for dispatch in KNOWN_DISPATCHES if rule.when_dispatch == "unknown" else (rule.when_dispatch,):
-        for kernel in own:
-            for library in rule.match.libraries or ("",):
-                yield _Part(kernel, library, dispatch)
+    for kernel in own:
+        for library in rule.match.libraries or ("",):
+            yield _Part(kernel, library)
 
 
 def _takes(other: Rule, part: _Part) -> bool:
     """Whatever the numbers of the launch are."""
     libraries = (part.library,) if part.library else ()
-    return (
-        other.when_dispatch in ("unknown", part.dispatch)
-        and _any_covers(other.match.patterns(), (part.kernel,), every="*")
-        and _any_covers(other.match.libraries, libraries, every="")
+    return _any_covers(other.match.patterns(), (part.kernel,), every="*") and _any_covers(
+        other.match.libraries, libraries, every=""
     )
 
 

@@ -56,10 +56,10 @@ def child(path: str, key: str) -> str:
     return f"{path}[{key}]" if path.endswith("environment") else f"{path}.{key}" if path else key
 
 
-def as_text(policy: Policy, origins: Origins, gpu: gpus.KnownGpu | None = None, probed: str = "") -> str:
-    """gpu: on which it is shown; the policy is for it. probed: where its `dispatch` comes from, if from no file."""
-    page = _Page(origins, {"dispatch": probed} if probed else {})
-    page.mapping(as_values(policy), "", 0, _notes(policy, gpu))
+def as_text(policy: Policy, origins: Origins, gpu: gpus.KnownGpu | None = None) -> str:
+    """gpu: on which it is shown; the policy is for it."""
+    page = _Page(origins)
+    page.mapping(as_values(policy), "", 0, _notes(gpu))
     return page.text()
 
 
@@ -78,9 +78,8 @@ class _Line(NamedTuple):
 
 
 class _Page:
-    def __init__(self, origins: Origins, others: Mapping[str, str]) -> None:
+    def __init__(self, origins: Origins) -> None:
         self._origins = origins
-        self._others = others  # by path: of values that come from no file
         self._lines: list[_Line] = []
 
     def mapping(self, values: Mapping[str, Any], path: str, depth: int, notes: Mapping[str, str]) -> None:
@@ -128,8 +127,6 @@ class _Page:
             self._add("  " * (depth + 1) + f"- {_word(item)}", origin)
 
     def _origin(self, path: str) -> str:
-        if path in self._others:
-            return self._others[path]
         found = origin_of(path, self._origins)
         return f"{printable(os.path.basename(found.file))}:{found.line}" if found else DEFAULT
 
@@ -143,19 +140,11 @@ class _Page:
         return "".join(f"{line}\n" for line in shown)
 
 
-def _notes(policy: Policy, gpu: gpus.KnownGpu | None) -> dict[str, str]:
+def _notes(gpu: gpus.KnownGpu | None) -> dict[str, str]:
     """Return the effective value, where it differs from what is written, by path."""
-    found: dict[str, str] = {}
-    for index, rule in enumerate(policy.rules):
-        if rule.when_dispatch == "unknown" or rule.when_dispatch == policy.dispatch:
-            continue
-        # "unknown" leaves alone, the other one passes over: decide.c
-        known = policy.dispatch != "unknown"
-        does = "looked at by the rules below" if known else "left alone (overlap probe)"
-        found[f"compute[{index}]"] = f"`dispatch` is {policy.dispatch}, so what this rule matches is {does}"
     if gpu and gpu.vendor == gpus.AMD:
-        found["streams.raise"] = "on AMD only `created_by` acts: HIP gives a stream its priority at creation"
-    return found
+        return {"streams.raise": "on AMD only `created_by` acts: HIP gives a stream its priority at creation"}
+    return {}
 
 
 def one_line(value: Any) -> str:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from pyshim import _native
 from pyshim.policy import kernels
 from pyshim.policy.key import Packed, packed
-from pyshim.policy.kinds import member
-from pyshim.policy.layout import Record, Sections, Undecided, View, assemble
+from pyshim.policy.layout import Record, Sections, assemble
 from pyshim.policy.model import Policy
 from pyshim.policy.rule import Match, Rule
-from pyshim.policy.words import KNOWN_DISPATCHES, Range
+from pyshim.policy.words import Range
 
 _FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "fixed_size")
 
@@ -27,24 +25,6 @@ def fingerprint(policy: Policy) -> str:
     """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file."""
     variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
     return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
-
-
-def undecided(policies: Sequence[Policy], table: bytes) -> tuple[Undecided, ...]:
-    """Return the policies that say `dispatch: unknown`. table: that of the policies."""
-    view = View(table)
-    return tuple(
-        Undecided(
-            index,
-            policy.gpus,
-            *view.undecided(index),
-            {
-                rule: (member("dispatch", rule), fingerprint(replace(policy, dispatch=rule)))
-                for rule in KNOWN_DISPATCHES
-            },
-        )
-        for index, policy in enumerate(policies)
-        if policy.dispatch == "unknown"
-    )
 
 
 def _build(policies: Sequence[Policy], hashes: Sequence[str], lines: bool = True) -> bytes:

@@ -1,20 +1,16 @@
-"""The words that a policy may use, and the small values that they become. The header's own: pyshim/enums.py."""
+"""The words that a policy may use, and the small values that they become."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from pyshim.enums import DISPATCHES as DISPATCHES
-from pyshim.enums import KNOWN_DISPATCHES as KNOWN_DISPATCHES
-from pyshim.enums import Dispatch as Dispatch
-
 When = Literal["overlapping", "always"]
-ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room", "quick_entry"]
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
 Carveout = Literal["keep", "max", "always"]
 
 WHENS: tuple[When, ...] = ("overlapping", "always")
-SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room", "quick_entry")
+SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room")
 CARVEOUTS: tuple[Carveout, ...] = ("max", "always", "keep")
 COMMUNICATION_CARVEOUTS: tuple[Carveout, ...] = ("max", "keep")
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pyshim.launch.folder import PROBED, setting, under
+from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.runs import remark as of_runs
@@ -228,9 +228,9 @@ def _idle(collected: Collected) -> Iterator[str]:
 
 
 def _rules(collected: Collected) -> Iterator[str]:
-    """Yield rules that never acted. Rules that wait for a probe or have unrecorded launches are in remarks()."""
+    """Yield rules that never acted. Rules with unrecorded launches are in remarks()."""
     for use in rules(collected):
-        if use.rule.inert or use.acted or use.unsure:
+        if use.acted or use.unsure:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
@@ -259,25 +259,8 @@ def remarks(collected: Collected, full: bool = True) -> list[str]:
 
     full: also notes that call for no action.
     """
-    said = [*of_runs(collected), *_ends(collected), *(_waiting(collected) if full else ()), *_unrecorded(collected)]
+    said = [*of_runs(collected), *_ends(collected), *_unrecorded(collected)]
     return [*said, *_without_room(collected), *of_streams(collected, full)]
-
-
-def _waiting(collected: Collected) -> Iterator[str]:
-    inert = [use.rule for use in rules(collected) if use.rule.inert]
-    if inert:
-        lines = some([rule.place for rule in inert])
-        asks = some(sorted({rule.when_dispatch for rule in inert}))
-        known = some(sorted({rule.dispatch for rule in inert}))
-        which_ones = "rules" if len(inert) > 1 else "rule"
-        names = {rule.policy for rule in inert}
-        policies = [policy for run in collected.runs for policy in run.policies if policy.get("name") in names]
-        probed = sorted({policy[PROBED] or "" for policy in policies if PROBED in policy})
-        who = f"{some(probed)} found" if probed else "the policy says"
-        yield (
-            f"{which_ones} {lines} did nothing, as intended: only for GPUs that dispatch by {asks}, and "
-            f"{who} {known} for this one (`dispatch`)" + ("; `overlap probe` measures it" if "unknown" in known else "")
-        )
 
 
 def _without_room(collected: Collected) -> Iterator[str]:

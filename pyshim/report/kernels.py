@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 SHAPED = frozenset({"shaped", "capped_without_room"})
 # Nothing had to be changed for what the rule asks.
-_HOLDS_ALREADY = frozenset({"room_already", "entry_already"})
+_HOLDS_ALREADY = frozenset({"room_already"})
 COMMUNICATION, RAISED = "communication", "raised"  # nothing else is counted for these reasons
 # Given before any rule is looked for, or because none was found.
 _OF_NO_RULE = frozenset({COMMUNICATION, "no_rule", "observe_only", "unknown_footprint"})
@@ -171,7 +171,7 @@ def rules(collected: Collected) -> list[RuleUse]:
 
 def _may_be(rule: Rule, row: Row) -> bool:
     """Whether it may be the rule of a row that tells none."""
-    if row.reason in _OF_NO_RULE or rule.inert or (row.inside is not None and rule.when != "overlapping"):
+    if row.reason in _OF_NO_RULE or (row.inside is not None and rule.when != "overlapping"):
         return False
     return (row.reason == "rule_leave") == (rule.shape == "leave")
 

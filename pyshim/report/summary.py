@@ -121,9 +121,7 @@ def _use(use: RuleUse) -> dict[str, Any]:
         **{item.name: getattr(use, item.name) for item in fields(use)},
         "rule": _rule(use.rule),
         "when": use.rule.when,
-        "when_dispatch": use.rule.when_dispatch,
         "matched": use.matched,
         "acted": use.acted,
         "unsure": use.unsure,
-        "inert": use.rule.inert,
     }

@@ -151,8 +151,6 @@ def rules(collected: Collected) -> Rows:
 
 
 def _outcome(use: RuleUse) -> str:
-    if use.rule.inert:
-        return f"only under {use.rule.when_dispatch}"
     if use.unsure:
         return "not known"
     if not use.matched:

@@ -31,7 +31,6 @@ _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain --from TRACE (torch.profiler or nsys) shows what waits behind what"
 # What to do about the commonest reason for which computation was left alone; of others `overlap explain` tells it.
 _NEXT = {
-    "dispatch_unknown": "overlap probe measures how this GPU dispatches blocks",
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
 }

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.enums import DISPATCHES
 
 _VALID = 2  # state of a record
 
@@ -39,8 +38,6 @@ class Rule(NamedTuple):
     line: int
     shape: str  # as it is written in a policy: make_room, blocks_per_sm: 50%
     when: str  # overlapping | always
-    when_dispatch: str  # hold | drain | backfill; unknown: under any
-    dispatch: str  # what the policy says of its GPUs
     guard: bool = False  # added by us: spares kernels that only look like those of the rule of this line
     depth: int = 0  # how many `extends` lead from the policy to the file that has the line
     file: str = ""  # that file, as its run tells it; empty: the policy's own
@@ -50,11 +47,6 @@ class Rule(NamedTuple):
         """The rule's file, or the policy that is that file's only one, and the line."""
         unknown = f"a policy that {self.policy} extends" if self.depth else self.policy
         return f"{self.file or unknown}:{self.line}"
-
-    @property
-    def inert(self) -> bool:
-        """By design it does nothing: it waits for a probe, or is for GPUs of the other kind."""
-        return self.when_dispatch not in ("unknown", self.dispatch)
 
 
 class Places(NamedTuple):
@@ -119,11 +111,9 @@ def rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[i
 
 def _rule(record: Any, policy: str) -> Rule:
     library = _native.library()
-    dispatch = {getattr(library, f"OVERLAP_DISPATCH_{word}".upper()): word for word in DISPATCHES}
     shapes = {
         library.OVERLAP_SHAPE_LEAVE: "leave",
         library.OVERLAP_SHAPE_MAKE_ROOM: "make_room",
-        library.OVERLAP_SHAPE_QUICK_ENTRY: "quick_entry",
         library.OVERLAP_SHAPE_BLOCKS: f"blocks_per_sm: {record.value}",
         library.OVERLAP_SHAPE_PERCENT: f"blocks_per_sm: {record.value}%",
         library.OVERLAP_SHAPE_BYTES: f"dynamic_shared_memory: {_size(record.value)}",
@@ -135,8 +125,6 @@ def _rule(record: Any, policy: str) -> Rule:
         depth=depth,
         shape=shapes.get(record.shape, f"shape_{record.shape}"),
         when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
-        when_dispatch=dispatch.get(record.when_dispatch, "unknown"),
-        dispatch=dispatch.get(record.dispatch, "unknown"),
         guard=bool(record.guard),
     )
 

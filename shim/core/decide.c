@@ -59,15 +59,9 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
     return true;
 }
 
-/* A rule may be limited to one dispatch rule. It is skipped if the GPU is known to have another. */
-static bool other_dispatch(const struct overlap_policy *policy, const struct overlap_rule *rule) {
-    return rule->when_dispatch && policy->dispatch && rule->when_dispatch != policy->dispatch;
-}
-
 /* Returns why a launch must not be shaped, whatever the rule says. OVERLAP_REASON_COUNT: it may be. */
 static enum overlap_reason forbidden(const struct overlap_view *view, const struct overlap_policy *policy,
-                                     const struct overlap_rule *rule, const char *kernel,
-                                     const struct overlap_launch *launch, uint32_t native) {
+                                     const char *kernel, const struct overlap_launch *launch, uint32_t native) {
     const uint32_t flags = launch->flags;
     if (flags & OVERLAP_LAUNCH_COOPERATIVE)
         return OVERLAP_REASON_cooperative;
@@ -83,8 +77,6 @@ static enum overlap_reason forbidden(const struct overlap_view *view, const stru
         return OVERLAP_REASON_refused;
     if (native == 0)
         return OVERLAP_REASON_cannot_launch;
-    if (rule->when_dispatch && policy->dispatch == OVERLAP_DISPATCH_UNKNOWN)
-        return OVERLAP_REASON_dispatch_unknown;
     return OVERLAP_REASON_COUNT;
 }
 
@@ -115,16 +107,14 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
     struct interval grids = {0, UINT64_MAX};
     const struct overlap_rule *rule = NULL;
     for (uint32_t i = p->first_rule; !rule && i < p->first_rule + p->rule_count; i++) {
-        if (!other_dispatch(p, &view.rules[i]) &&
-            rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
+        if (rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
             rule = &view.rules[i];
             decision->rule = i;
             decision->windowed = rule->when != OVERLAP_WHEN_ALWAYS;
         }
     }
-    const enum overlap_reason no = rule && rule->shape != OVERLAP_SHAPE_LEAVE
-                                       ? forbidden(&view, p, rule, kernel, launch, native)
-                                       : OVERLAP_REASON_COUNT;
+    const enum overlap_reason no =
+        rule && rule->shape != OVERLAP_SHAPE_LEAVE ? forbidden(&view, p, kernel, launch, native) : OVERLAP_REASON_COUNT;
     if (!rule)
         decision->reason = OVERLAP_REASON_no_rule;
     else if (rule->shape == OVERLAP_SHAPE_LEAVE)

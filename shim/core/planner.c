@@ -3,26 +3,23 @@
  *
  * M: shared memory of a multiprocessor. s_K: shared memory of one computation block at its raised dynamic size. s_C:
  * that of one communication block. Exactly k computation blocks stay resident while M / (k + 1) < s_K <= M / k.
- * Communication fits beside j of them while j s_K + s_C <= M and registers, warps, slots and barriers allow it.
- * make_room needs j = k, quick_entry j = k - 1. The size affects the other resources only by lowering k.
+ * Communication fits beside them while k s_K + s_C <= M and registers, warps, slots and barriers allow it. The size affects
+ * the other resources only by lowering k.
  */
 #include "core.h"
 
-/* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside `beside` of them.
- * native: resident blocks as launched, at least `blocks`. False: no such size exists. */
+/* Finds the dynamic sizes with which exactly `blocks` are resident and communication fits beside them. native: resident blocks
+ * as launched, at least `blocks`. False: no such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
-                      const struct overlap_footprint *communication, uint32_t native, uint32_t blocks, uint32_t beside,
+                      const struct overlap_footprint *communication, uint32_t native, uint32_t blocks,
                       struct overlap_window *window) {
     struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
     if (c.shared > gpu->shared)
         return false;
     const uint64_t unit = gpu->shared_unit ? gpu->shared_unit : 1;
-    uint64_t most = gpu->shared / blocks;
-    if (beside)
-        most = smaller(most, (gpu->shared - c.shared) / beside);
-    most = most / unit * unit; /* the largest allocation of one block */
-    k.shared = 0;              /* chosen below */
-    if (overlap_beside(gpu, beside, &k, &c))
+    const uint64_t most = (gpu->shared - c.shared) / blocks / unit * unit; /* the largest allocation of one block */
+    k.shared = 0;                                                          /* chosen below */
+    if (overlap_beside(gpu, blocks, &k, &c))
         return false;
     const struct overlap_footprint *f = &launch->footprint;
     const uint64_t taken = (uint64_t)f->static_shared + gpu->shared_reserved;
@@ -63,9 +60,9 @@ static enum overlap_reason reason_for(enum overlap_limit limit) {
     }
 }
 
-/* make_room and quick_entry: chooses the largest k that qualifies, and the smallest size for it. */
+/* make_room: chooses the largest k that qualifies, and the smallest size for it. */
 static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
-                                         const struct overlap_footprint *communication, uint32_t native, bool entry,
+                                         const struct overlap_footprint *communication, uint32_t native,
                                          uint32_t keep) {
     const uint32_t asked = launch->footprint.dynamic_shared;
     if (!communication)
@@ -78,15 +75,12 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
         return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
     struct overlap_window window;
     bool below = false;
-    for (uint32_t k = native; beside >= 0 && !below && k >= (entry ? 2 : 1); k--) {
-        if (!sizes_for(gpu, launch, communication, native, k, entry ? k - 1 : k, &window))
+    for (uint32_t k = native; beside >= 0 && !below && k >= 1; k--) {
+        if (!sizes_for(gpu, launch, communication, native, k, &window))
             continue;
-        if (k == native && entry)
-            return (struct overlap_choice){OVERLAP_CONTROL_ENTRY_ALREADY, OVERLAP_REASON_entry_already, asked};
         below = 100 * (uint64_t)k < (uint64_t)keep * native; /* a smaller k keeps even less */
         if (!below)
-            return (struct overlap_choice){entry ? OVERLAP_CONTROL_QUICK_ENTRY : OVERLAP_CONTROL_MAKE_ROOM,
-                                           OVERLAP_REASON_shaped, window.minimum};
+            return (struct overlap_choice){OVERLAP_CONTROL_MAKE_ROOM, OVERLAP_REASON_shaped, window.minimum};
     }
     const bool later = beside >= 1; /* fits after some blocks have ended */
     return (struct overlap_choice){later ? OVERLAP_CONTROL_PRIORITY : OVERLAP_CONTROL_LEAVE,
@@ -147,8 +141,8 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
         return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_cannot_launch, asked};
     if (shape == OVERLAP_SHAPE_LEAVE)
         return (struct overlap_choice){OVERLAP_CONTROL_LEAVE, OVERLAP_REASON_rule_leave, asked};
-    if (shape == OVERLAP_SHAPE_MAKE_ROOM || shape == OVERLAP_SHAPE_QUICK_ENTRY)
-        return choose_room(gpu, launch, communication, native, shape == OVERLAP_SHAPE_QUICK_ENTRY, keep_at_least);
+    if (shape == OVERLAP_SHAPE_MAKE_ROOM)
+        return choose_room(gpu, launch, communication, native, keep_at_least);
     return choose_cap(gpu, launch, communication, native, shape, value, keep_at_least);
 }
 
@@ -168,18 +162,15 @@ OVERLAP_EXPORT void overlap_plan_of(const struct overlap_gpu *gpu, const struct 
     plan->dynamic_shared = choice.dynamic_shared;
     plan->blocks = overlap_occupancy_of(gpu, &shaped).blocks;
     plan->binding = OVERLAP_LIMIT_NONE;
-    plan->window_count = plan->entry_count = 0;
+    plan->window_count = plan->reserved = 0;
     if (!communication)
         return;
     plan->beside_after_drain = overlap_blocks_beside(gpu, &launch->footprint, communication);
     const bool fits = plan->beside_after_drain >= 0;
     const uint32_t room = sizeof plan->windows / sizeof *plan->windows;
-    for (uint32_t k = native.blocks < room ? native.blocks : room; fits && k >= 1; k--) {
-        if (sizes_for(gpu, launch, communication, native.blocks, k, k, &plan->windows[plan->window_count]))
+    for (uint32_t k = native.blocks < room ? native.blocks : room; fits && k >= 1; k--)
+        if (sizes_for(gpu, launch, communication, native.blocks, k, &plan->windows[plan->window_count]))
             plan->window_count++;
-        if (k >= 2 && sizes_for(gpu, launch, communication, native.blocks, k, k - 1, &plan->entries[plan->entry_count]))
-            plan->entry_count++;
-    }
     if (native.blocks && plan->window_count == 0)
         plan->binding = binding_of(gpu, launch, communication);
 }

@@ -237,15 +237,15 @@ def test_the_reasons_of_what_is_left_alone_are_told_with_their_shares(overlap, l
         *step(0, [900.0], [(0, 10.0)]),
         K(ADD, 2000, 100.0, registers=32, static=0, dynamic=0, grid=(9**5, 1, 1)),
     ]
-    policy = tmp_path / "probed.yaml"
+    policy = tmp_path / "mine.yaml"
     policy.write_text(
-        "policy: 1\nname: probed\ngpu: NVIDIA H200*\ncompute:\n"
-        "  - {match: {kernel: '*elementwise*'}, shape: quick_entry, when_dispatch: backfill}\n"
+        "policy: 1\nname: mine\ngpu: NVIDIA H200*\ncompute:\n"
+        "  - {match: {kernel: '*elementwise*'}, shape: leave}\n"
     )
     traced = str(kineto(tmp_path / "t.json", kineto_events(launches)))
     done = overlap("explain", "--from", traced, "--policy", str(policy))
     said = " ".join(done.stdout.split())
-    assert "100 % is left alone (90 % no_rule, 10 % dispatch_unknown)" in said
+    assert "100 % is left alone (90 % no_rule, 10 % rule_leave)" in said
     assert "2 kernels are templates" in said
 
 
@@ -390,8 +390,8 @@ def test_the_headline_says_when_the_rule_acts(overlap, library, run):
 def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     found = answer(overlap, "--report", run / "report", "--policy", "h100-small-comm", "--gpu", "h100")
     assert found["communication"]["comm_threads"] == 288
-    by_shape = answer(overlap, "--report", run / "report", "--shape", "quick_entry", "--keep-at-least", "10%")
-    assert by_shape["rule"] == "quick_entry, keep_at_least 10%"
+    by_shape = answer(overlap, "--report", run / "report", "--shape", "make_room", "--keep-at-least", "10%")
+    assert by_shape["rule"] == "make_room, keep_at_least 10%"
     done = overlap("explain", "--report", str(run / "report"), "--kernel", "sgemm*")
     assert (done.returncode, done.stderr) == (0, "")
     assert "because     capped_without_room" in done.stdout

@@ -182,7 +182,7 @@ static uint32_t compact(struct overlap_window *windows, const uint32_t *sizes, b
 }
 
 static struct overlap_plan judge(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
-                                 const struct overlap_footprint *c, uint32_t shape, uint32_t keep) {
+                                 const struct overlap_footprint *c, uint32_t keep) {
     const struct overlap_footprint *k = &launch->footprint;
     struct overlap_plan plan = {.beside_after_drain = -1,
                                 .control = OVERLAP_CONTROL_LEAVE,
@@ -198,38 +198,30 @@ static struct overlap_plan judge(const struct overlap_gpu *gpu, const struct ove
         if (others.beside[j] && j * asked + beside <= (int)gpu->shared)
             plan.beside_after_drain = j;
 
-    struct overlap_window windows[2 * MOST], entries[2 * MOST];
-    uint32_t in_window[MOST] = {0}, in_entry[MOST] = {0};
+    struct overlap_window windows[2 * MOST];
+    uint32_t in_window[MOST] = {0};
     for (uint32_t size = k->dynamic_shared; fits && size <= launch->maximum_dynamic; size++) {
         if (k->static_shared + size > gpu->shared_optin)
             break;
         const int shared = shared_of(gpu, k, (int)size), count = resident(gpu, others.most, shared);
         if (count >= 1 && others.beside[count] && count * shared + beside <= (int)gpu->shared)
             add(&windows[count], count, plan.native_blocks, size, &in_window[count]);
-        if (count >= 2 && others.beside[count - 1] && (count - 1) * shared + beside <= (int)gpu->shared)
-            add(&entries[count], count, plan.native_blocks, size, &in_entry[count]);
     }
     bool gaps = false;
     plan.window_count = compact(windows, in_window, &gaps);
-    plan.entry_count = compact(entries, in_entry, &gaps);
     memcpy(plan.windows, windows, plan.window_count * sizeof *windows);
-    memcpy(plan.entries, entries, plan.entry_count * sizeof *entries);
     if (gaps) /* sizes that are no interval: nothing that the library says can be right */
         plan.window_count = UINT32_MAX;
 
-    const bool quick = shape == OVERLAP_SHAPE_QUICK_ENTRY, exists = quick ? plan.entry_count : plan.window_count;
-    const struct overlap_window *choices = quick ? plan.entries : plan.windows;
+    const bool exists = plan.window_count;
     if (plan.beside_after_drain == (int32_t)plan.native_blocks) {
         plan.control = OVERLAP_CONTROL_ROOM_ALREADY;
         plan.reason = OVERLAP_REASON_room_already;
-    } else if (quick && exists && !choices[0].inflates) {
-        plan.control = OVERLAP_CONTROL_ENTRY_ALREADY;
-        plan.reason = OVERLAP_REASON_entry_already;
-    } else if (exists && 100 * choices[0].blocks >= keep * plan.native_blocks) {
-        plan.control = quick ? OVERLAP_CONTROL_QUICK_ENTRY : OVERLAP_CONTROL_MAKE_ROOM;
+    } else if (exists && 100 * plan.windows[0].blocks >= keep * plan.native_blocks) {
+        plan.control = OVERLAP_CONTROL_MAKE_ROOM;
         plan.reason = OVERLAP_REASON_shaped;
-        plan.dynamic_shared = choices[0].minimum;
-        plan.blocks = choices[0].blocks;
+        plan.dynamic_shared = plan.windows[0].minimum;
+        plan.blocks = plan.windows[0].blocks;
     } else {
         const bool later = plan.beside_after_drain >= 1;
         plan.control = later ? OVERLAP_CONTROL_PRIORITY : OVERLAP_CONTROL_LEAVE;
@@ -273,8 +265,7 @@ static bool same_windows(const struct overlap_window *a, uint32_t count_a, const
 static bool same(const struct overlap_plan *a, const struct overlap_plan *b) {
     return a->native_blocks == b->native_blocks && a->beside_after_drain == b->beside_after_drain &&
            a->control == b->control && a->reason == b->reason && a->dynamic_shared == b->dynamic_shared &&
-           a->blocks == b->blocks && same_windows(a->windows, a->window_count, b->windows, b->window_count) &&
-           same_windows(a->entries, a->entry_count, b->entries, b->entry_count);
+           a->blocks == b->blocks && same_windows(a->windows, a->window_count, b->windows, b->window_count);
 }
 
 static void print_plan(const char *whose, const struct overlap_plan *plan) {
@@ -283,9 +274,6 @@ static void print_plan(const char *whose, const struct overlap_plan *plan) {
     for (uint32_t i = 0; i < plan->window_count && i < 32; i++)
         printf("    window k=%u %u to %u\n", plan->windows[i].blocks, plan->windows[i].minimum,
                plan->windows[i].maximum);
-    for (uint32_t i = 0; i < plan->entry_count && i < 32; i++)
-        printf("    entry k=%u %u to %u\n", plan->entries[i].blocks, plan->entries[i].minimum,
-               plan->entries[i].maximum);
 }
 
 static void print_footprint(const char *what, const struct overlap_footprint *f) {
@@ -313,18 +301,17 @@ int main(int argc, char **argv) {
             launch.maximum_dynamic = gpu.shared_optin > fixed ? gpu.shared_optin - fixed : 0;
             if (random_below(4) == 0)
                 launch.maximum_dynamic = random_below(2 * gpu.shared_optin);
-            const uint32_t shape = random_below(2) ? OVERLAP_SHAPE_MAKE_ROOM : OVERLAP_SHAPE_QUICK_ENTRY;
             const uint32_t keep = random_below(2) ? 0 : random_below(101);
-            struct overlap_plan got, expected = judge(&gpu, &launch, &communication, shape, keep);
+            struct overlap_plan got, expected = judge(&gpu, &launch, &communication, keep);
             memset(&got, 0x5a, sizeof got);
-            plan_of(&gpu, &launch, &communication, shape, 0, keep, &got);
+            plan_of(&gpu, &launch, &communication, OVERLAP_SHAPE_MAKE_ROOM, 0, keep, &got);
             if (!expected.native_blocks) /* nothing else is promised of what cannot be launched */
                 expected.beside_after_drain = got.beside_after_drain;
             controls[got.control % CONTROLS]++;
             reasons[got.reason % OVERLAP_REASON_COUNT]++;
             if (same(&got, &expected))
                 continue;
-            printf("%s: shape %u, keep %u, maximum %u\n", (const char *)gpu.key, shape, keep, launch.maximum_dynamic);
+            printf("%s: keep %u, maximum %u\n", (const char *)gpu.key, keep, launch.maximum_dynamic);
             print_footprint("computation", &launch.footprint);
             print_footprint("communication", &communication);
             print_plan("library", &got);

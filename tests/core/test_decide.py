@@ -144,7 +144,6 @@ def test_windows_are_asked_for_by_the_rule(decide: Decider, windowed: int, rules
 
 # test_decide_rules.py: what needs a footprint of communication, or fields that no policy file can say yet.
 ELSEWHERE = {
-    "entry_already",
     "priority",
     "no_communication_seen",
     "occupancy_asked",
@@ -152,7 +151,6 @@ ELSEWHERE = {
     "no_room_registers",
     "no_room_warps",
     "no_room_slots",
-    "dispatch_unknown",
     "invalid_as_asked",
     "unknown_limits",
 }

@@ -1,4 +1,4 @@
-"""What a rule may say of dispatch and room, kernels that read their own size, and the order of refusals.
+"""What a rule may say of room, kernels that read their own size, and the order of refusals.
 
 Tables are built here byte by byte, from the header alone.
 """
@@ -20,8 +20,7 @@ NO_RULE = 2**32 - 1
 MANY = 100_000
 EVERYTHING = (0, 2**64 - 1)
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
-DISPATCH = {"unknown": 0, "hold": 1, "backfill": 2, "drain": 3}
-SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4, "quick_entry": 5}
+SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4}
 COOPERATIVE, CLUSTER, PROGRAMMATIC, SMALL, UNKNOWN, REFUSED, ASKED, CHECKED, COMMUNICATION = (1 << n for n in range(9))
 
 GEMM = 128, 224, 0, 49152  # 2 resident on an H100, 264 blocks in one wave
@@ -86,52 +85,18 @@ def decide(library: Any, gpus: dict[str, Any]) -> Decider:
 
 def test_the_constants_here_are_those_of_the_header() -> None:
     lib = _native.header()
-    assert {f"OVERLAP_DISPATCH_{name.upper()}": value for name, value in DISPATCH.items()} == {
-        name: getattr(lib, name) for name in dir(lib) if name.startswith("OVERLAP_DISPATCH_")
-    }
     assert all(getattr(lib, f"OVERLAP_SHAPE_{name.upper()}") == value for name, value in SHAPES.items())
     assert (lib.OVERLAP_LAUNCH_OCCUPANCY_ASKED, lib.OVERLAP_LAUNCH_CLUSTER_CHECKED) == (ASKED, CHECKED)
     assert lib.OVERLAP_LAUNCH_SMALL_CARVEOUT == SMALL
 
 
-# ---- Dispatch ----
-
-
-@pytest.mark.parametrize("known", DISPATCH)
-@pytest.mark.parametrize("asked", DISPATCH)
-def test_a_rule_acts_only_under_its_dispatch_rule(decide: Decider, known: str, asked: str) -> None:
-    rules = rule(when_dispatch=DISPATCH[asked]), rule("leave")
-    decision = decide(table(*rules, dispatch=DISPATCH[known]))
-    reason = _native.text(decide.lib.overlap_reason_name(decision.reason))
-    if asked == "unknown" or asked == known:
-        assert (reason, decision.rule, decision.dynamic_shared) == ("shaped", 0, 115713)
-    elif known == "unknown":
-        assert (reason, decision.rule, decision.dynamic_shared) == ("dispatch_unknown", 0, 49152)
-    else:
-        assert (reason, decision.rule) == ("rule_leave", 1), "it is passed over"
-
-
-def test_a_rule_that_is_passed_over_says_nothing_about_grids(decide: Decider) -> None:
-    passed = rule(when_dispatch=DISPATCH["hold"], blocks=(5, 2 * MANY))
-    decision = decide(table(passed, rule("leave"), dispatch=DISPATCH["backfill"]))
-    assert (decision.minimum_blocks, decision.maximum_blocks) == EVERYTHING
-    assert decide.reason(table(passed, dispatch=DISPATCH["backfill"])) == "no_rule"
-
-
-def test_leave_does_not_wait_for_a_probe(decide: Decider) -> None:
-    assert decide.reason(table(rule("leave", when_dispatch=DISPATCH["backfill"]))) == "rule_leave"
-
-
-# ---- Room and entry ----
+# ---- Room ----
 
 CASES = [
     ("shaped", "make_room", GEMM, NCCL),
     ("room_already", "make_room", (128, 112, 0, 100_000), (160, 96, 0, 20_000)),
     ("priority", "make_room", GEMM, (288, 96, 36800, 82240)),
-    ("entry_already", "quick_entry", GEMM, (288, 96, 36800, 82240)),
-    ("shaped", "quick_entry", (128, 96, 0, 30000), (288, 96, 36800, 82240)),
     ("no_communication_seen", "make_room", GEMM, None),
-    ("no_communication_seen", "quick_entry", GEMM, None),
     ("no_room_registers", "make_room", (384, 168, 0, 0), NCCL),
     ("no_room_shared_memory", "make_room", (128, 64, 0, 200_000), NCCL),
 ]
@@ -173,7 +138,7 @@ def test_barriers_count_as_slots(decide: Decider) -> None:
 # ---- What forbids to shape ----
 
 
-@pytest.mark.parametrize("shape", ["blocks", "percent", "bytes", "make_room", "quick_entry"])
+@pytest.mark.parametrize("shape", ["blocks", "percent", "bytes", "make_room"])
 def test_kernels_that_read_their_own_size(decide: Decider, shape: str) -> None:
     data = table(rule(shape, 1), fixed=("*sort*", "scan"))
     for kernel in ("radix_sort_7", "scan", "_Z4scanPf", "_ZN3cub4scanE"):
@@ -208,11 +173,10 @@ def test_flags(decide: Decider, flags: int, reason: str) -> None:
 
 def test_a_small_carveout_has_no_room_to_make(decide: Decider) -> None:
     """What is counted on is not there, and fewer blocks stay than a number of them says; bytes are the user's word."""
-    for shape in ("make_room", "quick_entry"):
-        decision = decide(table(rule(shape)), flags=SMALL)
-        reason = _native.text(decide.lib.overlap_reason_name(decision.reason))
-        assert (reason, decision.dynamic_shared) == ("no_room_shared_memory", 49152)
-        assert decide.reason(table(rule(shape)), flags=SMALL, communication=None) == "no_communication_seen"
+    decision = decide(table(rule()), flags=SMALL)
+    reason = _native.text(decide.lib.overlap_reason_name(decision.reason))
+    assert (reason, decision.dynamic_shared) == ("no_room_shared_memory", 49152)
+    assert decide.reason(table(rule()), flags=SMALL, communication=None) == "no_communication_seen"
     for shape, value in (("blocks", 1), ("percent", 50)):
         assert decide.reason(table(rule(shape, value)), flags=SMALL) == "no_room_shared_memory"
     assert decide.reason(table(rule("bytes", 120_000)), flags=SMALL) == "capped_without_room"
@@ -231,7 +195,6 @@ ORDER: list[tuple[str, dict[str, Any]]] = [
     ("reads_dynamic_size", {"fixed": ("gemm",)}),
     ("refused", {"flags": REFUSED}),
     ("cannot_launch", {"footprint": (2000, 32, 0, 0)}),
-    ("dispatch_unknown", {"rule": {"when_dispatch": DISPATCH["hold"]}}),
     ("one_wave", {"blocks": 1}),
     ("no_communication_seen", {"communication": None}),
     ("below_keep", {"rule": {"keep_at_least": 51}}),
@@ -265,7 +228,6 @@ rules = st.builds(
     resident_blocks=st.sampled_from([EVERYTHING, EVERYTHING, (2, 2**64 - 1), (1, 1)]),
     when=st.sampled_from([1, 1, 1, 0]),
     keep_at_least=st.integers(0, 100),
-    when_dispatch=st.sampled_from([0, 0, 1, 2, 3]),
 )
 footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000, 32, 0, 0)]) | st.tuples(
     st.integers(1, 1024), st.integers(1, 255), st.integers(0, 20_000), st.integers(0, 60_000)
@@ -275,7 +237,6 @@ footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000
 @settings(max_examples=500)
 @given(
     some=st.lists(rules, max_size=4),
-    dispatch=st.sampled_from([0, 1, 2, 3]),
     fixed=st.sampled_from([(), (), ("gemm",), ("other",)]),
     footprint=footprints,
     communication=st.sampled_from([None, NCCL, (288, 96, 36800, 82240), (160, 96, 0, 0)]),
@@ -287,7 +248,6 @@ footprints = st.sampled_from([GEMM, (128, 96, 0, 30000), (384, 168, 0, 0), (2000
 def test_every_grid_of_the_interval_gets_the_same_answer(
     decide: Decider,
     some: list[Rule],
-    dispatch: int,
     fixed: tuple[str, ...],
     footprint: tuple[int, ...],
     communication: tuple[int, ...] | None,
@@ -296,7 +256,7 @@ def test_every_grid_of_the_interval_gets_the_same_answer(
     others: list[int],
     gpu: str,
 ) -> None:
-    data = table(*some, dispatch=dispatch, fixed=fixed)
+    data = table(*some, fixed=fixed)
 
     def answer(blocks: int) -> Any:
         return decide(data, gpu=gpu, blocks=blocks, flags=flags, footprint=footprint, communication=communication)

@@ -12,7 +12,7 @@ from pyshim import _native
 Run = Callable[..., str]
 KEYS = ["a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x"]
 HUGE = 2**32 - 1
-LEAVE, ROOM, ENTRY, MAKE, QUICK, PRIORITY, CAP = range(7)  # the columns that plan_brute prints
+LEAVE, ROOM, MAKE, PRIORITY, CAP = range(5)  # the columns that plan_brute prints
 
 Footprint = tuple[int, ...]  # threads, registers, static, dynamic, then barriers and scalar registers
 
@@ -54,17 +54,13 @@ class Planner:
 
     def answer(self, *facts: Any, **more: Any) -> tuple[str, str, int]:
         plan = self(*facts, **more)
-        controls = ("leave", "room_already", "entry_already", "make_room", "quick_entry", "priority", "cap")
+        controls = ("leave", "room_already", "make_room", "priority", "cap")
         reason = _native.text(self.lib.overlap_reason_name(plan.reason))
         return controls[plan.control], reason, plan.dynamic_shared
 
 
 def windows(plan: Any) -> list[tuple[int, int, int]]:
     return [(w.blocks, w.minimum, w.maximum) for w in plan.windows[0 : plan.window_count]]
-
-
-def entries(plan: Any) -> list[tuple[int, int, int]]:
-    return [(w.blocks, w.minimum, w.maximum) for w in plan.entries[0 : plan.entry_count]]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +76,7 @@ def test_brute_force_over_every_size(compile_c: Any, run_program: Run) -> None:
     for key, (compared, *controls) in rows.items():
         below, registers, warps, _, shared = controls[len(controls) - 5 :]
         assert compared == pairs
-        assert all(controls[control] > 40 for control in (LEAVE, ROOM, ENTRY, MAKE, QUICK, PRIORITY)), (key, controls)
+        assert all(controls[control] > 40 for control in (LEAVE, ROOM, MAKE, PRIORITY)), (key, controls)
         assert below > 20 and registers > 20 and shared > 20
         assert warps > 0 or key not in ("a40", "l40s")
 
@@ -189,7 +185,7 @@ def test_a_warp_specialised_gemm_leaves_no_registers(plan: Planner) -> None:
         for shape in ("make_room", "quick_entry"):
             gemm = 384, 168, 0, 200_000
             answer = plan("h100", gemm, communication, shape)
-            assert (windows(answer), entries(answer)) == ([], [])
+            assert windows(answer) == []
             assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
             assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
             assert plan.answer("h100", gemm, communication, shape)[:2] == ("leave", "no_room_registers")
@@ -215,18 +211,6 @@ def test_most_registers_beside_which_communication_fits(
         if registers < 255:
             refused = plan(key, (threads, registers + 1, 0, 0), communication)
             assert (windows(refused), refused.binding) == ([], plan.lib.OVERLAP_LIMIT_REGISTERS)
-
-
-def test_quick_entry(plan: Planner) -> None:
-    """NCCL 2.30 beside one of two blocks of an H100: published as (75, 109.7] KB of dynamic shared memory."""
-    gemm = 128, 96, 0, 30000
-    answer = plan("h100", gemm, NCCL_30, "quick_entry")
-    assert answer.native_blocks == 5
-    assert entries(answer)[-1] == (2, 76801, 112384)
-    assert plan.answer("h100", gemm, NCCL_30, "quick_entry", keep=40) == ("quick_entry", "shaped", 76801)
-    assert plan.answer("h100", gemm, NCCL_30, "quick_entry", keep=41) == ("priority", "below_keep", 30000)
-    assert plan.answer("h100", GEMM, NCCL_30, "quick_entry") == ("entry_already", "entry_already", 49152)
-    assert plan.answer("h100", GEMM, NCCL_30, "make_room") == ("priority", "priority", 49152)
 
 
 def test_settings_that_shrink_communication(plan: Planner) -> None:
@@ -279,9 +263,9 @@ def test_settings_that_shrink_communication(plan: Planner) -> None:
     ],
 )
 def test_a_kernel_that_cannot_be_launched_is_left_alone(plan: Planner, computation: Footprint) -> None:
-    for key, shape in product(KEYS, ("leave", "make_room", "quick_entry", "blocks", "percent", "bytes")):
+    for key, shape in product(KEYS, ("leave", "make_room", "blocks", "percent", "bytes")):
         answer = plan(key, computation, (32, 16, 0, 0), shape, 1)
-        assert (answer.native_blocks, answer.blocks, answer.window_count, answer.entry_count) == (0, 0, 0, 0)
+        assert (answer.native_blocks, answer.blocks, answer.window_count) == (0, 0, 0)
         assert plan.answer(key, computation, (32, 16, 0, 0), shape, 1) == ("leave", "cannot_launch", computation[3])
 
 
@@ -298,15 +282,14 @@ def test_a_kernel_that_cannot_be_launched_is_left_alone(plan: Planner, computati
     ],
 )
 def test_communication_that_fits_nowhere(plan: Planner, communication: Footprint, reason: str) -> None:
-    for key, shape in product(KEYS, ("make_room", "quick_entry")):
-        answer = plan(key, (128, 32, 0, 8192), communication, shape)
-        assert (answer.beside_after_drain, answer.window_count, answer.entry_count) == (-1, 0, 0)
-        assert plan.answer(key, (128, 32, 0, 8192), communication, shape) == ("leave", reason, 8192)
+    for key in KEYS:
+        answer = plan(key, (128, 32, 0, 8192), communication)
+        assert (answer.beside_after_drain, answer.window_count) == (-1, 0)
+        assert plan.answer(key, (128, 32, 0, 8192), communication) == ("leave", reason, 8192)
 
 
 def test_without_communication_only_the_users_own_numbers_are_used(plan: Planner) -> None:
-    for shape in ("make_room", "quick_entry"):
-        assert plan.answer("h100", GEMM, None, shape) == ("leave", "no_communication_seen", 49152)
+    assert plan.answer("h100", GEMM, None) == ("leave", "no_communication_seen", 49152)
     assert plan.answer("h100", GEMM, None, "blocks", 1) == ("cap", "shaped", 115713)
     assert plan.answer("h100", GEMM, None, "leave") == ("leave", "rule_leave", 49152)
     assert plan("h100", GEMM, None).beside_after_drain == -1

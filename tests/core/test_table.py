@@ -118,17 +118,14 @@ WRONG = [
     (POLICY, "first_rule", 2**32 - 1, "rules"),
     (POLICY, "rule_count", 5, "rules"),
     (POLICY, "rule_count", 2**32 - 1, "rules"),
-    (POLICY, "dispatch", 4, "dispatch"),
-    (POLICY, "dispatch", 2**32 - 1, "dispatch"),
     (POLICY, "carveout", 2, "carve-out"),
     (POLICY, "raise_share", 101, "share"),
     (POLICY, "raise_share", 2**32 - 1, "share"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],
-    (RULE, "shape", 6, "shape"),
+    (RULE, "shape", 5, "shape"),
     (RULE, "shape", 2**32 - 1, "shape"),
     (RULE, "when", 2, "time"),
-    (RULE, "when_dispatch", 4, "dispatch"),
     (RULE, "carveout", 3, "carve-out"),
     (RULE, "keep_at_least", 101, "keeps"),
 ]  # fmt: skip

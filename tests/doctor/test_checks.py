@@ -35,7 +35,6 @@ def test_a_machine_without_anything_is_told_what_to_do(look: Look) -> None:
         "stream-priority",
         "cu-mask",
         "dispatch-table",
-        "dispatch",
     }
     quiet |= {"visible-devices", "sharing", "users", "program", "own-variables"}
     for check in checks.CHECKS:

@@ -16,7 +16,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.doctor import ask, gpus
-from pyshim.launch import dispatch, simulate
+from pyshim.launch import simulate
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,26 +41,6 @@ def test_the_kernel_modules_version_is_told(driven: Callable[..., Lines], tmp_pa
     text = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build  (me@here)\nGCC 15.3.0\n"
     (tmp_path / "proc/driver/nvidia/version").write_text(text)
     assert driven("driver")[0][1] == "NVIDIA's driver answers (CUDA 12.8, kernel module 580.159.04): 1 GPU"
-
-
-def test_the_dispatch_rule_is_told_where_it_was_probed(driven: Callable[..., Lines], tmp_path: Path) -> None:
-    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    ((state, sentence, hint),) = driven("dispatch", **cache)
-    assert (state, hint.split(";")[0]) == ("warn", "overlap probe, about a second of the GPU")
-    assert "GPU 0 (NVIDIA A100-SXM4-80GB): not probed, so" in sentence and "says no version here" in hint
-    (tmp_path / "proc/driver/nvidia").mkdir(parents=True)
-    (tmp_path / "proc/driver/nvidia/version").write_text(
-        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  570.1  (me)\n"
-    )
-    found = dispatch.Found("NVIDIA A100-SXM4-80GB", "sm_80", "560.2", "drain", "2026-11-20")
-    dispatch.keep(found, {}, cache)
-    ((state, sentence, hint),) = driven("dispatch", **cache)
-    assert (state, hint) == ("warn", "overlap probe, about a second of the GPU")
-    assert "not probed with this driver; drain with 560.2, 2026-11-20, so rules with" in sentence
-    dispatch.keep(found._replace(driver="570.1", rule="hold"), {}, cache)
-    assert driven("dispatch", STUB_COUNT="2", **cache) == [
-        ("ok", f"dispatch rule of GPUs 0-1 ({found.gpu}): hold, probed 2026-11-20 with driver 570.1", "")
-    ]
 
 
 def test_free_memory_is_told_where_nvml_is(look: Look, stub: Callable[..., str]) -> None:

@@ -26,14 +26,10 @@ RING = "NCCL_NTHREADS=256 with NCCL_ALGO=Ring"
             "NCCL_NTHREADS=128 with NCCL_ALGO=Ring would: communication fits beside the kernel as launched",
         ),
         (
-            {"comm_threads": 640, "shape": "quick_entry"},
-            f"{RING} would: communication fits as soon as one block has ended",
-        ),
-        (
             {"comm_threads": 640, "comm_static_smem": 36800},
             f"{RING} would: communication fits beside 1 of 2 blocks, once the others have ended",
         ),
-        ({"comm_static_smem": 36800}, "shape: quick_entry would: communication fits as soon as one block has ended"),
+        ({"comm_static_smem": 36800}, None),
         ({"registers": 32, "dynamic_smem": 0}, "keep_at_least: 6% would: k=1, 115,713 to 128,256 bytes"),
         ({"shape": "blocks_per_sm=1", "keep_at_least": 51}, "keep_at_least: 50% would: k=1, 115,713 bytes"),
         ({"shape": "dynamic_shared_memory=1MiB"}, None),
@@ -86,11 +82,10 @@ def test_what_is_promised_is_kept(
             "NCCL_NTHREADS=256 with NCCL_ALGO=Ring": {"comm_threads": min(288, asked["comm_threads"])},
             "NCCL_NTHREADS=128 with NCCL_ALGO=Ring": {"comm_threads": min(160, asked["comm_threads"])},
             "RCCL_UNROLL_FACTOR=0": {"comm_registers": min(280, asked["comm_registers"])},
-            "shape: quick_entry": {"shape": "quick_entry"},
         }
         keep = re.fullmatch(r"keep_at_least: (\d+)%", setting)
         then = explainer.answer({**asked, **({"keep_at_least": int(keep[1])} if keep else changed[setting])})
         assert (then["blocks"], then["dynamic_shared_memory"]) == (blocks, size), (asked, found["help"])
-        assert then["control"] in ("make_room", "quick_entry", "cap")
+        assert then["control"] in ("make_room", "cap")
         followed += 1
     assert followed > 300

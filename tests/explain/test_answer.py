@@ -26,7 +26,6 @@ def test_the_keys_and_their_values(answer: Answer) -> None:
         "native_blocks": 2,
         "limit": "registers",
         "windows": [{"blocks": 1, "minimum": 115713, "maximum": 128256, "inflates": True}],
-        "entries": [{"blocks": 2, "minimum": 49152, "maximum": 115712, "inflates": False}],
         "beside_after_drain": 1,
         "binding": None,
         "control": "make_room",
@@ -55,7 +54,6 @@ def test_every_gpu(answer: Answer, gpu_keys: list[str]) -> None:
     ("changes", "control", "size", "reason"),
     [
         ({"comm_static_smem": 36800}, "priority", 49152, "priority"),
-        ({"comm_static_smem": 36800, "shape": "quick_entry"}, "entry_already", 49152, "entry_already"),
         ({"threads": 384, "registers": 168}, "leave", 49152, "no_room_registers"),
         ({"comm_threads": 32, "comm_registers": 32, "comm_dynamic_smem": 0}, "room_already", 49152, "room_already"),
         ({"registers": 32, "dynamic_smem": 0}, "priority", 0, "below_keep"),
@@ -88,7 +86,7 @@ def test_what_is_done(answer: Answer, changes: dict[str, Any], control: str, siz
     found = answer(**changes)
     assert (found["control"], found["dynamic_shared_memory"], found["reason"]) == (control, size, reason)
     if reason == "cannot_launch":
-        assert (found["native_blocks"], found["limit"], found["windows"], found["entries"]) == (0, None, [], [])
+        assert (found["native_blocks"], found["limit"], found["windows"]) == (0, None, [])
 
 
 def test_barriers_and_scalar_registers(answer: Answer) -> None:
@@ -225,11 +223,7 @@ def test_a_plan_of_the_library_and_the_answer_are_one(
         assert (CONTROLS[plan.control], plan.dynamic_shared, plan.blocks) == (
             found["control"], found["dynamic_shared_memory"], found["blocks"]
         )  # fmt: skip
-        for name, windows, count in (
-            ("windows", plan.windows, plan.window_count),
-            ("entries", plan.entries, plan.entry_count),
-        ):
-            assert [tuple(window.values()) for window in found[name]] == [
-                (w.blocks, w.minimum, w.maximum, bool(w.inflates)) for w in (windows[i] for i in range(count))
-            ]
+        assert [tuple(window.values()) for window in found["windows"]] == [
+            (w.blocks, w.minimum, w.maximum, bool(w.inflates)) for w in plan.windows[0 : plan.window_count]
+        ]
         assert json.loads(json.dumps(found)) == found

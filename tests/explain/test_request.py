@@ -118,7 +118,6 @@ def test_percentages(request_of: RequestOf) -> None:
 SHAPES = [
     ("leave", "leave"),
     ("make_room", "make_room"),
-    ("quick_entry", "quick_entry"),
     ("blocks_per_sm=1", "blocks_per_sm=1"),
     ("blocks_per_sm=50%", "blocks_per_sm=50%"),
     ("blocks_per_sm: 50%", "blocks_per_sm=50%"),
@@ -132,7 +131,7 @@ SHAPES = [
 def test_shapes(library: Any, text: object, same: str) -> None:
     shape = parse(text)
     assert written(shape.kind, shape.value) == same
-    assert shape.keep == (50 if same in ("make_room", "quick_entry") else 0)
+    assert shape.keep == (50 if same == "make_room" else 0)
 
 
 @pytest.mark.parametrize(

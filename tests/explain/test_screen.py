@@ -24,7 +24,7 @@ compute:
   - match: {kernel: "other"}
     shape: leave
   - match: {kernel: [a, b, c, d, e, f, g, "*"], waves: ">=1.5", threads: 128, registers: [">=8", "<=240"]}
-    shape: quick_entry
+    shape: make_room
   - match: {resident_blocks: "<=9"}
     shape: make_room
     keep_at_least: 10%

@@ -41,7 +41,7 @@ def test_kernels_are_counted_by_family_and_size(tmp_path: Path, library: Any) ->
 
 
 def test_what_shares_and_what_would_keep_too_few_are_told_apart() -> None:
-    reasons = ["shaped", "room_already", "entry_already", "below_keep", "priority", "no_threads", "communication"]
+    reasons = ["shaped", "room_already", "below_keep", "priority", "no_threads", "communication"]
     answers = [{"kernel": "sm90_xmma_gemm_bf16x", "reason": reason} for reason in reasons]
     answers.append({"kernel": "_Z4gemvPf", "reason": "below_keep"})
     assert families.counted(answers) == {

@@ -117,7 +117,7 @@ def one(data: bytes) -> bool:
         return False
     refused = _native.text(_native.library().overlap_table_check(table, len(table)))
     assert not refused, refused
-    text = show.as_text(reading.policy, reading.origins, None, "")
+    text = show.as_text(reading.policy, reading.origins)
     assert not unprintable(text), unprintable(text)
     again = reader.read_bytes(text.encode(), "shown.yaml")
     assert again.policy is not None, (text, again.findings)

@@ -26,16 +26,6 @@ CALLS = """#!/bin/sh
 {before}
 echo '{{"case":"cuLaunchKernel","launches":'$2',"median_ns":'$((100 + ${{#OVERLAP_TABLE}}))'}}'
 """
-# As the real one: it serves in the foreground, or asks the one whose folder it is told.
-SERVER = """#!/bin/sh
-if [ "$1" = -f ]; then
-    echo $$ >$CUDA_MPS_PIPE_DIRECTORY/pid; echo up >$CUDA_MPS_LOG_DIRECTORY/control.log; exec sleep 60
-fi
-read word; [ $word = quit ] && kill $(cat $CUDA_MPS_PIPE_DIRECTORY/pid)
-"""
-PROBE = """#!/bin/sh
-[ -s $CUDA_MPS_PIPE_DIRECTORY/pid ] && echo '{"rule": "hold", "kept": null}'
-"""
 NCU = """#!/bin/sh
 while [ "$1" != --log-file ]; do shift; done
 out=$2; shift 2
@@ -61,15 +51,12 @@ def script(path: Path, text: str) -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of built programs and, in `bin`, of tools."""
+    """Folder of built programs."""
     monkeypatch.setattr(machine, "describe", dict)
     monkeypatch.setattr(costs, "COMPARED", ("bare", "observe"))
-    paths = str(tmp_path / "bin"), product.environment(tmp_path / "commands")["PATH"]
-    monkeypatch.setenv("PATH", os.pathsep.join(paths))
+    monkeypatch.setenv("PATH", product.environment(tmp_path / "commands")["PATH"])
     script(tmp_path / "stencil", STENCIL.format(status=0))
     script(tmp_path / "launch_latency", CALLS.format(before=""))
-    script(tmp_path / "bin/nvidia-cuda-mps-control", SERVER)
-    script(tmp_path / "bin/overlap", PROBE)
     return tmp_path
 
 
@@ -81,35 +68,24 @@ def measure(place: Path, *words: str) -> tuple[int, Any]:
 
 def test_every_part_of_costs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, made = measure(place)
-    assert status == 0 and made["not_measured"] == [] and list(made["seconds"]) == ["start", "calls", "mps"]
+    assert status == 0 and made["not_measured"] == [] and list(made["seconds"]) == ["start", "calls"]
     rows = [(row["part"], row.get("arm")) for row in made["rows"]]
-    assert rows == [(part, arm) for part in ("start", "calls") for arm in ("bare", "observe") * 2] + [("mps", None)]
+    assert rows == [(part, arm) for part in ("start", "calls") for arm in ("bare", "observe") * 2]
     assert all(row["start_s"] > 0 and row["resident_mib"] > 0 for row in made["rows"] if row["part"] == "start")
     calls = [row["median_ns"]["cuLaunchKernel"][0] for row in made["rows"] if row["part"] == "calls"]
     bare, observe, *_ = calls
     assert bare == 100 < observe, "behind overlap-run"
-    assert made["rows"][-1]["answer"] == {"rule": "hold", "kept": False} and made["rows"][-1]["server"] == "up\n"
     assert "cuLaunchKernel" in capsys.readouterr().out
 
 
 def test_what_a_machine_lacks_is_named_and_ends_nothing(place: Path) -> None:
     (place / "launch_latency").unlink()
-    (place / "bin/nvidia-cuda-mps-control").unlink()
     script(place / "stencil", "#!/bin/sh\necho no GPU >&2; exit 3\n")
     status, made = measure(place)
     assert status == 1 and len(made["rows"]) == 8
-    start, calls, mps = made["not_measured"][0], made["not_measured"][4], made["not_measured"][-1]
+    start, calls = made["not_measured"][0], made["not_measured"][4]
     assert start.startswith("start, bare: status 3: ") and "no GPU" in start
     assert "calls, bare: status 127: " in calls and "No such file" in calls
-    assert mps == "mps: nvidia-cuda-mps-control is not in PATH"
-
-
-def test_a_server_that_ends_and_a_probe_that_fails_are_named(place: Path) -> None:
-    script(place / "bin/overlap", "#!/bin/sh\necho why >&2; exit 2\n")
-    status, made = measure(place, "--only", "mps")
-    assert status == 1 and made["not_measured"] == ["mps, probe: status 2: why\n"]
-    script(place / "bin/nvidia-cuda-mps-control", "#!/bin/sh\nexit 4\n")
-    assert measure(place, "--only", "mps")[1]["not_measured"][0].startswith("mps: nvidia-cuda-mps-control ended with 4")
 
 
 def test_costs_keep_their_limit_and_what_they_had(place: Path) -> None:
@@ -118,14 +94,14 @@ def test_costs_keep_their_limit_and_what_they_had(place: Path) -> None:
     status, made = measure(place, "--limit", "6")
     assert time.monotonic() - begun < 12 and status == 0
     assert [row["part"] for row in made["rows"] if "failed" not in row] == ["start"] * 4
-    assert "calls: out of time" in made["not_measured"] and "mps: out of time" in made["not_measured"]
+    assert "calls: out of time" in made["not_measured"]
 
 
 def test_what_is_not_as_a_format_says_is_named(place: Path) -> None:
     script(place / "launch_latency", "#!/bin/sh\necho a word\n")
-    status, made = measure(place, "--only", "calls", "mps")
-    assert status == 0 and made["not_measured"][0].startswith("calls: JSONDecodeError")
-    assert [row["part"] for row in made["rows"]] == ["mps"]
+    status, made = measure(place, "--only", "calls")
+    assert status == 1 and made["not_measured"][0].startswith("calls: JSONDecodeError")
+    assert made["rows"] == []
 
 
 # ---- Profilers ----

@@ -176,23 +176,3 @@ def test_costs_of_what_is_no_run_are_one_error(standins: Standins, tmp_path: Pat
         assert (done.returncode, done.stdout) == (2, "")
         assert said in done.stderr
         assert "Traceback" not in done.stderr
-
-
-def test_policies_are_those_that_are_shipped_whatever_was_probed(
-    tmp_path: Path, clean_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from pyshim.launch import dispatch
-    from tools.gpu.overlap.servers import Servers
-
-    for name, value in {**clean_environment, "SIMGPU": "h200:hold", "XDG_CACHE_HOME": str(tmp_path)}.items():
-        monkeypatch.setenv(name, value)
-
-    def table() -> str:
-        return Servers(folder, "h200:hold")._of("policy:h200")["OVERLAP_TABLE"]
-
-    folder = tmp_path / "suite"
-    folder.mkdir()
-    shipped = table()
-    found = dispatch.Found("NVIDIA H200", "sm_90", "simulated hold", "hold", "2026-11-21")
-    dispatch.keep(found, {}, {"XDG_CACHE_HOME": str(tmp_path)})
-    assert table() == shipped

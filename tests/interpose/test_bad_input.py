@@ -60,7 +60,7 @@ def odd(build: Build) -> tuple[Path, dict[str, str]]:
         (-2147483648, -2147483648, -2147483648),
     ],
 )
-@pytest.mark.parametrize("shape", ["{blocks_per_sm: 1}", "make_room", "quick_entry", "{dynamic_shared_memory: 200KiB}"])
+@pytest.mark.parametrize("shape", ["{blocks_per_sm: 1}", "make_room", "{dynamic_shared_memory: 200KiB}"])
 def test_footprints_of_nothing_and_beyond_the_hardware(
     shape: str, registers: int, static: int, limit: int, build: Build, bare: Runner, preloaded: Runner
 ) -> None:

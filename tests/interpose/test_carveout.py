@@ -135,7 +135,7 @@ def test_bytes_of_the_users_own_are_launched_and_make_no_room(bare: Runner, prel
     assert done.reasons == {"capped_without_room": 1, "shaped": 1}
 
 
-@pytest.mark.parametrize("shape", ["{blocks_per_sm: 4}", "50%", "quick_entry"])
+@pytest.mark.parametrize("shape", ["{blocks_per_sm: 4}", "50%", "make_room"])
 def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
     shape: str, bare: Runner, preloaded: Runner
 ) -> None:

@@ -1,4 +1,4 @@
-"""make_room and quick_entry in a real process: what is launched is what the planner says for the communication seen."""
+"""make_room in a real process: what is launched is what the planner says for the communication seen."""
 
 from __future__ import annotations
 
@@ -11,57 +11,54 @@ from pyshim.explain.answer import Explainer
 
 OTHER = "ncclDevKernel_SendRecv"
 BIG = f"k,{BLOCKS},256"
-ROOM, ENTRY = rule("make_room"), rule("quick_entry")
+ROOM = rule("make_room")
 GIVEN = (
     "communication: {{footprint: {{threads: {}, registers: 32, static_shared_memory: 0, dynamic_shared_memory: {}}}}}"
 )
 
 
-def explain(shape: str, threads: int, dynamic: int, asked: int = 0) -> dict[str, Any]:
+def explain(threads: int, dynamic: int, asked: int = 0) -> dict[str, Any]:
     """What `overlap explain` says of k, 256 threads of 32 registers, beside communication of 32."""
-    request = {"gpu": "h100", "threads": 256, "registers": 32, "dynamic_smem": asked, "shape": shape}
+    request = {"gpu": "h100", "threads": 256, "registers": 32, "dynamic_smem": asked, "shape": "make_room"}
     comm = {"threads": threads, "registers": 32, "static_smem": 0, "dynamic_smem": dynamic}
     return Explainer({}).answer({**request, **{f"comm_{name}": value for name, value in comm.items()}})
 
 
 @pytest.mark.parametrize("asked", [0, 20000])
 @pytest.mark.parametrize(("threads", "dynamic"), [(256, 0), (512, 20000), (544, 82240), (64, 100000)])
-@pytest.mark.parametrize("shape", ["make_room", "quick_entry"])
 def test_what_is_launched_is_what_explain_says(
-    shape: str, threads: int, dynamic: int, asked: int, bare: Runner, preloaded: Runner
+    threads: int, dynamic: int, asked: int, bare: Runner, preloaded: Runner
 ) -> None:
     words = f"ptx=k,{NCCL} set={NCCL},8,{max(dynamic, 1)} stream=0 launch={NCCL},16,{threads},{dynamic},1 "
     words += f"repeat=4 launch={BIG},{asked}"
-    done = preloaded(words, rule(shape))
+    done = preloaded(words, ROOM)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    said = explain(shape, threads, dynamic, asked)
+    said = explain(threads, dynamic, asked)
     assert done.sizes == [dynamic] + [said["dynamic_shared_memory"]] * 4
     assert done.reasons == {"communication": 1, said["reason"]: 4}
     # The same for a footprint that the policy gives: nothing needs to be seen.
-    done = preloaded(f"ptx=k repeat=4 launch={BIG},{asked}", rule(shape, more=GIVEN.format(threads, dynamic)))
+    done = preloaded(f"ptx=k repeat=4 launch={BIG},{asked}", rule("make_room", more=GIVEN.format(threads, dynamic)))
     assert done.reasons == {said["reason"]: 4}
     assert done.sizes == [said["dynamic_shared_memory"]] * 4
 
 
 def test_before_any_was_seen_computation_is_left_alone(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k,{NCCL} repeat=3 launch={BIG},0 launch={NCCL},16,256,0 repeat=3 launch={BIG},0"
-    for shape in (ROOM, ENTRY):
-        done = preloaded(words, shape)
-        same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-        assert done.sizes[:3] == [0] * 3
-        assert done.reasons["no_communication_seen"] == 3
+    done = preloaded(words, ROOM)
+    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
+    assert done.sizes[:3] == [0] * 3
+    assert done.reasons["no_communication_seen"] == 3
 
 
-@pytest.mark.parametrize("shape", ["make_room", "quick_entry"])
-def test_a_footprint_that_grows_is_followed(shape: str, bare: Runner, preloaded: Runner) -> None:
+def test_a_footprint_that_grows_is_followed(bare: Runner, preloaded: Runner) -> None:
     """By component, and never back: the largest of each that was seen."""
     seen = [(NCCL, 128, 0), (NCCL, 512, 0), (OTHER, 64, 30000), (NCCL, 96, 100), (OTHER, 544, 82240)]
     words, wanted, threads, dynamic = f"ptx=k,{NCCL},{OTHER} set={NCCL},8,90000 set={OTHER},8,90000 stream=0 ", [], 0, 0
     for kernel, comm_threads, comm_dynamic in seen:
         words += f"launch={kernel},16,{comm_threads},{comm_dynamic},1 launch={BIG},0 launch={BIG},0 "
         threads, dynamic = max(threads, comm_threads), max(dynamic, comm_dynamic)
-        wanted += [explain(shape, threads, dynamic)["dynamic_shared_memory"]] * 2
-    done = preloaded(words, rule(shape))
+        wanted += [explain(threads, dynamic)["dynamic_shared_memory"]] * 2
+    done = preloaded(words, ROOM)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"] == wanted
     assert len(set(wanted)) > 1, "nothing was followed"
@@ -86,22 +83,6 @@ def test_each_device_learns_its_own(bare: Runner, preloaded: Runner) -> None:
     sizes = [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"]
     assert sizes[0] == sizes[2] == sizes[3] > 0
     assert sizes[1] == 0
-
-
-@pytest.mark.parametrize(
-    ("dispatch", "reason"),
-    [("", "dispatch_unknown"), ("dispatch: backfill", "shaped"), ("dispatch: hold", "rule_leave")],
-)
-def test_rules_for_one_way_of_dispatching(dispatch: str, reason: str, bare: Runner, preloaded: Runner) -> None:
-    policy = f"""when: always
-{dispatch}
-compute:
-  - {{match: {{kernel: "*"}}, shape: make_room, when_dispatch: backfill}}
-  - {{match: {{kernel: "*"}}, shape: leave}}"""
-    words = f"ptx=k,{NCCL} launch={NCCL},16,512,0 repeat=3 launch={BIG},0"
-    done = preloaded(words, policy)
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    assert done.reasons == {"communication": 1, reason: 3}
 
 
 def test_kernels_that_read_their_own_size_are_left_alone(bare: Runner, preloaded: Runner) -> None:

@@ -45,24 +45,24 @@ def test_kernels_and_what_they_take(preloaded: Runner, folder: Path) -> None:
 
 def test_rules_are_there_whether_or_not_they_match(preloaded: Runner, folder: Path) -> None:
     policy = (
-        "when: always\ndispatch: hold\nstreams: {raise: off}\ncompute:\n"
+        "when: always\nstreams: {raise: off}\ncompute:\n"
         '  - {match: {kernel: "never*"}, shape: make_room, when: overlapping}\n'
         '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 50%}}\n'
-        '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}, when_dispatch: backfill}\n'
+        '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}}\n'
         '  - {match: {kernel: "*"}, shape: leave}'
     )
     preloaded(f"ptx=k lib=other launch=k,{BLOCKS},256,0 launch=other,{BLOCKS},256,0", policy, report=folder)
     page = only(folder)
-    assert [(rule.shape, rule.when, rule.when_dispatch, rule.inert) for rule in page.rules] == [
-        ("make_room", "overlapping", "unknown", False),
-        ("blocks_per_sm: 50%", "always", "unknown", False),
-        ("dynamic_shared_memory: 96KiB", "always", "backfill", True),
-        ("leave", "always", "unknown", False),
+    assert [(rule.shape, rule.when) for rule in page.rules] == [
+        ("make_room", "overlapping"),
+        ("blocks_per_sm: 50%", "always"),
+        ("dynamic_shared_memory: 96KiB", "always"),
+        ("leave", "always"),
     ]
     lines = [rule.line for rule in page.rules]
     assert lines == list(range(lines[0], lines[0] + 4))
-    assert {(rule.policy, rule.dispatch) for rule in page.rules} == {("test", "hold")}
-    assert {row.kernel: row.rule for row in page.rows} == {"k": 1, "other": 3}
+    assert {rule.policy for rule in page.rules} == {"test"}
+    assert {row.kernel: row.rule for row in page.rows} == {"k": 1, "other": 2}
 
 
 def test_by_where_a_launch_was(iterations: Iterations, folder: Path) -> None:

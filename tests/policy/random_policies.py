@@ -53,7 +53,6 @@ RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),
         "when": WORD(words.WHENS),
-        "when_dispatch": WORD(words.KNOWN_DISPATCHES),
         "carveout": WORD(words.CARVEOUTS),
     },
 )
@@ -84,7 +83,6 @@ POLICIES = st.fixed_dictionaries(
     optional={
         "gpu": some(WORD(["NVIDIA H100*", "sm_90", "gfx90a", "*"])),
         "when": WORD(words.WHENS),
-        "dispatch": WORD(words.DISPATCHES),
         "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
         "streams": STREAMS,
         "environment": VARIABLES,

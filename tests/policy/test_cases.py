@@ -35,7 +35,6 @@ FINE = {
     "shadowed_by_several",
     "shadowed_by_the_same",
     "shadowed_sets",
-    "shadowed_under_the_same_dispatch",
     "unknown_gpu",
     "variables_misspelt",
     "whole_language",

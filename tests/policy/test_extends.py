@@ -18,7 +18,6 @@ policy: 1
 name: base
 gpu: ["NVIDIA H100*"]
 when: always
-dispatch: hold
 reads_dynamic_size: [staged]
 streams: {raise: {share: 10%}, created_by: [nccl]}
 environment: {KEPT: base, OVER: base, MOVED: base}
@@ -73,7 +72,6 @@ def test_own_rules_come_first_and_own_values_stand_over_the_others(tmp_path: Pat
 extends: base
 gpu: [sm_90]
 when: overlapping
-dispatch: backfill
 reads_dynamic_size: [mine]
 streams: {raise: off, created_by: libother.so}
 environment: {OVER: child, NCCL_DEBUG: INFO}
@@ -89,7 +87,7 @@ compute:
     )
     assert kernels(child) == ["own", "first", "second"]
     assert [rule.when for rule in child.rules] == ["always", "overlapping", "overlapping"]
-    assert (child.gpus, child.dispatch, child.raise_share) == (("sm_90",), "backfill", 0)
+    assert (child.gpus, child.raise_share) == (("sm_90",), 0)
     assert child.fixed_size == ("mine", "staged")
     assert (child.kernels, child.libraries) == (("mine", "*base_reduce*"), ("libmine.so", "libbase.so"))
     assert child.stream_creators == ("libother.so",)
@@ -103,9 +101,8 @@ def test_what_the_other_says_stands_where_the_policy_is_silent(tmp_path: Path) -
     child = read(write(tmp_path, "child", "extends: base\nwhen: overlapping\n"))
     assert [rule.when for rule in child.rules] == ["overlapping", "overlapping"]
     assert child.footprint == Footprint(288, 96, 0, 0)
-    other = read(write(tmp_path, "other", "extends: base\ndispatch: unknown\n"))
+    other = read(write(tmp_path, "other", "extends: base\n"))
     assert [rule.when for rule in other.rules] == ["always", "overlapping"]
-    assert other.dispatch == "unknown"
 
 
 def test_chains(tmp_path: Path) -> None:

@@ -10,9 +10,10 @@ from typing import NamedTuple
 import pytest
 import yaml
 
+from pyshim.policy import gone
 from pyshim.policy.document import compose
 from pyshim.policy.finding import Finding, render
-from pyshim.policy.model import GONE, KEYS
+from pyshim.policy.model import KEYS
 from pyshim.policy.nodes import pairs_of
 from pyshim.policy.reader import Reading, read_bytes
 
@@ -22,7 +23,7 @@ FREE = ("environment", "communication.all_ranks_environment")
 
 # What no value of any kind may be.
 NEVER = ("[[a]]", "{a: b}", "~", '""', "!!set x", '"\\x07"')
-WORDS = ("when", "dispatch", "carveout", "when_dispatch", "footprint")
+WORDS = ("when", "carveout", "footprint")
 NUMBERS = ("x", "0x10", "-9999999999", "1_000", "99999999999", "1.5")
 # By the last part of the path: what cannot be written there although it is a single value.
 WRONG = {
@@ -46,7 +47,7 @@ WRONG = {
     "waves": ('"=>4"', '"4-8"', '">=2.555"', '"<0"', "some", '"> "'),
     "resident_blocks": ('"=>4"', '"<1"', "0", '">=64"', "1.5"),
     "kernel": ("gemms", "atention", '"[x"', '"*nvjett*"', '"a::b c"'),
-    "shape": ("leav", "make_rom", "quick-entry", "half", "50%"),
+    "shape": ("leav", "make_rom", "quick_entry", "half", "50%"),
     "NCCL_DEBUG": ("yes", "é", "true"),
     "TORCH_NCCL_HIGH_PRIORITY": ("on", "[1]"),
     "NCCL_ALGO": ("off", "{a: b}"),
@@ -133,14 +134,15 @@ def lost() -> Iterator[Planted]:
     for name in ("policy: 1", "name: rich"):
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
     for number in ("threads: 288, ", "registers: 96, ", "static_shared_memory: 21568, "):
-        yield Planted(f"without {number}", RICH.replace(number, ""), 16)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 27)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 40)
-    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 10)
-    for parent, gone in GONE.items():
-        line = lines.index(f"{parent}:\n") + 1 if parent else 1
-        indent = "  " if parent else ""
-        for name in gone:
+        yield Planted(f"without {number}", RICH.replace(number, ""), 15)
+    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 25)
+    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 37)
+    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 9)
+    for parent, names in gone.KEYS.items():
+        before = {"": lines[0], "compute[]": "    shape: leave\n"}.get(parent, f"{parent}:\n")
+        line = lines.index(before) + 1
+        indent = {"": "", "compute[]": "    "}.get(parent, "  ")
+        for name in names:
             for value in ("auto", "{a: b}", "[a]"):
                 text = "".join([*lines[:line], f"{indent}{name}: {value}\n", *lines[line:]])
                 yield Planted(f"gone: {parent}.{name}: {value}", text, line + 1)

@@ -82,7 +82,6 @@ def test_every_other_key_of_the_format_becomes_its_part_of_the_model() -> None:
     reading = read("""\
 policy: 1
 name: mine
-dispatch: hold
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
 streams: {raise: off, created_by: libmine.so}
 environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
@@ -91,26 +90,22 @@ communication:
 compute:
   - match: {kernel: [gemm, "*my*"]}
     shape: make_room
-    when_dispatch: backfill
   - match: {kernel: norm}
-    shape: quick_entry
+    shape: make_room
     keep_at_least: 25%
     carveout: keep
 """)
     assert codes(reading) == ["unknown-kernel"]
     assert reading.policy == Policy(
         name="mine",
-        dispatch="hold",
         raise_share=0,
         stream_creators=("libmine.so",),
         fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
         all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
-            Rule(
-                Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 10, "backfill", "max"
-            ),
-            Rule(Match(sets=("norm",)), Shape("quick_entry"), 25, "overlapping", 13, "unknown", "keep"),
+            Rule(Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 9, "max"),
+            Rule(Match(sets=("norm",)), Shape("make_room"), 25, "overlapping", 11, "keep"),
         ),
     )
 

@@ -63,15 +63,14 @@ def test_no_pattern_takes_all_and_a_library_pattern_never_does() -> None:
 RANGES = st.builds(lambda low, more: Range(low, low + more), st.integers(0, 3), st.integers(0, 3)) | st.just(ANY)
 LIBRARIES = st.lists(st.sampled_from(["a", "a*", "*", "b"]), max_size=2).map(tuple)
 RULES = st.builds(
-    lambda kernels, libraries, blocks, threads, dispatch: Rule(
+    lambda kernels, libraries, blocks, threads: Rule(
         Match(kernels=tuple(kernels), libraries=libraries, blocks=blocks, threads=threads),
-        Shape("make_room"), 50, "always", 0, dispatch,
+        Shape("make_room"), 50, "always",
     ),
     st.lists(st.sampled_from(["*", "a", "b", "a*", "*b", "?", "[ab]"]), max_size=2),
     LIBRARIES,
     RANGES,
     RANGES,
-    st.sampled_from(["unknown", "unknown", "hold", "drain", "backfill"]),
 )  # fmt: skip
 
 
@@ -86,16 +85,8 @@ def matches(rule: Rule, launch: tuple[str, str, int, int]) -> bool:
     )
 
 
-def deciding(rules: list[Rule], launch: tuple[str, str, int, int], dispatch: str) -> Rule | None:
-    """A rule that waits for the other dispatch is passed over; while none is known it takes the launch, too."""
-    return next(
-        (
-            rule
-            for rule in rules
-            if matches(rule, launch) and (dispatch == "unknown" or rule.when_dispatch in ("unknown", dispatch))
-        ),
-        None,
-    )
+def deciding(rules: list[Rule], launch: tuple[str, str, int, int]) -> Rule | None:
+    return next((rule for rule in rules if matches(rule, launch)), None)
 
 
 @settings(max_examples=300)
@@ -109,12 +100,12 @@ def test_no_launch_is_decided_by_a_rule_that_is_called_shadowed(rules: list[Rule
             random.randrange(8),
             random.randrange(8),
         )
-        found = deciding(rules, launch, random.choice(["unknown", "hold", "drain", "backfill"]))
+        found = deciding(rules, launch)
         assert not any(found is rule for rule in useless)
 
 
-def rule(kernel: str, dispatch: str = "unknown", **ranges: Range) -> Rule:
-    return Rule(Match(kernels=(kernel,), **ranges), Shape("leave"), 0, "always", 0, dispatch)  # type: ignore[arg-type]
+def rule(kernel: str, **ranges: Range) -> Rule:
+    return Rule(Match(kernels=(kernel,), **ranges), Shape("leave"), 0, "always")
 
 
 def takers(*rules: Rule) -> list[int]:
@@ -128,6 +119,3 @@ def test_several_rules_take_what_none_of_them_takes_alone() -> None:
     assert takers(rule("*a*", blocks=low), rule("*", blocks=rest), rule("a")) == []
     assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a")) == []
     assert takers(rule("*", blocks=low, threads=low), rule("*", blocks=Range(4)), rule("a", threads=low)) == [0, 1]
-    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a", "drain"), rule("a")) == [0, 1, 2]
-    assert takers(rule("a", "hold"), rule("a", "backfill"), rule("a")) == []
-    assert takers(rule("a", "hold"), rule("b", "backfill"), rule("a")) == []

@@ -27,7 +27,7 @@ communication:
   kernels: [nccl, "*theirs*", "*more*"]
 environment: {KEPT: 1, MOVED: 2}
 compute:
-  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when_dispatch: backfill}
+  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room}
 """
 OWN = """\
 policy: 1
@@ -113,7 +113,6 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
     for line, where in {
         "name: own": "own.yaml:2",
         'gpu: ["NVIDIA H100*"]': "base.yaml:3",
-        "dispatch: unknown": "default",
         '"*1a1b*"': "own.yaml:6",
         '"*theirs*"': "own.yaml:6",
         '"*more*"': "base.yaml:7",
@@ -129,7 +128,6 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
         "keep_at_least: 50%": "default",
     }.items():
         assert origin(text, line) == where, text
-    assert "`dispatch` is unknown, so what this rule matches is left alone" in text
     same(read_file(site / "own.yaml"), read_bytes(text.encode(), "again.yaml"))
 
 
@@ -142,7 +140,7 @@ def test_json_says_the_same(site: Path, overlap: Any, library: object) -> None:
     assert answer["policy"]["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
     assert answer["policy"]["compute"][1]["match"] == {"kernel": ["gemm"], "waves": ">=2.5"}
     assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 10}
-    assert answer["origins"]["dispatch"] is None
+    assert answer["origins"]["reads_dynamic_size"] is None
     assert answer["sets"]["gemm"] == list(SETS["gemm"])
 
 

@@ -23,7 +23,6 @@ FIRST = Policy(
     raise_share=40,
     stream_creators=("libnccl.so*",),
     footprint=Footprint(288, 96, 21568, 82240),
-    dispatch="hold",
     fixed_size=("*staged*",),
     rules=(
         Rule(
@@ -40,7 +39,6 @@ FIRST = Policy(
             25,
             "always",
             12,
-            "backfill",
             "max",
         ),
         Rule(Match(), Shape("leave"), 0, "overlapping", 14),
@@ -94,7 +92,6 @@ def test_the_header_describes_the_table() -> None:
 def test_a_policy_arrives_whole() -> None:
     table = Table(compile_table([FIRST, SECOND]))
     first, second = table.policies[0], table.policies[1]
-    constants = _native.header()
     assert [table.string(policy.name) for policy in (first, second)] == ["first", "second"]
     assert table.string(first.hash) == fingerprint(FIRST)
     assert table.span(first.gpus) == ["NVIDIA H100*", "sm_90"]
@@ -103,10 +100,6 @@ def test_a_policy_arrives_whole() -> None:
     assert table.span(first.stream_creators) == ["libnccl.so*"]
     assert (first.first_rule, first.rule_count, second.first_rule, second.rule_count) == (0, 2, 2, 1)
     assert (first.raise_share, second.raise_share) == (40, 0)
-    assert (first.dispatch, second.dispatch) == (
-        constants.OVERLAP_DISPATCH_HOLD,
-        constants.OVERLAP_DISPATCH_UNKNOWN,
-    )
     assert (table.span(first.fixed_size), table.span(second.fixed_size)) == (["*staged*"], [])
     footprint = first.footprint
     assert first.footprint_given == 1
@@ -133,21 +126,13 @@ def test_a_rule_arrives_whole() -> None:
     assert (leave.blocks.minimum, leave.blocks.maximum) == (0, UNLIMITED)
     assert (size.shape, size.value) == (constants.OVERLAP_SHAPE_BYTES, 98304)
     assert leave.kernels.count == 0
-    assert (first.when_dispatch, leave.when_dispatch) == (
-        constants.OVERLAP_DISPATCH_BACKFILL,
-        constants.OVERLAP_DISPATCH_UNKNOWN,
-    )
     assert (first.carveout, leave.carveout) == (constants.OVERLAP_CARVEOUT_MAX, constants.OVERLAP_CARVEOUT_KEEP)
 
 
-def test_shapes_without_a_number() -> None:
-    rules = tuple(Rule(Match(), Shape(kind), 50, "always", 1) for kind in ("make_room", "quick_entry"))
-    table = Table(compile_table([Policy(name="auto", rules=rules)]))
-    constants = _native.header()
-    assert [(rule.shape, rule.value) for rule in table.rules] == [
-        (constants.OVERLAP_SHAPE_MAKE_ROOM, 0),
-        (constants.OVERLAP_SHAPE_QUICK_ENTRY, 0),
-    ]
+def test_a_shape_without_a_number() -> None:
+    table = Table(compile_table([Policy(name="auto", rules=(Rule(Match(), Shape("make_room"), 50, "always", 1),))]))
+    (rule,) = table.rules
+    assert (rule.shape, rule.value) == (_native.header().OVERLAP_SHAPE_MAKE_ROOM, 0)
 
 
 def test_a_set_is_its_patterns_and_what_only_looks_like_it_is_spared_first() -> None:
@@ -189,7 +174,6 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=FIRST.rules[::-1]),
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
-        replace(FIRST, dispatch="backfill"),
         replace(FIRST, environment={"A": "1"}),
         replace(FIRST, all_ranks_environment={"A": "1"}),
     ]

@@ -173,9 +173,7 @@ def _rule(index: int, processes: int) -> dict[str, Any]:
         "acted": shaped > 0,
         "unrecorded": {},
         "unsure": False,
-        "inert": False,
         "when": "overlapping",
-        "when_dispatch": "unknown",
     }
 
 

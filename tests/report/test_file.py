@@ -1,4 +1,4 @@
-"""Files appear whole or not at all: reports, answers of `overlap probe`, pages for a browser."""
+"""Files appear whole or not at all: reports, pages for a browser."""
 
 from __future__ import annotations
 

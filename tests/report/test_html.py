@@ -108,13 +108,6 @@ def test_many_hosts_are_the_first_and_the_last():
     assert "where6 hosts, node000 to node005; 12 processes, 12 ranks" in "".join(usual_text(pages.data(12, 6)))
 
 
-def test_a_rule_that_waits_for_a_probe_has_no_fault():
-    data = pages.data()
-    data["rules"][2].update(inert=True, when_dispatch="hold")
-    said = "".join(usual_text(data))
-    assert "only under hold" in said and "never matched" not in said
-
-
 def test_the_verdict_comes_first_then_what_is_wrong():
     said = " ".join(" ".join(usual_text(pages.data(3, 2))).split())
     places = [

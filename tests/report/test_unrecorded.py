@@ -43,9 +43,8 @@ def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
 
 
 RECORD = Row("k", "k", "lib", "shaped", 0, None, 5, 0, 256, 32, 0, 0, 0, 9, 8)
-CAP = Rule("mine", 4, "blocks_per_sm: 1", "always", "unknown", "hold")
+CAP = Rule("mine", 4, "blocks_per_sm: 1", "always")
 WINDOWS, LEAVE = CAP._replace(line=5, when="overlapping"), CAP._replace(line=6, shape="leave")
-OTHER = CAP._replace(line=7, when_dispatch="backfill")
 
 
 def bare(reason: str, launches: int = 3, inside: bool | None = None) -> Row:
@@ -80,7 +79,7 @@ def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:
     ids=lambda value: value.reason if isinstance(value, Row) else "",
 )
 def test_whose_it_may_be(row, unsure, page):
-    collected = of(page, RECORD._replace(reason="no_rule", rule=None), row, also=(WINDOWS, LEAVE, OTHER))
+    collected = of(page, RECORD._replace(reason="no_rule", rule=None), row, also=(WINDOWS, LEAVE))
     assert [use.rule.line for use in rules(collected) if use.unsure] == unsure
     never = [int(said.split(":")[1].split()[0]) for said in findings(collected) if "never matched" in said]
     assert never == [line for line in (4, 5, 6) if line not in unsure]

@@ -142,12 +142,6 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
             id="one wave",
         ),
         pytest.param(
-            {"dispatch_unknown": 180, "no_rule": 20}, "h100", {"rules": True},
-            f"none: nothing was changed; {NO_STREAM}; 180 of 200 computation launches were not shaped: the rule ",
-            "overlap probe",
-            id="dispatch unknown",
-        ),
-        pytest.param(
             {"capped_without_room": 160, "communication": 100}, "h100",
             {"communication": 100, "raised": 100, "streams": [{"status": RAISED}]},
             "not measured: a report counts launches, and times nothing on the GPU; communication still does not fit "

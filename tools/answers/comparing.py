@@ -15,7 +15,7 @@ from tools.gpu.overlap.arms import blocks_of
 
 BOUND_PERCENT = 1.0  # what the default may cost at most
 RAISE = "policy:raise"  # priority alone, behind overlap-run
-SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|quick-entry|blocks-\d+)")  # all of them with priority
+SHAPING_POLICY = re.compile(r"policy:(h200-paper|make-room|blocks-\d+)")  # all of them with priority
 
 
 @dataclass(frozen=True)

@@ -93,20 +93,14 @@ def rule(root: Path) -> str:
 
 
 def scheduler(root: Path) -> Table:
-    runs = results.read(root, "probe")["runs"]
-    answers = [one for run in runs for one in run["answers"]]
-    rules = "/".join(sorted({one["rule"] for one in answers}))
-    agreeing, trials = (sum(value) for value in zip(*((one["counts"][one["rule"]], one["trials"]) for one in answers)))
-    wait = (
-        f"{max(one['median_wait_blocks'] for one in answers):.2f} block times (worst median of {len(answers)} commands)"
-    )
-    beside = f"`overlap probe`, {', '.join(str(run['beside']) for run in runs)} other processes on the GPU"
-    rows: list[list[Value]] = [[beside, f"**{rules}**", f"{agreeing} of {trials} trials", wait]]
     found = waiting(root)
     on_time = f"{found.runs - found.late:,} of {found.runs:,} runs"
     last = f"{found.last_us:.1f} us until the last lower block started"
-    rows.append(["`dispatch_rule.cu`, every block", f"**{rule(root)}**", on_time, last])
-    return Table(("test", "rule", "agree", "longest wait"), rows, words=4)
+    return Table(
+        ("test", "rule", "agree", "longest wait"),
+        [["`dispatch_rule.cu`, every block", f"**{rule(root)}**", on_time, last]],
+        words=4,
+    )
 
 
 def raising(root: Path) -> Table:
@@ -130,7 +124,6 @@ POLICIES = {
     AS_LAUNCHED: "bare",
     "priority: highest": "priority alone",
     HALF: "half of the blocks, priority",
-    "quick_entry, priority: highest": "quick_entry, priority",
     "make_room, priority: highest": "make_room, priority",
     "make_room, priority: inherit": "make_room, no priority",
 }
@@ -180,8 +173,8 @@ def _sizes(grid: str, threads: int) -> dict[str, tuple[int, int]]:
     own, registers, _ = GRIDS[grid]
     kernel = tables.Kernel(grid, own, registers, 0, 0)
     answer = tables.answer(tables.known_gpu(GPU), kernel, tables.Kernel("", threads, *COMMUNICATION))
-    half, room, entry = answer.native // 2, answer.rooms[0], answer.entries[0]
-    sizes = [(answer.native, 0)] * 2 + [(half, sweep.size_for_blocks(GPU, kernel, half)), (entry.blocks, entry.minimum)]
+    half, room = answer.native // 2, answer.rooms[0]
+    sizes = [(answer.native, 0)] * 2 + [(half, sweep.size_for_blocks(GPU, kernel, half))]
     return dict(zip(POLICIES, [*sizes, *[(room.blocks, room.minimum)] * 2]))
 
 

@@ -15,9 +15,9 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 
-RULES = ",".join(KNOWN_DISPATCHES)
+RULES = ",".join(DISPATCH_RULES)
 DATA = Path("tools/bench/results/suite.csv")
 ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.

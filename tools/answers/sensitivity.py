@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from tools.answers import sizes, sweep
 from tools.answers.sweep import Pair, Range
 from tools.answers.table import Table, Value, rounded
@@ -34,16 +34,12 @@ def table(_: Path) -> Table:
     kernel, block = next(one for one in gpu.kernels if one.name == MI250X_KERNEL), gpu.launches[0].small
     answer = tables.answer(gpu.struct, kernel, block)
     for range_ in sweep.ranges(MI250X, kernel, block):
-        rows.append([f"{MI250X}-gemm", None, *_line(range_, answer), *[None] * (1 + len(KNOWN_DISPATCHES))])
+        rows.append([f"{MI250X}-gemm", None, *_line(range_, answer), *[None] * (1 + len(DISPATCH_RULES))])
     heads = ("pair", "program", "least_bytes", "most_bytes", "resident", "beside", "must_end_first", "control_takes_it")
-    return Table((*heads, "simulated_alone_percent", *(f"simulated_{rule}_percent" for rule in KNOWN_DISPATCHES)), rows)
+    return Table((*heads, "simulated_alone_percent", *(f"simulated_{rule}_percent" for rule in DISPATCH_RULES)), rows)
 
 
 def _line(range_: Range, answer: tables.Answer) -> list[Value]:
-    taken = [
-        control
-        for found, control in ((answer.rooms[:1], "make_room"), (answer.entries[:1], "quick_entry"))
-        if any(one.inflates and one.minimum == range_.minimum for one in found)
-    ]
+    taken = any(one.inflates and one.minimum == range_.minimum for one in answer.rooms[:1])
     beside = max(0, range_.beside)
-    return [range_.minimum, range_.maximum, range_.resident, beside, range_.first, " ".join(taken)]
+    return [range_.minimum, range_.maximum, range_.resident, beside, range_.first, "make_room" if taken else ""]

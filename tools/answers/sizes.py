@@ -92,13 +92,7 @@ class Gpu:
             for block in tables.communication(self.known.architecture, EVERY):
                 answer = tables.answer(self.struct, kernel, block)
                 native = answer.native
-                key = (
-                    answer.control,
-                    _sizes(answer.rooms),
-                    _sizes(answer.entries),
-                    max(answer.after, 0),
-                    _never(answer),
-                )
+                key = (answer.control, _sizes(answer.rooms), max(answer.after, 0), _never(answer))
                 said.setdefault(key, {}).setdefault(block.label, []).append(block.name)
             numbers = (kernel.threads, kernel.registers, kernel.static, kernel.dynamic, native)
             for found, labels in said.items():
@@ -156,7 +150,7 @@ def amd(_: Path) -> Table:
 
 def every_size(_: Path) -> Table:
     heads = ("gpu", "kernel", "read_from_binary", "threads", "registers", "static", "dynamic", "resident", "beside")
-    answers = ("control", "room", "quick_entry", "fit_after_others_end", "never_together")
+    answers = ("control", "room", "fit_after_others_end", "never_together")
     return Table((*heads, *answers), [row for gpu in _gpus() for row in gpu.details()])
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.demo.arms import change
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from pyshim.policy.gpus import KnownGpu, known
 from tools.bench.suites import kernels
 from tools.bench.suites.arms import Bench
@@ -36,7 +36,7 @@ class Range:
 
     @property
     def first(self) -> int:
-        """Blocks that must end before communication fits: 0 is room, 1 quick entry."""
+        """Blocks that must end before communication fits: 0 is room."""
         return max(0, self.resident - self.beside)
 
 
@@ -45,7 +45,7 @@ class Times:
     """Per cent of virtual time against the program as written; negative is faster."""
 
     alone: float  # the kernel without communication, against itself as launched
-    beside: tuple[float, ...]  # by KNOWN_DISPATCHES
+    beside: tuple[float, ...]  # by DISPATCH_RULES
 
 
 def gpu(key: str) -> KnownGpu:
@@ -143,16 +143,16 @@ def _jobs(bench: Bench, pair: Pair, found: list[Range], name: str) -> Iterator[A
     one = gpu(pair.gpu)
     program = next(program for program in PROGRAMS if program.name == pair.program)
     alone = Program("alone", pair.word, f"{pair.word}:{ALONE_WAVES}w", False)
-    before = {program: bench.bare(program, one, KNOWN_DISPATCHES[0], "plain").steady_ms for program in (program, alone)}
+    before = {program: bench.bare(program, one, DISPATCH_RULES[0], "plain").steady_ms for program in (program, alone)}
     for range_ in found:
         file = bench.folder / f"{name}-{range_.minimum}.yaml"
         file.write_text(pair.policy(range_.minimum), encoding="utf-8")
-        for rule in KNOWN_DISPATCHES:
+        for rule in DISPATCH_RULES:
             bench.settings(str(file), one, rule)  # not side by side: it keeps what it has made
 
         def job(policy: str = str(file)) -> Times:
-            by = [bench.under(policy, program, one, rule).steady_ms for rule in KNOWN_DISPATCHES]
-            own = bench.under(policy, alone, one, KNOWN_DISPATCHES[0]).steady_ms
+            by = [bench.under(policy, program, one, rule).steady_ms for rule in DISPATCH_RULES]
+            own = bench.under(policy, alone, one, DISPATCH_RULES[0]).steady_ms
             return Times(change(before[alone], own), tuple(change(before[program], ms) for ms in by))
 
         yield job

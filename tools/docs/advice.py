@@ -16,7 +16,6 @@ ADVICE = {
     "capped_without_room": "The kernel pays and communication gains nothing. `shape: make_room` does nothing in such "
     "a case; `overlap explain` says what limits the kernel.",
     "room_already": "If communication still waits, it waits for priority and not for room.",
-    "entry_already": "",
     "priority": "Raise its stream (`streams: {raise: auto}`). Smaller blocks of communication would fit: "
     "`overlap explain` names the setting.",
     "no_rule": "Patterns match the whole name: `gemm_nn` is not `sgemm_nn_128`, `*gemm_nn*` is. `overlap report "
@@ -40,7 +39,6 @@ ADVICE = {
     "no_room_warps": _SMALLER,
     "no_room_slots": "Only priority can help.",
     "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
-    "dispatch_unknown": "Run `overlap probe` on that GPU (about a second), or write `dispatch` into the policy.",
     "refused": "Report the driver's version, the kernel and the policy.",
     "unknown_footprint": "On AMD: the kernel is in a compressed module, as all of rocBLAS 7.2 is. On NVIDIA: its "
     "handle came from a call that the library does not intercept, as cuFFT's do.",

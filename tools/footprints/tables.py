@@ -96,34 +96,24 @@ class Answer:
 
     native: int  # blocks resident as launched; 0: it cannot be launched
     rooms: tuple[Sizes, ...]  # communication fits beside all that stay; the most blocks first
-    entries: tuple[Sizes, ...]  # it fits as soon as one of them has ended
     after: int  # blocks as launched that fit beside one of communication; -1: that fits nowhere
     binding: str  # what leaves no room beside one block
 
     @property
     def control(self) -> str:
-        """The best that can be done: room already, room, entry already, quick entry, priority only, never together,
-        communication fits nowhere."""
+        """The best that can be done: room already, room, priority only, never together, communication fits nowhere."""
         if self.rooms:
             return "room" if self.rooms[0].inflates else "room already"
-        if self.entries:
-            return "quick entry" if self.entries[0].inflates else "entry already"
         if self.after > 0:
             return "priority only"
         return "communication fits nowhere" if self.after < 0 else "never together"
 
     @property
     def text(self) -> str:
-        """In words, best first; of each kind the largest number of blocks, which is what the planner takes."""
-        if self.control == "room already":
-            return self.control
-        said = []
-        for sizes, name in ((self.rooms[:1], "room"), (self.entries[:1], "quick entry")):
-            for one in sizes:
-                by_size = f"{name} at {one.blocks} with {one.minimum:,} to {one.maximum:,}"
-                said.append(by_size if one.inflates else "entry already")
-        if said:
-            return "; ".join(said)
+        """In words; of rooms the largest number of blocks, which is what the planner takes."""
+        if self.control == "room":
+            one = self.rooms[0]
+            return f"room at {one.blocks} with {one.minimum:,} to {one.maximum:,}"
         if self.control == "priority only":
             return f"priority only: {self.after} beside it after the others have ended"
         return f"never together: {self.binding}" if self.after == 0 else self.control
@@ -132,16 +122,14 @@ class Answer:
 def answer(gpu: Any, kernel: Kernel, beside: Kernel) -> Answer:
     lib, found = _native.library(), plan(gpu, kernel, beside)
     limits = {lib.OVERLAP_LIMIT_REGISTERS: "registers", lib.OVERLAP_LIMIT_SHARED: "shared memory"}
-    rooms, entries = (
-        tuple(Sizes(one.blocks, one.minimum, one.maximum, one.inflates == 1) for one in windows[0:count])
-        for windows, count in ((found.windows, found.window_count), (found.entries, found.entry_count))
-    )
+    windows = found.windows[0 : found.window_count]
+    rooms = tuple(Sizes(one.blocks, one.minimum, one.maximum, one.inflates == 1) for one in windows)
     after = found.beside_after_drain
-    return Answer(found.native_blocks, rooms, entries, after, limits.get(found.binding, "warps or slots"))
+    return Answer(found.native_blocks, rooms, after, limits.get(found.binding, "warps or slots"))
 
 
 def verdict(gpu: Any, kernel: Kernel, beside: Kernel) -> str:
-    """What can be done, best first. Sizes are dynamic bytes, both ends included."""
+    """What can be done. Sizes are dynamic bytes, both ends included."""
     return answer(gpu, kernel, beside).text
 
 

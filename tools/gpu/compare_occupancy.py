@@ -60,7 +60,7 @@ def unplanned(gpu: Any, row: Row) -> bool:
     footprint = (row["threads"], row["registers"], row["static"], row["dynamic"])
     most = max(gpu.shared_optin - row["static"], row["dynamic"])
     launch = ffi.new("struct overlap_launch *", (1 << 20, library.OVERLAP_LAUNCH_SMALL_CARVEOUT, most, footprint))
-    for shape in ("MAKE_ROOM", "QUICK_ENTRY", "BLOCKS", "PERCENT"):
+    for shape in ("MAKE_ROOM", "BLOCKS", "PERCENT"):
         for other in COMMUNICATION:
             beside = ffi.new("struct overlap_footprint *", other)
             library.overlap_plan_of(gpu, launch, beside, getattr(library, f"OVERLAP_SHAPE_{shape}"), 50, 0, plan)
@@ -111,8 +111,8 @@ def promises(gpu: Any, kernels: list[Row], plans: int) -> list[Promise]:
     """Of the planner, for launches made at random: under every kind of shape, beside communication of several sizes."""
     library, ffi, draw = _native.library(), _native.ffi, random.Random(SEED)
     plan, found = ffi.new("struct overlap_plan *"), list[Promise]()
-    shapes = [("make_room", library.OVERLAP_SHAPE_MAKE_ROOM), ("quick_entry", library.OVERLAP_SHAPE_QUICK_ENTRY)]
-    shapes += [("blocks_per_sm", library.OVERLAP_SHAPE_BLOCKS), ("percent", library.OVERLAP_SHAPE_PERCENT)]
+    shapes = [("make_room", library.OVERLAP_SHAPE_MAKE_ROOM), ("blocks_per_sm", library.OVERLAP_SHAPE_BLOCKS)]
+    shapes.append(("percent", library.OVERLAP_SHAPE_PERCENT))
     for _ in range(plans):
         number = draw.randrange(len(kernels))
         kernel, (name, shape) = kernels[number], draw.choice(shapes)
@@ -131,15 +131,11 @@ def promises(gpu: Any, kernels: list[Row], plans: int) -> list[Promise]:
             continue
         promise(f"{name}, as launched", dynamic, blocks=plan.native_blocks)
         promise(f"{name}, as planned", plan.dynamic_shared, blocks=plan.blocks)
-        for kind, count, windows in (
-            ("window", plan.window_count, plan.windows),
-            ("entry", plan.entry_count, plan.entries),
-        ):
-            for window in windows[0:count]:
-                promise(f"{kind}, least size", window.minimum, blocks=window.blocks)
-                promise(f"{kind}, largest size", window.maximum, blocks=window.blocks)
-                if window.inflates and window.minimum > dynamic and kind == "window":
-                    promise(f"{kind}, a byte below", window.minimum - 1, more=window.blocks + 1)
+        for window in plan.windows[0 : plan.window_count]:
+            promise("window, least size", window.minimum, blocks=window.blocks)
+            promise("window, largest size", window.maximum, blocks=window.blocks)
+            if window.inflates and window.minimum > dynamic:
+                promise("window, a byte below", window.minimum - 1, more=window.blocks + 1)
     return found
 
 

@@ -28,9 +28,8 @@ def missing() -> str | None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """Ours, with both commands in PATH; where they are not, scripts in `folder` that run them from the checkout. What
-    `overlap probe` once found out for the user is not in it: results are of policies as they are."""
-    found = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    """Ours, with both commands in PATH; where they are not, scripts in `folder` that run them from the checkout."""
+    found = dict(os.environ)
     if all(map(shutil.which, MODULES)):
         return found
     folder.mkdir(parents=True, exist_ok=True)

@@ -25,15 +25,6 @@ OURS = ("overlap-run",)
 
 SETS = (
     Set(
-        "probe",
-        "what does `overlap probe` say of this GPU? is it right, how long does it take, also beside other processes?",
-        ("probe.py",),
-        90,
-        steps("overlap probe --json", "{python} -m tools.gpu.probe {rounds}"),
-        OURS,
-        rounds=10,
-    ),
-    Set(
         "raise-cost",
         "what do launches, waits and copies cost on a raised stream, by how it was raised?",
         ("raise_cost.cu",),
@@ -329,7 +320,7 @@ SETS = (
     ),
     Set(
         "whole-costs",
-        "what do starts, memory, launches and waits cost by policy, and what does `overlap probe` say under MPS?",
+        "what do starts, memory, launches and waits cost by policy?",
         ("whole/costs.py", "launch_latency.cu"),
         150,
         (Step("costs", "{python} -m tools.gpu.whole.costs --built {bin} --nccl {nccl} " + SUITE),),

@@ -55,8 +55,6 @@ static void record_rules(const struct device *device, const struct overlap_polic
         entry->shape = (uint8_t)rule->shape;
         entry->value = rule->value;
         entry->when = (uint8_t)rule->when;
-        entry->when_dispatch = (uint8_t)rule->when_dispatch;
-        entry->dispatch = (uint8_t)policy->dispatch;
         entry->guard = (uint8_t)rule->guard;
         __atomic_store_n(&entry->state, 2, __ATOMIC_RELEASE);
     }

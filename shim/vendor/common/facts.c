@@ -150,8 +150,7 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     /* Where communication already fits, it does so only with the largest shared-memory carve-out. But a kernel that
      * depends on its L1 cache may take three times as long with that (H200: tools/gpu/results), so the policy
      * decides. */
-    const bool fits =
-        decision->control == OVERLAP_CONTROL_ROOM_ALREADY || decision->control == OVERLAP_CONTROL_ENTRY_ALREADY;
+    const bool fits = decision->control == OVERLAP_CONTROL_ROOM_ALREADY;
     uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
     /* The program asks for a smaller carve-out, which ours would not override. */
     const bool small = facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT;

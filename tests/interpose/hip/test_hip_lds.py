@@ -19,7 +19,6 @@ POLICIES = {
     "one": rule("{blocks_per_sm: 1}"),
     "half": rule("{blocks_per_sm: 50%}"),
     "room": rule("make_room, keep_at_least: 1%", MEASURED),
-    "entry": rule("quick_entry, keep_at_least: 1%", MEASURED.replace("12000", "30000")) + "\ndispatch: backfill",
 }
 
 

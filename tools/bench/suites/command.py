@@ -18,7 +18,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from pyshim.cli import ui
-from pyshim.enums import KNOWN_DISPATCHES
+from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import NVIDIA, known
@@ -45,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
     )
     for option, what in (
         ("--gpu", "simulated GPUs (default: all)"),
-        ("--rule", f"dispatch rules: {', '.join(KNOWN_DISPATCHES)} (default: {', '.join(RULES)})"),
+        ("--rule", f"dispatch rules: {', '.join(DISPATCH_RULES)} (default: {', '.join(RULES)})"),
         ("--policy", "shipped policies, or files (default: all that are for the GPU, and observe)"),
         ("--program", "programs, or shapes for all programs of that shape (default: all)"),
     ):
@@ -83,7 +83,7 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("--seed says which programs --invent makes", "--invent 100 --seed 1", USAGE)
     built()
     programs = _programs(options, named["program"])
-    rules = _chosen("dispatch rule", named["rule"], KNOWN_DISPATCHES) or RULES
+    rules = _chosen("dispatch rule", named["rule"], DISPATCH_RULES) or RULES
     cases = chosen_cases(named["gpu"], named["policy"])
     if options.check and not any(case.gpu.key in case.policies for case in cases):
         gpus = " or ".join(case.gpu.key for case in cases)

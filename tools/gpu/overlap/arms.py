@@ -35,7 +35,6 @@ ARMS = {
     "policy:h200": "behind overlap-run with the default policy",
     "policy:h200-paper": "behind overlap-run with the published method: half of the blocks",
     "policy:make-room": "behind overlap-run: the rule, and room for communication where there can be some",
-    "policy:quick-entry": "behind overlap-run: the rule, and sizes that let communication in after one block",
 }
 SHAPE = re.compile(r"shape-(\d+)(\+priority)?")  # so many resident blocks, with the largest carve-out
 

@@ -50,7 +50,7 @@ RATIOS = (0.25, 0.5, 1.0)
 RATIO_NAMES = {0.1: "1:10", 0.25: "1:4", 0.5: "1:2", 1.0: "1:1", 2.0: "2:1"}  # communication to computation
 PATTERNS = {"one": "one long kernel", "loop": "loop of 8", "pairs": "4 pairs"}
 COUNTS = {"one": 1, "loop": 8, "pairs": 4}
-POLICIES = ("observe", "h200", "h200-paper", "make-room", "quick-entry")
+POLICIES = ("observe", "h200", "h200-paper", "make-room")
 BARE, ONE_CONNECTION = "bare", "connections-1"  # processes, besides "policy:NAME"
 
 
@@ -116,7 +116,7 @@ def turns(cell: Cell, sizes: Mapping[int, int], bytes_: int, kernel_us: float, e
             made[shape(blocks)] = Turn(BARE, words, about)
         made[shape(blocks, True)] = Turn(BARE, {**words, **raised}, about)
     for policy in POLICIES:
-        if cell.primary or policy not in ("observe", "quick-entry"):
+        if cell.primary or policy != "observe":
             made[f"policy:{policy}"] = Turn(f"policy:{policy}", dict(base))
     return made
 

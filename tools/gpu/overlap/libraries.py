@@ -73,10 +73,8 @@ class Suite:
             if process.policy:
                 report = str(self.report_of(process))
                 command = ["overlap-run", "--quiet", "--policy", process.policy, "--report", report, *command]
-            # Policies as they are, whatever `overlap probe` once found out here; and all processes alike.
-            variables = {**process.environment, "XDG_CACHE_HOME": str(self.folder / "cache")}
             port = 29600 + number
-            self.ranks[process.name] = Ranks(process.name, command, variables, self.options.gpus, port)
+            self.ranks[process.name] = Ranks(process.name, command, process.environment, self.options.gpus, port)
         for name, ranks in self.ranks.items():
             self.run["processes"][name] = {"ready": ranks.answers(150)}
         self.say(f"{sum(not ranks.broken for ranks in self.ranks.values())} of {len(self.ranks)} processes are ready")

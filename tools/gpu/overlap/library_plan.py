@@ -91,7 +91,6 @@ PROCESSES = (
     *(dataclasses.replace(behind("h200"), name=f"policy:h200, {kind}", kinds=(kind,)) for kind in KINDS),
     behind("h200-paper"),
     behind("make-room"),
-    behind("quick-entry"),
     *(
         behind(f"blocks-{k}", shape(k, priority=True), tuple(kind for kind, tried in SHAPED.items() if k in tried))
         for k in (1, 2, 4)

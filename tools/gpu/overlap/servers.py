@@ -158,10 +158,7 @@ class Servers:
             name = process.partition(":")[2]
             own = HERE / "policies" / f"{name}.yaml"
             words = ("env", "--policy", str(own) if own.exists() else name, "--format", "json")
-            # As shipped, whatever `overlap probe` once found out here.
-            self.policies[process] = overlap(
-                *words, environment={**self.base, "XDG_CACHE_HOME": str(self.folder / "none")}
-            )
+            self.policies[process] = overlap(*words, environment=self.base)
         return self.policies[process]
 
     def end(self, only_policies: bool = False) -> None:

@@ -1,11 +1,10 @@
-"""What do a start, memory, launches and waits of the host cost by arm, and what does `overlap probe` say under MPS?
+"""What do a start, memory, launches and waits of the host cost by arm?
 
     python -m tools.gpu.whole.costs --built BIN --nccl LIBNCCL --out FILE [--rounds N] [--limit SECONDS] [--only PART]
 
 start   seconds from the start of `overlap-run`, or of the bare stencil, until it has opened its GPUs and NCCL, and MiB
         that are then resident
 calls   nanoseconds that launch_latency.cu's calls take the host: launches, events, waits
-mps     `overlap probe` as a client of an MPS server of our own, which ends with it
 
 Arms alternate, one process at a time. The file is written after each row; what could not be measured is in its list
 `not_measured`, with why, and ends nothing. Exit status 1: nothing was measured.
@@ -16,10 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
-import signal
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -40,7 +36,6 @@ Row = dict[str, Any]
 COMPARED = ("bare", "observe", "default")
 CELL = Cell("halo-stream", "", "", 128)
 CALLS, ONE = 1000, 30.0  # of each kind; seconds for a process
-SERVER = "nvidia-cuda-mps-control"
 
 
 class NotMeasured(Exception):
@@ -101,57 +96,17 @@ class Costs:
             row = {"round": number, "arm": arm, "median_ns": found}
             yield {**row, "failed": failure(done)} if done.status else row
 
-    def mps(self) -> Iterator[Row]:
-        if not shutil.which(SERVER):
-            raise NotMeasured(f"{SERVER} is not in PATH")
-        with tempfile.TemporaryDirectory(prefix="mps-") as folder:
-            places = {f"CUDA_MPS_{what}_DIRECTORY": folder for what in ("PIPE", "LOG")}
-            environment = {**os.environ, **places, "XDG_CACHE_HOME": folder}
-            # In the foreground, so that it is ours to end.
-            null = subprocess.DEVNULL
-            server = subprocess.Popen(
-                [SERVER, "-f"], env=environment, stdin=null, stdout=null, stderr=null, start_new_session=True
-            )
-            try:
-                time.sleep(self.left(1.0))
-                if server.poll() is not None:
-                    raise NotMeasured(f"{SERVER} ended with {server.returncode}: {log(Path(folder))}")
-                done = run(["overlap", "probe", "--json"], self.left(ONE), environment)
-                row: Row = {"status": done.status}
-                try:
-                    answer = json.loads(done.output)
-                    row["answer"] = {**answer, "kept": bool(answer["kept"])}
-                except (ValueError, KeyError, TypeError):
-                    row["failed"] = failure(done)
-                yield {**row, "server": log(Path(folder))}
-            finally:
-                quit_(server, environment)
 
-
-def run(words: Sequence[str], limit: float, environment: dict[str, str] | None = None) -> Ended:
+def run(words: Sequence[str], limit: float) -> Ended:
     with tempfile.TemporaryDirectory(prefix="costs-") as folder:
-        return ended(words, environment or dict(os.environ), limit, Path(folder))
+        return ended(words, dict(os.environ), limit, Path(folder))
 
 
 def failure(done: Ended) -> str:
     return f"status {done.status}: {(done.errors or done.output)[-500:]}"
 
 
-def log(folder: Path) -> str:
-    return "".join(path.read_text(errors="replace") for path in sorted(folder.glob("*.log")))[-500:]
-
-
-def quit_(server: subprocess.Popen[bytes], environment: dict[str, str]) -> None:
-    """It is asked to, so that its own server ends, too."""
-    try:
-        subprocess.run([SERVER], input=b"quit\n", env=environment, timeout=20, check=False, capture_output=True)
-        server.wait(10)
-    except (OSError, subprocess.TimeoutExpired):
-        os.killpg(server.pid, signal.SIGKILL)
-        server.wait()
-
-
-PARTS: dict[str, Callable[[Costs], Iterator[Row]]] = {"start": Costs.start, "calls": Costs.calls, "mps": Costs.mps}
+PARTS: dict[str, Callable[[Costs], Iterator[Row]]] = {"start": Costs.start, "calls": Costs.calls}
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -188,7 +143,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for row in PARTS[name](costs):
                 rows.append({"part": name, **row})
                 if "failed" in row:
-                    not_measured.append(f"{name}, {row.get('arm', 'probe')}: {row['failed']}")
+                    not_measured.append(f"{name}, {row['arm']}: {row['failed']}")
                 write(options.out, {**made, "not_measured": not_measured, "rows": rows})
         except (NotMeasured, OSError, ValueError, KeyError) as error:  # ValueError: what should be JSON is not
             not_measured.append(f"{name}: {error}" if isinstance(error, NotMeasured) else f"{name}: {error!r}")

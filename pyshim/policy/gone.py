@@ -1,0 +1,22 @@
+"""Keys and values of earlier versions, and what to write now."""
+
+from __future__ import annotations
+
+_WITH_ITS_STREAM = "communication is raised with its stream: write `streams: {raise: auto}` at the top level, or `off`"
+# By the path of the mapping that had the key.
+KEYS = {
+    "": {
+        "critical": "write `streams: {raise: auto}`, or `streams: {raise: off}`",
+        "dispatch": "leave it out: no rule asks how a GPU dispatches blocks",
+        "trial": "run the whole program under each policy, and compare two reports: overlap report --compare A B",
+    },
+    "streams": {"priority": "leave it out: these streams get the greatest priority of the device"},
+    "communication": {
+        "priority": _WITH_ITS_STREAM,
+        "streams": "write `streams: {created_by: [...]}` at the top level",
+        "environment": "write `environment: {NAME: value}` at the top level",
+        "reserve_cus": "leave it out: no stream loses compute units",
+    },
+    "compute[]": {"when_dispatch": "leave it out: a rule acts on every GPU that its policy is for"},
+}
+SHAPES = {"quick_entry": "write `shape: make_room`, or `shape: leave`"}

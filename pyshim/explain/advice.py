@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyshim.explain import planner
-from pyshim.explain.planner import RESIZES, Case, Footprint, Plan, Rule, member, shaped
+from pyshim.explain.planner import RESIZES, Case, Footprint, Plan, Rule, member
 
 
 def refusal(case: Case, plan: Plan, control: str, reason: str) -> str | None:
@@ -18,27 +18,20 @@ def refusal(case: Case, plan: Plan, control: str, reason: str) -> str | None:
     if reason == "one_wave":
         capacity = plan.native_blocks * case.gpu.multiprocessors
         return f"a grid of more than {capacity:,} blocks would be shaped: {capacity:,} are resident at once"
-    if reason == "dispatch_unknown":
-        return "`overlap probe` finds out what this GPU does; or the policy's `dispatch` says it"
     if reason in ("communication", "observe_only", "no_rule", "rule_leave"):
         return None
-    finds_room = case.rule.shape in (member("SHAPE", "make_room"), member("SHAPE", "quick_entry"))
-    return _room(case, plan) if finds_room else _less_kept(case)
+    return _room(case, plan) if case.rule.shape == member("SHAPE", "make_room") else _less_kept(case)
 
 
 def _room(case: Case, plan: Plan) -> str | None:
-    """Try smaller blocks of communication, then keeping less, then the other shape, then what priority could do."""
+    """Try smaller blocks of communication, then keeping less, then what priority could do."""
     later = None
     for setting, found in planner.knob_plans(case):
         if does := _does(found):
             return f"{setting} would: {does}"
         if later is None and found.control == "priority" and plan.control == "leave":
             later = f"{setting} would: {_later(found)}"
-    less = _less_kept(case)
-    if less is None and case.rule.shape == member("SHAPE", "make_room"):
-        does = _does(planner.plan(case, shaped("quick_entry", keep=case.rule.keep)))
-        less = f"shape: quick_entry would: {does}" if does else None
-    return less or later
+    return _less_kept(case) or later
 
 
 def _less_kept(case: Case) -> str | None:
@@ -72,12 +65,9 @@ def _does(plan: Plan) -> str:
     control = plan.control
     if control == "room_already":
         return "communication fits beside the kernel as launched"
-    if control == "entry_already":
-        return "communication fits as soon as one block has ended"
     if control == "cap":
         return f"k={plan.blocks}, {plan.dynamic:,} bytes"
     if control not in RESIZES:
         return ""
-    blocks, windows = plan.blocks, plan.entries if control == "quick_entry" else plan.windows
-    window = next(window for window in windows if window.blocks == blocks)
-    return f"k={blocks}, {window.minimum:,} to {window.maximum:,} bytes"
+    window = next(window for window in plan.windows if window.blocks == plan.blocks)
+    return f"k={plan.blocks}, {window.minimum:,} to {window.maximum:,} bytes"

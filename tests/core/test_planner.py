@@ -182,13 +182,12 @@ def test_nccl_2_29_closes_the_window_of_hopper(plan: Planner, key: str) -> None:
 
 def test_a_warp_specialised_gemm_leaves_no_registers(plan: Planner) -> None:
     for communication in [(32, 96, 0, 0), (160, 96, 20832, 82240), NCCL_21, nccl(36800, 640)]:
-        for shape in ("make_room", "quick_entry"):
-            gemm = 384, 168, 0, 200_000
-            answer = plan("h100", gemm, communication, shape)
-            assert windows(answer) == []
-            assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
-            assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
-            assert plan.answer("h100", gemm, communication, shape)[:2] == ("leave", "no_room_registers")
+        gemm = 384, 168, 0, 200_000
+        answer = plan("h100", gemm, communication)
+        assert windows(answer) == []
+        assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
+        assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
+        assert plan.answer("h100", gemm, communication)[:2] == ("leave", "no_room_registers")
 
 
 @pytest.mark.parametrize(

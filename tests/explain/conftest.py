@@ -70,7 +70,7 @@ def random_request(gpu_keys: list[str]) -> Callable[[random.Random], dict[str, A
         names = ("comm_threads", "comm_registers", "comm_static_smem", "comm_dynamic_smem")
         asked.update(zip(names, communication))
         if source.random() < 0.3:
-            asked["shape"] = source.choice(("quick_entry", "blocks_per_sm=1", "blocks_per_sm=50%", "leave"))
+            asked["shape"] = source.choice(("blocks_per_sm=1", "blocks_per_sm=50%", "leave"))
         if source.random() < 0.1:
             asked["blocks"] = source.randint(1, 100_000)
         return asked

@@ -18,20 +18,18 @@ OVERLAP_SIZE_IS(overlap_launch, 40);
 OVERLAP_SIZE_IS(overlap_decision, 40);
 OVERLAP_SIZE_IS(overlap_window, 16);
 OVERLAP_SIZE_IS(overlap_plan, 552);
-OVERLAP_SIZE_IS(overlap_shard, 2816);
+OVERLAP_SIZE_IS(overlap_shard, 2752);
 OVERLAP_SIZE_IS(overlap_row, 288);
 OVERLAP_SIZE_IS(overlap_page_rule, 16);
 OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 192);
 OVERLAP_SIZE_IS(overlap_opened, 192);
 OVERLAP_SIZE_IS(overlap_page_stream, 80);
-OVERLAP_SIZE_IS(overlap_page, 841920);
-OVERLAP_SIZE_IS(overlap_totals, 4272);
+OVERLAP_SIZE_IS(overlap_page, 209024);
+OVERLAP_SIZE_IS(overlap_totals, 4224);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
-_Static_assert(sizeof(((struct overlap_shard *)0)->routes) == sizeof(uint64_t[OVERLAP_ROUTES]), "routes");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
-_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard) &&
-                   (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST) % OVERLAP_SHARDS_MORE == 0,
+_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard),
                "shards");
 _Static_assert(sizeof(((struct overlap_page *)0)->streams) == OVERLAP_PAGE_STREAMS * sizeof(struct overlap_page_stream),
                "streams");

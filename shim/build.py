@@ -53,8 +53,8 @@ FAST = (
 # No gaps between constants: gcc would align each array to 32 bytes.
 PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
-    "shim/core/cache.c",
-    *(f"shim/vendor/common/{name}.c" for name in ("launch_slow", "stream_calls", "streams", "wait_calls", "waits")),
+    
+    *(f"shim/vendor/common/{name}.c" for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")),
     *(f"shim/vendor/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
@@ -65,7 +65,7 @@ NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
     *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process")),
-    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "state", "unopened")),
+    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "unopened")),
     *(f"shim/vendor/hip/{name}.c" for name in ("absent", "code")),
     "shim/preload/start.c",
 )

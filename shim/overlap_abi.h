@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 14
+#define OVERLAP_ABI_VERSION 16
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -205,13 +205,10 @@ struct overlap_plan {
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any time ---- */
 #define OVERLAP_PAGE_MAGIC 0x47505652
-#define OVERLAP_ROUTES 6   /* room for the rows of route.def */
 #define OVERLAP_REASONS 40 /* room for the rows of reason.def */
 #define OVERLAP_ROWS 320   /* of counters: see struct overlap_row */
 #define OVERLAP_COUNTERS 8
-#define OVERLAP_SHARDS 257     /* largest number */
-#define OVERLAP_SHARDS_FIRST 4 /* in every page; threads without a shard of their own share the last one */
-#define OVERLAP_SHARDS_MORE 11 /* added at a time, when more threads launch than there are shards */
+#define OVERLAP_SHARDS 33 /* one for each thread that launches; threads that find none share the last one */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
 #define OVERLAP_RULES 512   /* more than a table can hold */
@@ -232,16 +229,14 @@ enum overlap_page_flag {
     OVERLAP_PAGE_ENDED = 4       /* the process ended regularly */
 };
 
-/* Each has one writer thread (owner: its thread id, 0: free), so plain increments suffice. A launch is counted by route first,
- * then by row. */
+/* Each has one writer thread (owner: its thread id, 0: free), so plain increments suffice. */
 struct overlap_shard {
     uint32_t owner;
     uint32_t reserved[15];
     uint64_t launches[320]; /* [OVERLAP_ROWS] */
-    uint64_t routes[6];     /* [OVERLAP_ROUTES] */
     uint64_t counters[8];   /* [OVERLAP_COUNTERS] */
     uint64_t sample_at;     /* the next sample is due when this shard has counted so many communication launches */
-    uint64_t padding[9];
+    uint64_t padding[7];
 };
 
 /* Every launch is counted in one row. Each of the first OVERLAP_REASONS rows counts a reason, for launches about which nothing
@@ -336,14 +331,14 @@ struct overlap_page {
     uint8_t directory[512]; /* of the report; a page may be in /dev/shm until it is copied there */
     uint8_t library[48];    /* the preloaded library's version */
     uint32_t table;         /* checksum of the policy table; 0: none */
-    uint32_t more_shards;   /* shards after the first ones; the file ends after the last of them */
+    uint32_t reserved;
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
-    struct overlap_shard shards[257]; /* [OVERLAP_SHARDS] */
+    struct overlap_shard shards[33]; /* [OVERLAP_SHARDS] */
 };
 
 /* ---- Functions that Python calls in the same object code ---- */
@@ -354,12 +349,10 @@ uint32_t overlap_abi_version(void);
  * changed in size. */
 const char *overlap_reason_name(uint32_t reason);
 uint32_t overlap_reason_shapes(uint32_t reason);
-const char *overlap_route_name(uint32_t route);
 
 /* Sums over all shards of a page, modulo 2^64. */
 struct overlap_totals {
-    /* Each of the three contains all launches; `routes` may lack those that were being counted. */
-    uint64_t routes[6], reasons[40], rows[320];
+    uint64_t reasons[40], rows[320]; /* each contains all launches */
     uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 if the page is damaged */
     uint64_t counters[8];      /* [OVERLAP_COUNTERS] */
 };

@@ -36,7 +36,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("directory", metavar="DIR", nargs="*", help="a report folder: that of overlap-run --report")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--full", action="store_true", help="add notes and tables: processes, reasons, streams, rules, kernels, routes"
+        "--full", action="store_true", help="add notes and tables: processes, reasons, streams, rules, kernels"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
@@ -144,7 +144,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
     if full:
         _show_tables(collected)
     elif collected.pages:
-        ui.show("--full adds notes and tables: processes, reasons, streams, rules, kernels, routes")
+        ui.show("--full adds notes and tables: processes, reasons, streams, rules, kernels")
 
 
 def _show_tables(collected: Collected) -> None:
@@ -163,7 +163,7 @@ def _show_tables(collected: Collected) -> None:
         table(text.HEADS, text.processes(collected), (0, 2, 3))
     table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
     table(streams.HEADS, streams.rows(collected), (1, 2, 5))
-    table(("launches", "reached through"), text.routes(collected), (1,))
+    table(("count", "what"), text.others(collected), (1,))
     table(RULES, text.rules(collected), (0, 1, 6))
     table(text.KERNEL_HEADS, text.by_kernel(collected), (0, len(text.KERNEL_HEADS) - 1))
 

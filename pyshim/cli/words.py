@@ -38,7 +38,6 @@ WORDS = {
     "rank": "one process of a job, and its number",
     "reason": "why a launch was changed or left alone",
     "resident": "started and not finished, on a multiprocessor",
-    "route": "how a launch reached the driver: by a linked library, dlsym, cuGetProcAddress, the runtime or a graph",
     "shaped": "given more dynamic shared memory, which limits how many blocks of the kernel are resident",
     "wave": "as many blocks as are resident at once; a grid runs in one or more waves",
     "world size": "the number of ranks",

@@ -14,7 +14,7 @@ from pyshim.html.page import page
 from pyshim.html.processes import COLUMNS, Processes, name, program
 from pyshim.report import many
 from pyshim.report.streams import outcome
-from pyshim.report.text import OTHER_ROUTES, ROUTES, reasons_of
+from pyshim.report.text import reasons_of
 
 Data = Mapping[str, Any]
 _COUNTED = {
@@ -57,8 +57,6 @@ def report(data: Data) -> str:
         streams=[(process, stream) for process in every for stream in process["streams"]],
         outcome=outcome,
         cadence=cadence(every),
-        routes=[(name, ROUTES.get(name, name), count) for name, count in totals["entry_points"].items() if count],
-        other_routes=[(words, totals[name]) for name, words in OTHER_ROUTES.items() if totals[name]],
     )
 
 

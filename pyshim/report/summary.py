@@ -25,7 +25,7 @@ COUNTERS = (
     "judgements",
     "unrecorded",
 )
-TABLES = ("entry_points", "reasons")
+TABLES = ("reasons",)
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
 _NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart")
 

@@ -25,17 +25,8 @@ _RULES = 12
 HEADS = ("process", "rank", "program", "policy", "launches", "shaped", "comm", "raised", "refused")
 KERNEL_HEADS = ("kernel", "launches", "shaped", "in window", "raised", "refused", "mostly")
 _SHAPED, _CAPPED = "shaped", "capped_without_room"
-# How a launch reached the driver, by the names that --json has (route.def).
-ROUTES = {
-    "symbol": "the driver library, which the program is linked to",
-    "dlsym": "the driver library, which was loaded at run time (dlsym)",
-    "proc_address": "driver functions that the runtime library looked up (cuGetProcAddress, hipGetProcAddress)",
-    "runtime": "the runtime library (libcudart, libamdhip64)",
-    "graph_node": "nodes of graphs (CUDA graphs, HIP graphs)",
-    "dispatch_table": "the function table of ROCm (rocprofiler-register)",
-}
-OTHER_ROUTES = {
-    "graph_launches": "launches of whole graphs",
+_OTHERS = {
+    "graph_launches": "launches of whole graphs, whose kernels are not seen one by one",
     "streams_raised": "streams created with a higher priority than the program asks for",
 }
 
@@ -194,7 +185,6 @@ def _asked(count: int | None) -> str:
     return "-" if count is None else f"{count:,}"
 
 
-def routes(collected: Collected) -> Rows:
+def others(collected: Collected) -> Rows:
     total = totals(collected.pages)
-    rows = [[f"{count:,}", ROUTES.get(name, name)] for name, count in total["entry_points"].items() if count]
-    return rows + [[f"{total[name]:,}", words] for name, words in OTHER_ROUTES.items() if total[name]]
+    return [[f"{total[name]:,}", words] for name, words in _OTHERS.items() if total[name]]

@@ -14,6 +14,7 @@ from pyshim.stats.rows import Places, Row, Rule, cadence, rows, rules
 from pyshim.stats.streams import Stream, streams
 
 _VALID = 2  # overlap_device.state
+_MOST = 1 << 63  # launches of a process that is not damaged
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
 
 
@@ -60,7 +61,6 @@ class Page:
     graph_launches: int
     streams_raised: int  # created at another priority than the program asks for (`created_by`)
     judgements: int  # of the streams of a device
-    entry_points: dict[str, int]  # every route; their sum is launches
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
@@ -98,7 +98,6 @@ class OtherLayout(Unreadable):
 
 @dataclass(frozen=True)
 class _Names:
-    routes: list[str]
     reasons: list[str]
     shapes: list[int]  # indices of the reasons under which launches were changed
 
@@ -108,7 +107,6 @@ def _known() -> _Names:
     library = _native.library()
     reasons = names(library.overlap_reason_name)
     return _Names(
-        names(library.overlap_route_name),
         reasons,
         [index for index in range(len(reasons)) if library.overlap_reason_shapes(index)],
     )
@@ -128,18 +126,9 @@ def read_page(path: str, owners: Collection[int] | None = None) -> Page:
         raise Unreadable("not a page of ours")
     if version != library.OVERLAP_ABI_VERSION:
         raise OtherLayout(version, _stranger(_struct(data[:size].ljust(size, b"\0"))))
-    if stated != size or len(data) < size - _shards(library.OVERLAP_SHARDS - library.OVERLAP_SHARDS_FIRST):
+    if stated != size or len(data) < size:
         raise Unreadable("truncated")
-    # The file ends behind the shards that there are; a thread of its process may be adding some.
-    page = _struct(data.ljust(size, b"\0"))
-    if len(data) < size - _shards(library.OVERLAP_SHARDS - library.OVERLAP_SHARDS_FIRST - page.more_shards):
-        raise Unreadable("truncated")
-    return _page(page, library)
-
-
-def _shards(count: int) -> int:
-    """Return the bytes of so many shards."""
-    return count * int(_native.ffi.sizeof("struct overlap_shard"))
+    return _page(_struct(data), library)
 
 
 def _struct(data: bytes) -> Any:
@@ -157,9 +146,9 @@ def _page(page: Any, library: Any) -> Page:
     known = _known()
     totals = _native.ffi.new("struct overlap_totals *")
     library.overlap_page_totals(page, totals)
-    by_route, by_reason, counters = list(totals.routes), list(totals.reasons), list(totals.counters)
+    by_reason, counters = list(totals.reasons), list(totals.counters)
     launches = sum(by_reason)
-    if launches != sum(by_route):  # sums beyond 2^64 among them
+    if launches >= _MOST:
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
     its_rules, rule_places = rules(page, {place: device.policy or "" for place, device in devices.items()})
@@ -189,7 +178,6 @@ def _page(page: Any, library: Any) -> Page:
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
         streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
         judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
-        entry_points=_named(by_route, known.routes, "way", keep=len(known.routes)),
         reasons=_named(by_reason, known.reasons, "reason"),
         rows=rows(page, totals, known.reasons, places, its_rules),
         rules=its_rules,
@@ -212,10 +200,10 @@ def names(name: Callable[[int], Any]) -> list[str]:
     return found
 
 
-def _named(counts: list[int], known: list[str], what: str, keep: int = 0) -> dict[str, int]:
+def _named(counts: list[int], known: list[str], what: str) -> dict[str, int]:
     """Name counts; an index without a name occurs only in a damaged page, and its count is shown all the same."""
     label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]
-    return {label[index]: count for index, count in enumerate(counts) if count or index < keep}
+    return {label[index]: count for index, count in enumerate(counts) if count}
 
 
 def _opened(opened: Any) -> Opened:

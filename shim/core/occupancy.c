@@ -113,7 +113,7 @@ OVERLAP_EXPORT uint32_t overlap_size_for_blocks(const struct overlap_gpu *gpu, c
     if (overlap_occupancy_of(gpu, &footprint).blocks <= blocks)
         return footprint.dynamic_shared;
     uint64_t dynamic = overlap_least_dynamic(gpu, &footprint, blocks);
-    if (dynamic > launch->maximum_dynamic || dynamic > OVERLAP_WORD_SIZE_MASK)
+    if (dynamic > launch->maximum_dynamic || dynamic > OVERLAP_LARGEST_SIZE)
         return UINT32_MAX;
     footprint.dynamic_shared = (uint32_t)dynamic;
     uint32_t resident = overlap_occupancy_of(gpu, &footprint).blocks;

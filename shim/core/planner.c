@@ -27,7 +27,7 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     if (most < taken || f->static_shared > gpu->shared_optin)
         return false;
     uint64_t maximum = smaller(most - taken, smaller(launch->maximum_dynamic, gpu->shared_optin - f->static_shared));
-    maximum = smaller(maximum, OVERLAP_WORD_SIZE_MASK);
+    maximum = smaller(maximum, OVERLAP_LARGEST_SIZE);
     if (minimum > maximum)
         return false;
     *window = (struct overlap_window){blocks, blocks < native, (uint32_t)minimum, (uint32_t)maximum};
@@ -95,7 +95,7 @@ static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_la
                           uint32_t shape, uint32_t value) {
     uint32_t asked = launch->footprint.dynamic_shared, blocks = value;
     if (shape == OVERLAP_SHAPE_BYTES)
-        return value > launch->maximum_dynamic || value > OVERLAP_WORD_SIZE_MASK ? UINT32_MAX
+        return value > launch->maximum_dynamic || value > OVERLAP_LARGEST_SIZE ? UINT32_MAX
                : value > asked                                                   ? value
                                                                                  : asked;
     if (shape == OVERLAP_SHAPE_PERCENT)

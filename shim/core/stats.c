@@ -34,21 +34,12 @@ OVERLAP_EXPORT uint32_t overlap_reason_shapes(uint32_t reason) {
     return reason < OVERLAP_REASON_COUNT ? reasons[reason].shapes : 0;
 }
 
-OVERLAP_EXPORT const char *overlap_route_name(uint32_t route) {
-    static const char names[][16] = {
-#define ROUTE(name) #name,
-#include "route.def"
-#undef ROUTE
-    };
-    return route < OVERLAP_ROUTE_COUNT ? names[route] : NULL;
-}
-
 struct overlap_page *overlap_current_page;
 
 struct overlap_shard *overlap_shard_claim(struct overlap_page *page, uint32_t tid, bool (*alive)(uint32_t tid)) {
     /* Free shards first: checking whether an owner is alive takes a system call. */
     for (int used = 0; used < 2; used++) {
-        for (uint32_t i = 0; i < overlap_shard_count(page); i++) {
+        for (uint32_t i = 0; i < OVERLAP_SHARDS; i++) {
             struct overlap_shard *const shard = &page->shards[i];
             uint32_t owner = OVERLAP_RELAXED(shard->owner);
             if (overlap_shard_is_shared(page, shard))
@@ -104,36 +95,19 @@ void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard,
     __atomic_store_n(&sample->check, launches ^ nanoseconds, __ATOMIC_RELAXED);
 }
 
-/* An upper bound of the launches of all threads while a page is read. */
-#define BETWEEN (UINT64_C(1000) * OVERLAP_SHARDS)
-
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
     overlap_row_reasons(page, totals->row_reasons);
-    for (uint32_t s = 0; s < overlap_shard_count(page); s++) {
+    for (uint32_t s = 0; s < OVERLAP_SHARDS; s++) {
         const struct overlap_shard *shard = &page->shards[s];
         for (uint32_t row = 0; row < OVERLAP_ROWS; row++) {
             uint64_t count = OVERLAP_RELAXED(shard->launches[row]);
             totals->rows[row] += count;
             totals->reasons[totals->row_reasons[row]] += count;
         }
-        for (int route = 0; route < OVERLAP_ROUTES; route++)
-            totals->routes[route] += OVERLAP_RELAXED(shard->routes[route]);
         for (int i = 0; i < OVERLAP_COUNTERS; i++)
             totals->counters[i] += OVERLAP_RELAXED(shard->counters[i]);
     }
-    /* A launch is counted by route and then by row. Launches between the two increments, or made while we read, are
-     * added to the commonest route, so that both sums are equal. */
-    uint64_t difference = 0;
-    int commonest = 0;
-    for (int route = 0; route < OVERLAP_ROUTES; route++) {
-        difference -= totals->routes[route];
-        commonest = totals->routes[route] > totals->routes[commonest] ? route : commonest;
-    }
-    for (int row = 0; row < OVERLAP_ROWS; row++)
-        difference += totals->rows[row];
-    if (difference + BETWEEN <= 2 * BETWEEN) /* otherwise the page is damaged, which must stay visible */
-        totals->routes[commonest] += difference;
 }
 
 /* Names the likely origin of launches that were not seen. */

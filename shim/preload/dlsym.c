@@ -46,9 +46,9 @@ static void *symbol_for(int hook, void *real, uintptr_t caller) {
         return NULL;
     if (in_any_driver(vendor, caller, &object))
         return real; /* a driver looks up its own functions: our hook would call back into it */
-    if (!adopt_driver_of(vendor, real) || !real_remember(OVERLAP_ROUTE_dlsym, (enum hook)hook, real))
+    if (!adopt_driver_of(vendor, real) || !real_remember(ROUTE_LOOKED_UP, (enum hook)hook, real))
         return NULL;
-    return OPERATION_OF(vendor, thunk)(OVERLAP_ROUTE_dlsym, (enum hook)hook);
+    return OPERATION_OF(vendor, thunk)(ROUTE_LOOKED_UP, (enum hook)hook);
 }
 
 /* RTLD_NEXT: the caller gets the real function's answer, unless that could only be our wrapper without a driver behind

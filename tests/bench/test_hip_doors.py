@@ -67,6 +67,4 @@ def test_every_launch_is_made_as_decided_and_counted_once(
     check(done.stdout.splitlines(), when)
     counted = json.loads(overlap("report", str(report), "--json").stdout)["totals"]
     assert counted["launches"] == sum(counted["reasons"].values()) == LAUNCHES
-    ways = {name for name, count in counted["entry_points"].items() if count}
-    assert ways == ({"dispatch_table"} if table else {"symbol", "dlsym", "proc_address"})
     assert counted["shaped"] > LAUNCHES / 50

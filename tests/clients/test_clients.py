@@ -145,10 +145,8 @@ def test_clients_see_the_same(
             assert made["dynamic_shared"] == asked["dynamic_shared"]
 
     totals = json.loads(overlap("report", str(report), "--json").stdout)["totals"]
-    by_way = {way: count for way, count in totals["entry_points"].items() if count}
     larger = [made for made, asked in zip(seen, launches) if made["dynamic_shared"] != asked["dynamic_shared"]]
     assert totals["launches"] == sum(totals["reasons"].values()) == len(launches)
-    assert by_way == {CLIENTS[client]: len(launches)}
     assert totals["shaped"] == sum(made["result"] == 0 for made in larger)
     assert (totals["shaped"] > 0) == (policy != "observe")
     assert (totals["raised"], totals["refused"]) == (0, 0)

@@ -13,7 +13,6 @@ int main(void) {
 #ifdef ABI_FIELDS
 #include ABI_FIELDS
 #endif
-    printf("reasons %d %d\nroutes %d %d\n", (int)OVERLAP_REASON_COUNT, OVERLAP_REASONS, (int)OVERLAP_ROUTE_COUNT,
-           OVERLAP_ROUTES);
+    printf("reasons %d %d\n", (int)OVERLAP_REASON_COUNT, OVERLAP_REASONS);
     return 0;
 }

@@ -96,7 +96,7 @@ static void check(const struct overlap_gpu *gpu, const struct overlap_launch *la
     require(plan->dynamic_shared >= asked, "never less than asked", launch, plan);
     require((plan->dynamic_shared > asked) == shapes, "another size exactly where the reason says so", launch, plan);
     require(!shapes || plan->dynamic_shared <= launch->maximum_dynamic, "the limit of the kernel", launch, plan);
-    require(!shapes || plan->dynamic_shared <= OVERLAP_WORD_SIZE_MASK, "the decision word", launch, plan);
+    require(!shapes || plan->dynamic_shared <= OVERLAP_LARGEST_SIZE, "the decision word", launch, plan);
     require(!shapes || plan->blocks >= 1, "a launch that can be made", launch, plan);
     require(plan->native_blocks <= gpu->blocks, "slots", launch, plan);
     require((plan->reason == OVERLAP_REASON_cannot_launch) == (plan->native_blocks == 0), "cannot_launch", launch,

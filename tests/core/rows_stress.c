@@ -40,7 +40,6 @@ int main(int argc, char **argv) {
         return 2;
     rounds = atoi(argv[2]);
     pthread_t threads[THREADS];
-    page.more_shards = OVERLAP_SHARDS_MORE;
     pthread_barrier_init(&together, NULL, THREADS);
     for (intptr_t i = 0; i < THREADS; i++)
         pthread_create(&threads[i], NULL, work, (void *)i);

@@ -33,7 +33,6 @@ int main(int count, char **words) {
         if (sscanf(words[i], "%31[a-z_]=%llu", name, &number) == 2) {
             const int reason = reason_of(name);
             add(&one->launches[reason], &other->launches[reason], number);
-            add(&one->routes[0], &other->routes[0], number);
         } else if (sscanf(words[i], "raised:%llu", &number) == 1) {
             add(&one->counters[OVERLAP_COUNTER_RAISED], &other->counters[OVERLAP_COUNTER_RAISED], number);
         } else if (sscanf(words[i], "communication:%llu", &number) == 1) {

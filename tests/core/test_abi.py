@@ -58,7 +58,7 @@ def printed(compile_c: Any, run_program: Callable[..., str], tmp_path_factory: p
 
 
 def test_the_compiler_and_cffi_agree(printed: list[str]) -> None:
-    assert [line for line in printed if not line.startswith(("reasons", "routes"))] == layout_by_cffi()
+    assert [line for line in printed if not line.startswith("reasons")] == layout_by_cffi()
 
 
 def test_no_padding_and_a_multiple_of_eight() -> None:
@@ -74,24 +74,21 @@ def test_no_padding_and_a_multiple_of_eight() -> None:
 
 
 def test_the_page_has_room(printed: list[str]) -> None:
-    for line in printed[-2:]:
-        _, used, room = line.split()
-        assert 0 < int(used) <= int(room)
-    assert int(printed[-2].split()[2]) <= 64, "six bits of the decision word hold a reason"
+    _, used, room = printed[-1].split()
+    assert 0 < int(used) <= int(room) <= 64, "six bits of a row's key hold a reason"
 
 
 def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     lib, ffi = _native.header(), _native.ffi
     shard = dict(ffi.typeof("struct overlap_shard").fields)
     page = dict(ffi.typeof("struct overlap_page").fields)
-    assert (shard["routes"].type.length, shard["launches"].type.length) == (lib.OVERLAP_ROUTES, lib.OVERLAP_ROWS)
+    assert shard["launches"].type.length == lib.OVERLAP_ROWS
     for array, length in (
         ("rules", lib.OVERLAP_RULES),
         ("rows", lib.OVERLAP_ROWS),
     ):
         assert page[array].type.length == length
     assert dict(page["cadence"].type.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
-    assert lib.OVERLAP_ROWS <= 512, "nine bits of the decision word hold a row"
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
     assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
     assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"
@@ -108,13 +105,11 @@ def test_frozen() -> None:
 
 def test_names_are_lists_without_gaps(library: Any, printed: list[str]) -> None:
     null = _native.ffi.NULL
-    reasons, routes = int(printed[-2].split()[1]), int(printed[-1].split()[1])
+    reasons = int(printed[-1].split()[1])
     assert all(library.overlap_reason_name(i) != null for i in range(reasons))
-    assert all(library.overlap_route_name(i) != null for i in range(routes))
-    for index in (reasons, routes, 10**6, 2**32 - 1):
+    for index in (reasons, 10**6, 2**32 - 1):
         assert library.overlap_reason_name(max(index, reasons)) == null
         assert library.overlap_reason_shapes(max(index, reasons)) == 0
-        assert library.overlap_route_name(index) == null
     names = [_native.text(library.overlap_reason_name(i)) for i in range(reasons)]
     assert list(sentences()) == names and all(sentences().values())
     assert len(set(names)) == reasons

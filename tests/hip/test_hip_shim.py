@@ -157,7 +157,7 @@ def test_launches_by_dlsym_are_shaped_too(
     for one, dynamic in ((bare, 0), (done, raised)):
         assert (one.status, one.stdout) == (0, "0\n0\n"), one.stderr
         assert [packet["group_segment"] for packet in one.packets] == [19808, FOOTPRINTS[LARGE][0] + dynamic]
-    assert totals(overlap, tmp_path)["entry_points"]["dlsym"] == 2
+    assert totals(overlap, tmp_path)["launches"] == 2
 
 
 def test_copies_are_not_disturbed(build: Build, clean_environment: Clean, policy: Path, tmp_path: Path) -> None:

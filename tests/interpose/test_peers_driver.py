@@ -51,7 +51,7 @@ def test_the_cuda_runtime_crashes_where_it_gives_no_place_for_the_status(
 
 def test_pytorch_of_cuda_12_is_silently_unmanaged(preloaded: Runner) -> None:
     done = preloaded(WORDS, ONE, "proc_address_v2")
-    assert done.ways == {"proc_address": LAUNCHES}
+    assert done.totals["launches"] == LAUNCHES
     assert done.sizes == [smallest_size(1)] * LAUNCHES
 
 
@@ -63,7 +63,7 @@ def test_programs_of_cuda_11_3_crash_or_run_past_the_library(policy: str, bare: 
     without, done = bare(words, "proc_address", env=env), preloaded(words, policy, "proc_address", env=env)
     assert "itself: 0" in without.stdout and without.status == 0
     same(done, without, but=["dynamic_shared"] if policy == ONE else [])
-    assert done.ways == {"proc_address": LAUNCHES}
+    assert done.totals["launches"] == LAUNCHES
 
 
 @pytest.mark.parametrize("version", ["12000", "12080", "13000"])
@@ -88,7 +88,7 @@ def test_with_another_version_of_the_driver_the_library_is_dead_or_the_program_h
     assert without.status == 0
     same(done, without, but=["dynamic_shared"])
     assert done.sizes == [smallest_size(1)] * LAUNCHES
-    assert sum(done.ways.values()) == LAUNCHES
+    assert done.totals["launches"] == LAUNCHES
 
 
 COUNT = """

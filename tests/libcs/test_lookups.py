@@ -35,7 +35,7 @@ def test_every_way_into_the_driver(way: str, environment: str, world: World, pai
         done, without = pair(world.client(target, way), WORDS)
         assert len(without.launches) == 3
         same(done, without)
-        assert done.ways == {REPORTED[way]: 3}
+        assert done.totals["launches"] == 3
 
 
 @pytest.mark.parametrize("environment", environments.GLIBC)
@@ -44,7 +44,7 @@ def test_the_library_built_here_is_good_for_other_glibcs(environment: str, world
     for target in world.kind.targets:
         done, without = pair(world.client(target, "dlsym"), WORDS, preload=plan.LIBRARY)
         same(done, without)
-        assert done.ways == {"dlsym": 3}
+        assert done.totals["launches"] == 3
 
 
 @every_environment

@@ -106,10 +106,6 @@ class Done:
     def reasons(self) -> dict[str, int]:
         return dict(self.totals["reasons"])
 
-    @property
-    def ways(self) -> dict[str, int]:
-        return {way: count for way, count in self.totals["entry_points"].items() if count}
-
 
 def same(with_library: Done, without: Done, but: Sequence[str] = ()) -> None:
     """The program saw the same, and so did the driver, apart from the named fields of a launch."""

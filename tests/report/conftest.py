@@ -80,12 +80,11 @@ def write_page(report: Path, library: Any) -> Write:
                     _native.ffi.memmove(getattr(page.streams[index], name), value.encode(), len(value.encode()))
                 else:
                     setattr(page.streams[index], name, value)
-        ways, reasons = names(library.overlap_route_name), names(library.overlap_reason_name)
+        reasons = names(library.overlap_reason_name)
         # Spread over two shards, the shared one among them.
-        for (way, reason), count in (launches or {}).items():
-            for shard, share in ((0, count - count // 3), (library.OVERLAP_SHARDS_FIRST - 1, count // 3)):
+        for reason, count in (launches or {}).items():
+            for shard, share in ((0, count - count // 3), (library.OVERLAP_SHARDS - 1, count // 3)):
                 page.shards[shard].launches[reasons.index(reason)] += share
-                page.shards[shard].routes[ways.index(way)] += share
         for index, count in (counters or {}).items():
             page.shards[1].counters[index] = count
         path = path or report / f"node1.{pid}.{number}.page"

@@ -44,7 +44,7 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
             "next": f"overlap-run --policy observe {name or 'torchrun train.py'}",
         },
         "processes": every,
-        "totals": {**_counters(every), "reasons": dict(reasons), "entry_points": _ways(sum(reasons.values()))},
+        "totals": {**_counters(every), "reasons": dict(reasons)},
         "runs": [_run(name)],
         "other_runs": [],
         "steps": [],
@@ -57,11 +57,6 @@ def data(processes: int = 1, hosts: int = 1, kernels: int = 3, name: str = "", s
 
 def _counters(every: list[dict[str, Any]]) -> dict[str, int]:
     return {counter: sum(process[counter] for process in every) for counter in COUNTERS}
-
-
-def _ways(launches: int) -> dict[str, int]:
-    ways = dict.fromkeys(("symbol", "dlsym", "proc_address", "runtime", "graph_node", "dispatch_table"), 0)
-    return {**ways, "symbol": launches // 4, "runtime": launches - launches // 4}
 
 
 def _process(rank: int, host: int, processes: int, name: str, samples: int) -> dict[str, Any]:
@@ -106,7 +101,6 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
             }
         ],
         "reasons": reasons,
-        "entry_points": _ways(launches),
         "streams": [_stream(status, name) for status in ("raised", "large")],
         "cadence": [[16 * sample, 10**15 + 16 * sample * (step + sample % 5 * 100_000)] for sample in range(samples)],
     }

@@ -39,7 +39,7 @@ def run_of(
 
 @pytest.fixture
 def page(write_page, tmp_path) -> Page:
-    return read_page(str(write_page({("symbol", "communication"): 4}, rank=0, path=tmp_path / "one.page")))
+    return read_page(str(write_page({"communication": 4}, rank=0, path=tmp_path / "one.page")))
 
 
 def measured(folder: Path) -> str:
@@ -401,7 +401,7 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
     ],
 )
 def test_what_cannot_be_compared(words, status, sentence, overlap, report, write_page):
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     file = report / "something"
     file.write_text("x")
     done = overlap("report", *(word.format(report=report, file=file) for word in words))

@@ -128,7 +128,7 @@ def test_the_verdict_comes_first_then_what_is_wrong():
 
 
 def test_data_of_a_report_without_kernels_makes_a_page(overlap, report, write_page):
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     page = report.parent / "page.html"
     done = overlap("report", str(report), "--html", str(page))
     assert (done.returncode, done.stdout) == (0, "")
@@ -137,7 +137,7 @@ def test_data_of_a_report_without_kernels_makes_a_page(overlap, report, write_pa
 
 
 def test_a_file_is_replaced_only_when_asked(overlap, report, write_page):
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     page = report.parent / "page.html"
     page.write_text("mine")
     done = overlap("report", str(report), "--html", str(page))
@@ -160,7 +160,7 @@ def _umask() -> int:
 
 @pytest.mark.parametrize("compare", [False, True], ids=["report", "compare"])
 def test_a_page_to_stdout_makes_no_file(overlap, report, write_page, tmp_path, compare):
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     trace = str(Path(__file__).parent.parent / "traces/data/bare-rank0.json.gz")
     what = ["--compare", trace, trace] if compare else [str(report)]
     done = overlap("report", *what, "--html", "-", cwd=tmp_path)
@@ -185,7 +185,7 @@ def test_what_cannot_be_a_page_is_said_before_anything_is_read(overlap, tmp_path
 
 def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment):
     """A page larger than a file may be, which the system says of a disk in the same way."""
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     folder = report.parent / "pages"
     folder.mkdir()
     (folder / "page.html").write_text("mine")
@@ -204,7 +204,7 @@ def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_is_not_ours_to_write_in(overlap, report, write_page, tmp_path):
-    write_page({("symbol", "no_rule"): 3})
+    write_page({"no_rule": 3})
     (tmp_path / "theirs").mkdir(0o555)
     done = overlap("report", str(report), "--html", str(tmp_path / "theirs" / "page.html"))
     assert done.returncode == 2 and "cannot be written: Permission denied" in done.stderr

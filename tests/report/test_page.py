@@ -13,49 +13,21 @@ from pyshim.stats.file import Unreadable
 from pyshim.stats.page import names, read_page
 
 
-def first() -> int:
-    """Return the bytes of a page without any of the shards that are added for processes with many threads."""
-    lib, sizeof = _native.header(), _native.ffi.sizeof
-    more = lib.OVERLAP_SHARDS - lib.OVERLAP_SHARDS_FIRST
-    return int(sizeof("struct overlap_page") - more * sizeof("struct overlap_shard"))
-
-
-def test_a_page_ends_behind_the_shards_that_there_are(write_page, library):
-    path = write_page({("symbol", "shaped"): 10})
-    data = bytearray(path.read_bytes())
-    shard = _native.ffi.sizeof("struct overlap_shard")
-    path.write_bytes(data[: first()])
-    assert read_page(str(path)).launches == 10
-    page = _native.ffi.from_buffer("struct overlap_page *", data)
-    page.more_shards = library.OVERLAP_SHARDS_MORE
-    last = library.OVERLAP_SHARDS_FIRST + library.OVERLAP_SHARDS_MORE - 1
-    page.shards[last].launches[0] = page.shards[last].routes[0] = 5
-    path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard])
-    assert read_page(str(path)).launches == 15
-    path.write_bytes(data[: first() + library.OVERLAP_SHARDS_MORE * shard - 1])
-    with pytest.raises(Unreadable, match="truncated"):
-        read_page(str(path))
-
-
-def test_a_launch_that_is_counted_in_one_place_while_the_page_is_read(write_page, library):
-    path = write_page({("symbol", "shaped"): 10, ("dlsym", "shaped"): 3})
+def test_counts_beyond_any_process_are_damage(write_page, library):
+    path = write_page({"shaped": 10})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
-    page.shards[0].routes[0] += 2
-    path.write_bytes(data)
-    read = read_page(str(path))
-    assert (read.launches, sum(read.entry_points.values()), read.entry_points["dlsym"]) == (13, 13, 3)
-    page.shards[0].routes[0] += 10**9
+    page.shards[0].launches[0] = 1 << 63
     path.write_bytes(data)
     with pytest.raises(Unreadable, match="do not add up"):
         read_page(str(path))
 
 
-def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, library):
+def test_counts_of_all_shards_are_summed_by_reason(write_page, library):
     launches = {
-        ("symbol", "shaped"): 10,
-        ("runtime", "shaped"): 5,
-        ("dlsym", "communication"): 3,
-        ("symbol", "one_wave"): 1,
+        "shaped": 10,
+        "shaped": 5,
+        "communication": 3,
+        "one_wave": 1,
     }
     counters = {
         library.OVERLAP_COUNTER_COMMUNICATION: 3,
@@ -70,8 +42,6 @@ def test_counts_of_all_shards_are_summed_by_way_and_by_reason(write_page, librar
     assert (page.raised, page.refused, page.graph_launches) == (2, 1, 7)
     assert (page.streams_raised, page.judgements) == (11, 13)
     assert page.reasons == {"shaped": 15, "communication": 3, "one_wave": 1}
-    expected = {"symbol": 11, "dlsym": 3, "proc_address": 0, "runtime": 5, "graph_node": 0, "dispatch_table": 0}
-    assert page.entry_points == expected
     assert (page.pid, page.host, page.rank, page.world, page.program) == (100, "node1", 2, 4, "/usr/bin/python3")
     assert (page.opened_gpu, page.forked, page.ended) == (True, False, True)
     (device,) = page.devices
@@ -85,7 +55,7 @@ def test_what_is_unknown_is_none(write_page):
 
 
 def test_shaped_counts_what_was_capped_as_well(write_page):
-    assert read_page(str(write_page({("symbol", "capped_without_room"): 4}))).shaped == 4
+    assert read_page(str(write_page({"capped_without_room": 4}))).shaped == 4
 
 
 @pytest.mark.parametrize(
@@ -93,7 +63,7 @@ def test_shaped_counts_what_was_capped_as_well(write_page):
     [
         pytest.param(lambda data: b"", "too short for a page", id="empty"),
         pytest.param(lambda data: data[:15], "too short for a page", id="a few bytes"),
-        pytest.param(lambda data: data[: first() - 1], "truncated", id="cut"),
+        pytest.param(lambda data: data[:-1], "truncated", id="cut"),
         pytest.param(lambda data: data[:100], "truncated", id="cut early"),
         pytest.param(lambda data: bytes(len(data)), "before it began to count", id="only allocated"),
         pytest.param(lambda data: b"ELF!" + data[4:], "not a page of ours", id="another file"),
@@ -140,7 +110,7 @@ def test_links_pipes_folders_and_what_is_missing(write_page, tmp_path: Path):
 
 
 def test_a_longer_file_is_read_no_further_than_a_page(write_page):
-    path = write_page({("symbol", "no_rule"): 1})
+    path = write_page({"no_rule": 1})
     with path.open("ab") as file:
         file.truncate(1 << 30)
     assert read_page(str(path)).launches == 1
@@ -149,7 +119,7 @@ def test_a_longer_file_is_read_no_further_than_a_page(write_page):
 @settings(max_examples=60)
 @given(st.data())
 def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):
-    path = write_page({("symbol", "shaped"): 10})
+    path = write_page({"shaped": 10})
     whole = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, len(whole) - 9))
@@ -159,7 +129,7 @@ def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):
         page = read_page(str(path))
     except Unreadable:
         return
-    assert sum(page.entry_points.values()) == sum(page.reasons.values()) == page.launches
+    assert sum(page.reasons.values()) == page.launches
 
 
 def test_times_that_are_just_being_written_are_left_out(write_page, library):
@@ -175,12 +145,12 @@ def test_times_that_are_just_being_written_are_left_out(write_page, library):
 
 def test_a_row_whose_record_is_not_written_yet(write_page, library):
     """Only the key, which has the reason, is used."""
-    path = write_page({("symbol", "no_rule"): 1})
+    path = write_page({"no_rule": 1})
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     reason = names(library.overlap_reason_name).index("shaped")
     row = page.rows[library.OVERLAP_REASONS]
     row.key, row.state, row.rule, row.kernel = 1 << 6 | reason, 1, 0, b"half"
-    page.shards[0].launches[library.OVERLAP_REASONS] = page.shards[0].routes[0] = 4
+    page.shards[0].launches[library.OVERLAP_REASONS] = 4
     path.write_bytes(data)
     read = read_page(str(path))
     assert read.reasons == {"shaped": 4, "no_rule": 1} and read.launches == 5

@@ -139,7 +139,7 @@ def test_kernels_are_summed_over_processes_and_told_by_process(ran):
 
 def test_ranks_with_different_gpus(report, write_page, overlap):
     for rank, name in enumerate(["NVIDIA H100 80GB HBM3"] * 3 + ["NVIDIA H100 PCIe"]):
-        write_page({("symbol", "no_rule"): 1}, pid=7 + rank, rank=rank, world=4, devices=((name, "h100"),))
+        write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, devices=((name, "h100"),))
     (sentence,) = said(report)
     assert sentence.startswith(
         "the GPU differs: NVIDIA H100 80GB HBM3 for ranks 0-2 on node1; NVIDIA H100 PCIe for rank 3"

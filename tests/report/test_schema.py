@@ -65,7 +65,7 @@ def test_of_a_real_job(validator, overlap, run_job):
 
 
 def test_of_pages_made_by_hand(validator, overlap, report, write_page):
-    write_page({("symbol", "no_rule"): 1, ("runtime", "communication"): 4}, pid=7, rank=1, world=4)
+    write_page({"no_rule": 1, "communication": 4}, pid=7, rank=1, world=4)
     write_page({}, pid=8, devices=(), flags=2)
     (report / "node1.9.0.page").write_bytes(b"garbage that is long enough")
     assert wrong(validator, json.loads(overlap("report", str(report), "--json").stdout)) == []

@@ -19,7 +19,7 @@ HALO = {
     **{"status": STATUS["raised"], "share": 31, "communicates": 1, "priority": -5, "threads": 6040},
     "creator": "libhalo.so",
 }
-SIX = {("symbol", "raised"): 6040, ("runtime", "communication"): 6040}
+SIX = {"raised": 6040, "communication": 6040}
 
 
 def of(report):
@@ -83,7 +83,7 @@ def test_a_page_whose_streams_are_damaged(overlap, report, write_page):
 @pytest.mark.parametrize("name", STREAM_STATUSES)
 def test_each_stream_is_raised_or_the_condition_that_failed_is_said(name, overlap, report, write_page):
     """In JSON by its word, in the tables and on the page as a sentence; in the verdict where nothing was changed."""
-    write_page({("symbol", "no_rule"): 9}, streams=[left(name, share=710)])
+    write_page({"no_rule": 9}, streams=[left(name, share=710)])
     (stream,) = json.loads(overlap("report", str(report), "--json").stdout)["processes"][0]["streams"]
     assert stream["status"] == name
     outcome = "raised" if name == "raised" else f"not raised: {streams.WHY[name]}"

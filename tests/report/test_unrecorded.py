@@ -56,7 +56,7 @@ def bare(reason: str, launches: int = 3, inside: bool | None = None) -> Row:
 @pytest.fixture
 def page(write_page, tmp_path: Path) -> Page:
     """Return the page of one H100 under policy `h100`."""
-    return replace(collect(str(write_page({("symbol", "no_rule"): 1}).parent)).pages[0])
+    return replace(collect(str(write_page({"no_rule": 1}).parent)).pages[0])
 
 
 def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:

@@ -27,7 +27,7 @@ def of(report, write_page, library):
     def make(launches: dict[str, int], policy: str = "h100", streams=(), rules=False, **counters: int) -> Verdict:
         """rules: the policy has one."""
         numbers = {getattr(library, f"OVERLAP_COUNTER_{name.upper()}"): count for name, count in counters.items()}
-        made = {("symbol", reason): count for reason, count in launches.items()}
+        made = {reason: count for reason, count in launches.items()}
         write_page(made, devices=(("NVIDIA H100 80GB HBM3", policy),), counters=numbers, streams=streams)
         collected = collect(str(report), waiting_room="/nonexistent")
         if rules:
@@ -89,7 +89,7 @@ def test_streams_of_a_library_that_are_raised_when_they_are_created(of):
 
 
 def test_on_amd_streams_are_raised_when_they_are_created(report, write_page):
-    write_page({("symbol", "no_rule"): 1}, devices=(("AMD Instinct MI250X", "mi250x"),))
+    write_page({"no_rule": 1}, devices=(("AMD Instinct MI250X", "mi250x"),))
     found = verdict(collect(str(report), waiting_room="/nonexistent"))
     assert found.gain.startswith("none: nothing was changed; no stream was raised: HIP takes a priority only when ")
 
@@ -181,7 +181,7 @@ def test_a_gpu_without_a_launch(of):
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):
     """The column, the reason and the verdict; the object of --json keeps both reasons."""
-    write_page({("symbol", "shaped"): 1, ("symbol", "capped_without_room"): 159, ("symbol", "no_rule"): 40})
+    write_page({"shaped": 1, "capped_without_room": 159, "no_rule": 40})
     found = {row[2]: row for row in reasons(collect(str(report)))}
     assert found["shaped"][:2] == ["160", "80.0 %"] and "capped_without_room" not in found
     assert found["shaped"][3].endswith("does not fit beside 159 of them (capped_without_room)")
@@ -274,9 +274,9 @@ def test_runs_that_are_one_start_are_one_group(report, write_page):
     """An overlap-run inside of another, steps of one Slurm job under a prolog; a start without a page is one, too."""
     folder.write(str(report), folder.Run(OTHER, 2.0, ("y",), outer=RUN))
     for pid, run in ((7, RUN), (8, OTHER)):
-        write_page({("symbol", "no_rule"): 1}, pid=pid, run=run, start=10**9)
+        write_page({"no_rule": 1}, pid=pid, run=run, start=10**9)
     for pid, step in ((9, 0), (10, 1)):
-        write_page({("symbol", "no_rule"): 1}, pid=pid, run=f"{7:08x}{step:08x}", start=5 * 10**9)
+        write_page({"no_rule": 1}, pid=pid, run=f"{7:08x}{step:08x}", start=5 * 10**9)
     folder.write(str(report), folder.Run("a" * 16, 9.0, ("never", "came")))
     collected = collect(str(report), waiting_room="/nonexistent")
     assert [(group.started, sorted(group.ids)) for group in groups(collected)] == [
@@ -289,14 +289,14 @@ def test_runs_that_are_one_start_are_one_group(report, write_page):
 
 
 def test_an_environment_that_was_only_printed_hides_no_run(report, write_page):
-    write_page({("symbol", "no_rule"): 1})
+    write_page({"no_rule": 1})
     folder.write(str(report), folder.Run(OTHER, 9.0, None))
     assert [page.run for page in chosen(collect(str(report), waiting_room="/nonexistent")).pages] == [RUN]
 
 
 def test_a_rank_that_used_no_gpu_hides_no_run(report, write_page):
     """Ranks without a name in common have a run each."""
-    write_page({("symbol", "no_rule"): 1}, rank=0, world=2)
+    write_page({"no_rule": 1}, rank=0, world=2)
     folder.write(str(report), folder.Run(OTHER, 9.0, ("python", "train.py"), expected_world_size=2))
     assert [page.run for page in chosen(collect(str(report), waiting_room="/nonexistent")).pages] == [RUN]
 
@@ -305,7 +305,7 @@ def test_each_folder_has_a_latest_run(report, write_page, tmp_path):
     """Of hosts without a run in common, each with a folder of its own."""
     (tmp_path / "other").mkdir()
     folder.write(str(tmp_path / "other"), folder.Run(OTHER, 9.0, ("x",)))
-    write_page({("symbol", "no_rule"): 1}, pid=7)
-    write_page({("symbol", "no_rule"): 1}, pid=8, run=OTHER, path=tmp_path / "other" / "node2.8.0.page")
+    write_page({"no_rule": 1}, pid=7)
+    write_page({"no_rule": 1}, pid=8, run=OTHER, path=tmp_path / "other" / "node2.8.0.page")
     collected = chosen(collect(str(report), str(tmp_path / "other"), waiting_room="/nonexistent"))
     assert [page.pid for page in collected.pages] == [7, 8] and collected.left == ()

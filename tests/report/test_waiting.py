@@ -29,7 +29,7 @@ def room(tmp_path: Path) -> Path:
 def wait_for(room: Path, write_page: Callable[..., Path]) -> Callable[..., Path]:
     def write(launches: int = 5, host: str = HERE, pid: int = 7, **more: object) -> Path:
         path = room / f"overlap-{RUN}-{host}.{pid}.0.page"
-        return write_page({("symbol", "no_rule"): launches}, pid=pid, path=path, host=host, **more)
+        return write_page({"no_rule": launches}, pid=pid, path=path, host=host, **more)
 
     return write
 
@@ -42,15 +42,15 @@ def dead() -> int:
 
 
 def test_pages_that_wait_elsewhere_are_fetched_if_they_are_of_this_run_and_ours(report, write_page, tmp_path, room):
-    write_page({("symbol", "no_rule"): 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
-    write_page({("symbol", "no_rule"): 9}, pid=8, path=room / f"overlap-{'f' * 16}-node1.8.0.page")
+    write_page({"no_rule": 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    write_page({"no_rule": 9}, pid=8, path=room / f"overlap-{'f' * 16}-node1.8.0.page")
     (room / f"overlap-{RUN}-node1.9.0.page").symlink_to("/etc/passwd")
     collected = collect(str(report), waiting_room=str(room))
     assert [page.launches for page in collected.pages] == [5]
     (copy,) = report.glob("*.page")
     assert copy.stat().st_mode & 0o777 == 0o600
     assert len(collected.skipped) == 1 and "overlap-" in collected.skipped[0].name
-    write_page({("symbol", "no_rule"): 6}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    write_page({"no_rule": 6}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
     assert [page.launches for page in collect(str(report), waiting_room=str(room)).pages] == [6], (
         "it may have counted on"
     )
@@ -62,7 +62,7 @@ def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_pat
     (tmp_path / "link").symlink_to(report)
     for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
         path = room / f"overlap-{run}-node1.{pid}.0.page"
-        write_page({("symbol", "no_rule"): 5}, pid=pid, path=path, run=run, directory=str(directory))
+        write_page({"no_rule": 5}, pid=pid, path=path, run=run, directory=str(directory))
     (room / "overlap--node1.11.0.page").write_bytes(b"garbage")
     collected = collect(str(report), waiting_room=str(room))
     assert [page.pid for page in collected.pages] == [7, 8]
@@ -88,7 +88,7 @@ def test_a_page_that_was_brought_meanwhile_is_no_fault(report, room, monkeypatch
 def test_a_page_of_another_user_that_waits_is_not_believed(report, write_page, tmp_path, room):
     if os.getuid():
         pytest.skip("only root can make one: run as root")
-    path = write_page({("symbol", "no_rule"): 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
+    path = write_page({"no_rule": 5}, pid=7, path=room / f"overlap-{RUN}-node1.7.0.page")
     os.chown(path, 1, 1)
     collected = collect(str(report), waiting_room=str(room))
     assert collected.pages == ()
@@ -100,7 +100,7 @@ def test_what_its_process_brought_at_its_end_counts_and_not_the_copy_of_before(r
     assert [page.ended for page in collect(str(report), waiting_room=str(room)).pages] == [False]
     for launches in (5, 9):
         brought = report / f"{HERE}.{os.getpid()}.0.page"
-        write_page({("symbol", "no_rule"): launches}, pid=os.getpid(), path=brought, host=HERE, flags=ENDED)
+        write_page({"no_rule": launches}, pid=os.getpid(), path=brought, host=HERE, flags=ENDED)
         (page,) = collect(str(report), waiting_room="/nonexistent").pages
         assert (page.launches, page.ended) == (launches, True)
 

@@ -4,7 +4,7 @@
 
 #include "../../sys/sys.h"
 #include "../../sys/system.h"
-#include "launch_slow.h"
+#include "launch.h"
 #include "page.h"
 
 /* Names that no program may define (ISO C 7.1.3). */

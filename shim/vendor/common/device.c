@@ -6,8 +6,10 @@
 #include "device.h"
 #include "page.h"
 #include "resolve.h"
-#include "state.h"
+#include "streams.h"
 #include "vendor_ops.h"
+
+static struct device devices[VENDORS][OVERLAP_DEVICES]; /* by the driver's ordinal */
 
 /* Claim a slot of the page: slot `ordinal`, or the last free one if a device of the other vendor holds that. */
 static struct overlap_device *place_for(struct device *device) {
@@ -91,15 +93,14 @@ static void make(struct device *device, const struct overlap_settings *settings)
 }
 
 void device_forked(void) {
-    if (state)
-        memset(state->devices, 0, sizeof state->devices);
+    memset(devices, 0, sizeof devices);
 }
 
 struct device *device_at(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !driver_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
-    struct device *device = &state->devices[vendor][ordinal];
+    struct device *device = &devices[vendor][ordinal];
     uint32_t now = __atomic_load_n(&device->state, __ATOMIC_ACQUIRE);
     if (now == 2) /* load first: some launches come here each time, and a failed exchange takes the cache line, too */
         return device;
@@ -114,15 +115,7 @@ struct device *device_at(enum vendor vendor, int ordinal) {
 }
 
 struct device *device_current(enum vendor vendor) {
-    return driver_ready(vendor) ? device_at(vendor, OPERATION_OF(vendor, device)()) : NULL;
-}
-
-bool device_only_one(enum vendor vendor) {
-    static int counts[VENDORS]; /* a driver's device count does not change */
-    int known = OVERLAP_RELAXED(counts[vendor]);
-    if (known == 0 && driver_ready(vendor) && (known = OPERATION_OF(vendor, device_count)()) > 0)
-        __atomic_store_n(&counts[vendor], known, __ATOMIC_RELAXED);
-    return known == 1;
+    return driver_ready(vendor) ? device_at(vendor, device_here(vendor)) : NULL;
 }
 
 const struct overlap_policy *device_policy(const struct device *device) {

@@ -28,8 +28,6 @@ struct device {
 /* Returns the current device of the calling thread, ready for decisions. NULL: there is none, or it is unknown. */
 struct device *device_current(enum vendor vendor);
 struct device *device_at(enum vendor vendor, int ordinal);
-/* Is there exactly one device of this vendor? */
-bool device_only_one(enum vendor vendor);
 
 /* In a forked child: discards all devices, so that they are queried and recorded again. */
 void device_forked(void);

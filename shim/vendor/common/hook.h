@@ -19,20 +19,13 @@ enum hook {
 /* Compiled for size where the rest of its file is compiled for speed (shim/build.py). */
 #define RARE __attribute__((cold))
 
-/* The first parameters of every body (driver.def): the route by which the call came, its hook, and the program's return
- * address. */
-#define ENTRY enum overlap_route route, enum hook hook, uintptr_t site
+/* How a call reached us: by the exported symbol; by an address that dlsym, cuGetProcAddress or hipGetProcAddress
+ * returned; or (AMD) by the runtime's dispatch table. A library behind us may define the symbol, too, so each has a
+ * function of its own behind it. */
+enum route { ROUTE_SYMBOL, ROUTE_LOOKED_UP, ROUTE_TABLE, ROUTES };
 
-/* Launch calls that have a hot path. */
-enum launch_row {
-#define DRIVER(name, body, parameters, ...)
-#define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
-#include "../cuda/driver.def"
-#define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
-#include "../hip/driver.def"
-#undef DRIVER
-    LAUNCH_COUNT
-};
+/* The first parameters of every body (driver.def): the route, the hook, and the program's return address. */
+#define ENTRY enum route route, enum hook hook, uintptr_t site
 
 static inline enum vendor hook_vendor(enum hook hook) {
     return hook < HOOK_CUDA_COUNT ? VENDOR_CUDA : VENDOR_HIP;

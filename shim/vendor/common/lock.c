@@ -1,7 +1,7 @@
 /* See lock.h. A word with the holder's thread id, waited for by sys/process.c. */
 #include "../../sys/sys.h"
-#include "launch_slow.h"
 #include "lock.h"
+#include "thread.h"
 
 static uint32_t holder;   /* thread id; 0: free */
 static uintptr_t held_at; /* stack address of the holder */

@@ -8,13 +8,13 @@
 
 /* Reads the name from our own symbol table, because a second copy of all names would be locked in every process. */
 const char *hook_name(enum hook hook) {
-    return overlap_own_name((uintptr_t)OPERATION_OF(hook_vendor(hook), thunk)(OVERLAP_ROUTE_symbol, hook));
+    return overlap_own_name((uintptr_t)OPERATION_OF(hook_vendor(hook), thunk)(ROUTE_SYMBOL, hook));
 }
 
 int hook_named(enum vendor vendor, const char *name) {
     const void *const own = overlap_own_symbol(name);
     for (int hook = hook_first(vendor); own && hook < hook_end(vendor); hook++)
-        if (OPERATION_OF(vendor, thunk)(OVERLAP_ROUTE_symbol, (enum hook)hook) == own)
+        if (OPERATION_OF(vendor, thunk)(ROUTE_SYMBOL, (enum hook)hook) == own)
             return hook;
     return -1;
 }

@@ -24,21 +24,10 @@ OVERLAP_STARTUP_DATA static uint32_t state = NONE;
 OVERLAP_STARTUP_DATA static bool opened, initialised;
 static struct overlap_page *private_page; /* current before the page is made, and in a forked child */
 static char waiting[OVERLAP_NAME_SIZE];   /* file name in WAITING_ROOM until the page is moved to the report's folder */
-static char file_name[OVERLAP_NAME_SIZE]; /* empty: the page has no file */
-static struct overlap_identity file_identity;
-static uint32_t growing; /* lock: a thread adds shards */
-static bool full;        /* no more shards can be added */
 
 /* Is this a child that has not called exec, whether by fork, vfork or clone? */
 OVERLAP_STARTUP static bool is_forked(void) {
     return overlap_pid() != overlap_start.pid;
-}
-
-/* Returns the size of the file of a page with so many more shards. The full size is mapped from the start, because a
- * page must not move. */
-static size_t size_with(uint32_t more_shards) {
-    return sizeof(struct overlap_page) -
-           (OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST - more_shards) * sizeof(struct overlap_shard);
 }
 
 /* Creates the file; returns it, or a negative errno. If the report's folder is on a network file system, the file is
@@ -57,16 +46,13 @@ static int make_page(const struct overlap_settings *settings, int report) {
                           : overlap_folder_create(name, folder, prefix, elsewhere ? overlap_unguessable() : 0, ".page",
                                                   O_RDWR);
     if (file >= 0) {
-        const int error = overlap_file_allocate(file, 0, size_with(0));
+        const int error = overlap_file_allocate(file, 0, sizeof(struct overlap_page));
         if (error) {
             kernel_close(file);
             kernel_unlinkat(folder, name);
             file = error;
-        } else {
-            memcpy(file_name, name, sizeof file_name);
-            file_identity = overlap_identify(file);
-            if (elsewhere)
-                memcpy(waiting, name, sizeof waiting);
+        } else if (elsewhere) {
+            memcpy(waiting, name, sizeof waiting);
         }
     }
     if (elsewhere && folder >= 0)
@@ -76,7 +62,7 @@ static int make_page(const struct overlap_settings *settings, int report) {
 
 /* Creates the page's file and returns it, or a negative errno. */
 static int make_files(const struct overlap_settings *settings) {
-    if (!overlap_may_grow(size_with(0)))
+    if (!overlap_may_grow(sizeof(struct overlap_page)))
         return -EFBIG;
     const int folder = overlap_folder_open(settings->directory);
     if (folder < 0)
@@ -168,45 +154,6 @@ bool overlap_page_start(void) {
     return overlap_wait(&state, MADE);
 }
 
-/* Extends the page's file unless it was removed or replaced. */
-static bool extend_file(uint32_t more_shards) {
-    const size_t before = size_with(more_shards - OVERLAP_SHARDS_MORE), size = size_with(more_shards);
-    const int folder =
-        waiting[0] ? overlap_folder_open_any(WAITING_ROOM) : overlap_folder_open(overlap_armed()->directory);
-    const int file = folder < 0 ? -1 : kernel_openat(folder, file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
-    const bool done = file >= 0 && overlap_is_still(file, &file_identity) && overlap_may_grow(size) &&
-                      overlap_file_allocate(file, before, size) == 0;
-    if (file >= 0)
-        kernel_close(file);
-    if (folder >= 0)
-        kernel_close(folder);
-    return done;
-}
-
-bool overlap_page_grow(uint32_t before) {
-    struct overlap_page *const page = overlap_current_page;
-    const uint32_t more = before + OVERLAP_SHARDS_MORE;
-    uint32_t none = 0;
-    if (overlap_page_is_full())
-        return false;
-    if (!__atomic_compare_exchange_n(&growing, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-        return overlap_wait(&growing, 0);
-    bool grown = __atomic_load_n(&page->more_shards, __ATOMIC_ACQUIRE) != before; /* by another thread meanwhile */
-    if (!grown) {
-        grown = more <= OVERLAP_SHARDS - OVERLAP_SHARDS_FIRST && (page == private_page || extend_file(more));
-        if (grown)
-            __atomic_store_n(&page->more_shards, more, __ATOMIC_RELEASE);
-        else
-            __atomic_store_n(&full, true, __ATOMIC_RELAXED);
-    }
-    __atomic_store_n(&growing, 0, __ATOMIC_RELEASE);
-    return grown;
-}
-
-bool overlap_page_is_full(void) {
-    return OVERLAP_RELAXED(full);
-}
-
 /* Called at every hipSetDevice and hipMalloc. An unneeded store would take the cache line from other threads. */
 static void set_once(bool *flag) {
     if (!__atomic_load_n(flag, __ATOMIC_RELAXED))
@@ -241,7 +188,7 @@ static void clear(struct overlap_page *page) {
     if (page->magic)
         memset(page, 0, offsetof(struct overlap_page, shards));
     for (uint32_t i = 0; i < OVERLAP_SHARDS; i++)
-        if (page->shards[i].owner || i == OVERLAP_SHARDS_FIRST - 1) /* the shared one has no owner */
+        if (page->shards[i].owner || i == OVERLAP_SHARDS - 1) /* the shared one has no owner */
             memset(&page->shards[i], 0, sizeof page->shards[i]);
 }
 
@@ -252,15 +199,13 @@ void overlap_page_forked(void) {
         overlap_current_page = private_page;
     }
     waiting[0] = 0;
-    growing = 0;
-    full = false;
     __atomic_store_n(&state, NONE, __ATOMIC_RELEASE);
 }
 
 /* Copies a page from WAITING_ROOM into the report's folder. If that fails, `overlap report` does it later. */
 static void bring(const struct overlap_page *page, const char *directory) {
     char name[OVERLAP_NAME_SIZE];
-    const size_t size = size_with(page->more_shards);
+    const size_t size = sizeof *page;
     const int folder = overlap_may_grow(size) ? overlap_folder_open(directory) : -1;
     const int file = folder < 0 ? -1 : overlap_folder_create(name, folder, "", 0, ".page", O_WRONLY);
     size_t done = 0;
@@ -287,8 +232,8 @@ static uint64_t launches_of(const struct overlap_page *page) {
     struct overlap_totals totals;
     uint64_t launches = 0;
     overlap_page_totals(page, &totals);
-    for (int route = 0; route < OVERLAP_ROUTES; route++)
-        launches += totals.routes[route];
+    for (int reason = 0; reason < OVERLAP_REASONS; reason++)
+        launches += totals.reasons[reason];
     return launches;
 }
 

@@ -25,11 +25,6 @@ bool overlap_page_prepare(void);
  * takes too long to create it; the private page then stays current for now. */
 bool overlap_page_start(void);
 
-/* Adds shards to a page whose shards are all taken. before: `more_shards` as the caller saw it. False: none are
- * available now, or none ever will be if the page is full. */
-bool overlap_page_grow(uint32_t before);
-bool overlap_page_is_full(void);
-
 /* Kernels can be launched in this process (NVIDIA: it has a context). Reported at the end of the process, even if the
  * environment cannot be read yet. */
 void overlap_page_opened(void);

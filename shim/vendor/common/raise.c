@@ -8,12 +8,11 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "facts.h"
-#include "launch_slow.h"
+#include "decide.h"
 #include "lock.h"
 #include "page.h"
 #include "raise.h"
-#include "state.h"
+#include "thread.h"
 #include "vendor_ops.h"
 
 enum { CHANGES = 32 }; /* of one judgement; the others follow at the waits for their streams */
@@ -70,13 +69,14 @@ static void note(struct stream *stream, const struct device *device, int priorit
 /* ---- Judgements ---- */
 
 /* Adds up what all threads have launched on the streams of the device; lists those that are not yet. */
-static void add_work(struct device *device) {
+static void sum_work(struct device *device) {
     for (uint32_t at = device->streams; at; at = stream_at(at)->next)
         stream_at(at)->judged.work = OVERLAP_RELAXED(stream_at(at)->gone_work);
-    const uint32_t shards = overlap_shard_count(overlap_current_page);
-    for (uint32_t i = 0; i < shards; i++) {
-        const struct work *const works = state->launchers[i].works;
-        for (int slot = 0; OVERLAP_RELAXED(overlap_current_page->shards[i].owner) && slot < WORKS; slot++) {
+    for (uint32_t i = 0; i < OVERLAP_SHARDS; i++) {
+        const struct launcher *const launcher =
+            OVERLAP_RELAXED(overlap_current_page->shards[i].owner) ? launcher_of_shard(i) : NULL;
+        for (int slot = 0; launcher && slot < WORKS; slot++) {
+            const struct work *const works = launcher->works;
             struct stream *const stream = __atomic_load_n(&works[slot].stream, __ATOMIC_ACQUIRE);
             if (stream && stream->listed && stream->device == device->ordinal && stream->vendor == device->vendor &&
                 OVERLAP_RELAXED(works[slot].serial) == stream->serial)
@@ -102,15 +102,25 @@ static void forget_idle(struct device *device) {
     }
 }
 
+static struct overlap_judged **judged; /* STREAMS of them */
+
+bool raise_prepare(void) {
+    if (!judged)
+        judged = overlap_map(STREAMS * sizeof *judged);
+    return judged;
+}
+
 /* Decides; the lock is held. Returns how many streams of the current context are to change. */
 static uint32_t judge(struct device *device, uint32_t share, int priority, uint64_t context, struct stream **changes) {
-    uint32_t count = 0, changed = 0;
-    add_work(device);
-    for (uint32_t at = device->streams; at && count < STREAMS; at = stream_at(at)->next)
-        state->judged[count++] = &stream_at(at)->judged;
-    if (!overlap_judge(state->judged, count, 0, share, device->programs))
+    uint32_t listed = 0, changed = 0;
+    if (!raise_prepare())
         return 0;
-    launch_count(OVERLAP_COUNTER_JUDGEMENTS);
+    sum_work(device);
+    for (uint32_t at = device->streams; at && listed < STREAMS; at = stream_at(at)->next)
+        judged[listed++] = &stream_at(at)->judged;
+    if (!overlap_judge(judged, listed, 0, share, device->programs))
+        return 0;
+    count(OVERLAP_COUNTER_JUDGEMENTS);
     for (uint32_t at = device->streams; at; at = stream_at(at)->next) {
         struct stream *const stream = stream_at(at);
         if (!OVERLAP_RELAXED(stream->created))
@@ -199,17 +209,17 @@ static struct {
 /* Every raised stream gets the program's priority, or ours back. */
 static void all_streams(bool raised) {
     struct stream *found[CHANGES];
-    for (uint32_t from = 1, count = CHANGES; state && count == CHANGES;) {
-        count = 0;
+    for (uint32_t from = 1, listed = CHANGES; listed == CHANGES;) {
+        listed = 0;
         if (!lock_take())
             return;
-        for (; from <= state->streams_used && count < CHANGES; from++)
+        for (; from <= streams_used() && listed < CHANGES; from++)
             if (stream_at(from)->handle &&
                 (raised ? OVERLAP_RELAXED(stream_at(from)->wanted) && !OVERLAP_RELAXED(stream_at(from)->raised)
                         : OVERLAP_RELAXED(stream_at(from)->raised)))
-                found[count++] = stream_at(from);
+                found[listed++] = stream_at(from);
         lock_leave();
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < listed; i++) {
             if (raised) {
                 raise_apply(found[i]);
             } else if (raise_hold(found[i])) {

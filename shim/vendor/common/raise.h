@@ -5,6 +5,8 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Maps what a judgement needs. The lock is held. False: there is no memory. */
+bool raise_prepare(void);
 /* Judge the streams of a device now. */
 void raise_judge(struct device *device);
 

@@ -10,11 +10,10 @@
 #include "../../sys/sys.h"
 #include "page.h"
 #include "resolve.h"
-#include "state.h"
 #include "vendor_ops.h"
 
-struct real_tables *real_tables;
-real_row real_launches[LAUNCH_COUNT];
+void *real_functions[HOOK_COUNT][ROUTES];
+void *real_exports[HOOK_COUNT];
 
 #define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
 const uint8_t hook_defaults[HOOK_COUNT] = {
@@ -53,14 +52,14 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return none != 3 && overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
-    if (!state_make()) { /* as if there were no driver */
+    if (!overlap_page_prepare()) { /* as if there were no driver */
         overlap_say("there is no memory for the library's tables: nothing is done here", NULL, NULL);
         __atomic_store_n(&known[vendor].state, 3, __ATOMIC_RELEASE);
         return false;
     }
     known[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
-        __atomic_store_n(&real_tables->exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
+        __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
                          __ATOMIC_RELEASE);
     OPERATION_OF(vendor, met)(object);
     __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
@@ -93,28 +92,14 @@ bool in_other_driver(enum vendor vendor, const void *address) {
     return driver_ready(vendor) && in_any_driver(vendor, (uintptr_t)address, &object);
 }
 
-static const uint16_t launches[LAUNCH_COUNT] = {
-#define DRIVER(name, body, parameters, ...)
-#define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
-#include "../cuda/driver.def"
-#define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
-#include "../hip/driver.def"
-#undef DRIVER
-};
-
-bool real_remember(int route, enum hook hook, void *address) {
-    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
-    real_row *const rows = tables ? tables->functions : NULL;
-    void *before = rows ? __atomic_load_n(&rows[hook][route], __ATOMIC_ACQUIRE) : NULL; /* launches read it */
-    if (rows && !before &&
-        __atomic_compare_exchange_n(&rows[hook][route], &before, address, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
-        before = address;
-    if (before != address)
-        return false;
-    for (int row = 0; row < LAUNCH_COUNT; row++)
-        if (launches[row] == hook && OVERLAP_RELAXED(real_launches[row][route]) != address)
-            __atomic_store_n(&real_launches[row][route], address, __ATOMIC_RELEASE);
-    return true;
+bool real_remember(enum route route, enum hook hook, void *address) {
+    void *before = real_known(hook, route);
+    if (!before && __atomic_compare_exchange_n(&real_functions[hook][route], &before, address, false, __ATOMIC_RELEASE,
+                                               __ATOMIC_ACQUIRE))
+        return true;
+    const enum vendor vendor = hook_vendor(hook);
+    return before == address || (route == ROUTE_LOOKED_UP && in_other_driver(vendor, before) &&
+                                 in_other_driver(vendor, address));
 }
 
 /* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by
@@ -137,7 +122,7 @@ void *real_find(enum hook hook, uintptr_t site) {
     if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
         __atomic_fetch_or(&by_caller[hook / 8], (uint8_t)(1 << hook % 8), __ATOMIC_RELAXED);
     if (!(OVERLAP_RELAXED(by_caller[hook / 8]) >> hook % 8 & 1))
-        real_remember(OVERLAP_ROUTE_symbol, hook, address);
+        real_remember(ROUTE_SYMBOL, hook, address);
     errno = saved;
     return address;
 }

@@ -9,32 +9,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The function behind a hook, by route: symbol, dlsym, proc_address, and the runtime's dispatch table. NULL: not
- * resolved yet. A thunk is handed out only after its entry is set. */
-enum { REAL_ROUTES = 3, REAL_TABLE = 3 };
-typedef void *real_row[REAL_ROUTES + 1];
-
-/* Part of struct state: NULL before a driver is adopted. The hot path of launches uses a copy that always exists
- * (real_launches). */
-struct real_tables {
-    real_row functions[HOOK_COUNT];
-    void *exports[HOOK_COUNT]; /* what the driver itself exports */
-};
-extern struct real_tables *real_tables;
-extern real_row real_launches[LAUNCH_COUNT];
+/* The function behind a hook, by route. A thunk is handed out only after its function is set. */
+extern void *real_functions[HOOK_COUNT][ROUTES];
+extern void *real_exports[HOOK_COUNT]; /* what the driver itself exports */
 
 /* Returns the function behind a hook. NULL: not resolved yet. */
-static inline void *real_known(enum hook hook, int route) {
-    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
-    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->functions[hook][route], __ATOMIC_ACQUIRE)
-                                               : NULL;
+static inline void *real_known(enum hook hook, enum route route) {
+    return __atomic_load_n(&real_functions[hook][route], __ATOMIC_ACQUIRE);
 }
 
 /* Resolves the function that the caller at `site` would have reached without us. NULL: there is no driver. */
 void *real_find(enum hook hook, uintptr_t site);
 
 static inline void *real_function(ENTRY) {
-    void *real = real_known(hook, route == OVERLAP_ROUTE_dispatch_table ? REAL_TABLE : (int)route);
+    void *const real = real_known(hook, route);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
@@ -56,11 +44,10 @@ static inline bool armed_and_ready(enum vendor vendor) {
  * real_own() returns the function for our own calls: if the runtime has a dispatch table, what it exports would reach
  * our hook in that table. */
 static inline void *real_export(enum hook hook) {
-    struct real_tables *const tables = __atomic_load_n(&real_tables, __ATOMIC_ACQUIRE);
-    return __builtin_expect(tables != NULL, 1) ? __atomic_load_n(&tables->exports[hook], __ATOMIC_ACQUIRE) : NULL;
+    return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
 }
 static inline void *real_own(enum hook hook) {
-    void *behind = real_known(hook, REAL_TABLE);
+    void *const behind = real_known(hook, ROUTE_TABLE);
     return behind ? behind : real_export(hook);
 }
 
@@ -81,9 +68,9 @@ const char *driver_prefix(enum vendor vendor);
 bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object);
 bool driver_is_mapped(void);
 
-/* Stores the function behind a hook for a route, or for the dispatch table (REAL_TABLE). False: another one is
- * stored. */
-bool real_remember(int route, enum hook hook, void *address);
+/* Stores the function behind a hook for a route. False: another one is stored. Functions of the adopted driver that are
+ * looked up count as one, as a driver may return one that it does not export. */
+bool real_remember(enum route route, enum hook hook, void *address);
 
 /* Returns the hook of a function that the driver exports; -1: none. */
 int real_by_address(enum vendor vendor, const void *address);

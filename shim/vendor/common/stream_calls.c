@@ -1,8 +1,7 @@
 /* Calls that create, destroy and describe streams, and those that begin and end captures; of both vendors. */
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "facts.h"
-#include "launch_slow.h"
+#include "decide.h"
 #include "raise.h"
 #include "resolve.h"
 #include "stream_calls.h"
@@ -38,7 +37,7 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
     if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
         return result;
     *tried = true;
-    launch_count(OVERLAP_COUNTER_STREAMS_RAISED);
+    count(OVERLAP_COUNTER_STREAMS_RAISED);
     struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
     if (made != &no_stream) { /* the program has no handle yet */
         made->created = made->touched = made->wanted = 1;
@@ -158,7 +157,7 @@ vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) 
     BEHIND((vendor_exec graph, vendor_stream stream));
     if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
         return real(graph, stream);
-    launch_count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
         launches_graph(stream_met(stream, hook_default(hook)));
     return real(graph, stream);

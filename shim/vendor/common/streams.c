@@ -1,16 +1,15 @@
 /* Records of streams: see streams.h. */
 #include "../../core/core.h"
-#include "../../core/slots.h"
 #include "../../sys/sys.h"
-#include "facts.h"
-#include "launch_slow.h"
+#include "decide.h"
 #include "lock.h"
 #include "page.h"
 #include "raise.h"
 #include "resolve.h"
-#include "state.h"
+#include "table.h"
 #include "streams.h"
 #include "vendor_ops.h"
+#include "wait_calls.h"
 
 struct stream no_stream = {.slot = WORKS, .device = NO_DEVICE};
 uint32_t streams_needed, contexts_changed;
@@ -46,35 +45,36 @@ RARE uint64_t context_ask(enum vendor vendor) {
         for (int i = 0; i < VENDORS; i++)
             this_thread.context[i] = 0;
     this_thread.contexts_at = changed;
+    this_thread.device[vendor] = 0;
     return this_thread.context[vendor] = OPERATION_OF(vendor, context)();
+}
+
+RARE int device_ask(enum vendor vendor) {
+    const int device = driver_ready(vendor) ? OPERATION_OF(vendor, device)() : NO_DEVICE;
+    this_thread.device[vendor] = device + 1;
+    return device;
 }
 
 /* ---- Records ---- */
 
+static struct pool streams = POOL_OF(stream, STREAMS);
+static struct map numbers; /* stream_key() -> number of its record */
+
 struct stream *stream_at(uint32_t number) {
-    return number ? &state->streams[number - 1] : &no_stream;
+    return number ? pool_at(&streams, number) : &no_stream;
 }
 
-uint32_t stream_number(const struct stream *stream) {
-    return stream == &no_stream ? 0 : (uint32_t)(stream - state->streams) + 1;
+uint32_t streams_used(void) {
+    return OVERLAP_LOAD(streams.used);
 }
 
 static struct stream *find(uint64_t key) {
-    return key ? stream_at((uint32_t)state_get(STATE_STREAMS, key)) : &no_stream;
+    struct stream *const found = stream_at((uint32_t)map_get(&numbers, key));
+    return OVERLAP_RELAXED(found->handle) == key ? found : &no_stream;
 }
 
 struct stream *stream_known(vendor_stream stream, enum default_stream null_stream) {
     return find(stream_key(stream, null_stream));
-}
-
-/* Returns a free record; the lock is held. no_stream: all are in use. */
-static struct stream *take_free(void) {
-    struct stream *free = stream_at(state->streams_free);
-    if (free != &no_stream)
-        state->streams_free = free->next;
-    else if (state->streams_used < STREAMS)
-        free = stream_at(__atomic_add_fetch(&state->streams_used, 1, __ATOMIC_RELEASE));
-    return free;
 }
 
 /* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
@@ -95,11 +95,13 @@ static void count_blocking(const struct stream *stream, uint32_t by) {
 
 /* HIP's priorities are fixed when a stream is created. */
 static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
-    struct stream *const made = take_free();
-    if (made == &no_stream)
+    const uint32_t number = pool_take(&streams);
+    struct stream *const made = stream_at(number);
+    if (!number)
         return made;
     const struct stream fresh = {.serial = OVERLAP_RELAXED(made->serial),
-                                 .slot = stream_number(made) % WORKS,
+                                 .number = number,
+                                 .slot = number % WORKS,
                                  .vendor = vendor,
                                  .handle = key,
                                  .context = context,
@@ -109,13 +111,11 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, b
     /* A thread may still look at the former stream. */
     for (size_t i = 0; i < sizeof fresh / sizeof(uint64_t); i++)
         __atomic_store_n((uint64_t *)made + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
-    if (state_put(STATE_STREAMS, key, stream_number(made)) == OVERLAP_SLOTS_FULL) {
-        __atomic_store_n(&made->handle, 0, __ATOMIC_RELAXED);
-        made->next = state->streams_free;
-        state->streams_free = stream_number(made);
-        return &no_stream;
-    }
-    return made;
+    if (map_put(&numbers, key, number))
+        return made;
+    __atomic_store_n(&made->handle, 0, __ATOMIC_RELAXED);
+    pool_give(&streams, number);
+    return &no_stream;
 }
 
 static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context) {
@@ -124,17 +124,16 @@ static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t co
 
 /* Ends a record; the lock is held. Its device forgets it at the next judgement. */
 static void end(struct stream *stream) {
-    struct state *const tables = state;
-    if (!tables)
-        return;
     const uint64_t key = stream->handle;
     struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
-    if (stream_number(stream) == state_get(STATE_STREAMS, key))
-        state_put(STATE_STREAMS, key, 0);
+    if (stream_number(stream) == map_get(&numbers, key))
+        map_put(&numbers, key, 0);
     if (stream->is_blocking)
         count_blocking(stream, UINT32_MAX);
-    if (device && stream->open)
+    if (device && stream->open) {
         __atomic_fetch_sub(&device->open, 1, __ATOMIC_RELEASE);
+        invalidate_decisions();
+    }
     for (uint32_t *at = device ? &device->streams : NULL; at && *at; at = &stream_at(*at)->next)
         if (stream_at(*at) == stream) {
             *at = stream->next;
@@ -150,9 +149,7 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->open, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
-    stream->next = tables->streams_free;
-    tables->streams_free = stream_number(stream);
-    invalidate_decisions();
+    pool_give(&streams, stream_number(stream));
 }
 
 int stream_priority_in_range(enum vendor vendor, int priority) {
@@ -164,9 +161,9 @@ int stream_priority_in_range(enum vendor vendor, int priority) {
 
 static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
                                   uintptr_t site) {
-    const int device = context == context_here(vendor) ? OPERATION_OF(vendor, device)() : NO_DEVICE;
+    const int device = context == context_here(vendor) ? device_here(vendor) : NO_DEVICE;
     priority = stream_priority_in_range(vendor, priority);
-    if (!state || !context || !lock_take())
+    if (!context || !lock_take())
         return &no_stream;
     struct stream *made = find(key);
     if (made != &no_stream) /* its end was not seen */
@@ -211,21 +208,23 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = stream_key(stream, null_stream);
     struct stream *const known = find(key);
-    return known != &no_stream || !key || !state ? known : meet(key, stream, null_stream);
+    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known : meet(key, stream, null_stream);
 }
 
 void stream_ends(struct stream *stream) {
     if (stream == &no_stream)
         return;
     raise_hold(stream);
-    state_put(STATE_STREAMS, stream->handle, 0);
+    const uint64_t key = stream->handle;
+    __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED); /* not found from now on */
+    stream->ending = key;
 }
 
 void stream_ended(struct stream *stream, bool gone) {
     if (stream == &no_stream)
         return;
+    __atomic_store_n(&stream->handle, stream->ending, __ATOMIC_RELAXED);
     if (!gone) { /* the driver has refused */
-        state_put(STATE_STREAMS, stream->handle, stream_number(stream));
         raise_release(stream);
     } else if (lock_take()) {
         end(stream);
@@ -241,7 +240,7 @@ static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t cont
 }
 
 void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
-    for (uint32_t i = 1; state && streams_tracked() && i <= OVERLAP_LOAD(state->streams_used); i++)
+    for (uint32_t i = 1; streams_tracked() && i <= streams_used(); i++)
         if (is_of(stream_at(i), vendor, context, device))
             raise_hold(stream_at(i));
 }
@@ -252,10 +251,10 @@ void streams_context_ended(enum vendor vendor, uint64_t context, int device, boo
         __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
         captures_context_ended(context);
     }
-    if (!state || !streams_tracked() || !lock_take())
+    if (!streams_tracked() || !lock_take())
         return;
     for (int defaults = 0; defaults < 2; defaults++)
-        for (uint32_t i = 1; i <= state->streams_used; i++) {
+        for (uint32_t i = 1; i <= streams_used(); i++) {
             struct stream *const stream = stream_at(i);
             if (!is_of(stream, vendor, context, device) || stream->is_default != defaults)
                 continue;
@@ -267,6 +266,13 @@ void streams_context_ended(enum vendor vendor, uint64_t context, int device, boo
     lock_leave();
 }
 
+void streams_prepare(void) {
+    pool_prepare(&streams);
+    map_prepare(&numbers);
+    events_prepare();
+    raise_prepare();
+}
+
 void streams_forked(void) {
     lock_forked();
     captures_forked();
@@ -274,10 +280,6 @@ void streams_forked(void) {
 }
 
 /* ---- Work ---- */
-
-struct launcher *launcher_of(const struct overlap_shard *shard) {
-    return state ? &state->launchers[shard - overlap_current_page->shards] : NULL;
-}
 
 /* Moves the work of a slot to its stream. */
 static void move_work(struct work *work) {
@@ -293,7 +295,7 @@ void launcher_take(struct launcher *launcher) {
     }
     launcher->works[WORKS].stream = &no_stream;
     for (int i = 0; i < KNOWN; i++)
-        __atomic_store_n(&launcher->known[i].epoch, 0, __ATOMIC_RELAXED);
+        launcher->known[i].epoch = 0;
 }
 
 /* The reader in raise_judge() may see the work twice or not at all meanwhile, which the next judgement mends. */

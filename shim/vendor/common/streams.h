@@ -8,7 +8,7 @@
 #include "../../core/streams.h"
 #include "device.h"
 #include "hook.h"
-#include "this_thread.h"
+#include "thread.h"
 #include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
@@ -16,9 +16,12 @@
 enum { STREAMS = 1 << 14 }; /* living at a time; further ones are not tracked, and so never raised */
 
 struct stream {
+    uint32_t next;   /* in the list of free records (table.h), or device->streams: number of the next one, or 0 */
     uint32_t serial; /* incremented when the stream ends */
     uint32_t slot;   /* in struct launcher's works; no_stream: the last one, which is read by no judgement */
+    uint32_t record; /* of the page, + 1; 0: none */
     uint64_t handle; /* the program's; of a default stream its key; 0: free */
+    uint64_t ending; /* its handle while a call is destroying it */
     uint64_t context;
     enum vendor vendor;
     int32_t device; /* ordinal, or NO_DEVICE */
@@ -30,9 +33,8 @@ struct stream {
     uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
     uint8_t met_wait;  /* something has waited for it since it communicated for the first time */
     uint8_t listed;    /* in device->streams */
-    uint32_t next;     /* in that list, or in the list of free records: number of the next one, or 0 */
     uint32_t changing; /* mark: a thread is changing its priority, or it ends */
-    uint32_t record;   /* of the page, + 1; 0: none */
+    uint32_t number;   /* of this record (stream_at()) */
     uintptr_t site;    /* code that created it; 0: unknown */
     /* Of a context's legacy default stream: its blocking streams. */
     uint32_t blocking;       /* how many there are */
@@ -68,9 +70,15 @@ static inline uint64_t context_here(enum vendor vendor) {
                ? known
                : context_ask(vendor);
 }
+/* Its device, or NO_DEVICE. */
+int device_ask(enum vendor vendor);
+static inline int device_here(enum vendor vendor) {
+    return context_here(vendor) && this_thread.device[vendor] ? this_thread.device[vendor] - 1 : device_ask(vendor);
+}
 /* A call may have changed the current context of this thread. */
 static inline void context_unknown(enum vendor vendor) {
     this_thread.context[vendor] = 0;
+    this_thread.device[vendor] = 0;
 }
 
 /* ---- Records ---- */
@@ -91,11 +99,11 @@ extern struct stream no_stream;
 
 /* The record of a number, and the number of a record (0: no_stream). */
 struct stream *stream_at(uint32_t number);
-uint32_t stream_number(const struct stream *stream);
-/* Its slot in a launcher's works. */
-static inline uint32_t stream_slot(const struct stream *stream) {
-    return stream->slot;
+static inline uint32_t stream_number(const struct stream *stream) {
+    return stream->number;
 }
+/* Numbers of records are at most this. */
+uint32_t streams_used(void);
 /* Returns the record of a stream, or no_stream. */
 struct stream *stream_known(vendor_stream stream, enum default_stream null_stream);
 /* The same, and makes one. unseen: its creation was not seen. */
@@ -111,6 +119,8 @@ void stream_ended(struct stream *stream, bool gone);
 void streams_context_ends(enum vendor vendor, uint64_t context, int device);
 void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone);
 void streams_forked(void);
+/* Maps the tables. The lock is held. */
+void streams_prepare(void);
 
 /* ---- Work ---- */
 
@@ -125,24 +135,25 @@ struct work {
 
 /* A launch that this thread has made before, and the answer. Valid while the epoch and the stream's serial are. */
 struct known {
-    uint64_t function;     /* and flags of the call (request.h) */
+    uint64_t function;     /* function_key() in launch.h */
     uint64_t stream;       /* stream_key() */
-    uint64_t key;          /* overlap_cache_key() */
+    uint64_t key;          /* launch_key() */
     uint32_t least, range; /* blocks of the grid: from least, and so many more */
-    uint64_t word;
     struct stream *record;
     uint32_t serial, epoch;
+    uint32_t size; /* dynamic bytes to launch with */
+    uint16_t row;  /* of the page */
+    uint8_t communicates, raised;
     uint64_t padding;
 };
 _Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
 
-/* Of one thread that launches; in the mapping of state.h, at the index of its shard. Written by that thread only. */
+/* Of one thread that launches, and written by that thread only. */
 struct launcher {
     struct known known[KNOWN];
     struct work works[WORKS + 1];
     uint64_t waits[OVERLAP_DEVICES]; /* of this thread that count for the rule, by device */
 };
-struct launcher *launcher_of(const struct overlap_shard *shard);
 
 /* A thread takes over the table of one that has ended: its work is moved to the streams, its answers are dropped. */
 void launcher_take(struct launcher *launcher);

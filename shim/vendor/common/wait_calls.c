@@ -4,10 +4,9 @@
  * An event's entry names the stream that recorded it last: number, serial, and how much communication was on the stream.
  * Events of other processes, host functions and waits for memory are not followed. */
 #include "../../core/core.h"
-#include "../../core/slots.h"
-#include "facts.h"
+#include "lock.h"
 #include "resolve.h"
-#include "state.h"
+#include "table.h"
 #include "streams.h"
 #include "wait_calls.h"
 
@@ -15,6 +14,19 @@
 
 enum { SERIAL_SHIFT = 16, COMMUNICATIONS_SHIFT = 32 }; /* bits 0 to 15: number of the stream */
 _Static_assert(STREAMS < 1 << SERIAL_SHIFT, "an event's entry of 48 bits");
+
+static struct map events; /* -> entry */
+
+void events_prepare(void) {
+    map_prepare(&events);
+}
+
+static void put(uint64_t event, uint64_t entry) {
+    if (lock_take()) {
+        map_put(&events, event, entry);
+        lock_leave();
+    }
+}
 
 static uint64_t entry_of(const struct stream *stream) {
     return stream == &no_stream
@@ -25,17 +37,19 @@ static uint64_t entry_of(const struct stream *stream) {
 
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = (uint64_t)(uintptr_t)event;
-    uint64_t before;
     if (OVERLAP_RELAXED(captures_open)) /* it may be a node's; the event keeps its entry */
         return;
-    const uint64_t entry = entry_of(stream_known(stream, null_stream));
-    before = state_get(STATE_EVENTS, key);
-    if (before != entry)
-        state_put(STATE_EVENTS, key, entry);
+    const uint64_t entry = entry_of(stream_known(stream, null_stream)), before = map_get(&events, key);
+    if (before == entry)
+        return;
+    if (before && entry)
+        map_replace(&events, key, entry);
+    else
+        put(key, entry);
 }
 
 static void event_waited(vendor_event event, const struct stream *by) {
-    const uint64_t entry = state_get(STATE_EVENTS, (uint64_t)(uintptr_t)event);
+    const uint64_t entry = map_get(&events, (uint64_t)(uintptr_t)event);
     struct stream *const stream = stream_at((uint32_t)(entry & ((1U << SERIAL_SHIFT) - 1)));
     if (stream != &no_stream && stream != by &&
         (uint16_t)(entry >> SERIAL_SHIFT) == (uint16_t)OVERLAP_RELAXED(stream->serial))
@@ -62,8 +76,8 @@ vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream s
 /* Before the call: the driver may use the address again at once. */
 vendor_result event_destroy_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
-    if (streams_tracked() && state_get(STATE_EVENTS, (uint64_t)(uintptr_t)event))
-        state_put(STATE_EVENTS, (uint64_t)(uintptr_t)event, 0);
+    if (streams_tracked() && map_get(&events, (uint64_t)(uintptr_t)event))
+        put((uint64_t)(uintptr_t)event, 0);
     return real(event);
 }
 

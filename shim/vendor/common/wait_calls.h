@@ -6,6 +6,8 @@
 
 #pragma GCC visibility push(hidden)
 
+/* Maps the table of events. The lock is held. */
+void events_prepare(void);
 /* The program has recorded the event on the stream. */
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream);
 

@@ -1,10 +1,9 @@
 /* What a wait for a stream means: it counts for the rule, a judgement may be due, and an overlap window ends. The calls
  * that wait are in wait_calls.c. */
 #include "../../core/core.h"
-#include "facts.h"
+#include "decide.h"
 #include "lock.h"
 #include "raise.h"
-#include "state.h"
 #include "streams.h"
 
 /* ---- Windows ---- */
@@ -74,9 +73,9 @@ void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stre
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {
-    if (!(streams_wanted() & STREAMS_WINDOWS) || !state || !context || !lock_take())
+    if (!(streams_wanted() & STREAMS_WINDOWS) || !context || !lock_take())
         return;
-    for (uint32_t i = 1; i <= state->streams_used; i++) {
+    for (uint32_t i = 1; i <= streams_used(); i++) {
         struct stream *const stream = stream_at(i);
         if (stream->handle && stream->vendor == vendor && stream->context == context && stream->open)
             window_changes(stream, 0);

@@ -11,9 +11,8 @@
  * the CUkernel.
  */
 #include "../../core/core.h"
-#include "../common/facts.h"
+#include "../common/decide.h"
 #include "../common/handle.h"
-#include "../common/launch_slow.h"
 #include "../common/streams.h"
 #include "cuda.h"
 
@@ -109,10 +108,7 @@ void carveout_of_context(int config) {
         return;
     __atomic_store_n(&last, config, __ATOMIC_RELAXED);
     __atomic_store_n(&last_context, context, __ATOMIC_RELAXED);
-    invalidate_decisions();
-    overlap_cache_forget_all(&launch_cache);
-    if (context_prefers_cache())
-        handle_each(take_back);
+    decisions_forget();
 }
 
 void carveout_is_programs(const void *value, int device, int set) {

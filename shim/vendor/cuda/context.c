@@ -1,7 +1,6 @@
 /* Contexts: they show that the process may launch kernels, and handles end with them. */
 #include "../../core/core.h"
 #include "../common/handle.h"
-#include "../common/launch_slow.h"
 #include "../common/streams.h"
 #include "cuda.h"
 
@@ -18,7 +17,7 @@ CUresult init_body(ENTRY, uint32_t flags) {
 static CUresult made(CUresult result) {
     context_unknown(VENDOR_CUDA);
     if (result == CUDA_SUCCESS)
-        launch_opened();
+        thread_opens_gpu();
     return result;
 }
 

@@ -16,7 +16,7 @@
 #define PARAMETERS_OF(...) __VA_ARGS__
 #define DRIVER(name, body, parameters, ...) CUresult body(ENTRY, PARAMETERS_OF parameters);
 #define DRIVER_VOID(name, body) CUresult body(ENTRY);
-#define DRIVER_LAUNCH(name, body, parameters, ...)
+#define DRIVER_LAUNCH(name, body, parameters, ...) /* launch.h */
 #include "driver.def"
 #undef DRIVER
 

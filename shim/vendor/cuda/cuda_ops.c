@@ -5,7 +5,7 @@
 #include "../../sys/sys.h"
 #include "../common/device.h"
 #include "../common/handle.h"
-#include "../common/request.h"
+#include "../common/launch.h"
 #include "../common/streams.h"
 #include "cuda.h"
 
@@ -213,11 +213,10 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
     return true;
 }
 
-bool cuda_prepare(struct handle *handle, uint64_t word) {
-    if (!limit_raise(handle, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK)))
+bool cuda_prepare(struct handle *handle, uint32_t dynamic) {
+    const struct device *device = device_current(VENDOR_CUDA);
+    if (!device || !limit_raise(handle, dynamic))
         return false;
-    const struct device *device = word & OVERLAP_WORD_CARVEOUT ? device_current(VENDOR_CUDA) : NULL;
-    if (device)
-        cuda_prefer_shared(handle, device->ordinal);
+    cuda_prefer_shared(handle, device->ordinal);
     return true;
 }

@@ -1,11 +1,68 @@
-/* Make launches on NVIDIA: as asked, or with another size. */
+/* Launches on NVIDIA: from the call to a request, and from the request back to the call, with the decided size. */
 #include "launch.h"
+
+/* A cluster of one block counts as none. */
+uint32_t launch_flags_of(const CUlaunchConfig *config) {
+    uint32_t flags = 0;
+    for (uint32_t i = 0; config->attrs && i < config->numAttrs; i++) {
+        const CUlaunchAttribute *attribute = &config->attrs[i];
+        if (attribute->id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE && attribute->value.cooperative)
+            flags |= OVERLAP_LAUNCH_COOPERATIVE;
+        else if ((attribute->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION ||
+                  attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION) &&
+                 (attribute->value.cluster.x > 1 || attribute->value.cluster.y > 1 || attribute->value.cluster.z > 1))
+            flags |= OVERLAP_LAUNCH_CLUSTER;
+        else if ((attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+                  attribute->value.programmatic) ||
+                 attribute->id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT)
+            flags |= OVERLAP_LAUNCH_PROGRAMMATIC;
+        else if (attribute->id == CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT) /* the last one counts */
+            flags = attribute->value.carveout == CU_SHAREDMEM_CARVEOUT_MAX_SHARED
+                        ? flags & ~(uint32_t)OVERLAP_LAUNCH_SMALL_CARVEOUT
+                        : flags | OVERLAP_LAUNCH_SMALL_CARVEOUT;
+    }
+    return flags;
+}
+
+CUresult launch_first(ENTRY, uint32_t flags, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                      uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
+                      void **parameters, void **extra) {
+    struct request request = {.route = route,
+                              .hook = hook,
+                              .site = site,
+                              .flags = flags,
+                              .function = function,
+                              .parameters = parameters,
+                              .extra = extra,
+                              .config = {.gridDimX = grid_x,
+                                         .gridDimY = grid_y,
+                                         .gridDimZ = grid_z,
+                                         .blockDimX = block_x,
+                                         .blockDimY = block_y,
+                                         .blockDimZ = block_z,
+                                         .sharedMemBytes = shared,
+                                         .hStream = stream}};
+    return launch_slow(&request);
+}
+
+CUresult launch_first_ex(ENTRY, uint32_t flags, const CUlaunchConfig *config, CUfunction function, void **parameters,
+                         void **extra) {
+    struct request request = {.route = route,
+                              .hook = hook,
+                              .site = site,
+                              .flags = flags,
+                              .function = function,
+                              .parameters = parameters,
+                              .extra = extra,
+                              .config = *config};
+    return launch_slow(&request);
+}
 
 CUresult launch_cooperative_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                                  uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
                                  void **parameters) {
-    return launch_made(route, hook, site, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream,
-                       parameters, NULL, OVERLAP_LAUNCH_COOPERATIVE);
+    return launch_first(route, hook, outer_site(site), OVERLAP_LAUNCH_COOPERATIVE, function, grid_x, grid_y, grid_z,
+                        block_x, block_y, block_z, shared, stream, parameters, NULL);
 }
 
 CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
@@ -25,12 +82,9 @@ CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
                                                         c->blockDimX, c->blockDimY, c->blockDimZ, dynamic, c->hStream,
                                                         request->parameters);
     default: {
-        /* Patch our own copy in place: copying it again right after it was written stalls the processor. */
-        const uint32_t asked = c->sharedMemBytes;
-        request->config.sharedMemBytes = dynamic;
-        CUresult result = ((type_cuLaunchKernelEx *)real)(c, request->function, request->parameters, request->extra);
-        request->config.sharedMemBytes = asked;
-        return result;
+        CUlaunchConfig config = *c;
+        config.sharedMemBytes = dynamic;
+        return ((type_cuLaunchKernelEx *)real)(&config, request->function, request->parameters, request->extra);
     }
     }
 }

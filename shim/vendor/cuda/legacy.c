@@ -3,12 +3,12 @@
 #include "../../core/core.h"
 #include "../common/device.h"
 #include "../common/handle.h"
-#include "../common/launch_slow.h"
+#include "../common/launch.h"
 #include "cuda.h"
 
-static void count(enum overlap_route route, uint32_t launches, uint32_t reason) {
+static void count_as(enum route route, uint32_t launches, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && i < launches; i++)
-        launch_count_reason(route, reason);
+        count_launch(reason);
 }
 
 /* Leave the kernel alone from now on, with the program's own carve-out. The driver must refuse a launch with more
@@ -26,7 +26,7 @@ static void leave_to_program(CUfunction function, const uint32_t *known) {
         carveout_withdraw(handle);
     }
     if (!device || bytes > limit_own(function, device->ordinal))
-        handle_each_form(handle, limit_give_back);
+        (void)handle;
 }
 
 CUresult function_shared_size_body(ENTRY, CUfunction function, uint32_t bytes) {
@@ -41,21 +41,21 @@ CUresult function_shared_size_body(ENTRY, CUfunction function, uint32_t bytes) {
 CUresult launch_legacy_body(ENTRY, CUfunction function) {
     REAL_OR_RETURN(cuLaunch);
     leave_to_program(function, NULL);
-    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    count_as(route, 1, OVERLAP_REASON_unknown_footprint);
     return real(function);
 }
 
 CUresult launch_grid_body(ENTRY, CUfunction function, int width, int height) {
     REAL_OR_RETURN(cuLaunchGrid);
     leave_to_program(function, NULL);
-    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    count_as(route, 1, OVERLAP_REASON_unknown_footprint);
     return real(function, width, height);
 }
 
 CUresult launch_grid_async_body(ENTRY, CUfunction function, int width, int height, CUstream stream) {
     REAL_OR_RETURN(cuLaunchGridAsync);
     leave_to_program(function, NULL);
-    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    count_as(route, 1, OVERLAP_REASON_unknown_footprint);
     return real(function, width, height, stream);
 }
 
@@ -64,6 +64,6 @@ CUresult launch_multi_device_body(ENTRY, CUDA_LAUNCH_PARAMS *launches, uint32_t 
     const uint32_t valid = launches && number <= OVERLAP_DEVICES ? number : 0; /* else left for the driver to refuse */
     for (uint32_t i = 0; i < valid; i++)
         leave_to_program(launches[i].function, &launches[i].sharedMemBytes);
-    count(route, valid, OVERLAP_REASON_cooperative);
+    count_as(route, valid, OVERLAP_REASON_cooperative);
     return real(launches, number, flags);
 }

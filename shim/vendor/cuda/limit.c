@@ -11,10 +11,10 @@
  * without us.
  */
 #include "../../core/core.h"
-#include "../../core/slots.h"
 #include "../common/device.h"
 #include "../common/handle.h"
-#include "../common/state.h"
+#include "../common/lock.h"
+#include "../common/table.h"
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -25,6 +25,21 @@
 #define APP_LIMIT_SHIFT 24
 #define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
 #define KNOWN (UINT64_C(1) << 23)
+
+static struct map table;
+static bool swap(uint64_t key, uint64_t *before, uint64_t after) {
+    if (!lock_take()) {
+        *before = UINT64_MAX;
+        return false;
+    }
+    const uint64_t now = map_get(&table, key);
+    const bool same = now == *before;
+    *before = now;
+    if (same && !map_put(&table, key, after))
+        *before = UINT64_MAX;
+    lock_leave();
+    return same && *before != UINT64_MAX;
+}
 
 static uint64_t pack(int app_limit, uint32_t needed) {
     return ((uint64_t)(uint32_t)app_limit & MOST) << APP_LIMIT_SHIFT | KNOWN | needed;
@@ -37,7 +52,7 @@ static uint32_t needed_in(uint64_t limits) {
 }
 
 static uint64_t key_for(uint32_t born, int device) {
-    return born | (uint64_t)(device + 1) << OVERLAP_CACHE_HANDLE_BITS;
+    return born | (uint64_t)(device + 1) << 56;
 }
 
 /* device: used for a CUkernel only, because a function belongs to one device. */
@@ -46,7 +61,7 @@ static uint64_t key_of_handle(const struct handle *handle, int device) {
 }
 
 static uint64_t limits_of(const struct handle *handle, int device) {
-    return handle ? state_get(STATE_LIMITS, key_of_handle(handle, device)) : 0;
+    return handle ? map_get(&table, key_of_handle(handle, device)) : 0;
 }
 
 /* Does the function have a limit of its own? True if it was obtained from no CUkernel, or if the program has set one
@@ -93,9 +108,9 @@ static bool raise_to(struct handle *handle, int device, uint32_t most) {
     if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
         return false;
     /* Record first, then tell the driver: if the program sets the limit in between, the larger one still wins. */
-    uint64_t limits = state_get(STATE_LIMITS, key);
-    while (!state_swap(STATE_LIMITS, key, &limits, pack(needed_in(limits) ? app_limit_in(limits) : limit, most)))
-        if (limits == OVERLAP_SLOTS_FULL)
+    uint64_t limits = map_get(&table, key);
+    while (!swap(key, &limits, pack(needed_in(limits) ? app_limit_in(limits) : limit, most)))
+        if (limits == UINT64_MAX)
             return false;
     return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
 }
@@ -138,9 +153,9 @@ void limit_program_sets(const void *value, int device, int attribute, int set) {
         return;
     /* Record it even if we have not raised the limit, so that setting the same limit repeatedly invalidates nothing. */
     const uint64_t key = key_of_handle(handle, device);
-    uint64_t before = state_get(STATE_LIMITS, key);
-    while (!state_swap(STATE_LIMITS, key, &before, pack(set, needed_of(handle, device))) &&
-           before != OVERLAP_SLOTS_FULL)
+    uint64_t before = map_get(&table, key);
+    while (!swap(key, &before, pack(set, needed_of(handle, device))) &&
+           before != UINT64_MAX)
         ;
     /* Cached launches may exceed a lower limit. A higher limit needs nothing: launches above the old one were not
      * cached. */
@@ -171,14 +186,14 @@ uint32_t cuda_over_app_limit(struct handle *handle, int device, uint32_t dynamic
     const bool raised = app_limit_of(counts, device, &app_limit);
     if (app_limit < 0 || dynamic <= (uint32_t)app_limit)
         return 0;
-    return raised && dynamic < OVERLAP_WORD_SIZE_MASK ? OVERLAP_WORD_SIZE_MASK : dynamic;
+    return raised && dynamic < OVERLAP_LARGEST_SIZE ? OVERLAP_LARGEST_SIZE : dynamic;
 }
 
 void limit_give_back(struct handle *form) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
         const uint64_t key = key_for(handle_born(form), device);
-        uint64_t limits = state_get(STATE_LIMITS, key);
-        while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(app_limit_in(limits), 0)))
+        uint64_t limits = map_get(&table, key);
+        while (needed_in(limits) && !swap(key, &limits, pack(app_limit_in(limits), 0)))
             ;
         if (needed_in(limits))
             handle_set(form, WHICH, device, app_limit_in(limits));
@@ -187,5 +202,5 @@ void limit_give_back(struct handle *form) {
 
 void limit_forget(uint32_t born) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++)
-        state_put(STATE_LIMITS, key_for(born, device), 0);
+        map_put(&table, key_for(born, device), 0);
 }

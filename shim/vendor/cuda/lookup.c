@@ -75,9 +75,9 @@ static void *replace(const char *symbol, int version, uint64_t flags, void *addr
     int hook = real_by_address(VENDOR_CUDA, address);
     if (hook < 0)
         hook = hook_requested(symbol, version, flags);
-    if (hook < 0 || !real_remember(OVERLAP_ROUTE_proc_address, (enum hook)hook, address))
+    if (hook < 0 || !real_remember(ROUTE_LOOKED_UP, (enum hook)hook, address))
         return address;
-    return cuda_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
+    return cuda_thunk(ROUTE_LOOKED_UP, (enum hook)hook);
 }
 
 CUresult proc_address_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags) {

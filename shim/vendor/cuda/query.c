@@ -11,7 +11,7 @@
 #include "../common/streams.h"
 #include "cuda.h"
 
-#define ABOVE_LIMITS OVERLAP_WORD_SIZE_MASK /* dynamic bytes that no device allows */
+#define ABOVE_LIMITS OVERLAP_LARGEST_SIZE /* dynamic bytes that no device allows */
 
 /* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
  * of dynamic bytes. */

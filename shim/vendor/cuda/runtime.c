@@ -7,8 +7,7 @@
  */
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "../common/launch_slow.h"
-#include "../common/this_thread.h"
+#include "../common/thread.h"
 #include "cuda.h"
 
 #define RUNTIME_PREFIX "libcudart.so"
@@ -34,7 +33,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
     if (result == 0 && hook < RUNTIME_cudaStreamCreate && overlap_armed() && !driver_ready(VENDOR_CUDA) &&
         overlap_page_prepare()) {
         overlap_page_opened();
-        launch_count_reason(OVERLAP_ROUTE_runtime, OVERLAP_REASON_unknown_footprint);
+        count_launch(OVERLAP_REASON_unknown_footprint);
     }
 }
 

@@ -1,6 +1,6 @@
 /* Streams of NVIDIA: creation without a priority, and attributes. The rest is in ../common/stream_calls.c. */
 #include "../../core/core.h"
-#include "../common/facts.h"
+#include "../common/decide.h"
 #include "../common/raise.h"
 #include "../common/stream_calls.h"
 #include "cuda.h"

@@ -1,10 +1,10 @@
 /* Operations of common/vendor_ops.def for what HIP does not have. */
 #include "../common/handle.h"
-#include "../common/request.h"
+#include "../common/launch.h"
 #include "hip.h"
 
-bool hip_prepare(struct handle *handle, uint64_t word) {
-    (void)handle, (void)word;
+bool hip_prepare(struct handle *handle, uint32_t dynamic) {
+    (void)handle, (void)dynamic;
     return true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "../../core/core.h"
 #include "../../sys/sys.h"
-#include "../common/state.h"
+#include "../common/page.h"
 #include "hip.h"
 
 /* Plausible sizes in bytes: every table ever handed out reaches beyond LEAST, and none comes near MOST. */
@@ -47,7 +47,7 @@ static bool is_table(void *const *table, uint64_t *count) {
 
 static void take(void **table) {
     uint64_t count = 0;
-    if (!state_make())
+    if (!overlap_page_prepare())
         return;
     if (!is_table(table, &count)) {
         overlap_say(
@@ -58,10 +58,10 @@ static void take(void **table) {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const enum hook hook = (enum hook)members[i].hook;
         void *before = members[i].position < count ? table[members[i].position] : NULL;
-        if (!before || real_known(hook, REAL_TABLE) || !real_remember(REAL_TABLE, hook, before))
+        if (!before || real_known(hook, ROUTE_TABLE) || !real_remember(ROUTE_TABLE, hook, before))
             continue;
         adopt_driver_of(VENDOR_HIP, before);
-        __atomic_store_n(&table[members[i].position], hip_thunk(OVERLAP_ROUTE_dispatch_table, hook), __ATOMIC_RELEASE);
+        __atomic_store_n(&table[members[i].position], hip_thunk(ROUTE_TABLE, hook), __ATOMIC_RELEASE);
     }
 }
 

@@ -4,7 +4,7 @@
  * through it is up to the runtime; once there is a table, what they reach is part of their launch: launch.c.)
  */
 #include "../../core/core.h"
-#include "../common/this_thread.h"
+#include "../common/thread.h"
 #include "hip.h"
 
 #include "launch_portable.h"
@@ -17,14 +17,14 @@ static hipError_t not_initialized(void) {
 }
 
 struct hip_target hip_target(uint32_t thunk, uintptr_t site) {
-    const enum overlap_route route = (enum overlap_route)(thunk >> 16);
+    const enum route route = (enum route)(thunk >> 16);
     const enum hook hook = (enum hook)(thunk & UINT16_MAX);
     struct hip_target target = {NULL, 0};
-    if (route == OVERLAP_ROUTE_symbol && __builtin_expect(calls_other_runtime(site), 0)) {
+    if (route == ROUTE_SYMBOL && __builtin_expect(calls_other_runtime(site), 0)) {
         target.function = other_runtime_function(hook, site);
         if (!target.function)
             target.function = (void *)not_initialized;
-    } else if (__builtin_expect(real_known(hook, REAL_TABLE) != NULL, 0)) {
+    } else if (__builtin_expect(real_known(hook, ROUTE_TABLE) != NULL, 0)) {
         target.function = real_function(route, hook, site);
         target.noted = target.function && !this_thread.from;
         if (target.noted)
@@ -62,8 +62,8 @@ __asm__(".pushsection .rodata\n.balign 4\n.globl hip_entry_offsets\n.hidden hip_
 #undef DRIVER
         ".popsection");
 
-void *hip_thunk(enum overlap_route route, enum hook hook) {
-    const int row = route == OVERLAP_ROUTE_dispatch_table ? 3 : (int)route, at = (int)hook - HOOK_CUDA_COUNT;
+void *hip_thunk(enum route route, enum hook hook) {
+    const int row = route == ROUTE_TABLE ? 3 : (int)route, at = (int)hook - HOOK_CUDA_COUNT;
     return at < LISTED ? (void *)((uintptr_t)hip_entry_offsets + (uintptr_t)(intptr_t)hip_entry_offsets[row][at])
                        : UNLISTED(row, at - LISTED);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../common/resolve.h"
-#include "../common/this_thread.h"
+#include "../common/thread.h"
 #include "../common/vendor_ops.h"
 #include "hip_abi.h"
 

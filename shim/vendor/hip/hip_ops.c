@@ -5,7 +5,7 @@
 #include "../../sys/sys.h"
 #include "../common/device.h"
 #include "../common/handle.h"
-#include "../common/request.h"
+#include "../common/launch.h"
 #include "hip.h"
 
 enum { VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };

@@ -5,10 +5,9 @@
  * (hipLaunchByPtr), at the call that it reaches.
  */
 #include "../../core/core.h"
-#include "../common/launch_slow.h"
-#include "../common/request.h"
+#include "../common/launch.h"
 #include "../common/streams.h"
-#include "../common/this_thread.h"
+#include "../common/thread.h"
 #include "../common/wait_calls.h"
 #include "launch.h"
 
@@ -174,7 +173,6 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
     if (!config)
         return real(config, function, parameters, extra);
     struct request request = {.route = route,
-                              .counted = route,
                               .hook = hook,
                               .site = site,
                               .flags = flags_of(config->attrs, config->numAttrs),
@@ -203,9 +201,9 @@ RARE hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint3
 /* ---- Launches that are counted and passed on ---- */
 
 /* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(enum overlap_route route, uint32_t count, uint32_t reason) {
+static void count_several(enum route route, uint32_t count, uint32_t reason) {
     for (uint32_t i = 0; overlap_armed() && !is_inside() && count <= OVERLAP_DEVICES && i < count; i++)
-        launch_count_reason(route, reason);
+        count_launch(reason);
 }
 
 RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
@@ -238,7 +236,7 @@ RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
     this_thread.from = site;
     const hipError_t result = real(function);
     if (this_thread.from && overlap_armed() && result == VENDOR_SUCCESS)
-        launch_count_reason(route, OVERLAP_REASON_unknown_footprint);
+        count_launch(OVERLAP_REASON_unknown_footprint);
     this_thread.from = 0;
     return result;
 }

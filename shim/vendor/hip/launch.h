@@ -5,10 +5,15 @@
 #include <string.h>
 
 #include "../../core/core.h"
-#include "../common/hot.h"
-#include "../common/request.h"
-#include "../common/this_thread.h"
+#include "../common/launch.h"
+#include "../common/thread.h"
 #include "hip.h"
+
+#define LAUNCH_BODY static inline __attribute__((always_inline)) vendor_result
+#define ROUTE_OF_symbol ROUTE_SYMBOL
+#define ROUTE_OF_dlsym ROUTE_LOOKED_UP
+#define ROUTE_OF_proc_address ROUTE_LOOKED_UP
+#define ROUTE_OF_dispatch_table ROUTE_TABLE
 
 static inline uint32_t hip_groups(uint32_t items, uint32_t group) {
     return group ? items / group + (items % group != 0) : 0;
@@ -19,7 +24,7 @@ static inline __attribute__((always_inline)) void hip_request(struct request *re
                                                               const void *function, void **parameters, void **extra,
                                                               const struct hip_more *more, size_t shared,
                                                               hipStream_t stream) {
-    request->route = request->counted = route;
+    request->route = route;
     request->hook = hook;
     request->site = site;
     request->flags = flags;
@@ -65,14 +70,14 @@ _Static_assert(offsetof(vendor_launch, gridDimY) == offsetof(vendor_launch, grid
     struct request request;                                                                                            \
     hip_request(&request, route, hook, site, flags, function, parameters, extra, more, shared, stream)
 
-DRIVER_BODY hip_host_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+LAUNCH_BODY hip_host_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
                                uint32_t block_z, void **arguments, size_t shared, hipStream_t stream) {
     REQUEST(0, arguments, NULL, NO_MORE, shared, stream);
     hip_shape_pairs(&request, grid_xy, grid_z, block_xy, block_z);
     return hip_launch(&request);
 }
 
-DRIVER_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+LAUNCH_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                                  uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
                                  hipStream_t stream, void **parameters, void **extra) {
     REQUEST(0, parameters, extra, NO_MORE, shared, stream);
@@ -80,7 +85,7 @@ DRIVER_BODY hip_module_body_miss(ENTRY, hipFunction_t function, uint32_t grid_x,
     return hip_launch(&request);
 }
 
-DRIVER_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
+LAUNCH_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uint32_t grid_z, uint64_t block_xy,
                               uint32_t block_z, void **arguments, size_t shared, hipStream_t stream, hipEvent_t start,
                               hipEvent_t stop, int flags) {
     const struct hip_more more = {.flags = (uint32_t)flags, .start = start, .stop = stop};
@@ -89,7 +94,7 @@ DRIVER_BODY hip_ext_body_miss(ENTRY, const void *function, uint64_t grid_xy, uin
     return hip_launch(&request);
 }
 
-DRIVER_BODY hip_items_body_miss(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+LAUNCH_BODY hip_items_body_miss(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
                                 uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
                                 void **parameters, void **extra, hipEvent_t start, hipEvent_t stop, uint32_t flags) {
     const struct hip_more more = {.items = {items_x, items_y, items_z}, .flags = flags, .start = start, .stop = stop};

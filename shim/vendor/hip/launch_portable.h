@@ -2,8 +2,8 @@
 #pragma once
 
 #include "../../core/core.h"
-#include "../common/hot.h"
-#include "../common/this_thread.h"
+#include "../common/launch.h"
+#include "../common/thread.h"
 #include "launch.h"
 
 /* Return a word that can be applied at once, or 0 for the slow body. *real: the real function. If the runtime has a
@@ -11,29 +11,31 @@
 static inline __attribute__((always_inline)) uint64_t hip_word(ENTRY, const void *function, uint32_t threads,
                                                                uint64_t blocks, size_t shared, hipStream_t stream,
                                                                void **real) {
-    const bool by_table = route == OVERLAP_ROUTE_dispatch_table;
-    void *const table = real_known(hook, REAL_TABLE);
-    *real = by_table ? table : real_known(hook, (int)route);
-    if (__builtin_expect(!*real || (!by_table && table) || shared > OVERLAP_WORD_SIZE_MASK, 0))
+    const bool by_table = route == ROUTE_TABLE;
+    void *const table = real_known(hook, ROUTE_TABLE);
+    *real = real_known(hook, route);
+    if (__builtin_expect(!*real || (!by_table && table) || shared > OVERLAP_LARGEST_SIZE, 0))
         return 0;
     if (by_table && this_thread.from)
         site = this_thread.from;
-    const uint64_t word =
-        launch_known(function, 0, threads, blocks, (uint32_t)shared, stream,
-                     hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE, route, site);
-    if (by_table && word)
+    uint32_t size = (uint32_t)shared;
+    if (!launch_known(function, 0, threads, blocks, &size, stream,
+                      hook == HOOK_hipLaunchKernel_spt ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE, site))
+        return 0;
+    if (by_table)
         this_thread.from = 0;
-    return word;
+    return (uint64_t)size + 1;
 }
 
 static inline size_t hip_size(uint64_t word, size_t asked) {
-    return word & OVERLAP_WORD_CHANGED ? (size_t)(word & OVERLAP_WORD_SIZE_MASK) : asked;
+    (void)asked;
+    return (size_t)(word - 1);
 }
 
 /* Product of a dim3 as it is passed. */
 #define VOLUME(xy, z) ((uint64_t)(uint32_t)(xy) * ((xy) >> 32) * (z))
 
-DRIVER_BODY hip_host_body(ENTRY, type_hipLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
+LAUNCH_BODY hip_host_body(ENTRY, type_hipLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
                           uint64_t block_xy, uint32_t block_z, void **arguments, size_t shared, hipStream_t stream) {
     void *real;
     const uint64_t word = hip_word(route, hook, site, function, (uint32_t)VOLUME(block_xy, block_z),
@@ -44,7 +46,7 @@ DRIVER_BODY hip_host_body(ENTRY, type_hipLaunchKernel *slow, const void *functio
                                           hip_size(word, shared), stream);
 }
 
-DRIVER_BODY hip_module_body(ENTRY, type_hipModuleLaunchKernel *slow, hipFunction_t function, uint32_t grid_x,
+LAUNCH_BODY hip_module_body(ENTRY, type_hipModuleLaunchKernel *slow, hipFunction_t function, uint32_t grid_x,
                             uint32_t grid_y, uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                             uint32_t shared, hipStream_t stream, void **parameters, void **extra) {
     void *real;
@@ -57,7 +59,7 @@ DRIVER_BODY hip_module_body(ENTRY, type_hipModuleLaunchKernel *slow, hipFunction
 }
 
 /* The slow body handles launches that record events. */
-DRIVER_BODY hip_ext_body(ENTRY, type_hipExtLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
+LAUNCH_BODY hip_ext_body(ENTRY, type_hipExtLaunchKernel *slow, const void *function, uint64_t grid_xy, uint32_t grid_z,
                          uint64_t block_xy, uint32_t block_z, void **arguments, size_t shared, hipStream_t stream,
                          hipEvent_t start, hipEvent_t stop, int flags) {
     void *real;
@@ -70,7 +72,7 @@ DRIVER_BODY hip_ext_body(ENTRY, type_hipExtLaunchKernel *slow, const void *funct
                                              hip_size(word, shared), stream, start, stop, flags);
 }
 
-DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFunction_t function, uint32_t items_x,
+LAUNCH_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFunction_t function, uint32_t items_x,
                            uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
                            size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
                            hipEvent_t stop, uint32_t flags) {
@@ -79,7 +81,7 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
     const uint64_t blocks =
         (uint64_t)hip_groups(items_x, block_x) * hip_groups(items_y, block_y) * hip_groups(items_z, block_z);
     const uint64_t word =
-        start || stop || (mangled && real_known(HOOK_hipExtModuleLaunchKernel, REAL_TABLE))
+        start || stop || (mangled && real_known(HOOK_hipExtModuleLaunchKernel, ROUTE_TABLE))
             ? 0
             : hip_word(route, hook, site, function, block_x * block_y * block_z, blocks, shared, stream, &real);
     if (__builtin_expect(!word, 0))
@@ -92,7 +94,7 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
 
 #define HOT(linkage, prefix, route, name, body, parameters, ...)                                                       \
     linkage hipError_t prefix##name parameters {                                                                       \
-        return body(OVERLAP_ROUTE_##route, HOOK_##name, SITE, slow_##route##_##name, __VA_ARGS__);                     \
+        return body(ROUTE_OF_##route, HOOK_##name, SITE, slow_##route##_##name, __VA_ARGS__);                     \
     }
 #define HOT_ROUTES(name, body, parameters, ...)                                                                        \
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
@@ -104,7 +106,7 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
 /* ---- Thunks of all other calls ---- */
 
 #define ROUTED(route, name, ...)                                                                                       \
-    const struct hip_target target = hip_target((uint32_t)OVERLAP_ROUTE_##route << 16 | HOOK_##name, SITE);            \
+    const struct hip_target target = hip_target((uint32_t)ROUTE_OF_##route << 16 | HOOK_##name, SITE);            \
     if (target.function) {                                                                                             \
         const hipError_t result = ((type_##name *)target.function)(__VA_ARGS__);                                       \
         if (target.noted)                                                                                              \
@@ -116,36 +118,36 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
     OVERLAP_EXPORT hipError_t name parameters {                                                                        \
         ROUTED(symbol, name, __VA_ARGS__)                                                                              \
-        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE, __VA_ARGS__);                                             \
+        return body(ROUTE_OF_symbol, HOOK_##name, SITE, __VA_ARGS__);                                             \
     }                                                                                                                  \
     USED hipError_t dlsym_##name parameters {                                                                          \
         ROUTED(dlsym, name, __VA_ARGS__)                                                                               \
-        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                              \
+        return body(ROUTE_OF_dlsym, HOOK_##name, SITE, __VA_ARGS__);                                              \
     }                                                                                                                  \
     USED hipError_t proc_##name parameters {                                                                           \
         ROUTED(proc_address, name, __VA_ARGS__)                                                                        \
-        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                       \
+        return body(ROUTE_OF_proc_address, HOOK_##name, SITE, __VA_ARGS__);                                       \
     }                                                                                                                  \
     USED hipError_t table_##name parameters {                                                                          \
-        return body(OVERLAP_ROUTE_dispatch_table, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                     \
+        return body(ROUTE_TABLE, HOOK_##name, hip_table_site(SITE), __VA_ARGS__);                     \
     }
 
 #define THUNKS_VOID(name, body)                                                                                        \
     OVERLAP_EXPORT hipError_t name(void);                                                                              \
     OVERLAP_EXPORT hipError_t name(void) {                                                                             \
         ROUTED(symbol, name, )                                                                                         \
-        return body(OVERLAP_ROUTE_symbol, HOOK_##name, SITE);                                                          \
+        return body(ROUTE_OF_symbol, HOOK_##name, SITE);                                                          \
     }                                                                                                                  \
     USED hipError_t dlsym_##name(void) {                                                                               \
         ROUTED(dlsym, name, )                                                                                          \
-        return body(OVERLAP_ROUTE_dlsym, HOOK_##name, SITE);                                                           \
+        return body(ROUTE_OF_dlsym, HOOK_##name, SITE);                                                           \
     }                                                                                                                  \
     USED hipError_t proc_##name(void) {                                                                                \
         ROUTED(proc_address, name, )                                                                                   \
-        return body(OVERLAP_ROUTE_proc_address, HOOK_##name, SITE);                                                    \
+        return body(ROUTE_OF_proc_address, HOOK_##name, SITE);                                                    \
     }                                                                                                                  \
     USED hipError_t table_##name(void) {                                                                               \
-        return body(OVERLAP_ROUTE_dispatch_table, HOOK_##name, hip_table_site(SITE));                                  \
+        return body(ROUTE_TABLE, HOOK_##name, hip_table_site(SITE));                                  \
     }
 
 /* ---- Launches with a hot path ---- */
@@ -154,7 +156,7 @@ DRIVER_BODY hip_items_body(ENTRY, type_hipExtModuleLaunchKernel *slow, hipFuncti
 #define SLOW(route, site, through, name, body, parameters, ...)                                                        \
     hipError_t slow_##route##_##name parameters;                                                                       \
     __attribute__((cold, noinline)) hipError_t slow_##route##_##name parameters {                                      \
-        through return body##_miss(OVERLAP_ROUTE_##route, HOOK_##name, site, __VA_ARGS__);                             \
+        through return body##_miss(ROUTE_OF_##route, HOOK_##name, site, __VA_ARGS__);                             \
     }
 #define SLOW_ROUTED(route, name, body, parameters, ...)                                                                \
     SLOW(route, SITE, ROUTED(route, name, __VA_ARGS__), name, body, parameters, __VA_ARGS__)

@@ -1,7 +1,6 @@
 /* Replace what hipGetProcAddress and hipGetDriverEntryPoint return. The runtime is asked first; it returns one of
  * its own symbols (hip_device.cpp of ROCm's clr), so the address identifies the hook. */
 #include "../../core/core.h"
-#include "../common/launch_slow.h"
 #include "../common/streams.h"
 #include "hip.h"
 
@@ -10,8 +9,8 @@ static void replace(void **function) {
     const int hook = *function && overlap_armed() && adopt_driver_of(VENDOR_HIP, *function)
                          ? real_by_address(VENDOR_HIP, *function)
                          : -1;
-    if (hook >= 0 && real_remember(OVERLAP_ROUTE_proc_address, (enum hook)hook, real_export((enum hook)hook)))
-        *function = hip_thunk(OVERLAP_ROUTE_proc_address, (enum hook)hook);
+    if (hook >= 0 && real_remember(ROUTE_LOOKED_UP, (enum hook)hook, real_export((enum hook)hook)))
+        *function = hip_thunk(ROUTE_LOOKED_UP, (enum hook)hook);
 }
 
 hipError_t hip_proc_address_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
@@ -34,7 +33,7 @@ hipError_t hip_entry_point_body(ENTRY, const char *symbol, void **function, uint
 
 static hipError_t opened(hipError_t result) {
     if (result == VENDOR_SUCCESS)
-        launch_opened();
+        thread_opens_gpu();
     return result;
 }
 

@@ -168,7 +168,7 @@ def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:
     assert seen(done) == seen(bare)
     assert bare.sizes == [0] * launches
     assert done.sizes == [smallest(1)] * launches
-    assert done.ways == {way: launches}
+    assert done.totals["launches"] == launches
     assert (done.totals["shaped"], done.totals["refused"]) == (launches, 0)
 
 

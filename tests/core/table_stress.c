@@ -1,0 +1,89 @@
+/* The tables of gpu/table.c under readers without the lock: no reader ever sees the value of another key.
+ * table_stress SECONDS THREADS
+ *
+ * Prints how often readers looked, how often there was a value, how many were wrong, and how many entries there are. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+
+/* A thread may lose its processor before any store. */
+static void pause_sometimes(void) {
+    static __thread uint32_t count;
+    if (++count % 61 == 0)
+        sched_yield();
+}
+#define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
+#include TABLE
+
+void *overlap_map(size_t size) {
+    void *const made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return made == MAP_FAILED ? NULL : made;
+}
+
+enum { KEYS = 3000 }; /* of which at most half have a value at a time */
+static struct map map;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool stop;
+static uint64_t finds, hits, wrong;
+
+/* Handles lie at equal distances. The value says whose it is. */
+static uint64_t key_of(uint32_t number) {
+    return UINT64_C(0x7f0000001000) + number * UINT64_C(256);
+}
+static uint64_t value_of(uint32_t number, uint32_t round) {
+    return (uint64_t)round << 32 | (number + 1);
+}
+
+static void *look(void *argument) {
+    uint64_t looked = 0, had = 0, bad = 0, seed = (uintptr_t)argument;
+    while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint32_t number = (uint32_t)(seed >> 33) % KEYS;
+        const uint64_t value = map_get(&map, key_of(number));
+        looked++;
+        had += value != 0;
+        bad += value && (uint32_t)value != number + 1;
+    }
+    __atomic_fetch_add(&finds, looked, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&hits, had, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&wrong, bad, __ATOMIC_RELAXED);
+    return NULL;
+}
+
+static void *change(void *argument) {
+    uint64_t seed = (uintptr_t)argument;
+    for (uint32_t round = 1; !__atomic_load_n(&stop, __ATOMIC_RELAXED); round++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+        const uint32_t number = (uint32_t)(seed >> 33) % KEYS;
+        pthread_mutex_lock(&lock);
+        if (seed & 1)
+            map_put(&map, key_of(number), value_of(number, round));
+        else
+            map_put(&map, key_of(number), 0);
+        pthread_mutex_unlock(&lock);
+        if (seed & 2 && map_get(&map, key_of(number)))
+            map_replace(&map, key_of(number), value_of(number, round));
+    }
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 3)
+        return 2;
+    const int threads = atoi(argv[2]);
+    pthread_t all[64];
+    for (intptr_t i = 0; i < threads && i < 64; i++)
+        pthread_create(&all[i], NULL, i % 2 ? look : change, (void *)(i + 1));
+    const struct timespec duration = {.tv_sec = atoi(argv[1])};
+    nanosleep(&duration, NULL);
+    __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
+    for (int i = 0; i < threads && i < 64; i++)
+        pthread_join(all[i], NULL);
+    printf("%llu %llu %llu %u\n", (unsigned long long)finds, (unsigned long long)hits, (unsigned long long)wrong,
+           1U << map.entries->bits);
+    return 0;
+}

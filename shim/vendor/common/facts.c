@@ -135,17 +135,10 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     const void *table = overlap_armed()->table;
     const struct overlap_footprint *communication = device_communication(facts->device, &copy);
     const struct overlap_view view = overlap_table_view(table);
-    const bool cluster = facts->launch.flags & OVERLAP_LAUNCH_CLUSTER;
-    facts->launch.flags |= OVERLAP_LAUNCH_CLUSTER_CHECKED;
     overlap_decide(table, facts->policy ? (uint32_t)(facts->policy - view.policies) : OVERLAP_NO_POLICY,
                    &facts->device->gpu, facts->kernel ? facts->kernel : "", facts->library, &facts->launch,
                    communication, decision);
     const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
-    if (cluster && decision->dynamic_shared != request->config.sharedMemBytes &&
-        !OPERATION_OF(facts->device->vendor, cluster_fits)(request, facts->handle, rule, decision->dynamic_shared)) {
-        decision->reason = OVERLAP_REASON_cluster;
-        decision->dynamic_shared = request->config.sharedMemBytes;
-    }
     const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
     /* Where communication already fits, it does so only with the largest shared-memory carve-out. But a kernel that
      * depends on its L1 cache may take three times as long with that (H200: tools/gpu/results), so the policy
@@ -162,8 +155,6 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
         OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (changed && decision->windowed)
         flags |= OVERLAP_WORD_WINDOWED;
-    if (changed && cluster)
-        flags |= OVERLAP_WORD_CLUSTER;
     return flags;
 }
 

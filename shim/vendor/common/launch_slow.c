@@ -203,16 +203,10 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
 __attribute__((noinline)) static vendor_result
 launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle, uint32_t *reason, uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    if (__builtin_expect(
-            (word & OVERLAP_WORD_CLUSTER) && OPERATION_OF(hook_vendor(request->hook), cluster_is_other)(request), 0)) {
-        *reason = OVERLAP_REASON_cluster;
-        *launched = request->config.sharedMemBytes;
-        return as_asked(request);
-    }
     bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, cache_handle);
     vendor_result result = possible ? with_size(request, *launched) : VENDOR_INVALID_VALUE;
     if (__builtin_expect(result == VENDOR_SUCCESS, 1)) {
-        if (!(word & OVERLAP_WORD_CLUSTER) && !captures(request))
+        if (!captures(request))
             overlap_cache_replace(&launch_cache, cache_handle, key_of(request), word, word | OVERLAP_WORD_DIRECT);
         return result;
     }
@@ -336,7 +330,7 @@ vendor_result launch_slow(struct request *request) {
     launch_count_special(answer, stream);
     if (!communicates)
         count_work(request, stream);
-    if (cache_handle && grid && !captured && (!changes || word & OVERLAP_WORD_DIRECT) && !(word & OVERLAP_WORD_CLUSTER))
+    if (cache_handle && grid && !captured && (!changes || word & OVERLAP_WORD_DIRECT))
         remember(request, of, answer, grid, stream, serial, epoch);
     return result;
 }

@@ -86,9 +86,4 @@ void limit_give_back(struct handle *form);
 /* The kernel with this handle_born() is gone. */
 void limit_forget(uint32_t born);
 
-/* ---- cluster.c ---- */
-
-/* The cluster dimensions of a launch, required and preferred; 0: no such attribute. */
-uint64_t cluster_of(const CUlaunchConfig *config);
-
 #pragma GCC visibility pop

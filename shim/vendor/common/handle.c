@@ -167,7 +167,6 @@ static void fill(struct handle *handle, uint64_t value, void *owner, const char 
     __atomic_store_n(&handle->carveout_closed, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_small, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_asked, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->older_bytes, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
 }
 

@@ -21,8 +21,7 @@ enum handle_mark {
     HANDLE_OCCUPANCY_ASKED = 2, /* the program has queried the occupancy */
     HANDLE_ENDING = 4,          /* a call that may end it is in progress; not shared by its other forms */
     HANDLE_COMMUNICATES = 16,   /* launches of it are communication */
-    HANDLE_COOPERATES = 32,     /* it was launched cooperatively */
-    HANDLE_PROGRAMS_OWN = 64    /* launched by a call whose size we cannot change: left alone */
+    HANDLE_COOPERATES = 32      /* it was launched cooperatively */
 };
 
 struct handle {
@@ -38,7 +37,6 @@ struct handle {
     uint32_t carveout_closed; /* ...where we no longer set it */
     uint32_t carveout_small;  /* ...where the program's own is not the largest */
     int32_t carveout_asked;   /* the program's own carve-out, as set last */
-    uint32_t older_bytes;     /* dynamic bytes of launches by cuLaunch and similar old calls */
     uint32_t born;            /* handle_born() */
     uint32_t next_free;       /* of a free entry (handle.c) */
     const char *name;         /* as given by the program or the driver; NULL: unknown */

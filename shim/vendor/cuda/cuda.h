@@ -80,9 +80,6 @@ void limit_answer(const void *value, int device, int attribute, int *answer);
 /* The program's own limit if we have raised it, else UINT32_MAX. */
 uint32_t limit_own(const void *value, int device);
 
-/* Restore the program's own limit of this form of a kernel on every device. */
-void limit_give_back(struct handle *form);
-
 /* The kernel with this handle_born() is gone. */
 void limit_forget(uint32_t born);
 

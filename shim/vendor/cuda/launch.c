@@ -1,4 +1,5 @@
-/* Make launches on NVIDIA: as asked, or with another size. */
+/* Make launches on NVIDIA: as asked, or with another size. Launches by the calls before CUDA 4.0, and on several devices
+ * at once, are counted and passed on. */
 #include "launch.h"
 
 CUresult launch_cooperative_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
@@ -33,6 +34,35 @@ CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
         return result;
     }
     }
+}
+
+static void count(enum overlap_route route, uint32_t launches, uint32_t reason) {
+    for (uint32_t i = 0; overlap_armed() && i < launches; i++)
+        launch_count_reason(route, reason);
+}
+
+CUresult launch_legacy_body(ENTRY, CUfunction function) {
+    REAL_OR_RETURN(cuLaunch);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    return real(function);
+}
+
+CUresult launch_grid_body(ENTRY, CUfunction function, int width, int height) {
+    REAL_OR_RETURN(cuLaunchGrid);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    return real(function, width, height);
+}
+
+CUresult launch_grid_async_body(ENTRY, CUfunction function, int width, int height, CUstream stream) {
+    REAL_OR_RETURN(cuLaunchGridAsync);
+    count(route, 1, OVERLAP_REASON_unknown_footprint);
+    return real(function, width, height, stream);
+}
+
+CUresult launch_multi_device_body(ENTRY, CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
+    REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
+    count(route, launches && number <= OVERLAP_DEVICES ? number : 0, OVERLAP_REASON_cooperative);
+    return real(launches, number, flags);
 }
 
 bool cuda_is_refusal(CUresult result) {

@@ -174,17 +174,6 @@ uint32_t cuda_over_app_limit(struct handle *handle, int device, uint32_t dynamic
     return raised && dynamic < OVERLAP_WORD_SIZE_MASK ? OVERLAP_WORD_SIZE_MASK : dynamic;
 }
 
-void limit_give_back(struct handle *form) {
-    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        const uint64_t key = key_for(handle_born(form), device);
-        uint64_t limits = state_get(STATE_LIMITS, key);
-        while (needed_in(limits) && !state_swap(STATE_LIMITS, key, &limits, pack(app_limit_in(limits), 0)))
-            ;
-        if (needed_in(limits))
-            handle_set(form, WHICH, device, app_limit_in(limits));
-    }
-}
-
 void limit_forget(uint32_t born) {
     for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++)
         state_put(STATE_LIMITS, key_for(born, device), 0);

@@ -261,9 +261,7 @@ static void each(const struct handle_scope *scope,
             continue;
         struct handle_scope inside = {HANDLES_OF_OWNER, OVERLAP_RELAXED(handle->value), scope->born};
         act(handle, scope);
-        if (kind == HANDLE_CONTEXT)
-            inside.of = HANDLES_OF_CONTEXT;
-        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT) /* one level suffices: a module owns functions only */
+        if (kind == HANDLE_MODULE) /* one level suffices: a module owns functions only */
             each(&inside, act);
     }
 }

@@ -10,7 +10,6 @@ enum handle_kind {
     HANDLE_FUNCTION = 1,     /* CUfunction: of one context */
     HANDLE_KERNEL = 2,       /* CUkernel: of every device */
     HANDLE_MODULE = 3,       /* of a library, which is its owner */
-    HANDLE_CONTEXT = 4,      /* of a green context, which is its owner */
     HANDLE_CLAIMED = 5,      /* a thread is filling or freeing it */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
@@ -50,7 +49,7 @@ struct handle *handle_find(const void *value);
 /* Assigns a function that was obtained without a current context to the context of its first launch. */
 void handle_settle(struct handle *handle);
 
-/* Called before and after a call that may end handles: those of a module, a library or a green context; of a context;
+/* Called before and after a call that may end handles: those of a module or a library; of a context;
  * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that
  * still exists.
  *

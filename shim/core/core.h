@@ -126,8 +126,6 @@ struct overlap_choice overlap_choose(const struct overlap_gpu *gpu, const struct
 #define OVERLAP_WORD_DIRECT (UINT64_C(1) << 26)        /* needs no further check: unchanged, or proven */
 #define OVERLAP_WORD_COMMUNICATION (UINT64_C(1) << 27) /* counted as communication, too; opens an overlap window */
 #define OVERLAP_WORD_RAISED (UINT64_C(1) << 28)        /* counted as raised, too: the stream is */
-#define OVERLAP_WORD_RAISED_LIMIT (UINT64_C(1) << 30)  /* the kernel's limit of dynamic bytes is known to suffice */
-#define OVERLAP_WORD_CARVEOUT (UINT64_C(1) << 41)      /* requests the largest carve-out once the launch is changed */
 #define OVERLAP_WORD_WINDOWED (UINT64_C(1) << 51)      /* changed only inside overlap windows */
 #define OVERLAP_WORD_ROW_SHIFT 55                      /* bits 55 to 63: its row */
 _Static_assert(OVERLAP_ROWS <= 512 && OVERLAP_REASONS <= 64, "fields of the decision word");

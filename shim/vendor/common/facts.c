@@ -118,8 +118,6 @@ static uint64_t communicate(const struct facts *facts, struct overlap_decision *
         __atomic_fetch_or(&facts->handle->marks, (uint32_t)HANDLE_COMMUNICATES, __ATOMIC_RELAXED);
     separate_wide(facts->request, &facts->device->gpu, decision);
     const bool known = !(facts->launch.flags & OVERLAP_LAUNCH_UNKNOWN);
-    if (known && facts->policy && facts->policy->carveout == OVERLAP_CARVEOUT_MAX)
-        OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
     if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint)) {
         invalidate_decisions();
         overlap_cache_forget_all(&launch_cache);
@@ -138,24 +136,8 @@ static uint64_t compute(struct facts *facts, struct overlap_decision *decision) 
     overlap_decide(table, facts->policy ? (uint32_t)(facts->policy - view.policies) : OVERLAP_NO_POLICY,
                    &facts->device->gpu, facts->kernel ? facts->kernel : "", facts->library, &facts->launch,
                    communication, decision);
-    const struct overlap_rule *rule = decision->rule == OVERLAP_NO_RULE ? NULL : &view.rules[decision->rule];
-    const bool changed = decision->dynamic_shared != request->config.sharedMemBytes;
-    /* Where communication already fits, it does so only with the largest shared-memory carve-out. But a kernel that
-     * depends on its L1 cache may take three times as long with that (H200: tools/gpu/results), so the policy
-     * decides. */
-    const bool fits = decision->control == OVERLAP_CONTROL_ROOM_ALREADY;
-    uint64_t flags = changed ? OVERLAP_WORD_CHANGED : 0;
-    /* The program asks for a smaller carve-out, which ours would not override. */
-    const bool small = facts->launch.flags & OVERLAP_LAUNCH_SMALL_CARVEOUT;
-    if (rule && !small && changed && decision->windowed && rule->carveout != OVERLAP_CARVEOUT_KEEP)
-        flags |= OVERLAP_WORD_CARVEOUT; /* only inside windows */
-    else if (rule && !small &&
-             ((changed && rule->carveout != OVERLAP_CARVEOUT_KEEP) ||
-              (fits && rule->carveout == OVERLAP_CARVEOUT_ALWAYS)))
-        OPERATION_OF(facts->device->vendor, prefer_shared)(facts->handle, facts->device->ordinal);
-    if (changed && decision->windowed)
-        flags |= OVERLAP_WORD_WINDOWED;
-    return flags;
+    const uint64_t changed = decision->dynamic_shared != request->config.sharedMemBytes ? OVERLAP_WORD_CHANGED : 0;
+    return changed && decision->windowed ? changed | OVERLAP_WORD_WINDOWED : changed;
 }
 
 /* An unknown kernel: left alone, not cached. */

@@ -117,11 +117,9 @@ static bool claim(struct handle *handle, uint32_t born) {
 /* Claims an entry and forgets its kernel. Another thread may learn the next kernel at this address meanwhile:
  * decisions, which are kept by address, may be dropped at any time, and everything else is kept by handle_born(). */
 static bool retire(struct handle *handle, uint32_t born) {
-    const enum vendor vendor = handle_vendor(handle);
     if (!claim(handle, born))
         return false;
     overlap_cache_forget(&launch_cache, handle->value);
-    OPERATION_OF(vendor, forget)(handle_born(handle));
     return true;
 }
 
@@ -163,10 +161,7 @@ static void fill(struct handle *handle, uint64_t value, void *owner, const char 
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->marks, 0, __ATOMIC_RELEASE); /* behind born: begin() */
     __atomic_store_n(&handle->registers, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->carveout_closed, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->carveout_small, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->carveout_asked, 0, __ATOMIC_RELAXED);
+    handle->limit = handle->carveout = (struct setting){0};
     __atomic_store_n(&handle->name, name ? keep_name(name) : NULL, __ATOMIC_RELEASE);
 }
 
@@ -305,15 +300,6 @@ struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
 
 void handle_ended(const struct handle_scope *scope, bool gone) {
     each(scope, gone ? forget : keep);
-}
-
-void handle_each(void (*act)(struct handle *handle)) {
-    const uint32_t count = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
-    for (uint32_t i = 0; i < count; i++) {
-        struct handle *handle = learned(i);
-        if (handle)
-            act(handle);
-    }
 }
 
 const char *handle_name(struct handle *handle) {

@@ -23,22 +23,28 @@ enum handle_mark {
     HANDLE_COOPERATES = 32      /* it was launched cooperatively */
 };
 
+/* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
+ * device, which is a bit here; a function has one, bit 0. */
+struct setting {
+    uint32_t known; /* the program's value is `own` */
+    uint32_t ours;  /* the driver has `value`, or is about to get it; also read without the lock */
+    int32_t own, value;
+};
+
 struct handle {
-    uint64_t value;           /* the address that the program has */
-    uint64_t owner;           /* module or library */
-    uint64_t context;         /* of a function... */
-    uint64_t kernel;          /* ...and the kernel that it came from, or 0 */
-    int32_t device;           /* of a function */
-    uint32_t kind;            /* enum handle_kind; 0: free */
-    uint32_t marks;           /* enum handle_mark */
-    uint32_t registers;       /* AMD: of the code object, if more than the runtime reports; else 0 */
-    uint32_t carveout_ours;   /* bit set of devices where we have set the carve-out; a function has bit 0 only */
-    uint32_t carveout_closed; /* ...where we no longer set it */
-    uint32_t carveout_small;  /* ...where the program's own is not the largest */
-    int32_t carveout_asked;   /* the program's own carve-out, as set last */
-    uint32_t born;            /* handle_born() */
-    uint32_t next_free;       /* of a free entry (handle.c) */
-    const char *name;         /* as given by the program or the driver; NULL: unknown */
+    uint64_t value;       /* the address that the program has */
+    uint64_t owner;       /* module or library */
+    uint64_t context;     /* of a function... */
+    uint64_t kernel;      /* ...and the kernel that it came from, or 0 */
+    int32_t device;       /* of a function */
+    uint32_t kind;        /* enum handle_kind; 0: free */
+    uint32_t marks;       /* enum handle_mark */
+    uint32_t registers;   /* AMD: of the code object, if more than the runtime reports; else 0 */
+    struct setting limit; /* of dynamic shared memory */
+    struct setting carveout;
+    uint32_t born;      /* handle_born() */
+    uint32_t next_free; /* of a free entry (handle.c) */
+    const char *name;   /* as given by the program or the driver; NULL: unknown */
 };
 
 /* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
@@ -66,9 +72,6 @@ void handle_ended(const struct handle_scope *scope, bool gone);
 static inline bool handle_is_ending(const struct handle *handle) {
     return __atomic_load_n(&handle->marks, __ATOMIC_SEQ_CST) & HANDLE_ENDING;
 }
-
-/* Calls act for every live handle. */
-void handle_each(void (*act)(struct handle *handle));
 
 /* Returns the name; queries the driver once if the program has not given one. NULL: unknown. */
 const char *handle_name(struct handle *handle);

@@ -176,16 +176,6 @@ __attribute__((cold, noinline)) void launch_leave_alone(const struct request *re
         launch_count(OVERLAP_COUNTER_REFUSED);
 }
 
-__attribute__((cold, noinline)) bool launch_prepare(const struct request *request, uint64_t *word,
-                                                    uint64_t cache_handle) {
-    struct handle *handle = handle_find(request->function);
-    if (!handle || !OPERATION_OF(hook_vendor(request->hook), prepare)(handle, *word))
-        return false;
-    overlap_cache_replace(&launch_cache, cache_handle, key_of(request), *word, *word | OVERLAP_WORD_RAISED_LIMIT);
-    *word |= OVERLAP_WORD_RAISED_LIMIT;
-    return true;
-}
-
 /* Repeat a changed launch as asked after it was refused or could not be tried. The change was at fault unless the
  * driver refuses the launch as asked, too. It was also at fault if that call fails only because our launch has
  * invalidated the capture. */
@@ -203,7 +193,8 @@ __attribute__((cold, noinline)) static vendor_result launch_again(struct request
 __attribute__((noinline)) static vendor_result
 launch_unproven(struct request *request, uint64_t word, uint64_t cache_handle, uint32_t *reason, uint32_t *launched) {
     *launched = (uint32_t)(word & OVERLAP_WORD_SIZE_MASK);
-    bool possible = word & OVERLAP_WORD_RAISED_LIMIT || launch_prepare(request, &word, cache_handle);
+    struct handle *const handle = handle_find(request->function);
+    const bool possible = handle && OPERATION_OF(hook_vendor(request->hook), prepare)(handle, *launched);
     vendor_result result = possible ? with_size(request, *launched) : VENDOR_INVALID_VALUE;
     if (__builtin_expect(result == VENDOR_SUCCESS, 1)) {
         if (!captures(request))

@@ -18,9 +18,6 @@ extern uint32_t launch_epoch;
  * *cache_handle: handle of its cache line; 0: it is not cached. *grid: the grids for which it holds (overlap_cache_grid()). */
 uint64_t launch_word(const struct request *request, uint64_t *cache_handle, uint64_t *grid);
 
-/* Raises the limit that a launch of a changed size needs. False: the driver refuses that. */
-bool launch_prepare(const struct request *request, uint64_t *word, uint64_t cache_handle);
-
 /* The driver has refused our change, or the limit could not be raised: leaves this kernel alone from now on. */
 void launch_leave_alone(const struct request *request, uint64_t cache_handle, bool launched);
 

@@ -26,7 +26,6 @@ struct handle_table {
 /* Tables of slots.h. */
 enum state_table {
     STATE_NAMES,   /* handle.c: hash of a name -> its offset, because new contexts bring the same names */
-    STATE_LIMITS,  /* cuda/limit.c */
     STATE_STREAMS, /* streams.c: stream_key() -> number of its record */
     STATE_EVENTS,  /* wait_calls.c: event -> the stream that recorded it */
     STATE_TABLES

@@ -141,10 +141,6 @@ struct handle *cuda_handle_of(const struct request *request) {
     return handle_find(request->function);
 }
 
-void cuda_forget(uint32_t born) {
-    limit_forget(born);
-}
-
 const char *cuda_kernel_name(const struct handle *handle) {
     const char *answer = NULL;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
@@ -213,11 +209,11 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
     return true;
 }
 
-bool cuda_prepare(struct handle *handle, uint64_t word) {
-    if (!limit_raise(handle, (uint32_t)(word & OVERLAP_WORD_SIZE_MASK)))
+bool cuda_prepare(struct handle *handle, uint32_t dynamic) {
+    const struct device *device = device_current(VENDOR_CUDA);
+    if (!device || !limit_raise(handle, device, dynamic))
         return false;
-    const struct device *device = word & OVERLAP_WORD_CARVEOUT ? device_current(VENDOR_CUDA) : NULL;
-    if (device)
-        cuda_prefer_shared(handle, device->ordinal);
-    return true;
+    carveout_raise(handle, device->ordinal);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the program may have asked for its occupancy meanwhile (query.c) */
+    return !handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED);
 }

@@ -2,18 +2,14 @@
 #include "../common/handle.h"
 #include "hip.h"
 
-bool hip_prepare(struct handle *handle, uint64_t word) {
-    (void)handle, (void)word;
+bool hip_prepare(struct handle *handle, uint32_t dynamic) {
+    (void)handle, (void)dynamic;
     return true;
 }
 
 uint32_t hip_over_app_limit(struct handle *handle, int device, uint32_t dynamic) {
     (void)handle, (void)device, (void)dynamic;
     return 0;
-}
-
-void hip_prefer_shared(struct handle *handle, int device) {
-    (void)handle, (void)device;
 }
 
 bool hip_prefers_cache(struct handle *handle, int device) {

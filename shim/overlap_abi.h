@@ -149,8 +149,7 @@ enum overlap_launch_flag {
     OVERLAP_LAUNCH_UNKNOWN = 16,         /* the driver does not report the footprint */
     OVERLAP_LAUNCH_REFUSED = 32,         /* a changed launch of this kernel was refused earlier */
     OVERLAP_LAUNCH_OCCUPANCY_ASKED = 64, /* the program queried the kernel's occupancy */
-    OVERLAP_LAUNCH_COMMUNICATION = 256,  /* recognized by family, by the policy's kernels or by the calling library */
-    OVERLAP_LAUNCH_CLUSTER_CHECKED = 128 /* CLUSTER, but the caller will ask the driver whether it still fits */
+    OVERLAP_LAUNCH_COMMUNICATION = 128   /* recognized by family, by the policy's kernels or by the calling library */
 };
 
 struct overlap_launch {

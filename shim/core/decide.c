@@ -65,7 +65,7 @@ static enum overlap_reason forbidden(const struct overlap_view *view, const stru
     const uint32_t flags = launch->flags;
     if (flags & OVERLAP_LAUNCH_COOPERATIVE)
         return OVERLAP_REASON_cooperative;
-    if ((flags & OVERLAP_LAUNCH_CLUSTER) && !(flags & OVERLAP_LAUNCH_CLUSTER_CHECKED))
+    if (flags & OVERLAP_LAUNCH_CLUSTER)
         return OVERLAP_REASON_cluster;
     if (flags & OVERLAP_LAUNCH_PROGRAMMATIC)
         return OVERLAP_REASON_programmatic;

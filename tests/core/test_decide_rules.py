@@ -21,7 +21,7 @@ MANY = 100_000
 EVERYTHING = (0, 2**64 - 1)
 RANGES = ("blocks", "threads", "registers", "waves_percent", "resident_blocks")
 SHAPES = {"leave": 0, "blocks": 1, "percent": 2, "bytes": 3, "make_room": 4}
-COOPERATIVE, CLUSTER, PROGRAMMATIC, SMALL, UNKNOWN, REFUSED, ASKED, CHECKED, COMMUNICATION = (1 << n for n in range(9))
+COOPERATIVE, CLUSTER, PROGRAMMATIC, SMALL, UNKNOWN, REFUSED, ASKED, COMMUNICATION = (1 << n for n in range(8))
 
 GEMM = 128, 224, 0, 49152  # 2 resident on an H100, 264 blocks in one wave
 NCCL = 288, 96, 20832, 82240
@@ -86,7 +86,7 @@ def decide(library: Any, gpus: dict[str, Any]) -> Decider:
 def test_the_constants_here_are_those_of_the_header() -> None:
     lib = _native.header()
     assert all(getattr(lib, f"OVERLAP_SHAPE_{name.upper()}") == value for name, value in SHAPES.items())
-    assert (lib.OVERLAP_LAUNCH_OCCUPANCY_ASKED, lib.OVERLAP_LAUNCH_CLUSTER_CHECKED) == (ASKED, CHECKED)
+    assert (lib.OVERLAP_LAUNCH_OCCUPANCY_ASKED, lib.OVERLAP_LAUNCH_COMMUNICATION) == (ASKED, COMMUNICATION)
     assert lib.OVERLAP_LAUNCH_SMALL_CARVEOUT == SMALL
 
 
@@ -152,8 +152,6 @@ FLAGS = [
     (0, "shaped"),
     (COOPERATIVE, "cooperative"),
     (CLUSTER, "cluster"),
-    (CLUSTER | CHECKED, "shaped"),
-    (CHECKED, "shaped"),
     (PROGRAMMATIC, "programmatic"),
     (ASKED, "occupancy_asked"),
     (REFUSED, "refused"),

@@ -132,7 +132,6 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 #define arg_int_y() 1
 #define arg_int_z() 1
 #define arg_int_count() 0
-#define arg_uint32_t_bytes() (uint32_t)a_size()
 #define arg_cuModuleEnumerateFunctions_count() (uint32_t)ONE_OF(5, 5, 1, 0)
 #define arg_cuLibraryEnumerateKernels_count() (uint32_t)ONE_OF(5, 5, 1, 0)
 #define arg_cuLibraryLoadData_count() 0
@@ -315,6 +314,7 @@ static CUDA_GRAPH_INSTANTIATE_PARAMS *arg_CUDA_GRAPH_INSTANTIATE_PARAMS_p(void) 
     params = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = arg_uint64_t_flags(), .hUploadStream = arg_CUstream()};
     return mostly(&params);
 }
+/* Without dynamic bytes, as kernel nodes. */
 static CUDA_LAUNCH_PARAMS *arg_CUDA_LAUNCH_PARAMS_p(void) {
     static struct {
         CUfunction function;
@@ -327,7 +327,6 @@ static CUDA_LAUNCH_PARAMS *arg_CUDA_LAUNCH_PARAMS_p(void) {
         launches[i].grid[0] = (uint32_t)ONE_OF(1, 2, 40);
         launches[i].block[0] = (uint32_t)ONE_OF(128, 256);
         launches[i].grid[1] = launches[i].grid[2] = launches[i].block[1] = launches[i].block[2] = 1;
-        launches[i].shared = arg_uint32_t_shared();
         launches[i].stream = use(STREAM);
         launches[i].parameters = given_parameters;
     }

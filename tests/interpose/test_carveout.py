@@ -1,5 +1,4 @@
-"""Shaped kernels ask for the largest carve-out of shared memory, unless the program has its own; communication where
-the policy says so."""
+"""Shaped kernels ask for the largest carve-out of shared memory, unless the program has its own."""
 
 from __future__ import annotations
 
@@ -8,12 +7,9 @@ from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_s
 
 BIG = f"launch=k,{BLOCKS},256,0"
 SIZE = smallest_size(1)
-KEEP = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, carveout: keep}]'
 MAKE_ROOM = """when: always
 communication: {footprint: {threads: 512, registers: 32, static_shared_memory: 0, dynamic_shared_memory: 20000}}
 compute: [{match: {kernel: "*"}, shape: make_room}]"""
-ALWAYS = MAKE_ROOM.replace("shape: make_room", "shape: make_room, carveout: always")
-COMMUNICATION = rule("{blocks_per_sm: 1}", more="streams: {raise: off}\ncommunication: {carveout: max}")
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
@@ -30,21 +26,15 @@ def test_the_driver_is_told_and_the_program_is_not(load: str, bare: Runner, prel
     ("policy", "launch", "value"),
     [
         (ONE, f"k,{BLOCKS},256,0", 100),
-        (KEEP, f"k,{BLOCKS},256,0", -1),
         (rule("leave"), f"k,{BLOCKS},256,0", -1),
         ("observe", f"k,{BLOCKS},256,0", -1),
         (ONE, "k,100,256,0", -1),  # one wave
         (rule("{blocks_per_sm: 1}", when="overlapping"), f"k,{BLOCKS},256,0", -1),
         (ONE, f"{NCCL},16,256,0", -1),  # which would cost it bandwidth
-        (COMMUNICATION, f"{NCCL},16,256,0", 100),
-        (KEEP, f"{NCCL},16,256,0", -1),
         (rule("leave"), f"{NCCL},16,256,0", -1),
         ("observe", f"{NCCL},16,256,0", -1),
         (MAKE_ROOM, f"k,{BLOCKS},256,0", 100),
-        (MAKE_ROOM, f"k,{BLOCKS},256,60000", -1),  # where there is room already, nothing is changed...
-        (ALWAYS, f"k,{BLOCKS},256,60000", 100),  # ...unless it shall be
-        (ALWAYS, f"k,{BLOCKS},256,0", 100),
-        (ALWAYS, "k,100,256,0", -1),
+        (MAKE_ROOM, f"k,{BLOCKS},256,60000", -1),  # where there is room already, nothing is changed
     ],
 )
 def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build) -> None:
@@ -55,11 +45,12 @@ def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, p
 
 
 def test_a_setting_that_went_past_us_stays(bare: Runner, preloaded: Runner, build: Build) -> None:
-    driver = f"driver={build.deep()},{NCCL},9"
-    words = f"ptx={NCCL} {driver},50 launch={NCCL},16,256,0 launch={NCCL},16,256,0 {driver}"
-    done = preloaded(words, COMMUNICATION)
-    same(done, bare(words), but=["priority", "entry"])
+    driver = f"driver={build.deep()},k,9"
+    words = f"ptx=k {driver},50 {BIG} {BIG} {driver} get=k,9"
+    done = preloaded(words, ONE.replace("blocks_per_sm: 1", "dynamic_shared_memory: 100KiB"))
+    same(done, bare(words), but=["dynamic_shared"])
     assert done.told == [50]
+    assert done.sizes == [102400] * 2
 
 
 def test_in_a_window_they_ask(bare: Runner, preloaded: Runner, build: Build) -> None:
@@ -149,15 +140,23 @@ def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("config", [0, 1, 2, 3])
 def test_what_the_context_prefers(config: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
-    """Before and after our own preference was set for the kernel; what is set for the kernel itself counts more."""
+    """Before the first launch; what is set for the kernel itself counts more."""
     asked = f"driver={build.deep()},k,9 get=k,9"
-    words = f"{load}=k {BIG} {asked} contextcache={config} {BIG} {asked} contextcache=9 contextcache=0 {BIG} {asked} "
-    words += f"contextcache={config} set=k,9,100 {BIG} {BIG}"
+    words = f"{load}=k contextcache={config} {BIG} {asked} {BIG} {asked} set=k,9,100 {BIG} {BIG} {asked}"
     done, without = preloaded(words, MAKE_ROOM), bare(words)
     same(done, without, but=["dynamic_shared"])
     room = config < 2
-    assert [size > 0 for size in done.sizes] == [True, room, True, True, True]
-    assert done.told == [100, 100 if room else -1, 100]
+    assert [size > 0 for size in done.sizes] == [room, room, True, True]
+    assert done.told == ([100, 100, 100] if room else [-1, -1, 100])
+
+
+@pytest.mark.parametrize("config", [0, 1, 2, 3])
+def test_what_the_context_prefers_later_changes_nothing(config: int, bare: Runner, preloaded: Runner) -> None:
+    """CoMD sets it twice a step."""
+    words = f"ptx=k {BIG} {BIG} contextcache={config} {BIG} get=k,9 contextcache=0 {BIG} get=k,9"
+    done = preloaded(words, MAKE_ROOM)
+    same(done, bare(words), but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 4}
 
 
 @pytest.mark.parametrize("config", [1, 2, 3])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Callable
-
 import pytest
-from interposing import BLOCKS, ONE, Build, Runner, same
+from interposing import BLOCKS, ONE, Runner, same
 
 SHAPE = "block=k,256,1,1 bytes=k,1024"
 
@@ -39,55 +37,9 @@ def test_wrong_ones_are_the_drivers_to_refuse(bare: Runner, preloaded: Runner) -
 
 
 def test_a_kernel_that_is_shaped_elsewhere(bare: Runner, preloaded: Runner) -> None:
+    """Launches by the usual calls stay as they are decided."""
     big = f"launch=k,{BLOCKS},256,0"
     words = f"ptx=k {big} {big} block=k,256,1,1 bytes=k,40000 grid=k,{BLOCKS},1 bytes=k,0 grid=k,{BLOCKS},1 {big} sync"
     done, without = preloaded(words, ONE), bare(words)
-    assert (done.status, done.seen) == (without.status, without.seen)
-
-
-@pytest.mark.parametrize("sizes", [(0,), (0, 0), (0, 40000), (40000, 0)], ids=str)
-@pytest.mark.parametrize("launch", [f"{SHAPE} grid=k,1,1", "legacy=k", "multi=1,k,132,256,0,1"])
-def test_attributes_of_its_nodes_can_be_set(
-    launch: str, sizes: tuple[int, ...], bare: Runner, preloaded: Runner
-) -> None:
-    """The limit of the kernel is the program's again, and the size of a node that was asked for may not be known."""
-    words = "ptx=k stream=0 graph " + " ".join(f"node=k,{BLOCKS},256,{size}" for size in sizes)
-    words += f" {launch} nattr=0,8:-2 nget=0,8 ncopy=0,0 get=k,8 launch=k,{BLOCKS},256,49153 make=flags run=0,1 sync"
-    done, without = preloaded(words, ONE), bare(words)
-    assert "nattr: 0" in without.stdout
-    assert "ncopy: 0" in without.stdout
-    assert "launch: 1" in without.stdout
-    assert (done.status, done.seen) == (without.status, without.seen)
-
-
-Pair = Callable[[int], tuple[list[str], list[str]]]
-
-
-@pytest.fixture
-def pair(build: Build, bare: Runner, preloaded: Runner) -> Pair:
-    """pair(bytes): what the driver says to launches of both kinds at the same time, without and with the library."""
-    stub = build.library("older/libcuda.so.1", "older_driver.c", "-fvisibility=hidden", "-Wl,-Bsymbolic")
-    program = build("older-program", "older.c", link=[stub])
-    env = {"LD_LIBRARY_PATH": str(stub.parent)}
-
-    def run(size: int) -> tuple[list[str], list[str]]:
-        done = preloaded([str(size)], ONE, program=program, env=env)
-        assert (done.reasons["shaped"], done.reasons["unknown_footprint"]) == (4, 3)  # the last one is left alone, too
-        return bare([str(size)], program=program, env=env).stdout.splitlines()[3:], done.stdout.splitlines()[3:]
-
-    return run
-
-
-@pytest.mark.parametrize("size", [0, 40000, 49152])
-def test_a_launch_beside_an_older_one(size: int, pair: Pair) -> None:
-    """The size of the older one is known, and the driver takes it whatever the limit is: that is left as it is."""
-    without, done = pair(size)
-    assert without == ["older: 0", "launch: 0"] * 2 + ["limit: 49152"]
-    assert done == without
-
-
-def test_a_launch_beside_an_older_one_that_must_be_refused(pair: Pair) -> None:
-    """A limit (docs/explanation/limits.md): the driver refuses the launch that it has, and no later one."""
-    without, done = pair(60000)
-    assert without == ["older: 1", "launch: 0"] * 2 + ["limit: 49152"]
-    assert done == ["older: 1", "launch: 1", *without[2:]]
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons == {"shaped": 3, "unknown_footprint": 2}

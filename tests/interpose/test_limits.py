@@ -59,44 +59,6 @@ def test_a_refusal_is_remembered_for_every_device(bare: Runner, preloaded: Runne
     assert done.reasons == {"refused": 12}
 
 
-# Calls whose dynamic size only the driver knows.
-LEGACY = "block=k,256,1,1 bytes=k,60000"
-OLD_CALLS = [
-    f"{LEGACY} grid=k,{BLOCKS},1",
-    f"{LEGACY} async=k,{BLOCKS},1,0",
-    f"{LEGACY} legacy=k",
-    "multi=1,k,132,256,60000,1",
-]
-
-
-@pytest.mark.parametrize("call", OLD_CALLS)
-@pytest.mark.parametrize("load", ["ptx", "lib=k function"])
-def test_older_launches_beyond_the_limit_are_refused(call: str, load: str, bare: Runner, preloaded: Runner) -> None:
-    """Before and after the kernel was shaped; allowed, they are made; and the kernel is left alone from then on."""
-    shaped = f"launch=k,{BLOCKS},256,0"
-    words = f"{load}=k stream=0 {shaped} {shaped} {call} {call} get=k,8 get=k,9 "
-    words += f"set=k,8,60000 {call} {shaped} get=k,8 {call}"
-    without, done = bare(words), preloaded(words, ONE)
-    results = [line.split()[1] for line in without.stdout.splitlines() if line.split(":")[0] in call.replace("=", " ")]
-    assert results.count("1") + results.count("720") == 2, "nothing was refused: nothing was tested"
-    same(done, without, but=["dynamic_shared"])
-    assert done.reasons["shaped"] == 2
-    assert done.sizes[-1] == 60000
-
-
-def test_all_forms_of_a_kernel_are_left_to_an_older_launch(bare: Runner, preloaded: Runner) -> None:
-    """The function has a limit of its own; the kernel is shaped on two devices, and named by the call (400)."""
-    shaped, multi = f"launch=k,{BLOCKS},256,0", "multi=1,k,132,256,60000,1"
-    words = f"device=0 stream=0 lib=k function=k set=k,8,25 kernel=0,k {shaped} device=1 {shaped} device=0 grid=k,9,1 "
-    words += f"{multi} get=k,8 get=k,9 function=k {multi} get=k,8 get=k,9 kernel=0,k device=1 get=k,8 get=k,9 "
-    words += f"stream=0 {multi[:-1]}2 function=k {multi[:-1]}2"
-    env = {"SIMGPU": "h100,2"}
-    without, done = bare(words, env=env), preloaded(words, ONE, env=env)
-    assert without.stdout.count("multi: 720") == 4
-    same(done, without, but=["dynamic_shared"])
-    assert done.reasons["shaped"] == 2
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
+from interposing import BLOCKS, ONE, Build, Runner, rule, same, smallest_size
 
 BIG = f"launch=k,{BLOCKS},256,0"
 SIZE = smallest_size(1)
@@ -63,15 +63,6 @@ def test_all_forms_of_a_kernel_are_one(bare: Runner, preloaded: Runner) -> None:
     assert done.sizes == [SIZE, SIZE, 0, SIZE, 0]
     words = f"lib=k occ=k,256,0 function=k {BIG} occ=k,256,60000 {BEYOND}"
     same(preloaded(words, ONE), bare(words))
-
-
-def test_of_communication_the_answer_is_true_too(bare: Runner, preloaded: Runner, build: Build) -> None:
-    words = f"ptx=k,{NCCL} repeat=3 launch={NCCL},16,256,0 driver={build.deep()},{NCCL},9 occ={NCCL},256,0 "
-    words += f"driver={build.deep()},{NCCL},9 launch={NCCL},16,256,0 {BIG}"
-    policy = rule("{blocks_per_sm: 1}", more="streams: {raise: off}\ncommunication: {carveout: max}")
-    done, without = preloaded(words, policy), bare(words)
-    same(done, without, but=["dynamic_shared", "priority", "entry"])
-    assert (done.told, without.told) == ([100, -1], [-1, -1])
 
 
 def test_a_handle_that_comes_back_was_not_asked_about(bare: Runner, preloaded: Runner) -> None:

@@ -99,7 +99,6 @@ def test_never_shaped_and_the_report_says_why(launch: str, reason: str, bare: Ru
     [
         ("launch=k,1057,256,0", "one block above a wave"),
         (f"attr=4:1:1:1 ex=k,{BLOCKS},256,0", "a cluster of one is none"),
-        (f"attr=4:2:1:1 ex=k,{BLOCKS},256,0", "enough clusters fit; see test_cluster_shaping.py"),
         (f"attr=6:0 ex=k,{BLOCKS},256,0", "not programmatic"),
         (f"attr=2:0 ex=k,{BLOCKS},256,0", "not cooperative"),
     ],

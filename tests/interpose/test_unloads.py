@@ -66,6 +66,18 @@ def test_another_context_of_the_device_keeps_its_kernels(end: str, load: str, ba
     assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
+@pytest.mark.parametrize("others", ["", "context=0 endcontext=destroy device=0 endcontext=release "])
+def test_a_primary_context_ends_with_the_green_one_that_held_it(others: str, bare: Runner, preloaded: Runner) -> None:
+    """Then the next kernel may have the same address. others: the program has made a context of its own, too."""
+    words = f"{others}green=16 ptx=k set=k,8,60000 {BIG} {BIG} endcontext=release {BIG} get=k,8 greenend=0 get=k,8 "
+    words += f"device=0 ptx=k {BIG} {BELIEVED}"
+    done, without = preloaded(words, ONE), bare(words)
+    assert "get: 400\n" in without.stdout, "the context lives on: nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.totals["refused"] == 0
+    assert done.reasons == {"shaped": 5, "invalid_as_asked": 1}
+
+
 @pytest.mark.parametrize("load", ["ptx", "enum"])
 def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, preloaded: Runner) -> None:
     """A module that is loaded then may have its address, and is none of the library's."""

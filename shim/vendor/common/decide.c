@@ -64,7 +64,7 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || facts->later || handle_is_marked(handle, HANDLE_PROGRAMS_OWN) ||
+    if (!handle || !facts->kernel || facts->later ||
         !OPERATION_OF(device->vendor, footprint)(handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && handle_is_marked(handle, HANDLE_REFUSED))

@@ -181,11 +181,15 @@ void decisions_forget(void) {
     invalidate_decisions();
 }
 
-void handle_invalidate(struct handle *handle) {
+void handle_doubt(struct handle *handle) {
     struct handle *const origin = handle_origin(handle);
     __atomic_fetch_add(&handle->version, 1, __ATOMIC_RELEASE);
     if (origin)
         __atomic_fetch_add(&origin->version, 1, __ATOMIC_RELEASE);
+}
+
+void handle_invalidate(struct handle *handle) {
+    handle_doubt(handle);
     invalidate_decisions();
 }
 
@@ -230,11 +234,6 @@ static bool is_known(const struct handle *handle, const struct handle *learned) 
            (!learned->name || (handle->name && strncmp(handle->name, learned->name, NAME_LIMIT) == 0));
 }
 
-/* Forgets the kernel of a record. */
-static void retire(struct handle *handle) {
-    forget_decisions(handle);
-    OPERATION_OF(handle_vendor(handle), forget)(handle->born);
-}
 
 static void fill(struct handle *handle, const struct handle *learned) {
     const uint32_t next = handle->next, version = handle->version + 1;
@@ -278,7 +277,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     known = at(number);
     const bool same = known && is_known(known, &learned);
     if (known && !same)
-        retire(known); /* another kernel had the address */
+        forget_decisions(known); /* another kernel had the address */
     else if (!known && (number = pool_take(&handles)) && !map_put(&numbers, learned.value, number)) {
         pool_give(&handles, number);
         number = 0;
@@ -323,10 +322,9 @@ static void each(const struct handle_scope *scope,
         const uint32_t kind = handle->kind;
         if (!kind || !belongs(handle, scope) || (int32_t)(handle->born - scope->born) > 0)
             continue;
-        const struct handle_scope inside = {kind == HANDLE_CONTEXT ? HANDLES_OF_CONTEXT : HANDLES_OF_OWNER,
-                                            handle->value, scope->born};
+        const struct handle_scope inside = {HANDLES_OF_OWNER, handle->value, scope->born};
         act(handle, scope);
-        if (kind == HANDLE_MODULE || kind == HANDLE_CONTEXT)
+        if (kind == HANDLE_MODULE)
             each(&inside, act);
     }
 }
@@ -344,11 +342,9 @@ static void keep(struct handle *handle, const struct handle_scope *scope) {
 
 static void forget(struct handle *handle, const struct handle_scope *scope) {
     const uint32_t number = (uint32_t)map_get(&numbers, handle->value);
-    if (stays(handle, scope)) {
-        forget_decisions(handle);
+    forget_decisions(handle);
+    if (stays(handle, scope))
         return;
-    }
-    retire(handle);
     map_put(&numbers, handle->value, 0);
     __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
     pool_give(&handles, number);

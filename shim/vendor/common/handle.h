@@ -16,7 +16,6 @@ enum handle_kind {
     HANDLE_FUNCTION = 2,     /* CUfunction: of one context */
     HANDLE_KERNEL = 3,       /* CUkernel: of every device */
     HANDLE_MODULE = 4,       /* of a library, which is its owner */
-    HANDLE_CONTEXT = 5,      /* of a green context, which is its owner */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
 };
@@ -24,8 +23,15 @@ enum handle_kind {
 enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */
     HANDLE_OCCUPANCY_ASKED = 2, /* the program has queried the occupancy */
-    HANDLE_ENDING = 4,          /* a call that may end it is in progress; not shared by its other forms */
-    HANDLE_PROGRAMS_OWN = 64    /* launched by a call whose size we cannot change: left alone */
+    HANDLE_ENDING = 4           /* a call that may end it is in progress; not shared by its other forms */
+};
+
+/* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
+ * device, which is a bit here; a function has one, bit 0. */
+struct setting {
+    uint32_t known; /* the program's value is `own` */
+    uint32_t ours;  /* the driver has `value`, or is about to get it; also read without the lock */
+    int32_t own, value;
 };
 
 struct handle {
@@ -41,12 +47,9 @@ struct handle {
     uint32_t version;   /* incremented when decisions about the kernel may be stale */
     uint32_t decisions; /* the first one; 0: none */
     uint32_t registers; /* AMD: of the code object, if more than the runtime reports; else 0 */
-    uint32_t carveout_ours;   /* bit set of devices where we have set the carve-out; a function has bit 0 only */
-    uint32_t carveout_closed; /* ...where we no longer set it */
-    uint32_t carveout_small;  /* ...where the program's own is not the largest */
-    int32_t carveout_asked;   /* the program's own carve-out, as set last */
-    uint32_t older_bytes;     /* dynamic bytes of launches by cuLaunch and similar old calls */
-    const char *name;         /* as given by the program or the driver; NULL: unknown */
+    struct setting limit; /* of dynamic shared memory */
+    struct setting carveout;
+    const char *name; /* as given by the program or the driver; NULL: unknown */
 };
 
 /* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
@@ -60,7 +63,7 @@ struct handle *handle_find(const void *value);
 /* Assigns a function that was obtained without a current context to the context of its first launch. */
 void handle_settle(struct handle *handle);
 
-/* Called before and after a call that may end handles: those of a module, a library or a green context; of a context;
+/* Called before and after a call that may end handles: those of a module or a library; of a context;
  * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that
  * still exists.
  *
@@ -112,8 +115,10 @@ struct handle *handle_origin(const struct handle *handle);
 void handle_mark(struct handle *handle, enum handle_mark mark);
 bool handle_is_marked(const struct handle *handle, enum handle_mark mark);
 
-/* Decisions about all forms of a kernel may be stale: a fact about it has changed. */
+/* Decisions about all forms of a kernel may be stale: a fact about it has changed. handle_doubt(): the same for a kernel
+ * that no thread launches with our size, so that the threads' tables hold nothing stale. */
 void handle_invalidate(struct handle *handle);
+void handle_doubt(struct handle *handle);
 
 /* ---- Decisions about launches of a kernel ---- */
 

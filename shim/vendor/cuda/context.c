@@ -14,6 +14,9 @@ CUresult init_body(ENTRY, uint32_t flags) {
     return result;
 }
 
+static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
+static uint32_t some_created;               /* 1: the program has made contexts that are no primary ones */
+
 static CUresult made(CUresult result) {
     context_unknown(VENDOR_CUDA);
     if (result == CUDA_SUCCESS)
@@ -21,24 +24,26 @@ static CUresult made(CUresult result) {
     return result;
 }
 
+static CUresult created(CUresult result) {
+    __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
+    return made(result);
+}
+
 CUresult context_create_body(ENTRY, CUcontext *context, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate);
-    return made(real(context, flags, device));
+    return created(real(context, flags, device));
 }
 
 CUresult context_create_v3_body(ENTRY, CUcontext *context, void *affinities, int count, uint32_t flags,
                                 CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v3);
-    return made(real(context, affinities, count, flags, device));
+    return created(real(context, affinities, count, flags, device));
 }
 
 CUresult context_create_v4_body(ENTRY, CUcontext *context, void *parameters, uint32_t flags, CUdevice device) {
     REAL_OR_RETURN(cuCtxCreate_v4);
-    return made(real(context, parameters, flags, device));
+    return created(real(context, parameters, flags, device));
 }
-
-static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
-static uint32_t some_green;                 /* 1: green contexts exist, which end with the primary one */
 
 CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
@@ -46,12 +51,6 @@ CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
     if (result == CUDA_SUCCESS && context && device >= 0 && device < OVERLAP_DEVICES)
         __atomic_store_n(&primaries[device], (uint64_t)(uintptr_t)*context, __ATOMIC_RELAXED);
     return made(result);
-}
-
-CUresult green_context_create_body(ENTRY, CUgreenCtx *context, void *description, CUdevice device, uint32_t flags) {
-    REAL_OR_RETURN(cuGreenCtxCreate);
-    __atomic_store_n(&some_green, 1, __ATOMIC_RELAXED);
-    return made(real(context, description, device, flags));
 }
 
 /* A context takes its functions with it, and the driver may reuse their addresses. cuCtxDetach may leave the context
@@ -91,50 +90,56 @@ CUresult context_wait_v2_body(ENTRY, CUcontext context) {
     return result;
 }
 
-/* The only context that ends with the device's primary one; 0: others may. */
-static uint64_t primary_of(CUdevice device) {
-    return device >= 0 && device < OVERLAP_DEVICES && !OVERLAP_RELAXED(some_green) ? OVERLAP_RELAXED(primaries[device])
-                                                                                   : 0;
+/* What ends with the primary context of a device: the context's own, or all of the device where no other contexts
+ * exist but green ones, which are parts of it. */
+struct ending {
+    struct handle_scope handles;
+    uint64_t primary; /* 0: all of the device */
+    CUdevice device;
+};
+
+static struct ending primary_ends(CUdevice device) {
+    const bool other = OVERLAP_RELAXED(some_created) && device >= 0 && device < OVERLAP_DEVICES;
+    const uint64_t primary = other ? OVERLAP_RELAXED(primaries[device]) : 0;
+    streams_context_ends(VENDOR_CUDA, primary, device);
+    return (struct ending){primary ? handle_ends(HANDLES_OF_CONTEXT, primary)
+                                   : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device),
+                           primary, device};
 }
 
-/* The handles that end with the primary context. Those of other contexts of the device must be kept if possible. */
-static struct handle_scope primary_ends(CUdevice device) {
-    const uint64_t primary = primary_of(device);
-    return primary ? handle_ends(HANDLES_OF_CONTEXT, primary) : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device);
+static void primary_ended(const struct ending *ending, bool gone) {
+    handle_ended(&ending->handles, gone);
+    streams_context_ended(VENDOR_CUDA, ending->primary, ending->device, gone);
 }
 
 /* The primary context lives until its last user releases it; only the driver has that count. */
+static bool primary_is_gone(CUdevice device) {
+    uint32_t flags = 0;
+    int active = 1;
+    return driver.cuDevicePrimaryCtxGetState &&
+           driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
 CUresult primary_end_body(ENTRY, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    const struct handle_scope ending = primary_ends(device);
-    const uint64_t primary = primary_of(device);
-    streams_context_ends(VENDOR_CUDA, primary, device);
-    CUresult result = real(device);
-    uint32_t flags = 0;
-    int active = 1;
-    const bool gone =
-        result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) &&
-        (reset || (driver.cuDevicePrimaryCtxGetState &&
-                   driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active));
-    handle_ended(&ending, gone);
-    streams_context_ended(VENDOR_CUDA, primary, device, gone);
+    const struct ending ending = primary_ends(device);
+    const CUresult result = real(device);
+    primary_ended(&ending,
+                  result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && (reset || primary_is_gone(device)));
     return result;
 }
 
-/* A green context is used through a context made from it, which ends with it. */
-CUresult context_from_green_body(ENTRY, CUcontext *context, CUgreenCtx green) {
-    REAL_OR_RETURN(cuCtxFromGreenCtx);
-    CUresult result = real(context, green);
-    if (result == CUDA_SUCCESS && context && overlap_armed())
-        handle_learn(*context, HANDLE_CONTEXT, green, NULL, NULL);
-    return result;
-}
-
+/* A green context is a part of the primary one: it ends no kernel and no stream, but it may have been its last user. */
 CUresult green_context_destroy_body(ENTRY, CUgreenCtx context) {
     REAL_OR_RETURN(cuGreenCtxDestroy);
-    const struct handle_scope ending = handle_ends(HANDLES_OF_OWNER, (uintptr_t)context);
-    CUresult result = real(context);
-    handle_ended(&ending, result == CUDA_SUCCESS);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    for (CUdevice device = 0; result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && device < OVERLAP_DEVICES;
+         device++)
+        if (OVERLAP_RELAXED(primaries[device]) && primary_is_gone(device)) {
+            const struct ending ending = primary_ends(device);
+            primary_ended(&ending, true);
+        }
     return result;
 }

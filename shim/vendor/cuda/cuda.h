@@ -49,46 +49,37 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
 /* The function of a CUkernel in the current context, or NULL. */
 struct handle *cuda_function_of(const struct handle *kernel);
 
-/* ---- carveout.c ---- */
+/* ---- attribute.c: attributes of kernels that we change (struct setting) ---- */
 
-/* Restore the program's carve-out for good in all forms that affect a launch of this handle. True: it was still
- * ours. */
-bool carveout_withdraw(struct handle *handle);
-/* The program has set its context's cache preference. */
-void carveout_of_context(int config);
-/* carveout_is_programs(): the program has set its own carve-out. carveout_answer(): replace the driver's answer by
- * the program's value. */
-void carveout_is_programs(const void *value, int device, int set);
-void carveout_answer(const void *value, int device, int *answer);
+/* The bit of a device. 0: there is none. */
+uint32_t setting_bit(const struct handle *handle, int device);
+/* Returns a copy. */
+struct setting setting_read(const struct setting *setting);
+/* The program's value on these devices is `own`; on others it is no longer known if it was another one. Under the lock.
+ */
+void setting_own(struct setting *setting, uint32_t bits, int own);
 
-/* ---- limit.c: the program's view of the limit of dynamic shared memory. device: for kernels ---- */
+/* ---- carveout.c; device: for CUkernels ---- */
 
-/* Make sure that a launch on the current device may use so many bytes; false: the driver refuses. */
-bool limit_raise(struct handle *handle, uint32_t dynamic);
+/* Asks for the largest carve-out, unless the program has a preference of its own. */
+void carveout_raise(struct handle *handle, int device);
+/* Takes ours back in all forms that affect a launch of this handle, for good. True: it was not done before. */
+bool carveout_leave(struct handle *handle);
+/* The driver has accepted the program's setting. False: ours may have come after it. */
+bool carveout_program_sets(struct handle *handle, int device, int set);
+/* Replaces the driver's answer by the program's value. */
+void carveout_answer(struct handle *handle, int device, int *answer);
 
-/* Has any limit been raised in this process? */
-bool limit_any_raised(void);
+/* ---- limit.c; device: for CUkernels ---- */
 
-/* The program sets an attribute. limit_for_driver(): the value to pass to the driver. limit_program_sets(): the driver
- * has accepted it, so the program reads it back from now on. */
-int limit_for_driver(const void *value, int device, int attribute, int asked);
-void limit_program_sets(const void *value, int device, int attribute, int set);
-
-/* The program has read an attribute: replace the driver's answer by the value that the program set. */
-void limit_answer(const void *value, int device, int attribute, int *answer);
-
+/* Makes sure that a launch on this device, which is current, may use so many bytes. False: the driver refuses. */
+bool limit_raise(struct handle *handle, const struct device *device, uint32_t dynamic);
+/* The value that the driver gets when the program sets the limit; then, what the program has set. */
+int limit_for_driver(const struct handle *handle, int device, int asked);
+void limit_program_sets(struct handle *handle, int device, int set);
+/* Replaces the driver's answer by the program's value. */
+void limit_answer(struct handle *handle, int device, int *answer);
 /* The program's own limit if we have raised it, else UINT32_MAX. */
-uint32_t limit_own(const void *value, int device);
-
-/* Restore the program's own limit of this form of a kernel on every device. */
-void limit_give_back(struct handle *form);
-
-/* The kernel with this handle_born() is gone. */
-void limit_forget(uint32_t born);
-
-/* ---- cluster.c ---- */
-
-/* The cluster dimensions of a launch, required and preferred; 0: no such attribute. */
-uint64_t cluster_of(const CUlaunchConfig *config);
+uint32_t limit_own(struct handle *handle, int device);
 
 #pragma GCC visibility pop

@@ -141,10 +141,6 @@ struct handle *cuda_handle_of(const struct request *request) {
     return handle_find(request->function);
 }
 
-void cuda_forget(uint32_t born) {
-    limit_forget(born);
-}
-
 const char *cuda_kernel_name(const struct handle *handle) {
     const char *answer = NULL;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
@@ -215,8 +211,9 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
 
 bool cuda_prepare(struct handle *handle, uint32_t dynamic) {
     const struct device *device = device_current(VENDOR_CUDA);
-    if (!device || !limit_raise(handle, dynamic))
+    if (!device || !limit_raise(handle, device, dynamic))
         return false;
-    cuda_prefer_shared(handle, device->ordinal);
-    return true;
+    carveout_raise(handle, device->ordinal);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the program may have asked for its occupancy meanwhile (query.c) */
+    return !handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED);
 }

@@ -1,206 +1,133 @@
-/* The limit of dynamic shared memory of kernels (attribute 8). We raise it without the program seeing that.
+/* The limit of dynamic shared memory of kernels (attribute 8). It is raised to the maximum of a block before the first
+ * launch of a kernel with our size, and never lowered: a launch that the driver has accepted once stays accepted. The
+ * program reads back its own limit, and launches above that are refused as without us.
  *
- * Each handle has two numbers: the limit that the program has set (the app limit), and the limit that we need. The
- * driver always gets the larger one, so a launch that it has accepted once stays accepted whatever the program sets
- * later. The program reads back the limit that it has set, and launches above that are refused as without us.
- *
- * A CUkernel has one limit for each device. A function obtained from it has the same limit until the program sets one
- * for the function itself. That one then takes precedence over the CUkernel's (cuda.h 13.0 at cuKernelSetAttribute),
- * for launches of the CUkernel, too (observed with driver 580). So we raise the CUkernel's limit, and the function's
- * only if the program has set it: a limit that the program sets for one of the two then reaches the other as it would
- * without us.
+ * A function that was obtained from a CUkernel has the CUkernel's limit until the program sets one for the function,
+ * which then applies to launches of both, whichever was set last (cuda.h 13.0 at cuKernelSetAttribute; seen on driver
+ * 580). So the CUkernel's limit is raised, and the function's only if the program has set it.
  */
 #include "../../core/core.h"
 #include "../common/device.h"
 #include "../common/handle.h"
 #include "../common/lock.h"
-#include "../common/table.h"
+#include "../common/streams.h"
 #include "cuda.h"
 
 #define WHICH CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 
-/* An entry of the table: app limit, KNOWN, needed limit (0: not raised). No entry: neither the program nor we have set
- * a limit. The key is handle_born(), with the device in the top bits for a CUkernel. 23 bits suffice for a size: no
- * block has 8 MiB. */
-#define APP_LIMIT_SHIFT 24
-#define MOST ((UINT64_C(1) << APP_LIMIT_SHIFT) - 1)
-#define KNOWN (UINT64_C(1) << 23)
+/* The form whose limit a function has: itself, or its CUkernel. Sets the device of that limit. */
+static struct handle *holder_of(struct handle *handle, int *device) {
+    struct handle *origin = handle_origin(handle);
+    if (!origin || setting_read(&handle->limit).known)
+        return handle;
+    *device = handle_device(handle) == NO_DEVICE ? *device : handle_device(handle);
+    return origin;
+}
 
-static struct map table;
-static bool swap(uint64_t key, uint64_t *before, uint64_t after) {
-    if (!lock_take()) {
-        *before = UINT64_MAX;
+/* The form whose limit applies to launches of this one on the device. */
+static struct handle *effective(struct handle *handle, int *device) {
+    struct handle *function = handle_kind(handle) == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
+    return function ? holder_of(function, device) : handle;
+}
+
+/* The program's limit if the driver has ours instead; else -1. */
+static int hidden(const struct handle *form, int device) {
+    const struct setting limit = setting_read(&form->limit);
+    return limit.ours & limit.known & setting_bit(form, device) ? limit.own : -1;
+}
+
+/* Records that the driver gets `most`, before it does: if the program sets the limit meanwhile, the larger one wins.
+ * now: the driver's. False: the CUkernel has other limits on other devices, which one record does not hold. */
+static bool take(struct setting *limit, uint32_t bit, int now, int most) {
+    if (!lock_take())
         return false;
+    const int own = limit->known & bit ? limit->own : now;
+    const bool fits = !(limit->ours & ~bit) || (limit->own == own && limit->value == most);
+    if (fits) {
+        setting_own(limit, bit, own);
+        limit->value = most;
+        __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
     }
-    const uint64_t now = map_get(&table, key);
-    const bool same = now == *before;
-    *before = now;
-    if (same && !map_put(&table, key, after))
-        *before = UINT64_MAX;
     lock_leave();
-    return same && *before != UINT64_MAX;
+    return fits;
 }
 
-static uint64_t pack(int app_limit, uint32_t needed) {
-    return ((uint64_t)(uint32_t)app_limit & MOST) << APP_LIMIT_SHIFT | KNOWN | needed;
-}
-static int app_limit_in(uint64_t limits) {
-    return (int)(limits >> APP_LIMIT_SHIFT);
-}
-static uint32_t needed_in(uint64_t limits) {
-    return (uint32_t)(limits & (KNOWN - 1));
-}
-
-static uint64_t key_for(uint32_t born, int device) {
-    return born | (uint64_t)(device + 1) << 56;
+/* Tells the driver at every launch that it has not accepted yet: another thread may have recorded the limit but not
+ * told it yet, or the context may be new. */
+static bool raise_to(struct handle *form, int device, int most) {
+    const uint32_t bit = setting_bit(form, device);
+    int now = 0;
+    return (OVERLAP_RELAXED(form->limit.ours) & bit || (handle_get(form, WHICH, device, &now) == CUDA_SUCCESS &&
+                                                        now >= 0 && take(&form->limit, bit, now, most))) &&
+           handle_set(form, WHICH, device, most) == CUDA_SUCCESS;
 }
 
-/* device: used for a CUkernel only, because a function belongs to one device. */
-static uint64_t key_of_handle(const struct handle *handle, int device) {
-    return key_for(handle_born(handle), handle_kind(handle) == HANDLE_KERNEL ? device : NO_DEVICE);
-}
-
-static uint64_t limits_of(const struct handle *handle, int device) {
-    return handle ? map_get(&table, key_of_handle(handle, device)) : 0;
-}
-
-/* Does the function have a limit of its own? True if it was obtained from no CUkernel, or if the program has set one
- * for it. */
-static bool is_own(const struct handle *function, int device) {
-    return !handle_origin(function) || limits_of(function, device);
-}
-
-/* Returns the form of the kernel whose limit applies to launches of this one. */
-static struct handle *effective(struct handle *handle, int device) {
-    if (handle_kind(handle) != HANDLE_KERNEL)
-        return is_own(handle, device) ? handle : handle_origin(handle);
-    struct handle *function = cuda_function_of(handle);
-    return function && is_own(function, device) ? function : handle;
-}
-
-/* Returns the device of a function, whichever device is current; for a CUkernel the given one. */
-static int device_for(const struct handle *handle, int device) {
-    const int own = handle_device(handle);
-    return handle_kind(handle) == HANDLE_KERNEL || own == NO_DEVICE ? device : own;
-}
-
-/* Sets *app_limit to the limit that the program has set. False: the driver reports that limit, because we have not
- * changed it. */
-static bool app_limit_of(struct handle *handle, int device, int *app_limit) {
-    if (handle_kind(handle) != HANDLE_KERNEL && !is_own(handle, device)) {
-        device = handle_device(handle);
-        handle = handle_origin(handle);
-    }
-    const uint64_t limits = limits_of(handle, device);
-    *app_limit = needed_in(limits) ? app_limit_in(limits) : *app_limit;
-    return needed_in(limits);
-}
-
-static uint32_t any_raised; /* 1: some limit of this process was raised */
-bool limit_any_raised(void) {
-    return OVERLAP_RELAXED(any_raised);
-}
-
-static bool raise_to(struct handle *handle, int device, uint32_t most) {
-    int limit = 0;
-    __atomic_store_n(&any_raised, 1, __ATOMIC_RELAXED);
-    const uint64_t key = key_of_handle(handle, device);
-    if (handle_get(handle, WHICH, device, &limit) != CUDA_SUCCESS || limit < 0)
-        return false;
-    /* Record first, then tell the driver: if the program sets the limit in between, the larger one still wins. */
-    uint64_t limits = map_get(&table, key);
-    while (!swap(key, &limits, pack(needed_in(limits) ? app_limit_in(limits) : limit, most)))
-        if (limits == UINT64_MAX)
-            return false;
-    return handle_set(handle, WHICH, device, (int)most) == CUDA_SUCCESS;
-}
-
-/* Raises to the maximum of a block, so that two threads that need different sizes set the same limit. Calls the driver
- * every time, because another thread may have recorded the limit but not set it yet, or the context may be new. */
-bool limit_raise(struct handle *handle, uint32_t dynamic) {
-    struct device *device = device_current(VENDOR_CUDA);
-    int fixed = 0;
-    if (!device || handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &fixed) != CUDA_SUCCESS ||
-        fixed < 0)
-        return false;
-    uint32_t most = device->gpu.shared_optin > (uint32_t)fixed ? device->gpu.shared_optin - (uint32_t)fixed : 0;
+bool limit_raise(struct handle *handle, const struct device *device, uint32_t dynamic) {
     struct handle *origin = handle_origin(handle), *kernel = origin ? origin : handle;
-    struct handle *counts = effective(handle, device->ordinal);
-    return most >= dynamic && raise_to(kernel, device->ordinal, most) &&
-           (counts == kernel || raise_to(counts, device->ordinal, most));
+    int ordinal = device->ordinal, fixed = 0;
+    struct handle *counts = effective(handle, &ordinal);
+    if (handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) != CUDA_SUCCESS || fixed < 0)
+        return false;
+    const int most = (int)device->gpu.shared_optin - fixed;
+    return most >= (int)dynamic && raise_to(kernel, ordinal, most) &&
+           (counts == kernel || raise_to(counts, ordinal, most));
 }
 
-/* Returns the limit that we need for this handle. For a function it includes the CUkernel's, because the function's own
- * limit then applies to launches of both. */
-static uint32_t needed_of(const struct handle *handle, int device) {
+static int ours_of(const struct handle *form, int device) {
+    const struct setting limit = setting_read(&form->limit);
+    return limit.ours & setting_bit(form, device) ? limit.value : 0;
+}
+
+/* A function's own limit applies to launches of its CUkernel, too, so it is as large as that one's. */
+int limit_for_driver(const struct handle *handle, int device, int asked) {
     const struct handle *origin = handle_origin(handle);
-    const uint32_t own = needed_in(limits_of(handle, device)),
-                   tracked = origin ? needed_in(limits_of(origin, handle_device(handle))) : 0;
-    return own > tracked ? own : tracked;
+    const int own = ours_of(handle, device), kernels = origin ? ours_of(origin, handle_device(handle)) : 0;
+    const int ours = own > kernels ? own : kernels;
+    return asked < 0 || asked > ours ? asked : ours;
 }
 
-int limit_for_driver(const void *value, int device, int attribute, int asked) {
-    const struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
-    if (!handle || asked < 0)
-        return asked;
-    const uint32_t needed = needed_of(handle, device);
-    return (uint32_t)asked < needed ? (int)needed : asked;
-}
-
-void limit_program_sets(const void *value, int device, int attribute, int set) {
-    struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
-    if (!handle)
+void limit_program_sets(struct handle *handle, int device, int set) {
+    const uint32_t bit = setting_bit(handle, device);
+    const int ours = limit_for_driver(handle, device, 0);
+    struct setting *const limit = &handle->limit;
+    if (!lock_take())
         return;
-    /* Record it even if we have not raised the limit, so that setting the same limit repeatedly invalidates nothing. */
-    const uint64_t key = key_of_handle(handle, device);
-    uint64_t before = map_get(&table, key);
-    while (!swap(key, &before, pack(set, needed_of(handle, device))) &&
-           before != UINT64_MAX)
-        ;
-    /* Cached launches may exceed a lower limit. A higher limit needs nothing: launches above the old one were not
-     * cached. */
-    if (!before || set < app_limit_in(before))
+    const bool lower = !(limit->known & bit) || set < limit->own;
+    if (ours || !limit->ours || limit->own == set)
+        setting_own(limit, bit, set);
+    else /* the driver has it, and the record is of other devices */
+        limit->known &= ~bit;
+    if (ours) { /* of a function it may be the CUkernel's so far */
+        limit->value = ours;
+        __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
+    }
+    lock_leave();
+    /* Cached launches may exceed a lower limit; launches above the one of before were not cached. */
+    if (lower)
         handle_invalidate(handle);
 }
 
-void limit_answer(const void *value, int device, int attribute, int *answer) {
-    struct handle *handle = attribute == WHICH ? handle_find(value) : NULL;
-    if (handle)
-        app_limit_of(handle, device, answer);
+void limit_answer(struct handle *handle, int device, int *answer) {
+    const struct handle *form = holder_of(handle, &device);
+    const int own = hidden(form, device);
+    *answer = own < 0 ? *answer : own;
 }
 
-uint32_t limit_own(const void *value, int device) {
-    struct handle *handle = handle_find(value);
-    int app_limit = 0;
-    device = handle ? device_for(handle, device) : device;
-    return handle && app_limit_of(effective(handle, device), device, &app_limit) && app_limit >= 0 ? (uint32_t)app_limit
-                                                                                                   : UINT32_MAX;
+uint32_t limit_own(struct handle *handle, int device) {
+    const struct handle *counts = effective(handle, &device);
+    const int own = hidden(counts, device);
+    return own < 0 ? UINT32_MAX : (uint32_t)own;
 }
 
+/* Without a policy that shapes, no limit is raised and none is recorded: the driver refuses what is to be refused. */
 uint32_t cuda_over_app_limit(struct handle *handle, int device, uint32_t dynamic) {
-    device = device_for(handle, device);
-    struct handle *counts = effective(handle, device);
-    int app_limit = 0;
-    if (handle_get(counts, WHICH, device, &app_limit) != CUDA_SUCCESS)
+    if (!dynamic || !(streams_wanted() & STREAMS_SHAPES))
         return 0;
-    const bool raised = app_limit_of(counts, device, &app_limit);
-    if (app_limit < 0 || dynamic <= (uint32_t)app_limit)
+    const struct handle *counts = effective(handle, &device);
+    int limit = hidden(counts, device);
+    const bool raised = limit >= 0;
+    if ((!raised && handle_get(counts, WHICH, device, &limit) != CUDA_SUCCESS) || limit < 0 ||
+        dynamic <= (uint32_t)limit)
         return 0;
     return raised && dynamic < OVERLAP_LARGEST_SIZE ? OVERLAP_LARGEST_SIZE : dynamic;
-}
-
-void limit_give_back(struct handle *form) {
-    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++) {
-        const uint64_t key = key_for(handle_born(form), device);
-        uint64_t limits = map_get(&table, key);
-        while (needed_in(limits) && !swap(key, &limits, pack(app_limit_in(limits), 0)))
-            ;
-        if (needed_in(limits))
-            handle_set(form, WHICH, device, app_limit_in(limits));
-    }
-}
-
-void limit_forget(uint32_t born) {
-    for (int device = NO_DEVICE; device < OVERLAP_DEVICES; device++)
-        map_put(&table, key_for(born, device), 0);
 }

@@ -1,10 +1,9 @@
-/* Occupancy queries of the program. It sizes grids by the answer, and blocks of some grids wait for each other, so
- * the answer must stay true. The function asked about is left alone from then on, and our changes to it are undone
- * as far as the answer depends on them. The answer itself is the driver's own.
+/* Occupancy queries of the program. It sizes grids by the answer, and blocks of some grids wait for each other, so the
+ * answer must stay true: the kernel is left alone from then on. The answer itself is the driver's own.
  *
- * It also depends on the limit of dynamic shared memory (an H200 answers 0 blocks above the limit, and offers no
- * more than the limit). The limit stays raised, because launches of ours may be in progress; instead the query is
- * changed so that the driver answers as for the program's own limit. */
+ * It depends on the limit of dynamic shared memory (an H200 answers 0 blocks above the limit, and offers no more than
+ * the limit). A limit that we have raised stays raised, because launches of ours may be in progress; instead the query
+ * is changed so that the driver answers as for the program's own limit. */
 #include "../../core/core.h"
 #include "../common/device.h"
 #include "../common/handle.h"
@@ -13,20 +12,39 @@
 
 #define ABOVE_LIMITS OVERLAP_LARGEST_SIZE /* dynamic bytes that no device allows */
 
+/* Was it launched with our size, in this form or another one? */
+static bool is_shaped(const struct handle *handle, const struct handle *origin) {
+    return OVERLAP_RELAXED(handle->limit.ours) || (origin && OVERLAP_RELAXED(origin->limit.ours));
+}
+
+/* Before its first launch with our size, no thread has an answer that must be dropped: a first launch looks for the
+ * mark (cuda_prepare). */
+RARE static void leave_alone(struct handle *handle, struct handle *origin) {
+    __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_OCCUPANCY_ASKED, __ATOMIC_RELAXED);
+    if (origin)
+        __atomic_fetch_or(&origin->marks, (uint32_t)HANDLE_OCCUPANCY_ASKED, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (is_shaped(handle, origin)) {
+        handle_invalidate(handle);
+        carveout_leave(handle);
+        return;
+    }
+    handle_doubt(handle);
+}
+
 /* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
- * of dynamic bytes. */
+ * of dynamic bytes if it is not the driver's. */
 static uint32_t note_query(CUfunction function) {
     /* Only a policy that shapes has to leave the kernel alone, and may have raised its limit. */
-    struct handle *handle =
+    struct handle *const handle =
         streams_wanted() & STREAMS_SHAPES && armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
     if (!handle)
         return UINT32_MAX;
-    if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
-        handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
-        carveout_withdraw(handle);
-    }
-    const struct device *device = limit_any_raised() ? device_current(VENDOR_CUDA) : NULL;
-    return device ? limit_own(function, device->ordinal) : UINT32_MAX;
+    struct handle *const origin = handle_origin(handle);
+    if (!(OVERLAP_RELAXED(handle->marks) & HANDLE_OCCUPANCY_ASKED))
+        leave_alone(handle, origin);
+    const struct device *const device = is_shaped(handle, origin) ? device_current(VENDOR_CUDA) : NULL;
+    return device ? limit_own(handle, device->ordinal) : UINT32_MAX;
 }
 
 static size_t within(uint32_t limit, size_t dynamic) {

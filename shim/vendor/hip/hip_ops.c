@@ -189,10 +189,6 @@ struct handle *hip_handle_of(const struct request *request) {
     return handle_find(request->function);
 }
 
-void hip_forget(uint32_t born) {
-    (void)born;
-}
-
 const char *hip_kernel_name(const struct handle *handle) {
     if (handle_is(handle, HANDLE_HIP_SYMBOL))
         return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr((const void *)(uintptr_t)handle->value, NULL)

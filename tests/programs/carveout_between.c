@@ -57,7 +57,7 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     driver_has = handle == &kernel && attribute == WHICH && device == 0 ? value : driver_has;
     return CUDA_SUCCESS;
 }
-int limit_for_driver(const struct handle *handle, int device, int asked) {
+int limit_for_driver(struct handle *handle, int device, int asked) {
     return handle && device == 0 ? asked : 0;
 }
 void limit_program_sets(struct handle *handle, int device, int set) {
@@ -73,7 +73,7 @@ static CUresult set_in_driver(CUfunction function, int attribute, int value) {
 }
 
 static void program_sets_it(void) {
-    function_set_attribute_body(OVERLAP_ROUTE_symbol, HOOK_cuFuncSetAttribute, 0, (void *)16, WHICH, 50);
+    function_set_attribute_body(ROUTE_SYMBOL, HOOK_cuFuncSetAttribute, 0, (void *)16, WHICH, 50);
 }
 static void program_asks(void) {
     carveout_leave(&kernel);

@@ -8,6 +8,7 @@
 #include "handle.h"
 #include "lock.h"
 #include "resolve.h"
+#include "streams.h"
 #include "table.h"
 #include "vendor_ops.h"
 
@@ -219,8 +220,8 @@ void handle_settle(struct handle *handle) {
     const enum vendor vendor = handle_vendor(handle);
     if (OVERLAP_RELAXED(handle->context) || !is_of_context(handle_kind(handle)) || !driver_ready(vendor))
         return;
-    __atomic_store_n(&handle->device, OPERATION_OF(vendor, device)(), __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->context, OPERATION_OF(vendor, context)(), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, device_here(vendor), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, context_here(vendor), __ATOMIC_RELAXED);
 }
 
 /* Is this the kernel that the record already describes? A function may be obtained from its CUkernel and from its
@@ -261,9 +262,13 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
                              .name = name};
     if (!value || !driver_ready(vendor))
         return;
-    if (is_of_context(kind)) {
-        learned.context = OPERATION_OF(vendor, context)();
-        learned.device = OPERATION_OF(vendor, device)();
+    const struct handle *const module = handle_find(owner);
+    if (module && handle_is(module, HANDLE_MODULE)) { /* the current context may be another one */
+        learned.context = OVERLAP_RELAXED(module->context);
+        learned.device = handle_device(module);
+    } else if (is_of_context(kind)) {
+        learned.context = context_here(vendor);
+        learned.device = device_here(vendor);
     }
     struct handle *known = handle_find(value);
     if (known && name)
@@ -285,6 +290,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (!same && number)
         fill(at(number), &learned);
     lock_leave();
+    if (same)
+        handle_settle(known);
     if (known && !same)
         invalidate_decisions();
 }

@@ -30,8 +30,9 @@ enum handle_mark {
  * device, which is a bit here; a function has one, bit 0. */
 struct setting {
     uint32_t known; /* the program's value is `own` */
-    uint32_t ours;  /* the driver has `value`, or is about to get it; also read without the lock */
-    int32_t own, value;
+    uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
+    int32_t own;
+    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked yet */
 };
 
 struct handle {

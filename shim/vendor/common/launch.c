@@ -195,8 +195,10 @@ vendor_result launch_slow(struct request *request) {
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);
-    if (!decision.communicates && this_thread.launcher && stream != &no_stream)
+    if (!decision.communicates && this_thread.launcher && stream != &no_stream) {
+        work_slot(this_thread.launcher, stream); /* the record may be of another stream since the last launch */
         add_work(this_thread.launcher, stream, blocks_of(request) * threads_of(request));
+    }
     if (handle && !captured && (!changes || decision.proven)) {
         const struct known answer = {.function = function_key(request->function, request->flags),
                                      .stream = of,

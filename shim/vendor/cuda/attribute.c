@@ -41,7 +41,7 @@ static struct handle *tracked(const void *value, int attribute) {
     return concerns && streams_wanted() & STREAMS_SHAPES && armed_and_ready(VENDOR_CUDA) ? handle_find(value) : NULL;
 }
 
-static int for_driver(const struct handle *handle, int device, int attribute, int asked) {
+static int for_driver(struct handle *handle, int device, int attribute, int asked) {
     return handle && attribute == LIMIT ? limit_for_driver(handle, device, asked) : asked;
 }
 

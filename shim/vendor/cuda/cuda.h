@@ -75,7 +75,7 @@ void carveout_answer(struct handle *handle, int device, int *answer);
 /* Makes sure that a launch on this device, which is current, may use so many bytes. False: the driver refuses. */
 bool limit_raise(struct handle *handle, const struct device *device, uint32_t dynamic);
 /* The value that the driver gets when the program sets the limit; then, what the program has set. */
-int limit_for_driver(const struct handle *handle, int device, int asked);
+int limit_for_driver(struct handle *handle, int device, int asked);
 void limit_program_sets(struct handle *handle, int device, int set);
 /* Replaces the driver's answer by the program's value. */
 void limit_answer(struct handle *handle, int device, int *answer);

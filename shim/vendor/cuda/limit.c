@@ -36,16 +36,24 @@ static int hidden(const struct handle *form, int device) {
     return limit.ours & limit.known & setting_bit(form, device) ? limit.own : -1;
 }
 
-/* Records that the driver gets `most`, before it does: if the program sets the limit meanwhile, the larger one wins.
- * now: the driver's. False: the CUkernel has other limits on other devices, which one record does not hold. */
-static bool take(struct setting *limit, uint32_t bit, int now, int most) {
+/* The largest limit of a form on a device: what a block has there besides the form's static memory. 0: unknown. */
+static int most_of(struct handle *form, int ordinal) {
+    const struct device *const device = device_at(VENDOR_CUDA, ordinal);
+    int fixed = (int)OVERLAP_RELAXED(form->limit.fixed) - 1;
+    if (fixed < 0 && handle_get(form, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) == CUDA_SUCCESS && fixed >= 0)
+        __atomic_store_n(&form->limit.fixed, (uint32_t)fixed + 1, __ATOMIC_RELAXED);
+    return device && fixed >= 0 ? (int)device->gpu.shared_optin - fixed : 0;
+}
+
+/* Records that the driver gets ours, before it does: if the program sets the limit meanwhile, the larger one wins.
+ * now: the driver's. False: the program has set other limits on other devices, which one record does not hold. */
+static bool take(struct setting *limit, uint32_t bit, int now) {
     if (!lock_take())
         return false;
     const int own = limit->known & bit ? limit->own : now;
-    const bool fits = !(limit->ours & ~bit) || (limit->own == own && limit->value == most);
+    const bool fits = !(limit->ours & ~bit) || limit->own == own;
     if (fits) {
         setting_own(limit, bit, own);
-        limit->value = most;
         __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
     }
     lock_leave();
@@ -58,29 +66,28 @@ static bool raise_to(struct handle *form, int device, int most) {
     const uint32_t bit = setting_bit(form, device);
     int now = 0;
     return (OVERLAP_RELAXED(form->limit.ours) & bit || (handle_get(form, WHICH, device, &now) == CUDA_SUCCESS &&
-                                                        now >= 0 && take(&form->limit, bit, now, most))) &&
+                                                        now >= 0 && take(&form->limit, bit, now))) &&
            handle_set(form, WHICH, device, most) == CUDA_SUCCESS;
 }
 
 bool limit_raise(struct handle *handle, const struct device *device, uint32_t dynamic) {
     struct handle *origin = handle_origin(handle), *kernel = origin ? origin : handle;
-    int ordinal = device->ordinal, fixed = 0;
+    int ordinal = device->ordinal;
     struct handle *counts = effective(handle, &ordinal);
-    if (handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) != CUDA_SUCCESS || fixed < 0)
-        return false;
-    const int most = (int)device->gpu.shared_optin - fixed;
+    const int most = most_of(handle, ordinal);
     return most >= (int)dynamic && raise_to(kernel, ordinal, most) &&
            (counts == kernel || raise_to(counts, ordinal, most));
 }
 
-static int ours_of(const struct handle *form, int device) {
+static int ours_of(struct handle *form, int device) {
     const struct setting limit = setting_read(&form->limit);
-    return limit.ours & setting_bit(form, device) ? limit.value : 0;
+    const int its = handle_device(form) == NO_DEVICE ? device_here(VENDOR_CUDA) : handle_device(form);
+    return limit.ours & setting_bit(form, device) ? most_of(form, handle_is(form, HANDLE_KERNEL) ? device : its) : 0;
 }
 
 /* A function's own limit applies to launches of its CUkernel, too, so it is as large as that one's. */
-int limit_for_driver(const struct handle *handle, int device, int asked) {
-    const struct handle *origin = handle_origin(handle);
+int limit_for_driver(struct handle *handle, int device, int asked) {
+    struct handle *const origin = handle_origin(handle);
     const int own = ours_of(handle, device), kernels = origin ? ours_of(origin, handle_device(handle)) : 0;
     const int ours = own > kernels ? own : kernels;
     return asked < 0 || asked > ours ? asked : ours;
@@ -97,10 +104,8 @@ void limit_program_sets(struct handle *handle, int device, int set) {
         setting_own(limit, bit, set);
     else /* the driver has it, and the record is of other devices */
         limit->known &= ~bit;
-    if (ours) { /* of a function it may be the CUkernel's so far */
-        limit->value = ours;
+    if (ours) /* of a function it may be the CUkernel's so far */
         __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
-    }
     lock_leave();
     /* Cached launches may exceed a lower limit; launches above the one of before were not cached. */
     if (lower)

@@ -93,33 +93,37 @@ vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priorit
 
 /* ---- Captures ---- */
 
-static vendor_result begun(uint64_t key, vendor_result result) {
-    if (result != VENDOR_SUCCESS)
-        capture_closes(key);
-    return result;
-}
-
+/* Not both in one expression: C does not say which argument of a call is evaluated first. */
 static uint64_t begins(enum hook hook, vendor_stream stream) {
     const uint64_t key = stream_key(stream, hook_default(hook));
     capture_opens(key, context_here(hook_vendor(hook)));
     return key;
 }
 
+static vendor_result begun(uint64_t key, vendor_result result) {
+    if (result != VENDOR_SUCCESS)
+        capture_closes(key);
+    return result;
+}
+
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    return begun(begins(hook, stream), real(stream));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
     BEHIND((vendor_stream stream, int mode));
-    return begun(begins(hook, stream), real(stream, mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, mode));
 }
 
 vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
                                        const vendor_edge *edges, size_t count, int mode) {
     BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
             size_t count, int mode));
-    return begun(begins(hook, stream), real(stream, graph, dependencies, edges, count, mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, graph, dependencies, edges, count, mode));
 }
 
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending

@@ -10,6 +10,12 @@ static uint32_t thousandths(uint64_t part, uint64_t all) {
     return all ? (uint32_t)((part * 1000 + all - 1) / all) : 0;
 }
 
+/* Work since the judgement before. A thread that moves its work from one place to another meanwhile may show it twice or
+ * not at all, so there may be less than before. */
+static uint64_t own_work(const struct overlap_judged *stream) {
+    return stream->work > stream->before ? stream->work - stream->before : 0;
+}
+
 /* The first of conditions 1 to 4 that does not hold, in the order in which a user wants to read them. */
 static enum overlap_stream_status status_of(const struct overlap_judged *stream, bool waited, uint32_t share,
                                             bool programs) {
@@ -28,15 +34,15 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64
     uint64_t all = others, together = 0;
     bool communicated = false, computed = false; /* since the beginning */
     for (uint32_t i = 0; i < count; i++) {
-        all += streams[i]->work - streams[i]->before;
+        all += own_work(streams[i]);
         computed |= streams[i]->work != 0;
         communicated |= streams[i]->communicates && LOAD(streams[i]->waited);
     }
-    if (!all && (computed || !communicated))
+    if (!all && !programs && (computed || !communicated))
         return false;
     for (uint32_t i = 0; i < count; i++) {
         struct overlap_judged *const stream = streams[i];
-        const uint64_t own = stream->work - stream->before;
+        const uint64_t own = own_work(stream);
         stream->share = thousandths(own, all);
         const bool waited = __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED);
         stream->status = (uint8_t)status_of(stream, waited, share, programs);

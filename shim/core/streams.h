@@ -44,7 +44,8 @@ static inline bool overlap_judgement_is_due(uint64_t waits) {
 
 /* Judges the streams of a device that have carried a launch. others: threads that all other streams of the device
  * launched since the judgement before. share: per cent. programs: condition 3 does not hold. False: no computation was
- * launched since the judgement before, so there is nothing to judge, and nothing is written; but a device that has never
- * computed is judged once a stream that communicates was waited for. */
+ * launched since the judgement before, so there is nothing to judge, and nothing is written. But streams are given back all
+ * the same once condition 3 does not hold, and a device that has never computed is judged once a stream that communicates was
+ * waited for. */
 bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,
                    bool programs);

@@ -27,6 +27,8 @@ BOUNDS = {
     "question of occupancy, 100 streams": 80,
     "cuCtxSetCacheConfig, the same value": 150,
     "cuStreamGetPriority": 165,
+    "a stream is created, used, destroyed, 100 streams": 3700,
+    "a window, and a wait for the context, 100 streams": 1500,
     "CoMD's step, of each of 15 launches": 260,
     "the same, and its questions of occupancy": 335,
     "HIP: launch, by symbol": 160,

@@ -186,9 +186,9 @@ def test_nothing_launched_is_nothing_to_judge(rule: Rule) -> None:
     streams = [small(10, before=10), large(90, before=90), small(0), small(5, before=5, launches_graphs=True)]
     before = unchanged(streams)
     assert not rule.judge(streams)
-    assert not rule.judge(streams, programs=True)
     assert unchanged(streams) == before, "what waited still waits to be judged"
     assert not rule.judge([])
+    assert rule.of(*streams, programs=True) == [PROGRAMS] * 4, "given back at once"
     assert rule.judge(streams, others=1)
     streams[0].work += 1
     streams[0].waited = True
@@ -239,6 +239,13 @@ def test_others_are_since_the_judgement_before_as_they_are(rule: Rule) -> None:
     assert rule.of(stream, others=90) == [RAISED]
     stream.work, stream.waited = 20, True
     assert rule.of(stream, others=9) == [LARGE]
+
+
+def test_work_that_is_being_moved_is_not_less_than_none(rule: Rule) -> None:
+    """A thread moves it from its own table to the stream, and the judgement sees it in neither."""
+    moving, interior = small(10, before=1000), large(90)
+    assert rule.of(moving, interior) == [RAISED, NOT_WAITED]
+    assert (moving.share, interior.share, moving.before) == (0, 1000, 10)
 
 
 def test_an_idle_stream_that_is_waited_for_is_raised_beside_others_work(rule: Rule) -> None:
@@ -301,7 +308,7 @@ class Stream:
 
 def judged(streams: Sequence[Stream], others: int, share: int, programs: bool, computed: bool) -> list[int] | None:
     everything = others + sum(stream.work for stream in streams)
-    if not everything and (computed or not any(stream.communicates and stream.waited for stream in streams)):
+    if not everything and not programs and (computed or not any(stream.communicates and stream.waited for stream in streams)):
         return None
     found = [
         DEFAULT if s.is_default

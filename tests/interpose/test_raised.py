@@ -162,6 +162,12 @@ def test_the_program_sets_that_of_a_raised_stream(iterations: Iterations) -> Non
     assert raised(done) == "0" + "5" * 5 + "1" * 8
 
 
+def test_the_program_sets_a_priority_right_behind_a_judgement(iterations: Iterations) -> None:
+    """Nothing was launched since, but who sets priorities has decided."""
+    done = iterations(f"p:5:-1 {again(WAITED, 8)} k:5:8 begin {WAITED}", 3)
+    assert raised(done) == "0" * 8 + "1" + "0" * 3
+
+
 @pytest.mark.parametrize("priority", [-2, -5])
 @pytest.mark.parametrize("how", ["p:2:{}", "n:2 a:2:{}"])
 def test_a_priority_of_the_programs_own(how: str, priority: int, iterations: Iterations) -> None:
@@ -185,6 +191,16 @@ def test_a_driver_that_refuses_is_not_asked_again(iterations: Iterations) -> Non
     done = iterations("k:2:8 j:1:1000 s:2 " + STYLE_0.replace("P", ""), 40, env={"SIMGPU_DRIVER_VERSION": "11060"})
     assert set(raised(done)) == {"0"}
     assert "fixed" in {stream["status"] for stream in done.report["processes"][0]["streams"]}
+
+
+def test_each_stream_has_a_record_of_its_own(iterations: Iterations) -> None:
+    """There are 16 in the report. A stream that idles may lose its record to another one, and gets a new one later."""
+    all_records = " ".join(f"k:{stream}:8" for stream in range(3, 17))
+    new = "k:20:8 j:1:1000 s:20"
+    words = f"{all_records} {again(WAITED, 16)} {new} {again(WAITED, 16)} {new} {again(WAITED, 32)}"
+    done = iterations(f"{words} {again(f'k:3:8 {new}', 64)} d:3 begin", 0)
+    streams = done.report["processes"][0]["streams"]
+    assert [stream["priority"] for stream in streams if stream["status"] == "raised"] == [-5, -5]
 
 
 # ---- What the program sees ----

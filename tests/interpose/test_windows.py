@@ -41,6 +41,7 @@ PROGRAMS = {
     "on its own stream": ("c:1 k:1:4000 k", "oi"),
     "two streams that communicate": ("c:1 c:3 k s:1 k k:3:4000 s:3 k", "iioo"),
     "each beside the other": ("c:1 c:3 k:1:4000 k:3:4000", "ii"),
+    "until a wait beside a capture": ("c:1 B:3 s:1 G k", "o"),
     "opened again": ("c:1 k s:1 k c:1 k", "ioi"),
     "by another thread": ("T:1:1 k:1:4000", "i"),
     "in a graph": ("B:1 c:1 G g:1 k", "o"),

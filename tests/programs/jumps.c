@@ -48,10 +48,6 @@ API int cuStreamSynchronize(void *stream) {
     jump('w');
     return 0;
 }
-API int cuStreamDestroy_v2(void *);
-API int cuStreamDestroy_v2(void *stream) {
-    return !stream;
-}
 
 #else
 

@@ -30,7 +30,7 @@ extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
     cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *);
 
-enum { MOST = 16, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
+enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
 static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
 static uint64_t a, memory;
 static uint32_t b;

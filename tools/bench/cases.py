@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LAUNCH, CALL, FIRST = 10.0, 40.0, 2000.0  # nanoseconds
+STREAM = 400.0  # of all calls in the life of a stream
 
 DEFAULT = "policy: 1\nname: bench\nstreams: {raise: auto}\n"
 OBSERVE = "policy: 1\nname: bench\nstreams: {raise: off}\n"
@@ -101,6 +102,22 @@ CASES = (
     Case("cuCtxSetCacheConfig, a policy that shapes", "cache", CALL, policy=SHAPING, threads=1),
     Case("cuStreamGetPriority", "priority", CALL, threads=1),
     Case("an event is created, recorded, destroyed", "event", 3 * CALL, threads=1),
+    *(
+        Case(f"a stream is created, used, destroyed, {streams:,} streams", "stream", STREAM, streams=streams, threads=1)
+        for streams in (1, 100, 10_000)
+    ),
+    *(
+        # Communication opens a window, and the wait closes it, so the launch is decided anew each time.
+        Case(
+            f"a window, and a wait for the context, {streams:,} streams",
+            "context",
+            None,
+            policy=WINDOWS,
+            streams=streams,
+            threads=1,
+        )
+        for streams in (1, 100, 10_000)
+    ),
     # What CoMD-CUDA paid in 0.2.0: all decisions were made anew after cuCtxSetCacheConfig, twice a step.
     Case("CoMD's step, of each of 15 launches", "comd", LAUNCH + 5 * CALL / 15, threads=1),
     Case("the same, observe", "comd", LAUNCH + 5 * CALL / 15, policy=OBSERVE, threads=1),

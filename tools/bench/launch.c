@@ -5,7 +5,8 @@
  *     CALL     a word of `calls` below, or of several calls:
  *              inside: launches while communication is open on another stream; raised: launches on a stream that the host
  *              has waited for beside a larger one; turns: launches on all streams in turn; event: an event is created,
- *              recorded and destroyed; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of
+ *              recorded and destroyed; stream: the oldest stream is destroyed, another one created, which carries a launch and is
+ *              waited for, beside a launch on one that stays; context: communication is launched, and the host waits for the context; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of
  *              occupancy before each launch
  *     KERNEL   name of the kernels, launched in turn with 8192 blocks of 128 threads
  *     STREAMS  how many streams are alive (1 for each thread); each has carried a launch and was waited for
@@ -52,7 +53,9 @@ int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
     CALL(priority, "cuStreamGetPriority", 5050, (void *, int *))                                                       \
     CALL(create_event, "cuEventCreate", 2000, (void **, unsigned))                                                     \
     CALL(destroy_event, "cuEventDestroy", 4000, (void *))                                                              \
-    CALL(create_stream, "cuStreamCreate", 2000, (void **, unsigned))
+    CALL(create_stream, "cuStreamCreate", 2000, (void **, unsigned))                                                   \
+    CALL(destroy_stream, "cuStreamDestroy", 4000, (void *))                                                            \
+    CALL(wait_for_all, "cuCtxSynchronize", 2000, (void))
 #define DECLARE(word, name, version, parameters) static int(*volatile call_##word) parameters;
 CALLS(DECLARE)
 #undef DECLARE
@@ -65,6 +68,8 @@ enum call {
     RAISED,
     TURNS,
     EVENTS,
+    STREAM,
+    CONTEXT,
     COMD,
     COMD_ASKS,
     FIRST,
@@ -79,6 +84,8 @@ static const char *const words[WORDS] = {
     [RAISED] = "raised",
     [TURNS] = "turns",
     [EVENTS] = "event",
+    [STREAM] = "stream",
+    [CONTEXT] = "context",
     [COMD] = "comd",
     [COMD_ASKS] = "comd_asks",
     [FIRST] = "first",
@@ -173,6 +180,18 @@ static void run(long count, void *own) {
         break;
     case EVENTS:
         EACH(call_create_event(&made, 2), call_record(made, stream), call_destroy_event(made));
+        break;
+    case STREAM:
+        for (long i = 0, at = 1; i < count; i++, at = at + 1 < streams_used ? at + 1 : 1) {
+            call_destroy_stream(streams[at]);
+            call_create_stream(&streams[at], 1);
+            launch_on(streams[at], FUNCTION, 1);
+            call_synchronize(streams[at]);
+            launch_on(stream, FUNCTION, 8192);
+        }
+        break;
+    case CONTEXT:
+        EACH(launch_on(stream, communication, 16), call_wait_for_all());
         break;
     case TURNS:
         EACH(launch_on(streams[i % streams_used], FUNCTION, 8192));

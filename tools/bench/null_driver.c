@@ -76,10 +76,16 @@ API int cuStreamGetCtx(void *stream, void **context) {
 API int cuCtxGetCurrent(void **context) {
     return *context = kernels, 0;
 }
+static uintptr_t destroyed; /* a stream, whose handle is used again */
 API int cuStreamCreate(void **stream, unsigned flags) {
     static uintptr_t made = 0x1000;
+    const uintptr_t again = __atomic_exchange_n(&destroyed, 0, __ATOMIC_RELAXED);
     (void)flags;
-    return *stream = (void *)__atomic_add_fetch(&made, 0x200, __ATOMIC_RELAXED), 0;
+    return *stream = (void *)(again ? again : __atomic_add_fetch(&made, 0x200, __ATOMIC_RELAXED)), 0;
+}
+API int cuStreamDestroy_v2(void *stream) {
+    __atomic_store_n(&destroyed, (uintptr_t)stream, __ATOMIC_RELAXED);
+    return 0;
 }
 API int cuEventCreate(void **event, unsigned flags) {
     (void)flags;
@@ -95,6 +101,7 @@ NOTHING(cuEventQuery, void *event)
 NOTHING(cuEventDestroy_v2, void *event)
 NOTHING(cuStreamWaitEvent, void *stream, void *event, unsigned flags)
 NOTHING(cuStreamSynchronize, void *stream)
+NOTHING(cuCtxSynchronize, void)
 NOTHING(cuStreamSetAttribute, void *stream, int attribute, const void *value)
 NOTHING(cuMemcpyDtoH_v2, void *to, uint64_t from, size_t bytes)
 NOTHING(cuMemAlloc_v2, uint64_t *address, size_t bytes)
@@ -153,9 +160,11 @@ API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_
                {"cuEventQuery", (void *)cuEventQuery},
                {"cuEventDestroy", (void *)cuEventDestroy_v2},
                {"cuStreamCreate", (void *)cuStreamCreate},
+               {"cuStreamDestroy", (void *)cuStreamDestroy_v2},
                {"cuStreamGetPriority", (void *)cuStreamGetPriority},
                {"cuStreamWaitEvent", (void *)cuStreamWaitEvent},
                {"cuStreamSynchronize", (void *)cuStreamSynchronize},
+               {"cuCtxSynchronize", (void *)cuCtxSynchronize},
                {"cuMemcpyDtoH", (void *)cuMemcpyDtoH_v2},
                {"cuMemAlloc", (void *)cuMemAlloc_v2},
                {"cuMemFree", (void *)cuMemFree_v2},

@@ -114,6 +114,11 @@ struct device *device_at(enum vendor vendor, int ordinal) {
     return overlap_wait(&device->state, 2) ? device : NULL;
 }
 
+struct device *device_met(enum vendor vendor, int ordinal) {
+    struct device *const device = ordinal >= 0 && ordinal < OVERLAP_DEVICES ? &devices[vendor][ordinal] : NULL;
+    return device && __atomic_load_n(&device->state, __ATOMIC_ACQUIRE) == 2 ? device : NULL;
+}
+
 struct device *device_current(enum vendor vendor) {
     return driver_ready(vendor) ? device_at(vendor, device_here(vendor)) : NULL;
 }

@@ -4,7 +4,7 @@
 #include "thread.h"
 
 static uint32_t holder;   /* thread id; 0: free */
-static uintptr_t held_at; /* stack address of the holder */
+static uintptr_t held_at = UINTPTR_MAX; /* stack address of the holder, once it has stored that */
 
 bool lock_take(void) {
     const uint32_t own = thread_id();
@@ -30,9 +30,11 @@ bool lock_take(void) {
 }
 
 void lock_leave(void) {
+    held_at = UINTPTR_MAX;
     __atomic_store_n(&holder, 0, __ATOMIC_RELEASE);
 }
 
 void lock_forked(void) {
+    held_at = UINTPTR_MAX;
     holder = 0;
 }

@@ -20,12 +20,12 @@ enum { CHANGES = 32 }; /* of one judgement; the others follow at the waits for t
 /* ---- The page ---- */
 
 static struct {
-    const struct stream *stream;
+    struct stream *stream;
     uint32_t serial;
 } owners[OVERLAP_PAGE_STREAMS];
 
-/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended and was not
- * raised at its last judgement. NULL: there is none. The lock is held. */
+/* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended or idles and was
+ * not raised at its last judgement. NULL: there is none. The lock is held. */
 static struct overlap_page_stream *record_of(struct stream *stream, const struct device *device) {
     if (stream->record)
         return &overlap_current_page->streams[stream->record - 1];
@@ -34,7 +34,7 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
     uint32_t at = OVERLAP_PAGE_STREAMS;
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
         const struct overlap_page_stream *const record = &overlap_current_page->streams[i];
-        const bool ended = owners[i].stream && owners[i].stream->serial != owners[i].serial;
+        const bool ended = owners[i].stream && owners[i].stream->serial != owners[i].serial; /* or forget_idle() */
         if (!OVERLAP_RELAXED(record->state) || (ended && record->status != OVERLAP_STREAM_RAISED))
             at = i;
         if (!OVERLAP_RELAXED(record->state))
@@ -44,6 +44,8 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
         return NULL;
     struct overlap_page_stream *const record = &overlap_current_page->streams[at];
     __atomic_store_n(&record->state, 1, __ATOMIC_RELEASE);
+    if (owners[at].stream && owners[at].stream->record == at + 1)
+        owners[at].stream->record = 0;
     owners[at].stream = stream;
     owners[at].serial = stream->serial;
     record->device = device->page_slot;
@@ -88,17 +90,15 @@ static void sum_work(struct device *device) {
 /* Takes streams off the list that were idle since the judgement before, so that a judgement takes the longer the more
  * streams are in use, not the more there are. */
 static void forget_idle(struct device *device) {
-    for (uint32_t *at = &device->streams; *at;) {
-        struct stream *const stream = stream_at(*at);
+    for (uint32_t at = device->streams, next; at; at = next) {
+        struct stream *const stream = stream_at(at);
+        next = stream->next;
         if (stream->judged.share || OVERLAP_RELAXED(stream->wanted) || OVERLAP_RELAXED(stream->raised) ||
-            stream->judged.communicates) {
-            at = &stream->next;
-        } else {
-            *at = stream->next;
-            __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
-            __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE); /* its next launch lists it */
-            stream->gone_work = stream->judged.before = stream->judged.work;
-        }
+            stream->judged.communicates)
+            continue;
+        stream_unlist(device, stream);
+        __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE); /* its next launch lists it */
+        stream->gone_work = stream->judged.before = stream->judged.work;
     }
 }
 
@@ -152,12 +152,14 @@ RARE void raise_judge(struct device *device) {
 
 /* ---- Priorities ---- */
 
+enum { HELD = 1, RAISING }; /* the mark */
+
 bool raise_hold(struct stream *stream) {
     if (stream == &no_stream)
         return false;
     for (int tries = 0; tries < 100; tries++) {
         uint32_t free = 0;
-        if (__atomic_compare_exchange_n(&stream->changing, &free, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&stream->changing, &free, HELD, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
             return true;
         if (!overlap_wait(&stream->changing, 0))
             break;
@@ -189,7 +191,7 @@ static void set(struct stream *stream, bool raised) {
 RARE void raise_apply(struct stream *stream) {
     uint32_t free = 0;
     if (OVERLAP_RELAXED(captures_open) ||
-        !__atomic_compare_exchange_n(&stream->changing, &free, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        !__atomic_compare_exchange_n(&stream->changing, &free, RAISING, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     const uint64_t handle = OVERLAP_RELAXED(stream->handle);
     if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && handle &&
@@ -206,6 +208,14 @@ static struct {
     uint64_t key, context;
 } captures[CAPTURES]; /* where each began; key 0: free */
 
+/* Is the stream to be given the program's priority, or ours? Also one that a thread is raising just now: that thread set
+ * the mark before it looked for open captures. */
+static bool is_other(const struct stream *stream, bool raised) {
+    return stream->handle && (raised ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
+                                     : OVERLAP_RELAXED(stream->raised) ||
+                                           __atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) == RAISING);
+}
+
 /* Every raised stream gets the program's priority, or ours back. */
 static void all_streams(bool raised) {
     struct stream *found[CHANGES];
@@ -214,9 +224,7 @@ static void all_streams(bool raised) {
         if (!lock_take())
             return;
         for (; from <= streams_used() && listed < CHANGES; from++)
-            if (stream_at(from)->handle &&
-                (raised ? OVERLAP_RELAXED(stream_at(from)->wanted) && !OVERLAP_RELAXED(stream_at(from)->raised)
-                        : OVERLAP_RELAXED(stream_at(from)->raised)))
+            if (is_other(stream_at(from), raised))
                 found[listed++] = stream_at(from);
         lock_leave();
         for (uint32_t i = 0; i < listed; i++) {
@@ -240,10 +248,9 @@ RARE void capture_opens(uint64_t key, uint64_t context) {
             break;
         }
     }
-    if (__atomic_fetch_add(&captures_open, 1, __ATOMIC_SEQ_CST) == 0) {
+    if (__atomic_fetch_add(&captures_open, 1, __ATOMIC_SEQ_CST) == 0)
         invalidate_decisions();
-        all_streams(false);
-    }
+    all_streams(false); /* another thread, whose capture is open already, may not have finished that */
 }
 
 static void closed(void) {

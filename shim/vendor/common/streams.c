@@ -85,12 +85,11 @@ static struct stream *legacy_of(const struct stream *stream) {
     return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
 }
 
-static void count_blocking(const struct stream *stream, uint32_t by) {
+/* by: ONE_BLOCKING, or its negative. */
+static void count_blocking(const struct stream *stream, uint64_t by) {
     struct stream *const legacy = legacy_of(stream);
-    if (legacy == &no_stream)
-        return;
-    __atomic_store_n(&legacy->blocking, legacy->blocking + by, __ATOMIC_RELAXED);
-    __atomic_store_n(&legacy->blocking_xor, legacy->blocking_xor ^ stream_number(stream), __ATOMIC_RELAXED);
+    if (legacy != &no_stream)
+        __atomic_store_n(&legacy->blocking, (legacy->blocking + by) ^ stream_number(stream), __ATOMIC_RELAXED);
 }
 
 /* HIP's priorities are fixed when a stream is created. */
@@ -122,31 +121,33 @@ static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t co
     return make(vendor, key, context, true);
 }
 
-/* Ends a record; the lock is held. Its device forgets it at the next judgement. */
+void stream_unlist(struct device *device, struct stream *stream) {
+    if (stream->previous)
+        stream_at(stream->previous)->next = stream->next;
+    else
+        device->streams = stream->next;
+    if (stream->next)
+        stream_at(stream->next)->previous = stream->previous;
+    __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
+}
+
+/* Ends a record; the lock is held. */
 static void end(struct stream *stream) {
     const uint64_t key = stream->handle;
-    struct device *const device = stream->device == NO_DEVICE ? NULL : device_at(stream->vendor, stream->device);
+    struct device *const device = device_met(stream->vendor, stream->device);
     if (stream_number(stream) == map_get(&numbers, key))
         map_put(&numbers, key, 0);
     if (stream->is_blocking)
-        count_blocking(stream, UINT32_MAX);
-    if (device && stream->open) {
-        __atomic_fetch_sub(&device->open, 1, __ATOMIC_RELEASE);
-        invalidate_decisions();
-    }
-    for (uint32_t *at = device ? &device->streams : NULL; at && *at; at = &stream_at(*at)->next)
-        if (stream_at(*at) == stream) {
-            *at = stream->next;
-            break;
-        }
+        count_blocking(stream, -ONE_BLOCKING);
+    if (device && stream->listed)
+        stream_unlist(device, stream);
+    window_closes(stream);
     if (stream->record && overlap_current_page)
         __atomic_store_n(&overlap_current_page->streams[stream->record - 1].priority, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED);
-    __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
-    __atomic_store_n(&stream->open, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
     pool_give(&streams, stream_number(stream));
@@ -175,7 +176,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
         made->site = site;
         if (!(flags & STREAM_NON_BLOCKING)) {
             made->is_blocking = 1;
-            count_blocking(made, 1);
+            count_blocking(made, ONE_BLOCKING);
         }
     }
     lock_leave();
@@ -277,6 +278,9 @@ void streams_forked(void) {
     lock_forked();
     captures_forked();
     streams_needed = 0;
+    for (uint32_t i = 1; i <= streams_used(); i++) /* marks of threads that do not exist here */
+        if (stream_at(i)->changing)
+            stream_at(i)->changing = 0;
 }
 
 /* ---- Work ---- */
@@ -321,7 +325,10 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
     struct device *const its = device_at(stream->vendor, stream->device);
     if (its && !stream->listed) {
         __atomic_store_n(&stream->listed, 1, __ATOMIC_RELAXED);
+        stream->previous = 0;
         stream->next = its->streams;
+        if (its->streams)
+            stream_at(its->streams)->previous = stream_number(stream);
         its->streams = stream_number(stream);
     }
     if (communication)

@@ -14,6 +14,7 @@
 #pragma GCC visibility push(hidden)
 
 enum { STREAMS = 1 << 14 }; /* living at a time; further ones are not tracked, and so never raised */
+#define ONE_BLOCKING (UINT64_C(1) << 32)
 
 struct stream {
     uint32_t next;   /* in the list of free records (table.h), or device->streams: number of the next one, or 0 */
@@ -33,12 +34,13 @@ struct stream {
     uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
     uint8_t met_wait;  /* something has waited for it since it communicated for the first time */
     uint8_t listed;    /* in device->streams */
-    uint32_t changing; /* mark: a thread is changing its priority, or it ends */
+    uint32_t previous; /* in that list: number of the one before, or 0 */
+    uint32_t changing; /* mark: a thread is changing its priority, or it ends (raise.c) */
     uint32_t number;   /* of this record (stream_at()) */
     uintptr_t site;    /* code that created it; 0: unknown */
-    /* Of a context's legacy default stream: its blocking streams. */
-    uint32_t blocking;       /* how many there are */
-    uint32_t blocking_xor;   /* of their numbers: of one, it is that one */
+    /* Of a context's legacy default stream: how many blocking streams the context has, times ONE_BLOCKING, and the
+     * exclusive or of their numbers, which names a sole one. One word, because waits read it without the lock. */
+    uint64_t blocking;
     uint32_t open;           /* overlap window: communication was launched, and nothing has waited for it yet */
     uint32_t communications; /* launches of communication so far, for windows */
     uint64_t gone_work;      /* of judged.work: what threads no longer hold (struct work) */
@@ -160,6 +162,8 @@ void launcher_take(struct launcher *launcher);
 /* The slot of this thread for work on the stream: moves what another stream has there to that stream's record. */
 struct work *work_slot(struct launcher *launcher, struct stream *stream);
 
+/* Takes the stream off its device's list; the lock is held. */
+void stream_unlist(struct device *device, struct stream *stream);
 /* A first launch on the stream. wide: of communication, on more than a third of the multiprocessors. */
 void stream_carries(struct stream *stream, bool communication, bool wide);
 
@@ -175,8 +179,9 @@ void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stre
 /* The host waits for a context: closes its windows, and counts for nothing else. */
 void context_waited(enum vendor vendor, uint64_t context);
 
-/* Communication was launched on the stream. */
+/* Communication was launched on the stream; something waits for it, or it ends. */
 void window_opens(struct stream *stream);
+void window_closes(struct stream *stream);
 /* Can communication run beside a launch on this stream now? */
 static inline bool window_is_open(const struct device *device, const struct stream *stream) {
     return OVERLAP_LOAD(device->open) > (OVERLAP_RELAXED(stream->open) ? 1U : 0U);

@@ -9,8 +9,7 @@
 /* ---- Windows ---- */
 
 static void window_changes(struct stream *stream, uint32_t open) {
-    const int ordinal = OVERLAP_RELAXED(stream->device);
-    struct device *const device = ordinal == NO_DEVICE ? NULL : device_at(stream->vendor, ordinal);
+    struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
     uint32_t before = !open;
     if (!device ||
         !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
@@ -22,8 +21,13 @@ static void window_changes(struct stream *stream, uint32_t open) {
     invalidate_decisions();
 }
 
+void window_closes(struct stream *stream) {
+    if (OVERLAP_RELAXED(stream->open))
+        window_changes(stream, 0);
+}
+
 void window_opens(struct stream *stream) {
-    if (stream == &no_stream || OVERLAP_RELAXED(captures_open))
+    if (!OVERLAP_RELAXED(stream->listed) || OVERLAP_RELAXED(captures_open))
         return;
     __atomic_store_n(&stream->communications, OVERLAP_RELAXED(stream->communications) + 1, __ATOMIC_RELAXED);
     if (!OVERLAP_RELAXED(stream->open))
@@ -51,12 +55,14 @@ static void count_wait(struct stream *stream) {
 }
 
 void stream_waited(struct stream *stream, bool behind) {
-    if (stream == &no_stream || __builtin_expect(OVERLAP_RELAXED(captures_open), 0))
+    if (stream == &no_stream)
+        return;
+    if (behind)
+        window_closes(stream);
+    if (__builtin_expect(OVERLAP_RELAXED(captures_open), 0))
         return;
     if (!OVERLAP_RELAXED(stream->judged.waited))
         __atomic_store_n(&stream->judged.waited, true, __ATOMIC_RELAXED);
-    if (behind && OVERLAP_RELAXED(stream->open))
-        window_changes(stream, 0);
     if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised))
         raise_apply(stream);
     count_wait(stream);
@@ -65,20 +71,28 @@ void stream_waited(struct stream *stream, bool behind) {
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
     struct stream *known = stream_known(stream, null_stream);
     if (known->is_default) {
-        if (OVERLAP_RELAXED(known->open))
-            window_changes(known, 0);
-        known = OVERLAP_RELAXED(known->blocking) == 1 ? stream_at(OVERLAP_RELAXED(known->blocking_xor)) : &no_stream;
+        const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
+        window_closes(known);
+        known = blocking / ONE_BLOCKING == 1 ? stream_at((uint32_t)blocking) : &no_stream;
     }
     stream_waited(known, true);
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {
-    if (!(streams_wanted() & STREAMS_WINDOWS) || !context || !lock_take())
+    uint32_t open = 0; /* windows, on all devices: no further records are read */
+    for (int ordinal = 0; context && ordinal < OVERLAP_DEVICES; ordinal++) {
+        const struct device *const device = device_met(vendor, ordinal);
+        open += device ? OVERLAP_RELAXED(device->open) : 0;
+    }
+    if (!open || !lock_take())
         return;
-    for (uint32_t i = 1; i <= streams_used(); i++) {
+    for (uint32_t i = 1; open && i <= streams_used(); i++) {
         struct stream *const stream = stream_at(i);
-        if (stream->handle && stream->vendor == vendor && stream->context == context && stream->open)
-            window_changes(stream, 0);
+        if (!OVERLAP_RELAXED(stream->open) || stream->vendor != vendor)
+            continue;
+        open--;
+        if (stream->context == context)
+            window_closes(stream);
     }
     lock_leave();
 }

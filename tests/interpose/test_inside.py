@@ -1,0 +1,49 @@
+"""What happens while a call of the driver is in progress: callbacks of a profiler, forks, captures of other threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from interposing import Build, Runner, rule
+
+WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
+
+
+@pytest.fixture
+def inside(build: Build) -> dict[str, Any]:
+    driver = build.library("inside/libcuda.so.1", "inside.c", "-DDRIVER", "-fvisibility=hidden", "-Wl,-Bsymbolic")
+    program = build("inside-program", "inside.c", link=[driver])
+    return {"program": program, "env": {"LD_LIBRARY_PATH": str(driver.parent)}, "timeout": 120}
+
+
+@pytest.mark.hazard(
+    "processes",
+    "a profiler that calls the driver from its callbacks would wait for a lock that its own thread holds",
+    source="https://docs.nvidia.com/cupti/main/main.html",
+)
+@pytest.mark.parametrize("policy", ["default", WINDOWS], ids=["default", "windows"])
+@pytest.mark.parametrize("case", ["callbacks", "threads"])
+def test_callbacks_that_make_all_calls(case: str, policy: str, inside: dict[str, Any], preloaded: Runner) -> None:
+    """Afterwards the rule works as ever."""
+    done = preloaded([case], policy, **inside)
+    assert (done.status, done.stderr) == (0, "")
+    assert done.stdout == "raised to -5\nbad 0\n"
+
+
+@pytest.mark.hazard("processes", "a child that is forked while other threads raise streams would wait for them for ever")
+def test_a_fork_while_streams_are_raised(inside: dict[str, Any], preloaded: Runner) -> None:
+    done = preloaded(["fork"], "default", **inside)
+    assert (done.status, done.stdout, done.stderr) == (0, "children that failed: 0\nraised to -5\nbad 0\n", "")
+
+
+def test_a_capture_waits_for_a_stream_that_is_being_raised(inside: dict[str, Any], preloaded: Runner) -> None:
+    """All streams have the program's priorities by the time that the driver is told to begin."""
+    done = preloaded(["raising"], "default", **inside)
+    assert (done.status, done.stdout) == (0, "a capture begins at 0\nbad 0\n")
+
+
+def test_a_capture_waits_for_another_one_that_is_beginning(inside: dict[str, Any], preloaded: Runner) -> None:
+    """The other one's thread has not given back all raised streams yet."""
+    done = preloaded(["lowering"], "default", **inside)
+    assert (done.status, done.stdout) == (0, "raised to -5\na capture begins at 0\nbad 0\n")

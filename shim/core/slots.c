@@ -101,14 +101,3 @@ uint64_t overlap_slots_put(struct overlap_slot *slots, uint32_t bits, uint64_t k
         ;
     return before;
 }
-
-void overlap_slots_sweep(struct overlap_slot *slots, uint32_t bits, uint64_t key, overlap_slot_ended *ended,
-                         uint64_t context) {
-    for (uint32_t i = 0; slots && i < (key ? (uint32_t)PROBES : 1U << bits); i++) {
-        struct overlap_slot *const slot = slot_at(slots, bits, key, i);
-        uint64_t word;
-        const uint64_t owner = owner_of(slot, &word);
-        if (owner != GONE && payload_of(word) && ended(owner, payload_of(word), context))
-            swap(&slot->word, word, word_of(0, word));
-    }
-}

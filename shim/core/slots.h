@@ -52,8 +52,3 @@ bool overlap_slots_swap(struct overlap_slot *slots, uint32_t bits, uint64_t key,
 
 /* Replaces any value. Returns the former one, or OVERLAP_SLOTS_FULL. */
 uint64_t overlap_slots_put(struct overlap_slot *slots, uint32_t bits, uint64_t key, uint64_t after);
-
-/* Deletes the keys for which ended() returns true: in the probe sequence of `key`, or (0) in the whole table. */
-typedef bool overlap_slot_ended(uint64_t key, uint64_t payload, uint64_t context);
-void overlap_slots_sweep(struct overlap_slot *slots, uint32_t bits, uint64_t key, overlap_slot_ended *ended,
-                         uint64_t context);

@@ -1,4 +1,4 @@
-/* The lock-free table under threads that insert, find, replace, delete and sweep: slots_stress SECONDS THREADS
+/* The lock-free table under threads that insert, find, replace and delete: slots_stress SECONDS THREADS
  *
  * A table of so few slots that all of them are reused all the time. Some keys are one thread's, which knows what it has put; others are
  * added to by all. A payload says whose it is, and points to a record that is written plainly before it is put.
@@ -77,11 +77,6 @@ static void look(uint64_t key, bool in_records) {
     expect(record->key == key);
 }
 
-static bool is_visitor(uint64_t key, uint64_t payload, uint64_t context) {
-    expect(payload >> TAG_SHIFT == tag_of(key));
-    return key >= key_of(2, 0) && key < key_of(3, 0) && key % 128 == context;
-}
-
 struct own {
     uint64_t thread, put[OWN], finds, hits, adds, next_record;
 };
@@ -135,8 +130,6 @@ static void *work(void *argument) {
             mine += take(key_of(1, (random >> 8) % SHARED));
         else if (what < 18)
             overlap_slots_put(table, BITS, visitor, what < 15 ? tag_of(visitor) << TAG_SHIFT | 1 : 0);
-        else if (what < 19)
-            overlap_slots_sweep(table, BITS, random & 64 ? visitor : 0, is_visitor, random & 64);
         else if (what < 26)
             look(visitor, false);
         else

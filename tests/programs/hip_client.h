@@ -28,6 +28,7 @@
 typedef hipError_t type_hipGetDeviceCount(int *);
 typedef hipError_t type_hipEventCreateWithFlags(hipEvent_t *, unsigned), type_hipGetLastError(void);
 typedef hipError_t type_hipStreamGetFlags(hipStream_t, unsigned *);
+typedef hipError_t type_hipModuleLoadData(hipModule_t *, const void *);
 typedef hipError_t type_hipGraphInstantiate(hipGraphExec_t *, hipGraph_t, void *, char *, size_t);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
@@ -37,6 +38,7 @@ typedef void type___hipRegisterFunction(void **, const void *, char *, const cha
 extern type_hipGetDeviceCount hipGetDeviceCount;
 extern type_hipEventCreateWithFlags hipEventCreateWithFlags;
 extern type_hipStreamGetFlags hipStreamGetFlags;
+extern type_hipModuleLoadData hipModuleLoadData;
 extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;

@@ -162,7 +162,6 @@ static void fill(struct handle *handle, uint64_t value, void *owner, const char 
     __atomic_store_n(&handle->kernel, (uint64_t)(uintptr_t)kernel, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->marks, 0, __ATOMIC_RELEASE); /* behind born: begin() */
-    __atomic_store_n(&handle->registers, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->cluster, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_ours, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->carveout_closed, 0, __ATOMIC_RELAXED);

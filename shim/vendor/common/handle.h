@@ -33,7 +33,6 @@ struct handle {
     int32_t device;           /* of a function */
     uint32_t kind;            /* enum handle_kind; 0: free */
     uint32_t marks;           /* enum handle_mark */
-    uint32_t registers;       /* AMD: of the code object, if more than the runtime reports; else 0 */
     uint64_t cluster;         /* cluster_of() + 1 of the cluster launches that were checked; 0: none yet */
     uint32_t carveout_ours;   /* bit set of devices where we have set the carve-out; a function has bit 0 only */
     uint32_t carveout_closed; /* ...where we no longer set it */

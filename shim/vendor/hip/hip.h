@@ -63,9 +63,6 @@ struct hip_more {
 /* Launch what the thread's table does not hold. */
 hipError_t hip_launch(struct request *request);
 
-/* module.c: 1: a library of the program was unregistered. */
-extern uint32_t hip_unregistered;
-
 /* True if the call's handle is a hipFunction_t; else it is a host function that stands for a kernel. */
 bool hip_launches_function(enum hook hook);
 
@@ -95,17 +92,5 @@ struct hip_target {
     uint64_t noted;
 };
 struct hip_target hip_target(uint32_t thunk, uintptr_t site);
-
-/* ---- code.c ---- */
-
-/* Read the kernel descriptors of an image that was loaded as this module, for this architecture (gfx90a). size:
- * UINT64_MAX if the image contains its own size. */
-void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture);
-/* code_forget(): a module was unloaded; drop what was read of it, up to number `learned`. code_learned(): how many
- * images were read so far. */
-void code_forget(hipModule_t module, uint32_t learned);
-uint32_t code_learned(void);
-/* Registers of a module's kernel, from its descriptor; 0: unknown, as in every compressed module. */
-uint32_t code_registers(hipModule_t module, const char *kernel);
 
 #pragma GCC visibility pop

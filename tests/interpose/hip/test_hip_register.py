@@ -37,7 +37,7 @@ def program(real: tuple[Path, Path], tmp_path: Path) -> Path:
 
 @pytest.fixture
 def words(world: World) -> list[str]:
-    return [*world.words("k"), *world.hosts("k"), "repeat=3", f"launch=k,{BLOCKS},256"]
+    return [*world.words("k"), *world.hosts("k"), "repeat=3", f"launch=k,{BLOCKS},64"]
 
 
 @pytest.fixture

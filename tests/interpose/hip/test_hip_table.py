@@ -28,14 +28,14 @@ NOT_KNOWN = "the table of functions that HIP hands out is not one that we know"
 def words(world: World) -> list[str]:
     """Eight launches: two by each form before and after one another, some of them from the cache."""
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
-    made = [*world.words("k"), *world.hosts("k"), "stream=0", "repeat=3", f"launch=k,{BLOCKS},256,0,1"]
+    made = [*world.words("k"), *world.hosts("k"), "stream=0", "repeat=3", f"launch=k,{BLOCKS},64,0,1"]
     return [
         *made,
         f"code={world.code}",
         "function=k",
         "repeat=3",
-        f"launch=k,{BLOCKS},256,0,1",
-        f"items=k,{BLOCKS},256",
+        f"launch=k,{BLOCKS},64,0,1",
+        f"items=k,{BLOCKS},64",
     ]
 
 
@@ -83,7 +83,7 @@ def test_the_library_that_calls_is_known(world: World, profiler: Path, hip: Hip)
     policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}}\n'
     policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}}\n'
     launches = [*world.hosts("k"), f"library={world.comm('libmine.so.1')}", "stream=0"]
-    launches += [f"{how}=k,{BLOCKS},256,0,1" for how in ("launch", "liblaunch", "liblaunch", "launch", "ext")]
+    launches += [f"{how}=k,{BLOCKS},64,0,1" for how in ("launch", "liblaunch", "liblaunch", "launch", "ext")]
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     wanted = [smallest(blocks) for blocks in (4, 2, 2, 4, 4)]
     assert hip(launches, policy).sizes == wanted
@@ -97,7 +97,7 @@ def test_the_library_that_creates_a_stream_is_known(world: World, profiler: Path
     policy = 'streams: {created_by: ["libmine.so*"]}'
     # The first call hands out the table.
     words = [*world.hosts("k"), "stream=0", f"library={world.comm('libmine.so.1')}", "libflags=1", "priority=2"]
-    words += ["launch=k,8,256,0,1", "launch=k,8,256,0,2"]
+    words += ["launch=k,8,64,0,1", "launch=k,8,64,0,2"]
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     for preload in ("{}", f"{{}}:{profiler}"):
         done = hip(words, policy, env=REGISTER, preload=preload)
@@ -188,7 +188,7 @@ def test_another_instances_table_is_left_alone(words: list[str], profiler: Path,
 
 def test_kernels_are_left_alone_by_the_table_too(world: World, words: list[str], hip: Hip) -> None:
     policy = rule("{blocks_per_sm: 1}", kernel='"k"')
-    launches = [*world.hosts("leave", "k"), "stream=0", f"launch=leave,{BLOCKS},256,0,1", f"launch=k,{BLOCKS},256,0,1"]
+    launches = [*world.hosts("leave", "k"), "stream=0", f"launch=leave,{BLOCKS},64,0,1", f"launch=k,{BLOCKS},64,0,1"]
     done = hip(launches, policy, env=REGISTER)
     assert by_kernel(done) == {"leave": [0], "k": [smallest(1)]}
     assert done.ways == {"dispatch_table": 2}

@@ -232,8 +232,6 @@ static uint64_t find_or_decide(const struct request *request, uint64_t *cache_ha
     struct device *device = device_current(vendor);
     if (!device)
         return unknown(request, cache_handle);
-    if (request->route == OVERLAP_ROUTE_symbol && in_driver(vendor, request->site))
-        *cache_handle = 0; /* the runtime calls itself: the enclosing call may be known next time (hip/launch.c) */
     if (*cache_handle && (!handle || handle_is_everywhere(handle)) && !device_only_one(vendor)) {
         /* The kernel serves every device, or is unknown: cache decisions by device. */
         *cache_handle =

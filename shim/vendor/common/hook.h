@@ -23,13 +23,11 @@ enum hook {
  * address. */
 #define ENTRY enum overlap_route route, enum hook hook, uintptr_t site
 
-/* Launch calls that have a hot path. */
+/* NVIDIA's launch calls that have a hot path. */
 enum launch_row {
 #define DRIVER(name, body, parameters, ...)
 #define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
 #include "../cuda/driver.def"
-#define DRIVER_LAUNCH(name, body, parameters, ...) LAUNCH_##name,
-#include "../hip/driver.def"
 #undef DRIVER
     LAUNCH_COUNT
 };

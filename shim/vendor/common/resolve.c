@@ -97,8 +97,6 @@ static const uint16_t launches[LAUNCH_COUNT] = {
 #define DRIVER(name, body, parameters, ...)
 #define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
 #include "../cuda/driver.def"
-#define DRIVER_LAUNCH(name, body, parameters, ...) HOOK_##name,
-#include "../hip/driver.def"
 #undef DRIVER
 };
 

@@ -16,8 +16,7 @@ struct this_thread {
     uint32_t contexts_at;
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
-    uintptr_t from;   /* AMD: caller of the entry point whose call the runtime forwards to another hook, or 0 */
-    uintptr_t inside; /* AMD: frame of our own launch call in progress, which may reach another hook; or 0 */
+    uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */
     /* Stack addresses while a first decision is being made, and while an entry of `launcher` is written; or 0. */
     uintptr_t deciding, filling;
     /* As `shard`, also while `shard` is NULL so that the hot path calls the slow path for every launch. */

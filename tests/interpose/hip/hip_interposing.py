@@ -168,6 +168,12 @@ def profiler_as(world: World, name: str, *flags: str) -> Path:
     return world.build.library(name, "hip_profiler.c", *places, *flags)
 
 
+def past_names(world: World, words: Sequence[str], version: str = "7", **table: str) -> dict[str, Any]:
+    """Arguments of `hip` for a library that is bound to the runtime past us (RTLD_DEEPBIND), whose table we get."""
+    env = {**REGISTER, **table, "HIP_DEEPBIND": "1"}
+    return {"words": [world.plugin(version), *words], "version": version, "program": world.host(), "env": env}
+
+
 def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:
     """The program saw the same; every launch was made once, with our size, and counted once."""
     assert done.status == bare.status == 0, done.stderr

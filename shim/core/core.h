@@ -136,14 +136,3 @@ uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t
 
 /* Fills in, for each row, the reason that it counts: a valid index even on a damaged page. */
 void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons);
-
-/* ---- Code objects of AMD ---- */
-
-/* Called for each kernel. name: `length` bytes, not NUL-terminated; registers: vector registers per wave, accumulation
- * registers included. */
-typedef void overlap_kernel_found(void *context, const char *name, size_t length, uint32_t registers);
-
-/* Finds the kernels of an image for one architecture ("gfx90a"). The image is a code object or an uncompressed bundle.
- * A kernel may be reported twice. size: in bytes; UINT64_MAX if only the image itself says it. */
-void overlap_code_kernels(const void *image, uint64_t size, const char *architecture, overlap_kernel_found *found,
-                          void *context);

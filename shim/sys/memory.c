@@ -1,6 +1,5 @@
-/* Memory too large for the stack, and mapped files. Taken from the system, because malloc may be the program's. */
+/* Memory too large for the stack. Taken from the system, because malloc may be the program's. */
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 
 #include "kernel.h"
@@ -25,18 +24,4 @@ void overlap_unmap(void *memory, size_t size) {
 
 void overlap_empty(void *memory, size_t size) {
     kernel3(SYS_madvise, (long)memory, (long)size, MADV_DONTNEED);
-}
-
-const void *overlap_map_file(const char *path, const char *unless, size_t *size) {
-    char head[8] = "";
-    const size_t most = strlen(unless);
-    const int file = kernel_open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return NULL;
-    const bool unwanted = kernel_read(file, head, most) == (long)most && memcmp(head, unless, most) == 0;
-    const long end = unwanted ? 0 : kernel3(SYS_lseek, file, 0, 2 /* SEEK_END */);
-    const void *mapped = end > 0 ? kernel_mmap((size_t)end, PROT_READ, MAP_PRIVATE, file) : NULL;
-    kernel_close(file);
-    *size = mapped ? (size_t)end : 0;
-    return mapped;
 }

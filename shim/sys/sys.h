@@ -101,10 +101,6 @@ void overlap_unmap(void *memory, size_t size);
 /* Zeroes whole pages of such memory and returns them to the system. */
 void overlap_empty(void *memory, size_t size);
 
-/* Maps a file read-only; the caller unmaps it. NULL: it cannot be read, is empty, or begins with `unless` (at most 8
- * bytes). */
-const void *overlap_map_file(const char *path, const char *unless, size_t *size);
-
 /* Is the calling thread on its alternate signal stack? */
 bool overlap_on_signal_stack(void);
 

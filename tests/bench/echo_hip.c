@@ -1,7 +1,20 @@
-/* The runtime of tools/bench that does nothing, but a launch leaves its arguments for the program to look at. */
+/* The runtime of tools/bench that does nothing, but a launch leaves its arguments for the program to look at. JUMPS: one
+ * of its entry points jumps to another one through the dynamic linker. */
 static void *behind(int place);
 #define BEHIND behind
+#ifdef JUMPS
+#define hipLaunchKernel hipLaunchKernel_spt
+#endif
 #include "../../tools/bench/null_hip.c"
+#ifdef JUMPS
+__asm__(".globl hipLaunchKernel\n.type hipLaunchKernel, %function\nhipLaunchKernel:\n"
+#ifdef __x86_64__
+        "jmp hipLaunchKernel_spt@PLT\n"
+#else
+        "b hipLaunchKernel_spt\n"
+#endif
+        ".size hipLaunchKernel, . - hipLaunchKernel\n");
+#endif
 
 #include "echo_hip.h"
 

@@ -1,5 +1,5 @@
 /* Launches at random, by every way in, from the program and from a library (this file with -DOTHER): hip_doors SEED LAUNCHES.
- * Prints kernel, caller, threads, blocks, dynamic bytes asked for and made; fails if anything else is not what was asked for. Upper halves of arguments
+ * Prints kernel, caller, program or module, threads, blocks, dynamic bytes asked for and made; fails if anything else is not what was asked for. Upper halves of arguments
  * that have only 32 bits hold garbage, as they may.
  */
 #include <dlfcn.h>
@@ -112,7 +112,7 @@ int main(int argc, char **argv) {
             .flags = call & 1 ? (unsigned)any() : 0,
         };
         if (wave) {
-            const unsigned fit = 2048 / (asked.block[0] * asked.block[1] * asked.block[2]);
+            const unsigned fit = (module ? 256 : 2048) / (asked.block[0] * asked.block[1] * asked.block[2]);
             asked.grid[1] = ONE_OF(1, 2), asked.grid[2] = ONE_OF(1, 2);
             asked.grid[0] = UNITS * (fit < 16 ? fit : 16) / asked.grid[1] / asked.grid[2] + ONE_OF(0, 0, 1);
         }
@@ -125,8 +125,9 @@ int main(int argc, char **argv) {
         }
         (kernel & 2 ? launch : other_launch)(call, doors[call][any() % WAYS], &asked, any());
         struct echo made = *echo_last();
-        printf("%s %s %u %llu %zu %zu\n", (const char *)asked.function, kernel & 2 ? "program" : "other",
-               asked.block[0] * asked.block[1] * asked.block[2], blocks, asked.shared, made.shared);
+        printf("%s %s %s %u %llu %zu %zu\n", (const char *)asked.function, kernel & 2 ? "program" : "other",
+               module ? "module" : "host", asked.block[0] * asked.block[1] * asked.block[2], blocks, asked.shared,
+               made.shared);
         if (made.shared < asked.shared)
             return fprintf(stderr, "launch %ld: %zu bytes for %zu\n", i, made.shared, asked.shared), 1;
         made.shared = asked.shared;

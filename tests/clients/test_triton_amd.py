@@ -61,7 +61,7 @@ def alone(clean_environment: Mapping[str, str], scratch: Path) -> Alone:
 
 @pytest.mark.parametrize("policy", ["observe", "cap"])
 @pytest.mark.parametrize("gpu", ARCHITECTURES)
-def test_its_launches_are_seen_and_shaped(
+def test_its_launches_are_seen_and_left_alone(
     gpu: str, policy: str, alone: Alone, overlap_run: Run, overlap: Run, scratch: Path, tmp_path: Path
 ) -> None:
     stdout, launches = alone(gpu)
@@ -79,14 +79,10 @@ def test_its_launches_are_seen_and_shaped(
     assert done.returncode == 0, done.stderr
     assert done.stdout == stdout
 
-    seen = lines(log)
-    changed = [] if policy == "observe" else ["dynamic_shared"]
-    assert without(seen, changed) == without(launches, changed)
-    larger = [made["kernel"] for made, asked in zip(seen, launches) if made["dynamic_shared"] > asked["dynamic_shared"]]
-    assert larger == ([] if policy == "observe" else ["matmul_kernel"] * 3)
-    assert all(made["dynamic_shared"] + made["static_shared"] <= 65536 for made in seen)
+    assert without(lines(log), []) == without(launches, [])
 
     totals = json.loads(overlap("report", str(report), "--json").stdout)["totals"]
     assert totals["launches"] == sum(totals["reasons"].values()) == len(launches) == 6
     assert totals["launches"] == 6
-    assert (totals["shaped"], totals["raised"], totals["refused"]) == (len(larger), 0, 0)
+    # The registers of a module's kernels may be more than the runtime says.
+    assert totals["reasons"] == {"observe_only" if policy == "observe" else "unknown_footprint": 6}

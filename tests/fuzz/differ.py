@@ -186,7 +186,7 @@ class Fuzzer:
         }
         gpu, self.driver = DRIVERS[self.vendor]
         image = self.folder / "image"
-        kernels = code_object([Kernel(name, arguments=[8, 4]) for name in KERNELS], "gfx90a")
+        kernels = code_object([Kernel(name, vgprs=256, agprs=8, arguments=[8, 4]) for name in KERNELS], "gfx90a")
         image.write_bytes(bundle({"gfx90a": kernels}))
         everything = self.folder / "everything.yaml"
         everything.write_text(EVERYTHING, encoding="ascii")

@@ -73,7 +73,6 @@ def pages() -> dict[str, bytes]:
 # Of the programs in C; tests/fuzz/*_fuzz.py have their own.
 SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "table": tables,
-    "code": code_objects,
     "page": pages,
     "cubin": cubins,
     "hip": code_objects,

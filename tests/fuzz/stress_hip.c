@@ -50,7 +50,7 @@ extern module_launch hipModuleLaunchKernel;
 extern items_launch hipExtModuleLaunchKernel;
 
 static const char *const names[] = {"gemm", "asked_gemm", "elementwise", "ncclDevKernel_Generic_2"};
-enum { KERNELS = 4, EVENTS = 4, MASK_WORDS = 4 };
+enum { KERNELS = 4, EVENTS = 4, MASK_WORDS = 4, THREADS = 64 };
 
 static char image[1 << 20];
 static void *shared_functions[KERNELS], *events[EVENTS];
@@ -72,12 +72,12 @@ static void launch(void *function, int round, void *stream) {
     const int way = round % 3;
     __atomic_fetch_add(&launches, 1, __ATOMIC_RELAXED);
     if (round % 7 == 0)
-        expect(hipModuleLaunchCooperativeKernel(function, 7, 1, 1, 256, 1, 1, shared, stream, parameters), 0,
+        expect(hipModuleLaunchCooperativeKernel(function, 7, 1, 1, THREADS, 1, 1, shared, stream, parameters), 0,
                "cooperative");
     else if (round % 4)
-        expect(ways[way](function, blocks, 1, 1, 256, 1, 1, shared, stream, parameters, NULL), 0, "launch");
+        expect(ways[way](function, blocks, 1, 1, THREADS, 1, 1, shared, stream, parameters, NULL), 0, "launch");
     else
-        expect(items_ways[way](function, blocks * 256, 1, 1, 256, 1, 1, shared, stream, parameters, NULL, NULL,
+        expect(items_ways[way](function, blocks * THREADS, 1, 1, THREADS, 1, 1, shared, stream, parameters, NULL, NULL,
                                round % 8 ? NULL : events[round % EVENTS], 0),
                0, "launch of work-items");
 }
@@ -131,7 +131,8 @@ static void *work(void *argument) {
         if (round % 6 == 0)
             expect(hipStreamWaitEvent(stream, events[(round + 1) % EVENTS], 0), 0, "wait");
         if (round % 33 == 0)
-            expect(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, functions[1], 256, 0), 0, "occupancy");
+            expect(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, functions[1], THREADS, 0), 0,
+                   "occupancy");
         if (round % 60 == 7 && offset == 0) /* of one thread: the others' calls would end it */
             capture(functions[0], round, stream);
         if (round % 50 == 0)

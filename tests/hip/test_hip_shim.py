@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from hip_world import FOOTPRINTS, LARGE, LIBRARIES, NCCL, PROGRAMS, Done, link, run, start
 
-from pyshim.explain.answer import Explainer
-
 Build = Callable[..., Path]
 Clean = Mapping[str, str]
 Planned = Callable[[Sequence[tuple[str, int]], tuple[int, int]], list[int]]
@@ -28,9 +26,11 @@ communication: {kernels: [all]}
 compute:
   - {match: {kernel: "Cijk_*"}, shape: make_room, keep_at_least: 25%}
 """
-# Of the ways to launch, those that no policy changes (and grids of one wave, which these two launch).
+# Of the ways to launch, those that no policy changes (and grids of one wave, which these two launch). The kernels of
+# modules are left alone because the runtime's number of registers may be too low.
 NODE = "hipGraphAddKernelNode"  # of which nothing is seen
-LEFT = (NODE, "capture", "hipLaunchCooperativeKernel", "hipExtLaunchMultiKernelMultiDevice")
+LEFT = (NODE, "capture", "hipLaunchByPtr", "hipLaunchCooperativeKernel", "hipExtLaunchMultiKernelMultiDevice")
+OF_MODULES = ("hipModuleLaunchKernel", "hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")
 
 
 @pytest.fixture
@@ -41,20 +41,20 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planned(library: object, policy: Path) -> Planned:
+def planned(overlap: Callable[..., Any], policy: Path) -> Planned:
     """What `overlap explain` says that launches get, beside communication of this LDS and these registers."""
-    explainer = Explainer({})
 
     def answer(launches: Sequence[tuple[str, int]], communication: tuple[int, int]) -> list[int]:
-        found = []
+        requests = []
         for kernel, asked in launches:
             static, registers = FOOTPRINTS[kernel]
             request = {"gpu": "mi250x", "threads": 256, "registers": registers, "static_smem": static}
             request |= {"dynamic_smem": asked, "comm_threads": 256, "comm_registers": communication[1]}
             request |= {"comm_static_smem": communication[0], "comm_dynamic_smem": 0}
-            request |= {"policy": str(policy), "kernel": kernel, "blocks": 2000}
-            found.append(explainer.answer(request)["dynamic_shared_memory"])
-        return found
+            requests.append({**request, "policy": str(policy), "kernel": kernel, "blocks": 2000})
+        done = overlap("explain", "--stdin", "--json", input="".join(json.dumps(one) + "\n" for one in requests))
+        assert done.returncode == 0, done.stderr
+        return [int(json.loads(line)["dynamic_shared_memory"]) for line in done.stdout.splitlines()]
 
     return answer
 
@@ -96,11 +96,11 @@ def test_gemm_gets_what_the_planner_says_and_communication_is_untouched(
     raised = 0
     wanted = []
     for line, answer in zip(bare.lines, answers):
-        left = line["kernel"] == NCCL or line["way"] in LEFT
+        left = line["kernel"] == NCCL or line["way"] in LEFT or line["way"].startswith(OF_MODULES)
         dynamic = line["dynamic"] if left else answer
         raised += dynamic > line["dynamic"]
         wanted.append((line["kernel"], line["blocks"] * 256, FOOTPRINTS[line["kernel"]][0] + dynamic))
-    assert raised >= 10
+    assert raised >= 5
     arrived = [
         (packet["kernel"], packet["grid"][0] * packet["grid"][1], packet["group_segment"]) for packet in done.packets
     ]
@@ -136,14 +136,13 @@ def test_only_what_can_overlap_communication_is_shaped(
     assert found == {**beside, **{3000 + step: static for step in range(4)}}
 
 
-def test_launches_by_dlsym_are_shaped_too(
+def test_launches_by_dlsym_are_counted_too(
     libraries: Path | None,
     bookworm: Path,
     code_object: Path,
     clean_environment: Clean,
     overlap: Callable[..., Any],
     policy: Path,
-    planned: Planned,
     tmp_path: Path,
 ) -> None:
     place = libraries or bookworm / LIBRARIES
@@ -151,13 +150,12 @@ def test_launches_by_dlsym_are_shaped_too(
     command = [*shlex.split(os.environ.get("CC", "cc")), str(PROGRAMS / "dlsym_launch.c"), "-o", str(program), "-ldl"]
     run([*command, *link(place)], os.environ)
     words = [program, place / "libamdhip64.so.5", code_object, LARGE, "2000"]
-    (raised,) = planned([(LARGE, 0)], FOOTPRINTS[NCCL])
-    bare = start(words, clean_environment, tmp_path)
     done = shaped(words, clean_environment, tmp_path, policy)
-    for one, dynamic in ((bare, 0), (done, raised)):
-        assert (one.status, one.stdout) == (0, "0\n0\n"), one.stderr
-        assert [packet["group_segment"] for packet in one.packets] == [19808, FOOTPRINTS[LARGE][0] + dynamic]
-    assert totals(overlap, tmp_path)["launches"] == 2
+    assert (done.status, done.stdout) == (0, "0\n0\n"), done.stderr
+    assert [packet["group_segment"] for packet in done.packets] == [19808, FOOTPRINTS[LARGE][0]]
+    counted = totals(overlap, tmp_path)
+    assert counted["launches"] == 2
+    assert counted["reasons"] == {"communication": 1, "unknown_footprint": 1}
 
 
 def test_copies_are_not_disturbed(build: Build, clean_environment: Clean, policy: Path, tmp_path: Path) -> None:

@@ -17,11 +17,6 @@ def inside(build: Build) -> dict[str, Any]:
     return {"program": program, "env": {"LD_LIBRARY_PATH": str(driver.parent)}, "timeout": 120}
 
 
-@pytest.mark.hazard(
-    "processes",
-    "a profiler that calls the driver from its callbacks would wait for a lock that its own thread holds",
-    source="https://docs.nvidia.com/cupti/main/main.html",
-)
 @pytest.mark.parametrize("policy", ["default", WINDOWS], ids=["default", "windows"])
 @pytest.mark.parametrize("case", ["callbacks", "threads"])
 def test_callbacks_that_make_all_calls(case: str, policy: str, inside: dict[str, Any], preloaded: Runner) -> None:
@@ -31,7 +26,6 @@ def test_callbacks_that_make_all_calls(case: str, policy: str, inside: dict[str,
     assert done.stdout == "raised to -5\nbad 0\n"
 
 
-@pytest.mark.hazard("processes", "a child that is forked while other threads raise streams would wait for them for ever")
 def test_a_fork_while_streams_are_raised(inside: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["fork"], "default", **inside)
     assert (done.status, done.stdout, done.stderr) == (0, "children that failed: 0\nraised to -5\nbad 0\n", "")

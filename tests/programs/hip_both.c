@@ -5,7 +5,7 @@
 
 #include "hip_client.h"
 
-enum { BLOCKS = 400, THREADS = 256, COMMUNICATION = 16 };
+enum { BLOCKS = 400, CUDA_THREADS = 256, HIP_THREADS = 64, COMMUNICATION = 16 };
 #define NCCL "ncclDevKernel_Generic_2"
 
 static uint64_t a;
@@ -45,10 +45,10 @@ int main(int argc, char **argv) {
         const int comm = strstr(argv[i], "-comm") != NULL;
         const uint32_t blocks = comm ? COMMUNICATION : BLOCKS;
         printf("%s: %d\n", argv[i],
-               argv[i][0] == 'c' ? CU(cuLaunchKernel)(cuda[comm], blocks, 1, 1, THREADS, 1, 1, 0, cuda_streams[comm],
-                                                      parameters, NULL)
-                                 : hipModuleLaunchKernel(hip[comm], blocks, 1, 1, THREADS, 1, 1, 0, hip_streams[comm],
-                                                         parameters, NULL));
+               argv[i][0] == 'c' ? CU(cuLaunchKernel)(cuda[comm], blocks, 1, 1, CUDA_THREADS, 1, 1, 0,
+                                                      cuda_streams[comm], parameters, NULL)
+                                 : hipModuleLaunchKernel(hip[comm], blocks, 1, 1, HIP_THREADS, 1, 1, 0,
+                                                         hip_streams[comm], parameters, NULL));
     }
     return 0;
 }

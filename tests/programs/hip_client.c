@@ -4,7 +4,7 @@
  *   fat=FILE host=K       a fat binary of the program, and a function of the program that stands for its kernel K
  *   alias=K               from now on K is what hipGetFuncBySymbol makes of it       first=K  ...what it was at first
  *   nobody=K none=K       K is a function of the program that is no kernel, or NULL    wild=K  a handle of nothing
- *   launch ext items coop exc graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
+ *   launch ext items coop pointer multi graph = K,blocks,threads,dynamic,stream    repeat=N  of the next launch
  *   ask=K,threads,dynamic occupancy                   available=K,blocks,threads
  *   unload                the last module             unregister  the last fat binary
  *   stream=P              with a priority (0: the default stream)    plain flags=F   without    priority=S flagsof=S
@@ -100,11 +100,19 @@ static hipError_t launch(const char *how, const struct kernel *kernel, uint32_t 
     void *function = (void *)kernel->handle;
     if (kernel->is_host && strcmp(how, "coop") == 0)
         return HIP(hipLaunchCooperativeKernel)(function, grid, block, parameters, dynamic, stream);
+    if (kernel->is_host && strcmp(how, "pointer") == 0) {
+        const hipError_t ready = HIP(hipConfigureCall)(grid, block, dynamic, stream) + HIP(hipSetupArgument)(&a, 8, 0) +
+                                 HIP(hipSetupArgument)(&b, 4, 8);
+        return ready ? ready : HIP(hipLaunchByPtr)(function);
+    }
+    if (kernel->is_host && strcmp(how, "multi") == 0) {
+        hipLaunchParams one = {function, grid, block, parameters, dynamic, stream};
+        return HIP(hipExtLaunchMultiKernelMultiDevice)(&one, 1, 0);
+    }
     if (kernel->is_host && strcmp(how, "ext") == 0)
-        return HIP(hipExtLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream, NULL,
-                                       NULL, 0);
+        return HIP(hipExtLaunchKernel)(function, grid, block, parameters, dynamic, stream, NULL, NULL, 0);
     if (kernel->is_host)
-        return HIP(hipLaunchKernel)(function, XY(blocks, 1), 1, XY(threads, 1), 1, parameters, dynamic, stream);
+        return HIP(hipLaunchKernel)(function, grid, block, parameters, dynamic, stream);
     if (strcmp(how, "items") == 0)
         return ITEMS_LAUNCH(function, blocks * threads, 1, 1, threads, 1, 1, dynamic, stream, parameters, NULL, NULL,
                             NULL, 0);
@@ -185,8 +193,8 @@ static hipError_t about_streams(const char *word, char *value, bool *known) {
     else if (strcmp(word, "stops") == 0) {
         result = HIP(hipEventCreateWithFlags)(&event, 2);
         result = result ? result
-                        : HIP(hipExtLaunchKernel)(find_kernel(first)->handle, XY(fields[0], 1), 1, XY(256, 1), 1,
-                                                  parameters, 0, streams[fields[1]], NULL, event, 0);
+                        : HIP(hipExtLaunchKernel)(find_kernel(first)->handle, (dim3){(uint32_t)fields[0], 1, 1},
+                                                  (dim3){256, 1, 1}, parameters, 0, streams[fields[1]], NULL, event, 0);
     } else if (strcmp(word, "stream") == 0 || strcmp(word, "plain") == 0 || strcmp(word, "flags") == 0)
         result = make_stream(word, value);
     else
@@ -260,7 +268,7 @@ static void do_word(char *word) {
         fields[i] = strtol(at + 1, &at, 0);
     if (strcmp(word, "repeat") == 0)
         repeat = atoi(text);
-    else if (strstr("launch ext items coop graph", word))
+    else if (strstr("launch ext items coop pointer multi graph", word))
         launch_words(word);
     else if (strncmp(word, "lib", 3) == 0 && other)
         library_words(word);

@@ -28,6 +28,16 @@
 typedef hipError_t type_hipGetDeviceCount(int *);
 typedef hipError_t type_hipEventCreateWithFlags(hipEvent_t *, unsigned), type_hipGetLastError(void);
 typedef hipError_t type_hipStreamGetFlags(hipStream_t, unsigned *);
+typedef hipError_t type_hipModuleLoadData(hipModule_t *, const void *);
+typedef hipError_t type_hipConfigureCall(dim3, dim3, size_t, hipStream_t);
+typedef hipError_t type_hipSetupArgument(const void *, size_t, size_t);
+struct hipLaunchParams {
+    const void *function;
+    dim3 grid, block;
+    void **arguments;
+    size_t shared;
+    hipStream_t stream;
+};
 typedef hipError_t type_hipGraphInstantiate(hipGraphExec_t *, hipGraph_t, void *, char *, size_t);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
@@ -37,6 +47,9 @@ typedef void type___hipRegisterFunction(void **, const void *, char *, const cha
 extern type_hipGetDeviceCount hipGetDeviceCount;
 extern type_hipEventCreateWithFlags hipEventCreateWithFlags;
 extern type_hipStreamGetFlags hipStreamGetFlags;
+extern type_hipModuleLoadData hipModuleLoadData;
+extern type_hipConfigureCall hipConfigureCall;
+extern type_hipSetupArgument hipSetupArgument;
 extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;
@@ -83,5 +96,3 @@ static inline void *runtime_symbol(const char *name) {
 }
 #define HIP(name) ((type_##name *)runtime_symbol(#name))
 #endif
-
-#define XY(x, y) ((uint64_t)(y) << 32 | (uint32_t)(x)) /* two members of a dim3, as it is passed */

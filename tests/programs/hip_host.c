@@ -1,7 +1,9 @@
 /* Opens libraries as an interpreter opens its extensions, and has each do its words: hip_host PLUGIN WORD... [-- PLUGIN
- * WORD...]. A `close` in front of a PLUGIN closes the one before it. The program itself knows nothing of HIP. */
+ * WORD...]. A `close` in front of a PLUGIN closes the one before it. The program itself knows nothing of HIP. With
+ * HIP_DEEPBIND they are bound to the runtime past every library that is preloaded. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int main(int argc, char **argv) {
@@ -15,7 +17,7 @@ int main(int argc, char **argv) {
             printf("closed: %d\n", dlclose(opened));
             i++;
         }
-        opened = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL);
+        opened = dlopen(argv[i], RTLD_NOW | RTLD_LOCAL | (getenv("HIP_DEEPBIND") ? RTLD_DEEPBIND : 0));
         void (*run)(char **) = opened ? (void (*)(char **))dlsym(opened, "plugin_main") : NULL;
         if (!run) {
             printf("%s\n", dlerror());

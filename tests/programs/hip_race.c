@@ -21,7 +21,7 @@ static void *run(void *number) {
         for (int waited = 0; __atomic_load_n(&turns[!me], __ATOMIC_SEQ_CST) <= i; waited++)
             if (waited > 3000)
                 sched_yield();
-        if (hipLaunchKernel(hosts[i], XY(400, 1), 1, XY(256, 1), 1, parameters, 0, NULL) ||
+        if (hipLaunchKernel(hosts[i], (dim3){400, 1, 1}, (dim3){256, 1, 1}, parameters, 0, NULL) ||
             (i % SOME == 0 && hipDeviceSynchronize()))
             exit(3);
     }

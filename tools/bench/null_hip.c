@@ -124,7 +124,7 @@ API const char *hipKernelNameRefByPtr(const void *function, void *stream) {
 }
 API int hipFuncGetAttribute(int *value, int attribute, void *function) {
     (void)function;
-    return *value = attribute == 4 ? 64 : 0, 0;
+    return *value = attribute == 4 ? 264 : 0, 0; /* so many that accumulation registers are among them */
 }
 API int hipFuncGetAttributes(void *attributes, const void *function) {
     const int registers = 64;

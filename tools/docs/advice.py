@@ -40,8 +40,8 @@ ADVICE = {
     "no_room_slots": "Only priority can help.",
     "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
     "refused": "Report the driver's version, the kernel and the policy.",
-    "unknown_footprint": "On AMD: the kernel is in a compressed module, as all of rocBLAS 7.2 is. On NVIDIA: its "
-    "handle came from a call that the library does not intercept, as cuFFT's do.",
+    "unknown_footprint": "On AMD: a kernel of a module, as those of rocBLAS and Triton. On NVIDIA: its handle came "
+    "from a call that the library does not intercept, as cuFFT's do.",
     "cannot_launch": _PROGRAMS_OWN_FAILURE,
     "invalid_as_asked": _PROGRAMS_OWN_FAILURE,
     "unknown_limits": "Update the driver, or report the GPU and the driver's version.",

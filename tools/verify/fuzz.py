@@ -54,7 +54,6 @@ DECIDING = ("policy_table", "match", "decide", "planner", "occupancy", "gpu")
 # By name: the source in tests/fuzz, what it is compiled with.
 PROGRAMS = {
     "table": ("table_fuzz.c", *(f"shim/core/{name}.c" for name in DECIDING)),
-    "code": ("code_fuzz.c", "shim/core/codeobject.c"),
     "page": ("page_fuzz.c", "shim/core/stats.c", "shim/core/rows.c", "shim/core/match.c"),
     "cubin": ("image_fuzz.c", *IMAGES, *(f"tools/simgpu/{name}.c" for name in ("elf", "fatbin", "ptx"))),
     "hip": ("image_fuzz.c", "-DHIP", f"-I{ROOT / 'shim/core'}", *IMAGES, *HIP, *ZSTD),

@@ -95,7 +95,7 @@ def build(kind: str, folder: Path) -> tuple[Path, Path, Path]:
 
 def build_hip(kind: str, folder: Path) -> Path:
     """The simulated runtime, the code object and the program that uses them."""
-    kernels = [Kernel(name, vgprs=128, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
+    kernels = [Kernel(name, vgprs=256, agprs=8, static_shared=8192, max_threads=256) for name in HIP_KERNELS]
     (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
     runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
     flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]

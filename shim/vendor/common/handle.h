@@ -47,7 +47,7 @@ struct handle {
     uint32_t born;      /* number of the call that learned it: a later kernel at the address has another one */
     uint32_t version;   /* incremented when decisions about the kernel may be stale */
     uint32_t decisions; /* the first one; 0: none */
-    uint32_t registers; /* AMD: of the code object, if more than the runtime reports; else 0 */
+    uint32_t reserved;
     struct setting limit; /* of dynamic shared memory */
     struct setting carveout;
     const char *name; /* as given by the program or the driver; NULL: unknown */

@@ -90,18 +90,13 @@ static vendor_result launch_unproven(struct request *request, struct handle *han
 
 /* ---- Any launch ---- */
 
-/* Does the runtime call itself? The enclosing call may be known next time (hip/launch.c). */
-static bool calls_itself(const struct request *request) {
-    return request->route == ROUTE_SYMBOL && in_driver(hook_vendor(request->hook), request->site);
-}
-
 /* Finds the decision about a launch, or makes and keeps it. Returns the kernel; NULL: the decision holds for this launch
  * only. */
 static struct handle *find_or_decide(const struct request *request, uint32_t epoch, struct decision *decision) {
     const enum vendor vendor = hook_vendor(request->hook);
     const uint64_t threads = threads_of(request), blocks = blocks_of(request);
     const uint32_t shared = request->config.sharedMemBytes;
-    const bool keeps = has_launch_key(threads, shared) && blocks <= UINT32_MAX && !calls_itself(request);
+    const bool keeps = has_launch_key(threads, shared) && blocks <= UINT32_MAX;
     struct handle *const handle = OPERATION_OF(vendor, handle_of)(request);
     const struct decision asked = {.key = launch_key(threads, shared, request->site),
                                    .flags = request->flags,

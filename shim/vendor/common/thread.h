@@ -16,8 +16,7 @@ struct this_thread {
     uint32_t contexts_at;
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
-    uintptr_t from;     /* AMD: caller of the entry point whose call the runtime forwards to another hook, or 0 */
-    uintptr_t inside;   /* AMD: frame of our own launch call in progress, which may reach another hook; or 0 */
+    uintptr_t inside;   /* AMD: frame of the hook whose call the runtime serves, or 0 */
     uintptr_t deciding; /* stack address while a decision is being made; or 0 */
     uint32_t id;        /* gettid(); 0: not asked yet */
     bool shares;        /* no shard is left for this thread */

@@ -3,9 +3,8 @@
  * our functions, then pass the table on to the profiler behind us, if there is one; the profiler's functions thus run
  * before ours.
  *
- * From then on calls arrive that none of our symbols has seen. If an exported function or a dlsym thunk has seen the
- * call first, its caller is recorded (this_thread.from). librocprofiler-register:
- * source/lib/rocprofiler-register/rocprofiler_register.cpp.
+ * From then on calls arrive that none of our symbols has seen. Those that one has seen pass through (hip_passes).
+ * librocprofiler-register: source/lib/rocprofiler-register/rocprofiler_register.cpp.
  */
 #include <dlfcn.h>
 #include <string.h>
@@ -47,7 +46,7 @@ static bool is_table(void *const *table, uint64_t *count) {
 
 static void take(void **table) {
     uint64_t count = 0;
-    if (!overlap_page_prepare())
+    if (!overlap_page_prepare() || real_known(HOOK_hipLaunchKernel, ROUTE_TABLE)) /* it is handed out twice */
         return;
     if (!is_table(table, &count)) {
         overlap_say(
@@ -58,7 +57,7 @@ static void take(void **table) {
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         const enum hook hook = (enum hook)members[i].hook;
         void *before = members[i].position < count ? table[members[i].position] : NULL;
-        if (!before || real_known(hook, ROUTE_TABLE) || !real_remember(ROUTE_TABLE, hook, before))
+        if (!before || !real_remember(ROUTE_TABLE, hook, before))
             continue;
         adopt_driver_of(VENDOR_HIP, before);
         __atomic_store_n(&table[members[i].position], hip_thunk(ROUTE_TABLE, hook), __ATOMIC_RELEASE);

@@ -17,7 +17,7 @@
 #define PARAMETERS_OF(...) __VA_ARGS__
 #define DRIVER(name, body, parameters, ...) hipError_t body(ENTRY, PARAMETERS_OF parameters);
 #define DRIVER_VOID(name, body) hipError_t body(ENTRY);
-#define DRIVER_LAUNCH(name, body, parameters, ...)
+#define LAUNCH(name, body, parameters, ...) /* launch.h */
 #include "driver.def"
 #undef DRIVER
 
@@ -49,63 +49,34 @@ extern struct hip_calls hip;
         hip_settle(pending_, call);                                                                                    \
     })
 
-/* ---- launch.c ---- */
-
-/* Parameters that only some launch calls have. */
-struct hip_more {
-    uint32_t items[3]; /* for calls that give work-items instead of workgroups */
-    uint32_t flags;
-    hipEvent_t start, stop;         /* recorded before and after the kernel; may be NULL */
-    hipLaunchConfig_t config;       /* hipLaunchKernelExC */
-    const hipLaunchConfig_t *asked; /* hipLaunchKernelExC: the program's own */
-};
-
-/* Launch what the thread's table does not hold. */
-hipError_t hip_launch(struct request *request);
-
-/* module.c: 1: a library of the program was unregistered. */
-extern uint32_t hip_unregistered;
-
 /* True if the call's handle is a hipFunction_t; else it is a host function that stands for a kernel. */
 bool hip_launches_function(enum hook hook);
 
-/* ---- dispatch_table.c ---- */
+/* ---- Calls that the runtime makes itself (entry.c) ---- */
 
-/* The caller of a call that came through the table. */
-static inline uintptr_t hip_table_site(uintptr_t site) {
-    const uintptr_t from = this_thread.from;
-    this_thread.from = 0;
-    return from ? from : site;
+/* While it serves a call of the program, the runtime calls its own entry points: by name through the dynamic linker, and
+ * through its dispatch table, where our hooks are, too. Only the program's call is decided and counted. */
+
+/* Is this thread in a call that one of our hooks has passed to the runtime? A siglongjmp out of it leaves the mark of a
+ * frame behind that is not above ours. */
+static inline bool hip_is_inside(void) {
+    return this_thread.inside && (uintptr_t)__builtin_frame_address(0) < this_thread.inside;
+}
+/* Marks that. Returns what the caller puts back into this_thread.inside. */
+static inline __attribute__((always_inline)) uintptr_t hip_enter(void) {
+    const uintptr_t before = this_thread.inside;
+    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
+    return before;
 }
 
-/* The same for a launch, which may be part of another one: HIP_UNNOTED is set if no caller was recorded. Addresses
- * do not use that bit. */
-#define HIP_UNNOTED (UINT64_C(1) << 63)
-static inline uintptr_t hip_table_launch_site(uintptr_t site) {
-    return this_thread.from ? hip_table_site(site) : site | HIP_UNNOTED;
+/* Return the function to which a call is passed straight through, or NULL if the call is the program's.
+ * By name the caller tells, also in a thread of the runtime's own. It is this library if the runtime has jumped from one
+ * entry point to the other. By the table the caller does not tell: a profiler may have been called in between. */
+void *hip_passes_by_name(ENTRY);
+static inline void *hip_passes(ENTRY) {
+    if (route != ROUTE_TABLE)
+        return hip_passes_by_name(route, hook, site);
+    return hip_is_inside() ? real_known(hook, ROUTE_TABLE) : NULL;
 }
-
-/* ---- entry.c ---- */
-
-/* Where a call goes that did not come through the table: to the body (NULL), or unchanged to another function.
- * noted: this call has recorded its caller for the table and must clear it, because it may not pass through the
- * table. thunk: route << 16 | hook. */
-struct hip_target {
-    void *function;
-    uint64_t noted;
-};
-struct hip_target hip_target(uint32_t thunk, uintptr_t site);
-
-/* ---- code.c ---- */
-
-/* Read the kernel descriptors of an image that was loaded as this module, for this architecture (gfx90a). size:
- * UINT64_MAX if the image contains its own size. */
-void code_learn(hipModule_t module, const void *image, uint64_t size, const char *architecture);
-/* code_forget(): a module was unloaded; drop what was read of it, up to number `learned`. code_learned(): how many
- * images were read so far. */
-void code_forget(hipModule_t module, uint32_t learned);
-uint32_t code_learned(void);
-/* Registers of a module's kernel, from its descriptor; 0: unknown, as in every compressed module. */
-uint32_t code_registers(hipModule_t module, const char *kernel);
 
 #pragma GCC visibility pop

@@ -181,10 +181,6 @@ struct handle *hip_handle_of(const struct request *request) {
     const bool function = hip_launches_function(request->hook);
     if (handle || !request->function)
         return handle;
-    /* After a library was unregistered (module.c) it is unknown of which symbol's kernel this function is a form,
-     * and their sizes must not be mixed up. */
-    if (function && OVERLAP_RELAXED(hip_unregistered))
-        return NULL;
     handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
     return handle_find(request->function);
 }
@@ -196,13 +192,12 @@ const char *hip_kernel_name(const struct handle *handle) {
     return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
 }
 
-/* True if the runtime's number may lack accumulation registers. It comes from the metadata, in which assembly
- * kernels (rocBLAS, hipBLASLt) leave them out; descriptors count all registers (code.c). A compiler counts all in
- * the metadata as well, and the kernels of the program's own binaries are always compiled. A kernel has at most 256
- * registers that are not accumulation registers, so a larger number includes both. */
+/* True if the runtime's number may lack accumulation registers. It comes from the metadata, in which the assembly kernels
+ * of modules (rocBLAS, hipBLASLt) leave them out. A compiler counts all, and the kernels that host functions stand for
+ * are always compiled. A kernel has at most 256 registers that are not accumulation registers, so a larger number
+ * includes both. */
 static bool may_be_too_few(const struct handle *handle, int registers) {
-    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) && OVERLAP_RELAXED(handle->owner) &&
-           !OVERLAP_RELAXED(handle->registers);
+    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) && !OVERLAP_RELAXED(handle->kernel);
 }
 
 bool hip_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
@@ -224,8 +219,7 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     hip_restore(mode);
     if (!known || registers <= 0 || shared < 0 || may_be_too_few(handle, registers))
         return false;
-    const uint32_t more = OVERLAP_RELAXED(handle->registers);
-    launch->footprint.registers = more > (uint32_t)registers ? more : (uint32_t)registers;
+    launch->footprint.registers = (uint32_t)registers;
     launch->footprint.static_shared = (uint32_t)shared;
     /* From ROCm 6.3 on the runtime checks no sum of static and dynamic bytes, and too much kills the queue: this is
      * the only limit. */

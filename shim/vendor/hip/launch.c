@@ -1,112 +1,72 @@
-/* Launches on AMD: from a call to a request, and from the request back to the call, with the decided size.
- *
- * There are many launch functions, and inside the runtime one may reach another through the procedure linkage table,
- * where our hooks are, too. Every launch is decided once: at the program's call, or, if that cannot be decided
- * (hipLaunchByPtr), at the call that it reaches.
- */
+/* Launches on AMD: from a call to a request, and from the request back to the call, with the decided size. */
 #include "../../core/core.h"
 #include "../common/launch.h"
+#include "../common/launch.h"
 #include "../common/streams.h"
-#include "../common/thread.h"
 #include "../common/wait_calls.h"
 #include "launch.h"
 
-/* Is one of our own launch calls in progress? A siglongjmp out of it leaves the mark of a frame behind that is not above
- * ours. */
-static bool is_inside(void) {
-    return this_thread.inside && (uintptr_t)__builtin_frame_address(0) < this_thread.inside;
-}
+/* ---- From a request to the call ---- */
 
-/* ---- The program's call with another size ---- */
-
-static dim3 grid_of(const vendor_launch *c) {
-    return (dim3){c->gridDimX, c->gridDimY, c->gridDimZ};
-}
-static dim3 block_of(const vendor_launch *c) {
-    return (dim3){c->blockDimX, c->blockDimY, c->blockDimZ};
-}
-/* x and y in one register, as a dim3 is passed. */
-static uint64_t both(uint32_t x, uint32_t y) {
-    return (uint64_t)y << 32 | x;
-}
-
-/* Never `none` for the calls that read it, which the compiler cannot see. */
-static const struct hip_more *more_of(const struct request *request) {
-    static const struct hip_more none;
-    return request->more ? request->more : &none;
-}
-
-static hipError_t launch_items(const struct request *request, void *real, uint32_t dynamic) {
-    const vendor_launch *c = &request->config;
-    const struct hip_more *more = more_of(request);
-    if (request->hook == HOOK_hipHccModuleLaunchKernel ||
-        request->hook ==
-            HOOK__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_)
-        return ((type_hipHccModuleLaunchKernel *)real)(
-            request->function, more->items[0], more->items[1], more->items[2], c->blockDimX, c->blockDimY, c->blockDimZ,
-            dynamic, c->hStream, request->parameters, request->extra, more->start, more->stop);
-    return ((type_hipExtModuleLaunchKernel *)real)(
-        request->function, more->items[0], more->items[1], more->items[2], c->blockDimX, c->blockDimY, c->blockDimZ,
-        dynamic, c->hStream, request->parameters, request->extra, more->start, more->stop, more->flags);
-}
-
-static hipError_t launch_exc(const struct request *request, void *real, uint32_t dynamic) {
-    type_hipLaunchKernelExC *const call = (type_hipLaunchKernelExC *)real;
-    hipLaunchConfig_t config = more_of(request)->config;
-    if (dynamic == request->config.sharedMemBytes) /* pass the program's config: its size may exceed 32 bits */
-        return call(more_of(request)->asked, request->function, request->parameters);
+static hipError_t launch_exc(const struct request *request, type_hipLaunchKernelExC *real, size_t dynamic) {
+    const struct hip_more *more = request->more;
+    hipLaunchConfig_t config = *more->config;
+    if (dynamic == request->config.sharedMemBytes) /* the program's own size may exceed 32 bits */
+        return real(more->config, request->function, request->parameters);
     config.dynamicSmemBytes = dynamic;
-    return call(&config, request->function, request->parameters);
+    return real(&config, request->function, request->parameters);
 }
+
+static hipError_t launch_drv_ex(const struct request *request, type_hipDrvLaunchKernelEx *real, uint32_t dynamic) {
+    vendor_launch config = request->config;
+    config.sharedMemBytes = dynamic;
+    return real(&config, request->function, request->parameters, request->extra);
+}
+
+#define GRID c->gridDimX, c->gridDimY, c->gridDimZ
+#define BLOCK c->blockDimX, c->blockDimY, c->blockDimZ
+#define ITEMS more->items[0], more->items[1], more->items[2]
 
 static hipError_t launch(const struct request *request, void *real, uint32_t dynamic) {
     const vendor_launch *c = &request->config;
-    const struct hip_more *more = more_of(request);
-    vendor_launch changed;
+    const struct hip_more *more = request->more;
+    void *const function = request->function, **const parameters = request->parameters, **const extra = request->extra;
+    const dim3 grid = {GRID}, block = {BLOCK};
     switch ((int)request->hook) {
     case HOOK_hipLaunchKernel:
     case HOOK_hipLaunchKernel_spt:
-        return ((type_hipLaunchKernel *)real)(request->function, both(c->gridDimX, c->gridDimY), c->gridDimZ,
-                                              both(c->blockDimX, c->blockDimY), c->blockDimZ, request->parameters,
-                                              dynamic, c->hStream);
+        return ((type_hipLaunchKernel *)real)(function, grid, block, parameters, dynamic, c->hStream);
     case HOOK_hipModuleLaunchKernel:
-        return ((type_hipModuleLaunchKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ,
-                                                    c->blockDimX, c->blockDimY, c->blockDimZ, dynamic, c->hStream,
-                                                    request->parameters, request->extra);
+        return ((type_hipModuleLaunchKernel *)real)(function, GRID, BLOCK, dynamic, c->hStream, parameters, extra);
     case HOOK_hipExtLaunchKernel:
-        return ((type_hipExtLaunchKernel *)real)(request->function, both(c->gridDimX, c->gridDimY), c->gridDimZ,
-                                                 both(c->blockDimX, c->blockDimY), c->blockDimZ, request->parameters,
-                                                 dynamic, c->hStream, more->start, more->stop, (int)more->flags);
+        return ((type_hipExtLaunchKernel *)real)(function, grid, block, parameters, dynamic, c->hStream, more->start,
+                                                 more->stop, (int)more->flags);
     case HOOK_hipLaunchKernelExC:
-        return launch_exc(request, real, dynamic);
+        return launch_exc(request, (type_hipLaunchKernelExC *)real, dynamic);
     case HOOK_hipDrvLaunchKernelEx:
-        changed = *c;
-        changed.sharedMemBytes = dynamic;
-        return ((type_hipDrvLaunchKernelEx *)real)(&changed, request->function, request->parameters, request->extra);
+        return launch_drv_ex(request, (type_hipDrvLaunchKernelEx *)real, dynamic);
     case HOOK_hipLaunchCooperativeKernel:
     case HOOK_hipLaunchCooperativeKernel_spt:
-        return ((type_hipLaunchCooperativeKernel *)real)(request->function, grid_of(c), block_of(c),
-                                                         request->parameters, dynamic, c->hStream);
+        return ((type_hipLaunchCooperativeKernel *)real)(function, grid, block, parameters, dynamic, c->hStream);
     case HOOK_hipModuleLaunchCooperativeKernel:
-        return ((type_hipModuleLaunchCooperativeKernel *)real)(request->function, c->gridDimX, c->gridDimY, c->gridDimZ,
-                                                               c->blockDimX, c->blockDimY, c->blockDimZ, dynamic,
-                                                               c->hStream, request->parameters);
+        return ((type_hipModuleLaunchCooperativeKernel *)real)(function, GRID, BLOCK, dynamic, c->hStream, parameters);
+    case HOOK_hipHccModuleLaunchKernel:
+    case HOOK__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_:
+        return ((type_hipHccModuleLaunchKernel *)real)(function, ITEMS, BLOCK, dynamic, c->hStream, parameters, extra,
+                                                       more->start, more->stop);
     default:
-        return launch_items(request, real, dynamic);
+        return ((type_hipExtModuleLaunchKernel *)real)(function, ITEMS, BLOCK, dynamic, c->hStream, parameters, extra,
+                                                       more->start, more->stop, more->flags);
     }
 }
 
-/* Calls that the runtime makes meanwhile belong to this launch. */
 hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     void *real = real_function(request->route, request->hook, request->site);
     if (!real)
         return VENDOR_NOT_INITIALIZED;
     const bool ours = dynamic != request->config.sharedMemBytes;
     const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
-    const uintptr_t before = this_thread.inside;
-    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
     const hipError_t result = launch(request, real, dynamic);
-    this_thread.inside = before;
     return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* repeated as asked */
 }
 
@@ -121,31 +81,74 @@ bool hip_launches_function(enum hook hook) {
              hook == HOOK_hipLaunchCooperativeKernel_spt);
 }
 
-/* ---- A request ---- */
+/* ---- From a call to a request ---- */
 
-hipError_t hip_launch(struct request *request) {
+struct hip_known hip_known(ENTRY, const void *function, uint64_t threads, uint64_t blocks, size_t shared,
+                           hipStream_t stream, bool events) {
+    const bool by_table = route == ROUTE_TABLE;
+    void *const real = real_known(hook, route);
+    if (by_table && hip_is_inside())
+        return (struct hip_known){real, shared};
+    if (!real || events || shared > OVERLAP_LARGEST_SIZE)
+        return (struct hip_known){NULL, 0};
+    uint32_t size = (uint32_t)shared;
+    const bool known =
+        launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    return (struct hip_known){known ? real : NULL, size};
+}
+
+/* Makes a launch that is not known, or that is not the program's. */
+static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;
-    const bool unnoted = request->site & HIP_UNNOTED;
-    request->site &= ~HIP_UNNOTED;
-    /* Part of a launch that was decided. A signal handler of the program may launch here, too. */
-    if (is_inside() && (unnoted || in_driver(VENDOR_HIP, request->site)))
-        return hip_launch_with(request, request->config.sharedMemBytes);
-    if (this_thread.from && in_driver(VENDOR_HIP, request->site))
-        request->site = hip_table_site(request->site);
+    void *const passes = request->route == ROUTE_TABLE
+                             ? NULL /* hip_known() has asked, or the thunk */
+                             : hip_passes_by_name(request->route, request->hook, request->site);
+    if (passes)
+        return launch(request, passes, request->config.sharedMemBytes);
     const hipError_t result = launch_slow(request);
     if (more && more->stop && result == VENDOR_SUCCESS && streams_tracked())
         event_recorded(more->stop, request->config.hStream, hook_default(request->hook));
     return result;
 }
 
-/* ---- From a call to a request ---- */
+hipError_t hip_launch(ENTRY, uint32_t flags, const void *function, dim3 grid, dim3 block, size_t shared,
+                      hipStream_t stream, void **parameters, void **extra, const struct hip_more *more) {
+    struct request request = {
+        .route = route,
+        .hook = hook,
+        .site = site,
+        .flags = flags,
+        .function = (void *)(uintptr_t)function,
+        .parameters = parameters,
+        .extra = extra,
+        /* Sizes that do not fit are left for the runtime to refuse; any large value will do. */
+        .config = {grid.x, grid.y, grid.z, block.x, block.y, block.z,
+                   .sharedMemBytes = shared > UINT32_MAX ? UINT32_MAX : (uint32_t)shared, .hStream = stream},
+        .more = more,
+    };
+    return launch_request(&request);
+}
 
-RARE hipError_t hip_items_old_body(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
-                                   uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared,
-                                   hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
-                                   hipEvent_t stop) {
-    return hip_items_body_miss(route, hook, site, function, items_x, items_y, items_z, block_x, block_y, block_z,
-                               shared, stream, parameters, extra, start, stop, 0);
+hipError_t hip_cooperative_body(ENTRY, const void *function, dim3 grid, dim3 block, void **arguments, uint32_t shared,
+                                hipStream_t stream) {
+    return hip_launch(route, hook, site, OVERLAP_LAUNCH_COOPERATIVE, function, grid, block, shared, stream, arguments,
+                      NULL, NULL);
+}
+
+hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                                       uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared,
+                                       hipStream_t stream, void **parameters) {
+    return hip_launch(route, hook, site, OVERLAP_LAUNCH_COOPERATIVE, function, (dim3){grid_x, grid_y, grid_z},
+                      (dim3){block_x, block_y, block_z}, shared, stream, parameters, NULL, NULL);
+}
+
+hipError_t hip_items_old_body(ENTRY, hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z,
+                              uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t shared, hipStream_t stream,
+                              void **parameters, void **extra, hipEvent_t start, hipEvent_t stop) {
+    const struct hip_more more = {.items = {items_x, items_y, items_z}, .start = start, .stop = stop};
+    const dim3 grid = {hip_groups(items_x, block_x), hip_groups(items_y, block_y), hip_groups(items_z, block_z)};
+    return hip_launch(route, hook, site, 0, function, grid, (dim3){block_x, block_y, block_z}, shared, stream,
+                      parameters, extra, &more);
 }
 
 static uint32_t flags_of(const vendor_attribute *attributes, uint32_t count) {
@@ -159,12 +162,9 @@ hipError_t hip_exc_body(ENTRY, const hipLaunchConfig_t *config, const void *func
     REAL_OR_RETURN(hipLaunchKernelExC);
     if (!config) /* left for the runtime to refuse */
         return real(config, function, arguments);
-    const struct hip_more more = {.config = *config, .asked = config};
-    const dim3 grid = config->gridDim, block = config->blockDim;
-    REQUEST(flags_of(config->attrs, config->numAttrs), arguments, NULL, &more, config->dynamicSmemBytes,
-            config->stream);
-    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request);
+    const struct hip_more more = {.config = config};
+    return hip_launch(route, hook, site, flags_of(config->attrs, config->numAttrs), function, config->gridDim,
+                      config->blockDim, config->dynamicSmemBytes, config->stream, arguments, NULL, &more);
 }
 
 hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t function, void **parameters,
@@ -180,63 +180,34 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
                               .parameters = parameters,
                               .extra = extra,
                               .config = *config};
-    return hip_launch(&request);
-}
-
-RARE hipError_t hip_cooperative_body(ENTRY, const void *function, dim3 grid, dim3 block, void **arguments,
-                                     uint32_t shared, hipStream_t stream) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, arguments, NULL, NO_MORE, shared, stream);
-    hip_shape(&request, grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    return hip_launch(&request);
-}
-
-RARE hipError_t hip_module_cooperative_body(ENTRY, hipFunction_t function, uint32_t grid_x, uint32_t grid_y,
-                                            uint32_t grid_z, uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                                            uint32_t shared, hipStream_t stream, void **parameters) {
-    REQUEST(OVERLAP_LAUNCH_COOPERATIVE, parameters, NULL, NO_MORE, shared, stream);
-    hip_shape(&request, grid_x, grid_y, grid_z, block_x, block_y, block_z);
-    return hip_launch(&request);
+    return launch_request(&request);
 }
 
 /* ---- Launches that are counted and passed on ---- */
 
 /* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(enum route route, uint32_t count, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && !is_inside() && count <= OVERLAP_DEVICES && i < count; i++)
+static void count_several(uint32_t launches, uint32_t reason) {
+    for (uint32_t i = 0; overlap_armed() && launches <= OVERLAP_DEVICES && i < launches; i++)
         count_launch(reason);
 }
 
 RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
     REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several(route, (uint32_t)count,
+    count_several((uint32_t)count,
                   hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
                                                                   : OVERLAP_REASON_cooperative);
-    const uintptr_t before = this_thread.inside;
-    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
-    const hipError_t result = real(launches, count, flags);
-    this_thread.inside = before;
-    return result;
+    return real(launches, count, flags);
 }
 
 RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
     REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
-    count_several(route, count, OVERLAP_REASON_cooperative);
-    const uintptr_t before = this_thread.inside;
-    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
-    const hipError_t result = real(launches, count, flags);
-    this_thread.inside = before;
-    return result;
+    count_several(count, OVERLAP_REASON_cooperative);
+    return real(launches, count, flags);
 }
 
-/* Only the runtime has what hipConfigureCall set up. It calls hipModuleLaunchKernel, where the launch is decided,
- * for the caller recorded here. If the record is still there afterwards, the runtime has made the launch by a path
- * that we do not hook. */
+/* Only the runtime has what hipConfigureCall set up. */
 RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
     REAL_OR_RETURN(hipLaunchByPtr);
-    this_thread.from = site;
-    const hipError_t result = real(function);
-    if (this_thread.from && overlap_armed() && result == VENDOR_SUCCESS)
-        count_launch(OVERLAP_REASON_unknown_footprint);
-    this_thread.from = 0;
-    return result;
+    count_several(1, OVERLAP_REASON_unknown_footprint);
+    return real(function);
 }

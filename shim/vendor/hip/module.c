@@ -6,55 +6,11 @@
 #include "../common/streams.h"
 #include "hip.h"
 
-/* ---- Modules: their images hold more than the runtime reports ---- */
-
-static const char *architecture(void) {
-    const struct device *device = overlap_armed() ? device_current(VENDOR_HIP) : NULL;
-    return device && device_policy(device) ? (const char *)device->gpu.architecture : NULL;
-}
-
-static hipError_t loaded(const hipModule_t *module, const void *image, hipError_t result) {
-    const char *its = result == VENDOR_SUCCESS && module && image ? architecture() : NULL;
-    if (its)
-        code_learn(*module, image, UINT64_MAX, its);
-    return result;
-}
-
-/* Read the file again, just after the runtime has. A compressed file is not even mapped, because code.c cannot read
- * it. */
-hipError_t hip_module_load_body(ENTRY, hipModule_t *module, const char *file) {
-    REAL_OR_RETURN(hipModuleLoad);
-    const hipError_t result = real(module, file);
-    const char *its = result == VENDOR_SUCCESS && module && file ? architecture() : NULL;
-    size_t size = 0;
-    const void *image = its ? overlap_map_file(file, "CCOB", &size) : NULL;
-    if (image) {
-        code_learn(*module, image, size, its);
-        overlap_unmap((void *)(uintptr_t)image, size);
-    }
-    return result;
-}
-
-hipError_t hip_module_data_body(ENTRY, hipModule_t *module, const void *image) {
-    REAL_OR_RETURN(hipModuleLoadData);
-    return loaded(module, image, real(module, image));
-}
-
-hipError_t hip_module_data_ex_body(ENTRY, hipModule_t *module, const void *image, uint32_t count, void *options,
-                                   void **values) {
-    REAL_OR_RETURN(hipModuleLoadDataEx);
-    return loaded(module, image, real(module, image, count, options, values));
-}
-
 hipError_t hip_module_function_body(ENTRY, hipFunction_t *function, hipModule_t module, const char *name) {
     REAL_OR_RETURN(hipModuleGetFunction);
     const hipError_t result = real(function, module, name);
-    if (result != VENDOR_SUCCESS || !function || !overlap_armed())
-        return result;
-    handle_learn(*function, HANDLE_HIP_FUNCTION, module, name, NULL);
-    struct handle *handle = handle_find(*function);
-    if (handle && name)
-        __atomic_store_n(&handle->registers, code_registers(module, name), __ATOMIC_RELAXED);
+    if (result == VENDOR_SUCCESS && function && overlap_armed())
+        handle_learn(*function, HANDLE_HIP_FUNCTION, module, name, NULL);
     return result;
 }
 
@@ -78,11 +34,7 @@ static hipError_t ended(const struct ending *ending, hipError_t result) {
 hipError_t hip_module_unload_body(ENTRY, hipModule_t module) {
     REAL_OR_RETURN(hipModuleUnload);
     const struct ending ending = ends(module);
-    const uint32_t learned = code_learned();
-    const hipError_t result = ended(&ending, real(module));
-    if (result == VENDOR_SUCCESS)
-        code_forget(module, learned);
-    return result;
+    return ended(&ending, real(module));
 }
 
 /* ---- Libraries (7.2), symbols ---- */
@@ -113,8 +65,6 @@ hipError_t hip_function_of_symbol_body(ENTRY, hipFunction_t *function, const voi
     return result;
 }
 
-uint32_t hip_unregistered;
-
 /* A library of the program is unloaded, and its kernels with it. Ownership is not tracked (hip_ops.c), so all
  * symbols are forgotten, and then the functions made from them. */
 hipError_t hip_unregister_body(ENTRY, void **modules) {
@@ -122,7 +72,6 @@ hipError_t hip_unregister_body(ENTRY, void **modules) {
     const struct handle_scope symbols = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_SYMBOL);
     const struct handle_scope functions = handle_ends(HANDLES_UNOWNED, HANDLE_HIP_FUNCTION);
     const hipError_t result = real(modules);
-    __atomic_store_n(&hip_unregistered, 1, __ATOMIC_RELAXED);
     handle_ended(&symbols, true); /* the call returns nothing */
     handle_ended(&functions, true);
     return result;

@@ -1,7 +1,7 @@
 """Small C programs on simulated HIP runtimes, with and without the library preloaded; as ../../programs/interposing.py.
 
 `hip` runs one: hip(words, policy) with the library and a report, hip(words) without it. Every simulated GPU has ten
-compute units, so 80 workgroups of the kernel k are one wave, and BLOCKS of them are several.
+compute units, and BLOCKS workgroups of any kernel are several waves of them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,14 @@ WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "driver_en
 BLOCKS, LDS, GRANULE, UNITS = 400, 65536, 512, 10
 NCCL = "ncclDevKernel_Generic_2"
 STATIC = {"s1": 1, "s40000": 40000, "s65536": 65536}
-KERNELS = [
-    code_object.Kernel(name, arguments=[8, 4], static_shared=STATIC.get(name, 0))
-    for name in ("k", "leave", "reads", *STATIC)
-] + [code_object.Kernel(NCCL, vgprs=248, agprs=32, static_shared=19808, arguments=[8, 4])]
+
+
+def kernels(**registers: Any) -> list[code_object.Kernel]:
+    return [
+        code_object.Kernel(name, arguments=[8, 4], static_shared=STATIC.get(name, 0), **registers)
+        for name in ("k", "leave", "reads", *STATIC)
+    ] + [code_object.Kernel(NCCL, vgprs=248, agprs=32, static_shared=19808, arguments=[8, 4])]
+
 
 Hip = Callable[..., Done]
 
@@ -58,10 +62,12 @@ class World:
     def __init__(self, build: Build, clean: Mapping[str, str], folder: Path) -> None:
         self.build, self.clean, self.folder = build, clean, folder
         self.tables: dict[str, Mapping[str, str]] = {}
-        images = {arch: code_object.code_object(KERNELS, arch) for arch in ("gfx90a", "gfx942")}
         self.fat, self.code = folder / "fat", folder / "code"
-        self.fat.write_bytes(code_object.bundle(images))
-        self.code.write_bytes(images["gfx90a"])
+        self.fat.write_bytes(
+            code_object.bundle({arch: code_object.code_object(kernels(), arch) for arch in ("gfx90a", "gfx942")})
+        )
+        # Of a module's kernels only those are shaped of which the runtime reports more than 256 registers.
+        self.code.write_bytes(code_object.code_object(kernels(vgprs=256, agprs=8)))
 
     def _flags(self, version: str, way: str) -> list[str]:
         return [f"-DWAY_{WAYS[way]}", f'-DRUNTIME="{runtime(version).name}"', f"-DVERSION={version}"]
@@ -160,6 +166,12 @@ def profiler_as(world: World, name: str, *flags: str) -> Path:
     wrapped = {"HOST": "hipLaunchKernel", "MODULE": "hipModuleLaunchKernel", "STREAM": "hipStreamCreateWithFlags"}
     places = [f"-DPLACE_{what}={PLACES[call]}" for what, call in wrapped.items()]
     return world.build.library(name, "hip_profiler.c", *places, *flags)
+
+
+def past_names(world: World, words: Sequence[str], version: str = "7", **table: str) -> dict[str, Any]:
+    """Arguments of `hip` for a library that is bound to the runtime past us (RTLD_DEEPBIND), whose table we get."""
+    env = {**REGISTER, **table, "HIP_DEEPBIND": "1"}
+    return {"words": [world.plugin(version), *words], "version": version, "program": world.host(), "env": env}
 
 
 def shaped_once(done: Done, bare: Done, way: str, launches: int = 7) -> None:

@@ -6,14 +6,14 @@ import pytest
 from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, rule, runtime, smallest
 from interposing import same
 
-LAUNCH = f"launch=k,{BLOCKS},256"
+LAUNCH = f"launch=k,{BLOCKS},64"
 SHAPED = smallest(1)
 BY_NAME = rule("{blocks_per_sm: 1}", kernel="k")
 
 
 @pytest.mark.parametrize(
     ("form", "ask"),
-    [("words", "ask=k,256,0"), ("hosts", "ask=k,256,0"), ("hosts", "ask=k,256,30000"), ("hosts", "available=k,2,256")],
+    [("words", "ask=k,64,0"), ("hosts", "ask=k,64,0"), ("hosts", "ask=k,64,30000"), ("hosts", "available=k,2,64")],
 )
 def test_a_kernel_that_is_asked_about_is_left_alone(form: str, ask: str, world: World, hip: Hip) -> None:
     words = [*getattr(world, form)("k", "leave"), LAUNCH, LAUNCH, ask, LAUNCH, LAUNCH, LAUNCH.replace("=k", "=leave")]
@@ -25,14 +25,14 @@ def test_a_kernel_that_is_asked_about_is_left_alone(form: str, ask: str, world: 
 
 def test_asked_before_the_first_launch(world: World, hip: Hip) -> None:
     for form in (world.words, world.hosts):
-        done = hip([*form("k"), "ask=k,256,0", LAUNCH, LAUNCH], ONE)
+        done = hip([*form("k"), "ask=k,64,0", LAUNCH, LAUNCH], ONE)
         assert (done.sizes, done.reasons) == ([0, 0], {"occupancy_asked": 2})
 
 
 def test_other_names_of_an_asked_kernel_are_left_alone(world: World, hip: Hip) -> None:
     """Asked as a function of the program, launched as what hipGetFuncBySymbol made of it; and the other way round."""
-    one = [*world.hosts("k"), "ask=k,256,0", "alias=k", LAUNCH, LAUNCH]
-    other = [*world.hosts("k"), LAUNCH, "alias=k", LAUNCH, "ask=k,256,0", LAUNCH, "alias=k"]
+    one = [*world.hosts("k"), "ask=k,64,0", "alias=k", LAUNCH, LAUNCH]
+    other = [*world.hosts("k"), LAUNCH, "alias=k", LAUNCH, "ask=k,64,0", LAUNCH, "alias=k"]
     for words, wanted in ((one, [0, 0]), (other, [SHAPED, SHAPED, 0])):
         bare, done = hip(words), hip(words, ONE)
         same(done, bare, but=["dynamic_shared"])
@@ -40,10 +40,10 @@ def test_other_names_of_an_asked_kernel_are_left_alone(world: World, hip: Hip) -
 
 
 def test_asking_through_an_alias_counts_for_the_symbol(world: World, hip: Hip) -> None:
-    words = [*world.hosts("k"), LAUNCH, "alias=k", "ask=k,256,0", "host=leave", LAUNCH]
+    words = [*world.hosts("k"), LAUNCH, "alias=k", "ask=k,64,0", "host=leave", LAUNCH]
     assert hip(words, ONE).sizes == [SHAPED, 0]
     # The symbol itself again: the client finds the last kernel of a name, so it is launched under another one.
-    again = [f"fat={world.fat}", "host=k", LAUNCH, "alias=k", "ask=k,256,0", "first=k", LAUNCH]
+    again = [f"fat={world.fat}", "host=k", LAUNCH, "alias=k", "ask=k,64,0", "first=k", LAUNCH]
     assert hip(again, ONE).sizes == [SHAPED, 0]
 
 
@@ -52,7 +52,7 @@ def test_handles_of_a_module_that_is_gone(version: str, world: World, hip: Hip) 
     """Their addresses are given out again, for other kernels."""
     words = [*world.words("k"), LAUNCH, LAUNCH, "unload"]
     for _ in range(6):
-        words += [f"code={world.code}", "function=leave", f"launch=leave,{BLOCKS},256", "unload"]
+        words += [f"code={world.code}", "function=leave", f"launch=leave,{BLOCKS},64", "unload"]
         words += [f"code={world.code}", "function=k", LAUNCH, "unload"]
     bare, done = hip(words, version=version), hip(words, BY_NAME, version=version)
     same(done, bare, but=["dynamic_shared"])
@@ -68,13 +68,13 @@ def test_launches_of_what_is_gone_are_refused_as_ever(world: World, hip: Hip) ->
 
 
 def test_functions_that_are_no_kernels(world: World, hip: Hip) -> None:
-    words = ["nobody=odd", "launch=odd,400,256", "ext=odd,400,256", "ask=odd,256,0", "alias=odd"]
+    words = ["nobody=odd", "launch=odd,400,64", "ext=odd,400,64", "ask=odd,64,0", "alias=odd"]
     words += [
         "none=odd",
-        "launch=odd,400,256",
+        "launch=odd,400,64",
         "wild=odd",
-        "launch=odd,400,256",
-        "items=odd,400,256",
+        "launch=odd,400,64",
+        "items=odd,400,64",
         *world.hosts("k"),
         LAUNCH,
     ]
@@ -91,10 +91,10 @@ def test_functions_that_are_no_kernels(world: World, hip: Hip) -> None:
 def test_a_kernel_is_shaped_on_whatever_stream_and_grid(world: World, hip: Hip) -> None:
     """From the cache too, where several kernels, threads and sizes meet."""
     words = [*world.words("k", "s1"), "stream=0", "stream=-1"]
-    for blocks in (BLOCKS, 10, 80, BLOCKS):
+    for blocks in (BLOCKS, 10, 40, BLOCKS):
         for kernel in ("k", "s1"):
             for stream in (0, 1, 2):
-                words += [f"launch={kernel},{blocks},256,{size},{stream}" for size in (0, 512)]
+                words += [f"launch={kernel},{blocks},64,{size},{stream}" for size in (0, 512)]
     bare, done = hip(words), hip(words, ONE)
     same(done, bare, but=["dynamic_shared"])
     for was, now in zip(bare.launches, done.launches):
@@ -104,7 +104,7 @@ def test_a_kernel_is_shaped_on_whatever_stream_and_grid(world: World, hip: Hip) 
 
 def test_a_module_that_goes_takes_no_answer_with_it(world: World, hip: Hip) -> None:
     """The function was made from a kernel of the program, and stays what was asked about."""
-    words = [*world.hosts("k"), "alias=k", "ask=k,256,0", LAUNCH, f"code={world.code}", "unload", LAUNCH]
+    words = [*world.hosts("k"), "alias=k", "ask=k,64,0", LAUNCH, f"code={world.code}", "unload", LAUNCH]
     bare, done = hip(words), hip(words, ONE)
     same(done, bare)
     assert done.reasons == {"occupancy_asked": 2}

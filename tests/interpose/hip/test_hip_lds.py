@@ -28,7 +28,7 @@ def launches(world: World, forms: tuple[str, ...] = ("words", "hosts")) -> list[
     for form in forms:
         made += getattr(world, form)(*KERNELS)
         made += [
-            f"{how}={kernel},{BLOCKS},256,{asked}"
+            f"{how}={kernel},{BLOCKS},64,{asked}"
             for kernel in KERNELS
             for asked in ASKED
             for how in ("launch", "ext", "launch")
@@ -67,26 +67,26 @@ def test_blocks_per_sm_counts_the_static_bytes(world: World, hip: Hip) -> None:
 def test_programs_that_overshoot_get_what_they_got(overshoot: str, world: World, hip: Hip) -> None:
     env = {"SIMGPU_HIP_OVERSHOOT": overshoot}
     for kernel, asked in (("s40000", 30000), ("s65536", 1), ("s1", 65536), ("k", 65537)):
-        words = [*world.words(kernel), *world.hosts(kernel), f"launch={kernel},{BLOCKS},256,{asked}", "sync"]
+        words = [*world.words(kernel), *world.hosts(kernel), f"launch={kernel},{BLOCKS},64,{asked}", "sync"]
         for policy in (POLICIES["64 KiB"], POLICIES["one"], POLICIES["room"]):
             bare, done = hip(words, env=env), hip(words, policy, env=env)
             same(done, bare)
         if overshoot == "abort" and kernel != "k":
             assert bare.status < 0
-    words = [*world.words("k"), f"launch=k,{BLOCKS},256,65536", "sync"]
+    words = [*world.words("k"), f"launch=k,{BLOCKS},64,65536", "sync"]
     assert hip(words, POLICIES["64 KiB"], env=env).sizes == [65536]
 
 
 def test_kernels_that_read_their_dynamic_size_are_left_alone(world: World, hip: Hip) -> None:
     """By name, as the policy says it."""
     policy = f'reads_dynamic_size: ["reads*", "s1"]\n{POLICIES["one"]}'
-    words = [*world.words("reads", "k", "s1"), *(f"launch={name},{BLOCKS},256,64" for name in ("reads", "k", "s1"))]
-    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},256", "stream=0", f"graph=reads,{BLOCKS},256,0,1"]
+    words = [*world.words("reads", "k", "s1"), *(f"launch={name},{BLOCKS},64,64" for name in ("reads", "k", "s1"))]
+    words += [*world.hosts("reads"), f"launch=reads,{BLOCKS},64", "stream=0", f"graph=reads,{BLOCKS},64,0,1"]
     done = hip(words, policy)
     assert by_kernel(done) == {"reads": [64, 0, 0, 0], "k": [smallest(1)], "s1": [64]}
     assert done.reasons["reads_dynamic_size"] >= 3
 
 
 def test_communication_is_never_given_more(world: World, hip: Hip) -> None:
-    words = [*world.words(NCCL), *world.hosts(NCCL), f"launch={NCCL},{BLOCKS},256", f"launch={NCCL},16,256,12000"]
+    words = [*world.words(NCCL), *world.hosts(NCCL), f"launch={NCCL},{BLOCKS},64", f"launch={NCCL},16,64,12000"]
     assert hip(words, POLICIES["64 KiB"]).sizes == [0, 12000]

@@ -10,7 +10,7 @@ from interposing import Build, same, smallest_size
 
 from pyshim.launch import plan
 
-LAUNCH = f"launch=k,{BLOCKS},256"
+LAUNCH = f"launch=k,{BLOCKS},64"
 H100_TWO = smallest_size(2)
 
 

@@ -21,10 +21,10 @@ def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
     gpu: str, policy: str, world: World, hip: Hip
 ) -> None:
     """With several devices, which is common on AMD, the slow path is taken to learn which of them is current."""
-    launches = [f"launch=k,{BLOCKS},256", f"ext=k,{BLOCKS},256"]
+    launches = [f"launch=k,{BLOCKS},64", f"ext=k,{BLOCKS},64"]
     words = [
         *world.hosts("k", NCCL),
-        f"launch={NCCL},16,256",
+        f"launch={NCCL},16,64",
         *launches,
         *launches,
         "freeze=1",
@@ -39,5 +39,5 @@ def test_a_launch_that_is_known_writes_to_nothing_that_threads_share(
 
 def test_a_function_that_is_looked_up_again_writes_to_nothing_that_threads_share(world: World, hip: Hip) -> None:
     looks = ["default=hipLaunchKernel", "default=malloc"]
-    words = [*world.hosts("k"), f"launch=k,{BLOCKS},256", *looks, "freeze=1", *looks, "freeze=0", "sync"]
+    words = [*world.hosts("k"), f"launch=k,{BLOCKS},64", *looks, "freeze=1", *looks, "freeze=0", "sync"]
     assert hip(words, ONE, env={"LD_BIND_NOW": "1"}).status == 0

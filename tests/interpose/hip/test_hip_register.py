@@ -27,17 +27,22 @@ def real() -> tuple[Path, Path]:
         pytest.skip(f"needs packages of Debian experimental and sid: {missing}")
 
 
+FLAGS = ("-DWAY_LINKED", "-DVERSION=7", '-DRUNTIME="libamdhip64.so.7"', "-Wl,--disable-new-dtags")
+
+
+def loader(real: tuple[Path, Path]) -> tuple[str, ...]:
+    return f"-Wl,--dynamic-linker={real[1]}/ld-linux-x86-64.so.2", f"-Wl,-rpath,{real[1]}"
+
+
 @pytest.fixture
 def program(real: tuple[Path, Path], tmp_path: Path) -> Path:
     """Its RPATH names the folder that it is built in; the one of other tests holds a register of theirs."""
-    flags = ("-DWAY_LINKED", "-DVERSION=7", '-DRUNTIME="libamdhip64.so.7"', "-Wl,--disable-new-dtags")
-    loader = (f"-Wl,--dynamic-linker={real[1]}/ld-linux-x86-64.so.2", f"-Wl,-rpath,{real[1]}")
-    return Build(tmp_path)("hip-client-real", "hip_client.c", *flags, *loader, link=[runtime("7")])
+    return Build(tmp_path)("hip-client-real", "hip_client.c", *FLAGS, *loader(real), link=[runtime("7")])
 
 
 @pytest.fixture
 def words(world: World) -> list[str]:
-    return [*world.words("k"), *world.hosts("k"), "repeat=3", f"launch=k,{BLOCKS},256"]
+    return [*world.words("k"), *world.hosts("k"), "repeat=3", f"launch=k,{BLOCKS},64"]
 
 
 @pytest.fixture
@@ -46,9 +51,15 @@ def env(world: World, real: tuple[Path, Path]) -> dict[str, str]:
     return {**REGISTER, "LD_LIBRARY_PATH": ":".join(map(str, folders))}
 
 
-def test_it_hands_us_the_table(program: Path, words: list[str], env: dict[str, str], hip: Hip) -> None:
-    bare = hip(words, program=program, env=env)
-    shaped_once(hip(words, ONE, program=program, env=env), bare, "dispatch_table", 3)
+def test_it_hands_us_the_table(
+    real: tuple[Path, Path], words: list[str], env: dict[str, str], hip: Hip, tmp_path: Path
+) -> None:
+    """A library that is bound past us is seen by the table."""
+    build = Build(tmp_path)
+    host = build("hip-host-real", "hip_host.c", "-Wl,--disable-new-dtags", *loader(real))
+    plugin = build.library("hip-plugin-real.so", "hip_client.c", "-DPLUGIN", *FLAGS, link=[runtime("7")])
+    past = {"words": [plugin, *words], "program": host, "env": {**env, "HIP_DEEPBIND": "1"}}
+    shaped_once(hip(policy=ONE, **past), hip(**past), "dispatch_table", 3)
 
 
 def test_profilers_see_every_launch(
@@ -57,9 +68,9 @@ def test_profilers_see_every_launch(
     profiler = profiler_as(world, "libhip_profiler.so")
     bare = hip(words, program=program, env=env, preload=str(profiler))
     assert told(bare) == "profiler: 1 tables, 3 launches"
-    for preload, way in ((f"{{}}:{profiler}", "dispatch_table"), (f"{profiler}:{{}}", "symbol")):
+    for preload in (f"{{}}:{profiler}", f"{profiler}:{{}}"):
         done = hip(words, ONE, program=program, env=env, preload=preload)
-        shaped_once(done, bare, way, 3)
+        shaped_once(done, bare, "symbol", 3)
         assert told(done) == told(bare)
 
 

@@ -21,7 +21,7 @@ def priorities(text: str) -> list[int]:
 
 def test_streams_of_the_library_are_raised_and_counted(world: World, hip: Hip) -> None:
     """The program reads back what was asked for."""
-    words = [*world.hosts("k"), *made(world), *(f"launch=k,8,256,0,{stream}" for stream in range(1, 6))]
+    words = [*world.hosts("k"), *made(world), *(f"launch=k,8,64,0,{stream}" for stream in range(1, 6))]
     bare, done = hip(words), hip(words, CREATED)
     assert priorities(done.stdout) == priorities(bare.stdout) == [0] * 5
     assert done.priorities == [-1, -1, -1, 0, 0]
@@ -42,8 +42,8 @@ def test_nothing_else_is_raised(world: World, hip: Hip) -> None:
     """HIP has no priority of a launch, and knows that of a stream at its creation only."""
     words = [*world.words(NCCL), *world.hosts(NCCL, "k"), "stream=0", "stream=0", f"library={world.comm()}"]
     for _ in range(40):
-        words += [f"{how}={NCCL},16,256,0,1" for how in ("launch", "ext", "liblaunch")]
-        words += ["launch=k,8,256,0,1", f"launch=k,{BLOCKS},256,0,2", "done=1", "record=2", "wait=1"]
+        words += [f"{how}={NCCL},16,64,0,1" for how in ("launch", "ext", "liblaunch")]
+        words += ["launch=k,8,64,0,1", f"launch=k,{BLOCKS},64,0,2", "done=1", "record=2", "wait=1"]
     bare, done = hip([*words, "sync"]), hip([*words, "sync"], "streams: {raise: auto}")
     assert (done.status, done.stdout) == (bare.status, bare.stdout)
     assert done.launches == bare.launches
@@ -64,7 +64,7 @@ def test_each_kind_of_gpu_has_its_policy(world: World, hip: Hip, tmp_path: Path)
     policy = ",".join(map(str, files))
     words = world.hosts("k")
     for device in (0, 1, 0):
-        words += [f"device={device}", f"launch=k,{BLOCKS},256", f"launch=k,{BLOCKS},256"]
+        words += [f"device={device}", f"launch=k,{BLOCKS},64", f"launch=k,{BLOCKS},64"]
     one, two = smallest(1), smallest(2)
     wanted = {None: [one, two, one], "1,0": [two, one, two], "0,1": [one, two, one]}
     for order, sizes in wanted.items():

@@ -13,6 +13,7 @@ from hip_interposing import (
     Hip,
     World,
     by_kernel,
+    past_names,
     profiler_as,
     rule,
     shaped_once,
@@ -28,14 +29,14 @@ NOT_KNOWN = "the table of functions that HIP hands out is not one that we know"
 def words(world: World) -> list[str]:
     """Eight launches: two by each form before and after one another, some of them from the cache."""
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
-    made = [*world.words("k"), *world.hosts("k"), "stream=0", "repeat=3", f"launch=k,{BLOCKS},256,0,1"]
+    made = [*world.words("k"), *world.hosts("k"), "stream=0", "repeat=3", f"launch=k,{BLOCKS},64,0,1"]
     return [
         *made,
         f"code={world.code}",
         "function=k",
         "repeat=3",
-        f"launch=k,{BLOCKS},256,0,1",
-        f"items=k,{BLOCKS},256",
+        f"launch=k,{BLOCKS},64,0,1",
+        f"items=k,{BLOCKS},64",
     ]
 
 
@@ -44,11 +45,27 @@ def profiler(world: World) -> Path:
     return profiler_as(world, "libhip_profiler.so")
 
 
+DEEPBIND = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
+
+
+@DEEPBIND
+@pytest.mark.parametrize("version", ["6", "7"])
+def test_launches_past_every_name_come_by_the_table(version: str, words: list[str], world: World, hip: Hip) -> None:
+    past = past_names(world, words, version)
+    shaped_once(hip(policy=ONE, **past), hip(**past), "dispatch_table")
+    assert hip(policy=ONE, **past_names(world, words, version, SIMGPU_HIP_TABLE="off")).report == {}
+
+
 @pytest.mark.parametrize("version", ["6", "7"])
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address"])
-def test_launches_come_by_the_table(version: str, way: str, words: list[str], hip: Hip) -> None:
+def test_a_launch_by_name_is_not_decided_again_by_the_table(version: str, way: str, words: list[str], hip: Hip) -> None:
     bare = hip(words, version=version, way=way)
-    shaped_once(hip(words, ONE, version=version, way=way, env=REGISTER), bare, "dispatch_table")
+    shaped_once(hip(words, ONE, version=version, way=way, env=REGISTER), bare, way)
+
+
+def test_launches_that_are_left_alone_are_counted_once(world: World, words: list[str], hip: Hip) -> None:
+    launches = [*world.hosts("k"), "stream=0", *(f"{how}=k,20,64,0,1" for how in ("coop", "pointer", "multi"))]
+    assert hip(launches, ONE, env=REGISTER).reasons == {"cooperative": 1, "unknown_footprint": 2}
 
 
 @pytest.mark.parametrize("env", [{}, {"SIMGPU_HIP_TABLE": "off"}])
@@ -78,11 +95,11 @@ def test_the_library_that_calls_is_known(world: World, profiler: Path, hip: Hip)
     policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}}\n'
     policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}}\n'
     launches = [*world.hosts("k"), f"library={world.comm('libmine.so.1')}", "stream=0"]
-    launches += [f"{how}=k,{BLOCKS},256,0,1" for how in ("launch", "liblaunch", "liblaunch", "launch", "ext")]
+    launches += [f"{how}=k,{BLOCKS},64,0,1" for how in ("launch", "liblaunch", "liblaunch", "launch", "ext")]
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     wanted = [smallest(blocks) for blocks in (4, 2, 2, 4, 4)]
     assert hip(launches, policy).sizes == wanted
-    for preload in ("{}", f"{{}}:{profiler}"):  # the profiler calls on, so that it is what calls us
+    for preload in ("{}", f"{{}}:{profiler}"):
         done = hip(launches, policy, env=REGISTER, preload=preload)
         assert done.sizes == wanted
         assert done.totals["launches"] == 5
@@ -92,7 +109,7 @@ def test_the_library_that_creates_a_stream_is_known(world: World, profiler: Path
     policy = 'streams: {created_by: ["libmine.so*"]}'
     # The first call hands out the table.
     words = [*world.hosts("k"), "stream=0", f"library={world.comm('libmine.so.1')}", "libflags=1", "priority=2"]
-    words += ["launch=k,8,256,0,1", "launch=k,8,256,0,2"]
+    words += ["launch=k,8,64,0,1", "launch=k,8,64,0,2"]
     world.build.library("librocprofiler-register.so.0", "hip_register.c")
     for preload in ("{}", f"{{}}:{profiler}"):
         done = hip(words, policy, env=REGISTER, preload=preload)
@@ -107,6 +124,18 @@ def test_a_profiler_behind_us_sees_every_launch(words: list[str], profiler: Path
     bare = hip(words, env=REGISTER, preload=str(profiler))
     assert told(bare) == "profiler: 1 tables, 6 launches"
     done = hip(words, ONE, env=REGISTER, preload=f"{{}}:{profiler}")
+    shaped_once(done, bare, "symbol")
+    assert told(done) == told(bare)
+
+
+@DEEPBIND
+def test_a_profiler_behind_us_sees_what_comes_by_the_table(
+    words: list[str], profiler: Path, world: World, hip: Hip
+) -> None:
+    past = past_names(world, words)
+    bare = hip(**past, preload=str(profiler))
+    assert told(bare) == "profiler: 1 tables, 6 launches"
+    done = hip(policy=ONE, **past, preload=f"{{}}:{profiler}")
     shaped_once(done, bare, "dispatch_table")
     assert told(done) == told(bare)
 
@@ -127,7 +156,7 @@ def test_a_tool_that_waits_for_the_profilers_library_gets_it(world: World, words
     assert told(bare) == "profiler: 1 tables, 6 launches"
     for preload in (f"{{}}:{tool}", f"{tool}:{{}}"):
         done = hip(words, ONE, env=REGISTER, preload=preload)
-        shaped_once(done, bare, "dispatch_table")
+        shaped_once(done, bare, "symbol")
         assert told(done) == told(bare)
 
 
@@ -137,7 +166,7 @@ def test_a_profiler_of_another_scope_is_left_alone(world: World, words: list[str
     bare = hip(local, env=REGISTER)
     assert told(bare) == "profiler: 0 tables, 0 launches"
     done = hip(local, ONE, env=REGISTER)
-    shaped_once(done, bare, "dispatch_table")
+    shaped_once(done, bare, "symbol")
     assert told(done) == told(bare)
 
 
@@ -156,24 +185,22 @@ def test_a_table_that_is_none_is_left_as_it_is(table: str, words: list[str], pro
         assert f"member {HOST}: NULL" in done.stdout
 
 
-def test_a_table_with_more_members_than_we_know_is_taken(words: list[str], hip: Hip) -> None:
-    env = {**REGISTER, "HIP_TEST_TABLE": "longer=400"}
-    done = hip(words, ONE, env=env)
-    shaped_once(done, hip(words), "dispatch_table")
+@DEEPBIND
+@pytest.mark.parametrize("table", ["longer=400", "twice", "twice,longer=1"])
+def test_a_table_is_taken_once(table: str, words: list[str], world: World, hip: Hip) -> None:
+    """Also one with more members than we know, and one that is handed out twice."""
+    past = past_names(world, words, HIP_TEST_TABLE=table)
+    done = hip(policy=ONE, **past)
+    shaped_once(done, hip(**past), "dispatch_table")
     assert NOT_KNOWN not in done.stderr
 
 
-def test_a_shorter_table_is_taken_as_far_as_it_goes(words: list[str], hip: Hip) -> None:
-    """hipModuleLaunchKernel is behind its end, and comes by name."""
-    done = hip(words, ONE, env={**REGISTER, "HIP_TEST_TABLE": f"size={8 * (int(HOST) + 1)}"})
-    assert done.totals["launches"] == 3 + 4
-    assert done.sizes == [smallest(1)] * 7
-
-
-@pytest.mark.parametrize("table", ["twice", "twice,longer=1"])
-def test_a_table_that_is_handed_out_twice_is_taken_once(table: str, words: list[str], hip: Hip) -> None:
-    done = hip(words, ONE, env={**REGISTER, "HIP_TEST_TABLE": table})
-    shaped_once(done, hip(words), "dispatch_table")
+@DEEPBIND
+def test_a_shorter_table_is_taken_as_far_as_it_goes(words: list[str], world: World, hip: Hip) -> None:
+    """hipModuleLaunchKernel is behind its end."""
+    done = hip(policy=ONE, **past_names(world, words, HIP_TEST_TABLE=f"size={8 * (int(HOST) + 1)}"))
+    assert done.totals["launches"] == 3
+    assert done.sizes == [smallest(1)] * 3 + [0] * 4
 
 
 def test_another_instances_table_is_left_alone(words: list[str], profiler: Path, hip: Hip) -> None:
@@ -181,9 +208,10 @@ def test_another_instances_table_is_left_alone(words: list[str], profiler: Path,
     shaped_once(hip(words, ONE, env=env), hip(words), "symbol")
 
 
+@DEEPBIND
 def test_kernels_are_left_alone_by_the_table_too(world: World, words: list[str], hip: Hip) -> None:
     policy = rule("{blocks_per_sm: 1}", kernel='"k"')
-    launches = [*world.hosts("leave", "k"), "stream=0", f"launch=leave,{BLOCKS},256,0,1", f"launch=k,{BLOCKS},256,0,1"]
-    done = hip(launches, policy, env=REGISTER)
+    launches = [*world.hosts("leave", "k"), "stream=0", f"launch=leave,{BLOCKS},64,0,1", f"launch=k,{BLOCKS},64,0,1"]
+    done = hip(policy=policy, **past_names(world, launches))
     assert by_kernel(done) == {"leave": [0], "k": [smallest(1)]}
     assert done.totals["launches"] == 2

@@ -16,8 +16,8 @@ REPORTED = {"driver_entry": "proc_address"}
 
 
 def launches(world: World) -> list[str]:
-    made = [*world.words("k"), "stream=0", f"launch=k,{BLOCKS},256,0,1", "repeat=5", f"launch=k,{BLOCKS},256,16,1"]
-    return [*made, f"launch=k,{BLOCKS},2048,0", *world.hosts("k"), f"launch=k,{BLOCKS},256", f"ext=k,{BLOCKS},256,16"]
+    made = [*world.words("k"), "stream=0", f"launch=k,{BLOCKS},64,0,1", "repeat=5", f"launch=k,{BLOCKS},64,16,1"]
+    return [*made, f"launch=k,{BLOCKS},2048,0", *world.hosts("k"), f"launch=k,{BLOCKS},64", f"ext=k,{BLOCKS},64,16"]
 
 
 @pytest.mark.parametrize(("version", "way"), RUNS)
@@ -55,7 +55,7 @@ def test_cooperative_launches_are_left_alone(hip: Hip, world: World) -> None:
 
 
 def test_graphs_are_launched_as_they_are_made(hip: Hip, world: World) -> None:
-    words = [*world.hosts("k"), "stream=0", f"graph=k,{BLOCKS},256,0,1", "sync"]
+    words = [*world.hosts("k"), "stream=0", f"graph=k,{BLOCKS},64,0,1", "sync"]
     same(hip(words, ONE), hip(words))
 
 
@@ -63,7 +63,7 @@ def test_an_event_of_a_launch_carries_what_it_is_behind(hip: Hip, world: World) 
     """hipExtLaunchKernel records one behind its kernel."""
     nccl = "ncclDevKernel_Generic_2"
     head = [*world.hosts("k", nccl), "stream=0", "stream=0"]
-    behind = [f"stops={nccl},16,1", f"launch=k,{BLOCKS},256,0,2", "wait=2", f"launch=k,{BLOCKS},256,0,2"]
+    behind = [f"stops={nccl},16,1", f"launch=k,{BLOCKS},64,0,2", "wait=2", f"launch=k,{BLOCKS},64,0,2"]
     policy = rule("{blocks_per_sm: 1}", when="overlapping")
     without, done = hip([*head, *behind]), hip([*head, *behind], policy)
     same(done, without, but=["dynamic_shared"])

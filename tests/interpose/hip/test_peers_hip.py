@@ -8,7 +8,7 @@ from interposing import same
 
 from tools.lint import check_exports
 
-LAUNCH = f"launch=k,{BLOCKS},256"
+LAUNCH = f"launch=k,{BLOCKS},64"
 
 
 def forwarding_runtime(world: World, version: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hip_interposing import BLOCKS, NCCL, VERSIONS, Hip, World, rule
 
 POLICY = rule("{blocks_per_sm: 1}", kernel="k", when="overlapping")
-K, C = f"launch=k,{BLOCKS},256,0,2", f"launch={NCCL},16,256,0,1"
+K, C = f"launch=k,{BLOCKS},64,0,2", f"launch={NCCL},16,64,0,1"
 
 # Streams 1 to 3 do not wait for the default stream, 4 does. The answer to each launch of k: i inside, o outside.
 PROGRAMS = {
@@ -17,8 +17,8 @@ PROGRAMS = {
     "hipStreamWaitEvent, recorded before": (f"record=1 {C} wait=2 {K}", "i"),
     "hipDeviceSynchronize": (f"{C} {K} sync {K}", "io"),
     "hipStreamDestroy": (f"{C} {K} destroy=1 {K}", "io"),
-    "its own stream": (f"{C} launch=k,{BLOCKS},256,0,1 {K}", "oi"),
-    "the null stream": (f"{C} launch=k,{BLOCKS},256,0,0", "i"),
+    "its own stream": (f"{C} launch=k,{BLOCKS},64,0,1 {K}", "oi"),
+    "the null stream": (f"{C} launch=k,{BLOCKS},64,0,0", "i"),
     "by hipModuleLaunchKernel": (f"{C.replace(NCCL, 'comm')} {K.replace('k,', 'form,', 1)} done=1", "i"),
     "by hipExtLaunchKernel": (f"{C.replace('launch', 'ext')} {K.replace('launch', 'ext')} done=1 {K}", "io"),
     "in a capture": (f"begin=3 {C} {K} end=3 {K}", "oo"),
@@ -30,8 +30,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_inside(name: str, version: str, world: World, hip: Hip) -> None:
     text, expected = PROGRAMS[name]
-    words = [*world.words("k", NCCL), "alias=k"] if "form" in text else []
-    words = [*world.hosts("k", NCCL), "flags=1", "flags=1", "flags=1", "flags=0"]
+    words = world.words("k", NCCL) if "form" in text else world.hosts("k", NCCL)
+    words += ["flags=1", "flags=1", "flags=1", "flags=0"]
     words += text.replace("form,", "k,").replace("comm,", f"{NCCL},").split()
     bare, done = hip(words, version=version), hip(words, POLICY, version=version)
     assert (done.status, done.stdout) == (bare.status, bare.stdout)

@@ -1,4 +1,5 @@
 /* Launches: every entry point becomes one kind of launch, in blocks. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -89,12 +90,110 @@ static hipError_t launch(hipFunction_t function, struct launch_of what) {
     return result != hipSuccess ? result : record(what.stop, &what);
 }
 
-/* By the host's address for a kernel, on the device of the stream. */
-static hipError_t launch_host(const void *host, struct launch_of what) {
-    hipFunction_t function;
-    const hipError_t result = hip_function(host, hip_device_of(what.stream), &function);
-    return result != hipSuccess ? result : launch(function, what);
+/* ---- by the exported functions, so that whoever stands in front of them sees the launch again ---- */
+
+HIP_API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                   hipStream_t stream);
+HIP_API hipError_t hipLaunchKernel_spt(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                       hipStream_t stream);
+HIP_API hipError_t hipExtLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments, size_t shared,
+                                      hipStream_t stream, hipEvent_t start, hipEvent_t stop, int flags);
+HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
+                                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                         unsigned int block_z, unsigned int shared, hipStream_t stream,
+                                         void **parameters, void **extra);
+
+/* SIMGPU_HIP_ITSELF=WORD[+WORD...]: through which of its own functions a launch of a host function goes. */
+enum step { OWN, SPT, EXT, MODULE, THREAD, STEPS, MOST_STEPS = 16 };
+static const char *const step_words[STEPS] = {"own", "spt", "ext", "module", "thread"};
+static enum step steps[MOST_STEPS];
+static int step_count;
+static pthread_once_t steps_once = PTHREAD_ONCE_INIT;
+static _Thread_local int steps_taken;
+
+static void read_steps(void) {
+    const char *at = getenv("SIMGPU_HIP_ITSELF");
+    while (at != NULL && *at != '\0' && step_count < MOST_STEPS) {
+        const size_t length = strcspn(at, "+");
+        enum step step = OWN;
+        while (step < STEPS && (strlen(step_words[step]) != length || strncmp(step_words[step], at, length) != 0))
+            step++;
+        if (step == STEPS)
+            sim_say("SIMGPU_HIP_ITSELF: `%.*s` is not own, spt, ext, module or thread", (int)length, at);
+        else
+            steps[step_count++] = step;
+        at += length + (at[length] == '+');
+    }
 }
+
+struct elsewhere {
+    const void *host;
+    const struct launch_of *what;
+    int taken;
+    hipError_t result;
+};
+
+static hipError_t take_step(const void *host, const struct launch_of *what);
+
+static void *go_on(void *argument) {
+    struct elsewhere *const elsewhere = argument;
+    steps_taken = elsewhere->taken;
+    elsewhere->result = take_step(elsewhere->host, elsewhere->what);
+    return NULL;
+}
+
+static hipError_t in_thread(const void *host, const struct launch_of *what) {
+    struct elsewhere elsewhere = {host, what, steps_taken, hipErrorOutOfMemory};
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, go_on, &elsewhere) == 0)
+        pthread_join(thread, NULL);
+    return elsewhere.result;
+}
+
+static hipError_t by_module(const void *host, const struct launch_of *what) {
+    hipFunction_t function;
+    const hipError_t result = hip_function(host, hip_device_of(what->stream), &function);
+    return result != hipSuccess
+               ? result
+               : hipModuleLaunchKernel(function, what->grid.x, what->grid.y, what->grid.z, what->block.x, what->block.y,
+                                       what->block.z, (unsigned int)what->shared, what->stream, what->parameters, NULL);
+}
+
+/* By the host's address for a kernel, on the device of the stream. */
+static hipError_t take_step(const void *host, const struct launch_of *what) {
+    hipError_t result;
+    hipFunction_t function;
+    if (steps_taken == step_count || what->cooperative || what->start || what->stop) {
+        result = hip_function(host, hip_device_of(what->stream), &function);
+        return result != hipSuccess ? result : launch(function, *what);
+    }
+    switch (steps[steps_taken++]) {
+    case OWN:
+        result = hipLaunchKernel(host, what->grid, what->block, what->parameters, what->shared, what->stream);
+        break;
+    case SPT:
+        result = hipLaunchKernel_spt(host, what->grid, what->block, what->parameters, what->shared, what->stream);
+        break;
+    case EXT:
+        result = hipExtLaunchKernel(host, what->grid, what->block, what->parameters, what->shared, what->stream, NULL,
+                                    NULL, 0);
+        break;
+    case MODULE:
+        result = by_module(host, what);
+        break;
+    default:
+        result = in_thread(host, what);
+    }
+    steps_taken--;
+    return result;
+}
+
+static hipError_t launch_host(const void *host, struct launch_of what) {
+    pthread_once(&steps_once, read_steps);
+    return take_step(host, &what);
+}
+
+/* ---- by each entry point ---- */
 
 hipError_t hip_hipLaunchKernel(bool per_thread, const void *function, dim3 grid, dim3 block, void **arguments,
                                size_t shared, hipStream_t stream) {
@@ -313,12 +412,7 @@ hipError_t hip_hipSetupArgument(const void *argument, size_t bytes, size_t offse
     return hipSuccess;
 }
 
-/* The real one calls the exported function by name, so that whoever stands in front of it sees the launch again. */
-HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned int grid_x, unsigned int grid_y,
-                                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                                         unsigned int block_z, unsigned int shared, hipStream_t stream,
-                                         void **parameters, void **extra);
-
+/* The real one calls the exported function by name, too. */
 hipError_t hip_hipLaunchByPtr(const void *host) {
     if (depth == 0)
         return hipErrorMissingConfiguration;

@@ -308,7 +308,8 @@ class Stream:
 
 def judged(streams: Sequence[Stream], others: int, share: int, programs: bool, computed: bool) -> list[int] | None:
     everything = others + sum(stream.work for stream in streams)
-    if not everything and not programs and (computed or not any(stream.communicates and stream.waited for stream in streams)):
+    communicated = any(stream.communicates and stream.waited for stream in streams)
+    if not everything and not programs and (computed or not communicated):
         return None
     found = [
         DEFAULT if s.is_default

@@ -17,7 +17,8 @@ NO_REPORT = {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
 def build(request: pytest.FixtureRequest, compile_c: Any) -> Callable[..., Path]:
     def make(source: str, *more: str) -> Path:
         name = f"{source}-{request.param}"
-        return compile_c(f"{source}.c", *more, flags=(f'-DTABLE="{TABLE}"', *(TSAN if request.param == "tsan" else ())), name=name)
+        flags = (f'-DTABLE="{TABLE}"', *(TSAN if request.param == "tsan" else ()))
+        return compile_c(f"{source}.c", *more, flags=flags, name=name)
 
     return make
 

@@ -45,16 +45,18 @@ def planned(overlap: Callable[..., Any], policy: Path) -> Planned:
     """What `overlap explain` says that launches get, beside communication of this LDS and these registers."""
 
     def answer(launches: Sequence[tuple[str, int]], communication: tuple[int, int]) -> list[int]:
-        requests = []
+        sizes = []
         for kernel, asked in launches:
             static, registers = FOOTPRINTS[kernel]
-            request = {"gpu": "mi250x", "threads": 256, "registers": registers, "static_smem": static}
-            request |= {"dynamic_smem": asked, "comm_threads": 256, "comm_registers": communication[1]}
-            request |= {"comm_static_smem": communication[0], "comm_dynamic_smem": 0}
-            requests.append({**request, "policy": str(policy), "kernel": kernel, "blocks": 2000})
-        done = overlap("explain", "--stdin", "--json", input="".join(json.dumps(one) + "\n" for one in requests))
-        assert done.returncode == 0, done.stderr
-        return [int(json.loads(line)["dynamic_shared_memory"]) for line in done.stdout.splitlines()]
+            request: dict[str, object] = {"gpu": "mi250x", "threads": 256, "registers": registers}
+            request |= {"static_smem": static, "dynamic_smem": asked, "comm_threads": 256}
+            request |= {"comm_registers": communication[1], "comm_static_smem": communication[0]}
+            request |= {"comm_dynamic_smem": 0, "policy": policy, "kernel": kernel, "blocks": 2000}
+            words = [word for name, value in request.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+            done = overlap("explain", *words, "--json")
+            assert done.returncode == 0, done.stderr
+            sizes.append(int(json.loads(done.stdout)["dynamic_shared_memory"]))
+        return sizes
 
     return answer
 

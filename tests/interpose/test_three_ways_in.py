@@ -11,7 +11,6 @@ WORDS = ["ptx=k", "stream=-2"] + [
     for entry in ENTRIES
     for blocks, dynamic, stream in ((BLOCKS if entry[:4] != "coop" else 100, 0, 0), (7, 2048, 1))
 ]
-REPORTED = {"symbol": "symbol", "dlsym": "dlsym", "proc_address": "proc_address", "proc_address_v2": "proc_address"}
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -13,7 +13,6 @@ from interposing import BLOCKS, ONE, WAYS, same
 from pyshim.launch import plan
 
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
-REPORTED = {"symbol": "symbol", "dlsym": "dlsym", "proc_address": "proc_address", "proc_address_v2": "proc_address"}
 every_environment = pytest.mark.parametrize("environment", environments.ALL)
 
 

@@ -46,7 +46,7 @@ struct handle *cuda_function_of(const struct handle *handle) {
     return handle == &kernel ? NULL : &kernel;
 }
 void handle_invalidate(struct handle *handle) {
-    handle->registers++;
+    handle->reserved++;
 }
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
     *value = handle == &kernel && attribute == WHICH && device == 0 ? driver_has : 0;

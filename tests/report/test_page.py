@@ -24,8 +24,7 @@ def test_counts_beyond_any_process_are_damage(write_page, library):
 
 def test_counts_of_all_shards_are_summed_by_reason(write_page, library):
     launches = {
-        "shaped": 10,
-        "shaped": 5,
+        "shaped": 15,
         "communication": 3,
         "one_wave": 1,
     }

@@ -27,7 +27,7 @@ def of(report, write_page, library):
     def make(launches: dict[str, int], policy: str = "h100", streams=(), rules=False, **counters: int) -> Verdict:
         """rules: the policy has one."""
         numbers = {getattr(library, f"OVERLAP_COUNTER_{name.upper()}"): count for name, count in counters.items()}
-        made = {reason: count for reason, count in launches.items()}
+        made = dict(launches)
         write_page(made, devices=(("NVIDIA H100 80GB HBM3", policy),), counters=numbers, streams=streams)
         collected = collect(str(report), waiting_room="/nonexistent")
         if rules:

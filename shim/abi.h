@@ -29,8 +29,7 @@ OVERLAP_SIZE_IS(overlap_page, 209024);
 OVERLAP_SIZE_IS(overlap_totals, 4224);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
-_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard),
-               "shards");
+_Static_assert(sizeof(((struct overlap_page *)0)->shards) == OVERLAP_SHARDS * sizeof(struct overlap_shard), "shards");
 _Static_assert(sizeof(((struct overlap_page *)0)->streams) == OVERLAP_PAGE_STREAMS * sizeof(struct overlap_page_stream),
                "streams");
 _Static_assert(sizeof(((struct overlap_page *)0)->devices) == OVERLAP_DEVICES * sizeof(struct overlap_device),

@@ -352,8 +352,8 @@ uint32_t overlap_reason_shapes(uint32_t reason);
 /* Sums over all shards of a page, modulo 2^64. */
 struct overlap_totals {
     uint64_t reasons[40], rows[320]; /* each contains all launches */
-    uint32_t row_reasons[320]; /* index into reason.def; OVERLAP_REASONS - 1 if the page is damaged */
-    uint64_t counters[8];      /* [OVERLAP_COUNTERS] */
+    uint32_t row_reasons[320];       /* index into reason.def; OVERLAP_REASONS - 1 if the page is damaged */
+    uint64_t counters[8];            /* [OVERLAP_COUNTERS] */
 };
 void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals);
 

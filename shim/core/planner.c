@@ -96,8 +96,8 @@ static uint32_t number_of(const struct overlap_gpu *gpu, const struct overlap_la
     uint32_t asked = launch->footprint.dynamic_shared, blocks = value;
     if (shape == OVERLAP_SHAPE_BYTES)
         return value > launch->maximum_dynamic || value > OVERLAP_LARGEST_SIZE ? UINT32_MAX
-               : value > asked                                                   ? value
-                                                                                 : asked;
+               : value > asked                                                 ? value
+                                                                               : asked;
     if (shape == OVERLAP_SHAPE_PERCENT)
         blocks = (uint32_t)((uint64_t)native * value / 100);
     return overlap_size_for_blocks(gpu, launch, blocks ? blocks : 1);

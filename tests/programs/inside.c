@@ -77,7 +77,7 @@ API int *inside_level(void *stream) {
     API int name parameters;                                                                                           \
     API int name parameters {                                                                                          \
         if (inside)                                                                                                    \
-            inside(ANY);                                                                                          \
+            inside(ANY);                                                                                               \
         return null_##name arguments;                                                                                  \
     }
 EACH_CALL(WRAP)

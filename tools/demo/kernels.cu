@@ -14,8 +14,7 @@ static constexpr int PER_THREAD_N = 4;
 // C = A B in row-major order. M, N and K are multiples of the tile. Two shared-memory buffers: 24 KiB.
 // 65 to 80 registers: three blocks on a multiprocessor of every GPU that the cubins are for.
 extern "C" __global__ void __launch_bounds__(GEMM_THREADS, 3)
-    sgemm_128x64_nn(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int n, int k)
-{
+    sgemm_128x64_nn(const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c, int n, int k) {
     __shared__ float4 tile_a[2][TILE_K][TILE_M / 4]; // transposed
     __shared__ float4 tile_b[2][TILE_K][TILE_N / 4];
     const int thread = static_cast<int>(threadIdx.x);
@@ -65,8 +64,7 @@ extern "C" __global__ void __launch_bounds__(GEMM_THREADS, 3)
             const float4 top = tile_a[buffer][i][row * 2];
             const float4 bottom = tile_a[buffer][i][row * 2 + 1];
             const float4 right = tile_b[buffer][i][column];
-            const float left_side[PER_THREAD_M] = {top.x,    top.y,    top.z,    top.w,
-                                                   bottom.x, bottom.y, bottom.z, bottom.w};
+            const float left_side[PER_THREAD_M] = {top.x, top.y, top.z, top.w, bottom.x, bottom.y, bottom.z, bottom.w};
             const float right_side[PER_THREAD_N] = {right.x, right.y, right.z, right.w};
 #pragma unroll
             for (int y = 0; y < PER_THREAD_M; ++y)
@@ -109,8 +107,7 @@ struct demo_work {
 // to ours, in the second half a piece of ours is copied to the peer's. Pieces are whole multiples of what one pass of
 // the grid moves. It stands for NCCL's kernel of that name in threads, registers and shared memory; it talks to nobody.
 extern "C" __global__ void __launch_bounds__(640, 1)
-    ncclDevKernel_AllReduce_Sum_f32_RING_LL(const demo_work *__restrict__ work)
-{
+    ncclDevKernel_AllReduce_Sum_f32_RING_LL(const demo_work *__restrict__ work) {
     float4 *__restrict__ const ours = work->ours;
     float4 *__restrict__ const peer = work->peer;
     const long piece = work->piece;
@@ -164,8 +161,7 @@ extern "C" __global__ void __launch_bounds__(640, 1)
 
 // One step of gradient descent.
 extern "C" __global__ void __launch_bounds__(256)
-    optimizer_step(float4 *__restrict__ weights, const float4 *__restrict__ gradients, float rate, long count)
-{
+    optimizer_step(float4 *__restrict__ weights, const float4 *__restrict__ gradients, float rate, long count) {
     const long stride = static_cast<long>(gridDim.x) * blockDim.x;
     for (long at = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += stride) {
         float4 weight = weights[at];

@@ -107,9 +107,9 @@ static void compute(struct facts *facts, struct overlap_decision *decided) {
 /* A launch above the program's own limit must fail although we have raised the limit. */
 static bool exceeds_limit(const struct facts *facts, struct overlap_decision *decided) {
     const uint32_t asked = facts->request->config.sharedMemBytes;
-    const uint32_t refused =
-        facts->handle ? OPERATION_OF(facts->device->vendor, over_app_limit)(facts->handle, facts->device->ordinal, asked)
-                      : 0;
+    const uint32_t refused = facts->handle ? OPERATION_OF(facts->device->vendor,
+                                                          over_app_limit)(facts->handle, facts->device->ordinal, asked)
+                                           : 0;
     if (refused) {
         decided->dynamic_shared = refused;
         if (!(facts->launch.flags & OVERLAP_LAUNCH_COMMUNICATION))

@@ -228,13 +228,11 @@ void handle_settle(struct handle *handle) {
  * library's module; and a function of a module is the same whichever context is current. If it is ending, the driver may
  * have reused its address and that of its module. */
 static bool is_known(const struct handle *handle, const struct handle *learned) {
-    const bool same_owner =
-        handle->owner == learned->owner || (learned->kernel && handle->kernel == learned->kernel);
+    const bool same_owner = handle->owner == learned->owner || (learned->kernel && handle->kernel == learned->kernel);
     return handle->kind == learned->kind && same_owner && (learned->owner || handle->context == learned->context) &&
            !(handle->marks & HANDLE_ENDING) &&
            (!learned->name || (handle->name && strncmp(handle->name, learned->name, NAME_LIMIT) == 0));
 }
-
 
 static void fill(struct handle *handle, const struct handle *learned) {
     const uint32_t next = handle->next, version = handle->version + 1;
@@ -273,7 +271,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     struct handle *known = handle_find(value);
     if (known && name)
         handle_name(known); /* a call that enumerates functions gives no name; asks the driver, so without the lock */
-    if (!lock_take()) { /* a signal handler: the kernel stays unknown */
+    if (!lock_take()) {     /* a signal handler: the kernel stays unknown */
         if (known && !is_known(known, &learned))
             distrust();
         return;

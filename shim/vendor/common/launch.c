@@ -134,7 +134,7 @@ static void remember(const struct known *answer) {
     if (known->epoch == answer->epoch &&
         !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
         *neighbour = *known; /* the other launch moves over */
-    known->epoch = 0; /* not valid while it is being written: a signal handler may launch */
+    known->epoch = 0;        /* not valid while it is being written: a signal handler may launch */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy(known, answer, offsetof(struct known, epoch));
     known->size = answer->size;
@@ -181,12 +181,10 @@ vendor_result launch_slow(struct request *request) {
     uint32_t reason = reason_here(&decision, stream, device);
     const bool changes = decision.changes && reason == decision.reason;
     const uint32_t size = changes ? decision.size : request->config.sharedMemBytes;
-    const vendor_result result = changes && !decision.proven
-                                     ? launch_unproven(request, handle, &decision, &reason)
-                                     : with_size(request, size);
-    const uint32_t row = reason == decision.reason
-                             ? decision.row
-                             : overlap_row_of_reason(overlap_current_page, decision.row, reason);
+    const vendor_result result =
+        changes && !decision.proven ? launch_unproven(request, handle, &decision, &reason) : with_size(request, size);
+    const uint32_t row =
+        reason == decision.reason ? decision.row : overlap_row_of_reason(overlap_current_page, decision.row, reason);
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);

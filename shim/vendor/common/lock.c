@@ -3,7 +3,7 @@
 #include "lock.h"
 #include "thread.h"
 
-static uint32_t holder;   /* thread id; 0: free */
+static uint32_t holder;                 /* thread id; 0: free */
 static uintptr_t held_at = UINTPTR_MAX; /* stack address of the holder, once it has stored that */
 
 bool lock_take(void) {

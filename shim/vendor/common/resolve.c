@@ -98,8 +98,8 @@ bool real_remember(enum route route, enum hook hook, void *address) {
                                                __ATOMIC_ACQUIRE))
         return true;
     const enum vendor vendor = hook_vendor(hook);
-    return before == address || (route == ROUTE_LOOKED_UP && in_other_driver(vendor, before) &&
-                                 in_other_driver(vendor, address));
+    return before == address ||
+           (route == ROUTE_LOOKED_UP && in_other_driver(vendor, before) && in_other_driver(vendor, address));
 }
 
 /* Names for which some caller is bound to neither the driver nor the global definition, so each caller is resolved by

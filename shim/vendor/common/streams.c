@@ -209,7 +209,8 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = stream_key(stream, null_stream);
     struct stream *const known = find(key);
-    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known : meet(key, stream, null_stream);
+    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known
+                                                                                     : meet(key, stream, null_stream);
 }
 
 void stream_ends(struct stream *stream) {

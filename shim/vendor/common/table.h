@@ -19,7 +19,12 @@ struct pool {
     uint32_t free; /* first of the list of free records; 0: none */
     char *chunks[POOL_CHUNKS];
 };
-#define POOL_OF(type, most) {sizeof(struct type), (most), 0, 0, {NULL}}
+#define POOL_OF(type, most)                                                                                            \
+    {                                                                                                                  \
+        sizeof(struct type), (most), 0, 0, {                                                                           \
+            NULL                                                                                                       \
+        }                                                                                                              \
+    }
 
 /* Returns the record of a number that pool_take() has returned. Needs no lock. */
 static inline void *pool_at(const struct pool *pool, uint32_t number) {

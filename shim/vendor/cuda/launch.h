@@ -30,9 +30,9 @@ LAUNCH_BODY launch_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t gr
     type_cuLaunchKernel *const real = (type_cuLaunchKernel *)real_known(hook, route);
     uint32_t size = shared;
     site = outer_site(site);
-    if (__builtin_expect(real && launch_known(function, 0, block_x * block_y * block_z,
-                                              (uint64_t)grid_x * grid_y * grid_z, &size, stream, null_stream_of(hook),
-                                              site),
+    if (__builtin_expect(real &&
+                             launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                          &size, stream, null_stream_of(hook), site),
                          1))
         return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, size, stream, parameters, extra);
     return launch_first(route, hook, site, 0, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,

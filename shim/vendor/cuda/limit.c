@@ -40,7 +40,8 @@ static int hidden(const struct handle *form, int device) {
 static int most_of(struct handle *form, int ordinal) {
     const struct device *const device = device_at(VENDOR_CUDA, ordinal);
     int fixed = (int)OVERLAP_RELAXED(form->limit.fixed) - 1;
-    if (fixed < 0 && handle_get(form, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) == CUDA_SUCCESS && fixed >= 0)
+    if (fixed < 0 && handle_get(form, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) == CUDA_SUCCESS &&
+        fixed >= 0)
         __atomic_store_n(&form->limit.fixed, (uint32_t)fixed + 1, __ATOMIC_RELAXED);
     return device && fixed >= 0 ? (int)device->gpu.shared_optin - fixed : 0;
 }
@@ -65,8 +66,8 @@ static bool take(struct setting *limit, uint32_t bit, int now) {
 static bool raise_to(struct handle *form, int device, int most) {
     const uint32_t bit = setting_bit(form, device);
     int now = 0;
-    return (OVERLAP_RELAXED(form->limit.ours) & bit || (handle_get(form, WHICH, device, &now) == CUDA_SUCCESS &&
-                                                        now >= 0 && take(&form->limit, bit, now))) &&
+    return (OVERLAP_RELAXED(form->limit.ours) & bit ||
+            (handle_get(form, WHICH, device, &now) == CUDA_SUCCESS && now >= 0 && take(&form->limit, bit, now))) &&
            handle_set(form, WHICH, device, most) == CUDA_SUCCESS;
 }
 

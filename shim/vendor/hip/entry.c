@@ -23,7 +23,7 @@ void *hip_passes_by_name(ENTRY) {
 
 /* `route`, `hook` and `site` are the first arguments of every body. */
 #define ENTERED(way, name)                                                                                             \
-    const enum route route = ROUTE_##way;                                                              \
+    const enum route route = ROUTE_##way;                                                                              \
     const enum hook hook = HOOK_##name;                                                                                \
     const uintptr_t site = SITE
 

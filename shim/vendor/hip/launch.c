@@ -92,8 +92,7 @@ struct hip_known hip_known(ENTRY, const void *function, uint64_t threads, uint64
     if (!real || events || shared > OVERLAP_LARGEST_SIZE)
         return (struct hip_known){NULL, 0};
     uint32_t size = (uint32_t)shared;
-    const bool known =
-        launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    const bool known = launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
     return (struct hip_known){known ? real : NULL, size};
 }
 
@@ -193,9 +192,8 @@ static void count_several(uint32_t launches, uint32_t reason) {
 
 RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
     REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several((uint32_t)count,
-                  hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
-                                                                  : OVERLAP_REASON_cooperative);
+    count_several((uint32_t)count, hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
+                                                                                   : OVERLAP_REASON_cooperative);
     return real(launches, count, flags);
 }
 

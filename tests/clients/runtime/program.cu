@@ -25,4 +25,6 @@ __device__ int counter = 7;
 #define ATTRIBUTE(attribute, number) (attribute).id = cudaLaunchAttributePriority, (attribute).val.priority = (number)
 #include "steps.h"
 
-int main() { return steps(); }
+int main() {
+    return steps();
+}

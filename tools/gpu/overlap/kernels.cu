@@ -11,24 +11,28 @@ typedef __nv_bfloat16 Half;
 static constexpr int TILE_K = 32;
 static constexpr int ROW = TILE_K + 8; // padded: no two rows that ldmatrix reads at once share a bank
 
-__device__ inline unsigned long long clock_ns() {
+__device__ inline unsigned long long clock_ns()
+{
     unsigned long long time;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
     return time;
 }
 
-__device__ inline unsigned shared_address(const void *pointer) {
+__device__ inline unsigned shared_address(const void *pointer)
+{
     return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-template <int ROWS, int THREADS> __device__ inline void load_tile(Half *tile, const Half *from, int k) {
+template <int ROWS, int THREADS> __device__ inline void load_tile(Half *tile, const Half *from, int k)
+{
     for (int piece = static_cast<int>(threadIdx.x); piece < ROWS * 4; piece += THREADS)
-        asm volatile(
-            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(tile + piece / 4 * ROW + piece % 4 * 8)),
-            "l"(from + static_cast<long>(piece / 4) * k + piece % 4 * 8));
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                         shared_address(tile + piece / 4 * ROW + piece % 4 * 8)),
+                     "l"(from + static_cast<long>(piece / 4) * k + piece % 4 * 8));
 }
 
-__device__ inline void load_matrices(unsigned (&to)[4], const Half *row) {
+__device__ inline void load_matrices(unsigned (&to)[4], const Half *row)
+{
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                  : "r"(shared_address(row)));
@@ -37,7 +41,8 @@ __device__ inline void load_matrices(unsigned (&to)[4], const Half *row) {
 // C (m by n, float) = A (m by k) B (n by k, transposed) as CUTLASS 2 does it on sm_80: cp.async in stages, mma.sync.
 // Sizes are multiples of the tile. A block goes from tile to tile as far as the grid leaves some.
 template <int TILE_M, int TILE_N, int WARPS_M, int WARPS_N, int STAGES>
-__device__ inline void product(const Half *a, const Half *b, float *c, int m, int n, int k) {
+__device__ inline void product(const Half *a, const Half *b, float *c, int m, int n, int k)
+{
     constexpr int THREADS = WARPS_M * WARPS_N * 32, STAGE = (TILE_M + TILE_N) * ROW;
     constexpr int MS = TILE_M / WARPS_M / 16, NS = TILE_N / WARPS_N / 16;
     extern __shared__ __align__(16) char memory[];
@@ -108,7 +113,8 @@ __device__ inline void product(const Half *a, const Half *b, float *c, int m, in
 
 #define PRODUCT(name, threads, blocks, ...)                                                                            \
     extern "C" __global__ void __launch_bounds__(threads, blocks)                                                      \
-        name(const Half *a, const Half *b, float *c, int n, int k, int m) {                                            \
+        name(const Half *a, const Half *b, float *c, int n, int k, int m)                                              \
+    {                                                                                                                  \
         product<__VA_ARGS__>(a, b, c, m, n, k);                                                                        \
     }
 PRODUCT(hgemm_tensor128, 256, 2, 128, 128, 2, 4, 4)
@@ -118,7 +124,8 @@ PRODUCT(hgemm_persistent, 384, 1, 192, 256, 3, 4, 6)
 
 // C = A B in float, as a textbook has it.
 extern "C" __global__ void __launch_bounds__(256, 8)
-    sgemm_tiled(const float *a, const float *b, float *c, int n, int k, int m) {
+    sgemm_tiled(const float *a, const float *b, float *c, int n, int k, int m)
+{
     __shared__ float tile_a[16][16], tile_b[16][16];
     const int x = static_cast<int>(threadIdx.x) % 16, y = static_cast<int>(threadIdx.x) / 16;
     const int tiles_n = n / 16, tile = static_cast<int>(blockIdx.x);
@@ -138,7 +145,8 @@ extern "C" __global__ void __launch_bounds__(256, 8)
 
 // c = 2 a + b. n: vectors of four numbers that a thread does.
 extern "C" __global__ void __launch_bounds__(128, 16)
-    elementwise(const float4 *a, const float4 *b, float4 *c, int n, int k, int m) {
+    elementwise(const float4 *a, const float4 *b, float4 *c, int n, int k, int m)
+{
     const long first = static_cast<long>(blockIdx.x) * blockDim.x * n + threadIdx.x;
 #pragma unroll 2
     for (int i = 0; i < n; ++i) {
@@ -152,7 +160,8 @@ extern "C" __global__ void __launch_bounds__(128, 16)
 static constexpr int NORM_THREADS = 256;
 static constexpr int NORM_VECTORS = 4; // of four numbers, a thread
 extern "C" __global__ void __launch_bounds__(NORM_THREADS, 8)
-    rms_norm(const float4 *a, const float4 *, float4 *c, int n, int, int m) {
+    rms_norm(const float4 *a, const float4 *, float4 *c, int n, int, int m)
+{
     __shared__ float parts[NORM_THREADS / 32];
     for (int row = 0; row < m; ++row) {
         const long first = (static_cast<long>(blockIdx.x) * m + row) * (n / 4) + threadIdx.x;
@@ -175,7 +184,8 @@ extern "C" __global__ void __launch_bounds__(NORM_THREADS, 8)
         const float scale = rsqrtf(sum / static_cast<float>(n) + 1.0f);
 #pragma unroll
         for (int i = 0; i < NORM_VECTORS; ++i)
-            c[first + i * NORM_THREADS] = make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
+            c[first + i * NORM_THREADS] =
+                make_float4(x[i].x * scale, x[i].y * scale, x[i].z * scale, x[i].w * scale);
     }
 }
 
@@ -196,7 +206,8 @@ static constexpr int STAGED = 8;  // vectors that go through the staging buffer 
 // looks again and again, the others stand at a barrier. Its name is one of NCCL's, so that tools take it for one.
 extern "C" __global__ void __launch_bounds__(640, 1)
     ncclDevKernel_AllReduce_Sum_f32_RING_LL(const float4 *__restrict__ from, float4 *__restrict__ to, long vectors,
-                                            long rate, Mark *marks) {
+                                            long rate, Mark *marks)
+{
     __shared__ float4 state[STATE_BYTES / 16];
     extern __shared__ float4 staging[];
     const unsigned long long start = clock_ns();
@@ -240,14 +251,16 @@ extern "C" __global__ void __launch_bounds__(640, 1)
 }
 
 // The GPU's clock, in front of everything else of a sample.
-extern "C" __global__ void stamp(Mark *mark) {
+extern "C" __global__ void stamp(Mark *mark)
+{
     mark->start = clock_ns();
 }
 
 // ---- data, and what the results must be ----
 
 // Multiples of 1/8 from -1 to 7/8: all sums below are exact in float, in whatever order.
-__device__ inline float number_at(long at, unsigned seed) {
+__device__ inline float number_at(long at, unsigned seed)
+{
     unsigned hash = static_cast<unsigned>(at) * 2654435761u ^ seed;
     hash ^= hash >> 15;
     hash *= 0x2c1b3c6du;
@@ -255,7 +268,8 @@ __device__ inline float number_at(long at, unsigned seed) {
     return static_cast<float>(static_cast<int>(hash & 15) - 8) * 0.125f;
 }
 
-extern "C" __global__ void fill(void *to, long count, unsigned seed, int halves) {
+extern "C" __global__ void fill(void *to, long count, unsigned seed, int halves)
+{
     const long stride = static_cast<long>(gridDim.x) * blockDim.x;
     for (long at = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x; at < count; at += stride) {
         if (halves)
@@ -268,7 +282,8 @@ extern "C" __global__ void fill(void *to, long count, unsigned seed, int halves)
 // Each thread looks at one number of c and counts it if it is not what a plain loop gives. kind as in program.c: 0 bf16
 // product, 1 float product, 2 elementwise, 3 norm, 4 copy (n: numbers; c of a).
 extern "C" __global__ void compare(int kind, const void *a, const void *b, const float *c, long m, long n, long k,
-                                   unsigned *wrong) {
+                                   unsigned *wrong)
+{
     const long thread = static_cast<long>(blockIdx.x) * blockDim.x + threadIdx.x;
     const long at = (thread * 7919 * 104729 + thread) % (m * n), row = at / n, column = at % n;
     const Half *const half_a = static_cast<const Half *>(a), *const half_b = static_cast<const Half *>(b);

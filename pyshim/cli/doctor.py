@@ -43,7 +43,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
     parser.add_argument(
-        "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap gpus`"
+        "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap policy list`"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object (format version 1)")
     parser.add_argument(

@@ -239,8 +239,7 @@ def test_the_reasons_of_what_is_left_alone_are_told_with_their_shares(overlap, l
     ]
     policy = tmp_path / "mine.yaml"
     policy.write_text(
-        "policy: 1\nname: mine\ngpu: NVIDIA H200*\ncompute:\n"
-        "  - {match: {kernel: '*elementwise*'}, shape: leave}\n"
+        "policy: 1\nname: mine\ngpu: NVIDIA H200*\ncompute:\n  - {match: {kernel: '*elementwise*'}, shape: leave}\n"
     )
     traced = str(kineto(tmp_path / "t.json", kineto_events(launches)))
     done = overlap("explain", "--from", traced, "--policy", str(policy))

@@ -163,8 +163,7 @@ def test_a_rule_of_a_policy_that_is_extended_names_the_file_that_has_it(overlap,
         "  - match: {kernel: '*relax*'}\n    shape: make_room\n"
     )
     (tmp_path / "own.yaml").write_text(
-        "policy: 1\nname: stencil\nextends: ./base.yaml\ncompute:\n"
-        "  - match: {kernel: nix}\n    shape: make_room\n"
+        "policy: 1\nname: stencil\nextends: ./base.yaml\ncompute:\n  - match: {kernel: nix}\n    shape: make_room\n"
     )
     done = overlap_run("--simulate", "h100", "--policy", "./own.yaml", "--report", "out", "demo-stencil", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

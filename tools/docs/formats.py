@@ -123,7 +123,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "native_blocks": "blocks that a multiprocessor holds, as asked; 0: none can be launched",
         "limit": "what stops one more",
         "windows[].*": "sizes with which communication fits beside `blocks`: `minimum`, `maximum` bytes, `inflates`",
-        "entries[].*": "sizes with which communication fits once one block has ended: the fields of `windows[]`",
         "beside_after_drain": "blocks that fit beside one block of communication, -1: it does not fit at all",
         "binding": "what keeps communication out",
         "control": "`room_already`, `make_room`, `priority`, `cap` or `leave`",
@@ -182,7 +181,8 @@ FORMATS: dict[str, dict[str, str]] = {
     },
     "overlap doctor --json": {
         "version": "of this format; 1",
-        "ok": "nothing fails",
+        "ok": "nothing is in the way",
+        "verdict": "the first line of the screen",
         "checks[].check": "name of the check",
         "checks[].state": "ok, warn or FAIL",
         "checks[].sentence": "what was found",

@@ -17,22 +17,12 @@ _ROWS = 16
 
 
 def compare(before: str, after: str, options: argparse.Namespace) -> int:
-    """Compare two report folders, or two traces or folders of traces. Raises OverlapError for one of each."""
-    missing = next((path for path in (before, after) if not os.path.exists(path)), None)
-    if missing is not None:
-        raise OverlapError(f"--compare: there is no {missing}", "give two report folders, or two traces", USAGE)
-    reports = [path for path in (before, after) if _is_report(path)]
-    if len(reports) == 1:
-        raise OverlapError(
-            f"--compare: {reports[0]} is a report folder, the other is none",
-            "give two report folders, or two traces of profilers",
-            USAGE,
-        )
-    if reports:
-        return _folders(before, after, options)
-    from pyshim.cli.compare_traces import compare_traces
-
-    return compare_traces(before, after, options)
+    """Compare two report folders. Raises OverlapError for what is none."""
+    for path in (before, after):
+        if not _is_report(path):
+            why = "is no report folder" if os.path.exists(path) else "does not exist"
+            raise OverlapError(f"--compare: {path} {why}", "give two folders of overlap-run --report", USAGE)
+    return _folders(before, after, options)
 
 
 def _is_report(path: str) -> bool:
@@ -42,7 +32,7 @@ def _is_report(path: str) -> bool:
 
 
 def _folders(before: str, after: str, options: argparse.Namespace) -> int:
-    from pyshim.cli import page, ui
+    from pyshim.cli import ui
     from pyshim.report.cadence import compared
     from pyshim.report.collect import collect
     from pyshim.report.findings import skipped
@@ -51,7 +41,6 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
     with ui.progress(f"comparing {before} and {after}"):
         sides = chosen(collect(before)), chosen(collect(after))
         found = compared(*sides)
-        text = page.of(options, lambda html: html.compare_reports(found.as_json())) if found.pairs else ""
     for side in sides:
         for sentence in remark(side, "overlap report "):
             ui.tell(f"note: {sentence}")
@@ -63,11 +52,9 @@ def _folders(before: str, after: str, options: argparse.Namespace) -> int:
             "--compare times communication kernels (NCCL, RCCL). With MPI through host memory, compare the program's "
             f"own time of an iteration; overlap report {before if not found.only_before else after} shows one run",
         )
-    if options.html:
-        page.put(text, 0, options)
     if options.json:
         ui.answer(json.dumps(found.as_json(), indent=2))
-    elif not options.html:
+    else:
         _show(found)
     return 0
 

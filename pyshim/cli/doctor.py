@@ -1,7 +1,7 @@
 """Diagnose problems on this machine: the library, the driver and its GPUs (queried
 in a separate process), policies, PROGRAM and its libraries, NCCL, environment
 variables, Slurm, containers and profilers. Nothing is changed, and PROGRAM is
-not started.
+not started; a Python is asked which packages it finds.
 """  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from pyshim.doctor.machine import Machine
 
 EPILOG = """\
-ok: no problem; warn: possibly intended, or costs time; FAIL: cannot work
+ok: no problem; warn: possibly intended, or costs time; FAIL: stands in the way
 
 examples:
   overlap doctor
   overlap doctor --policy h100-paper python train.py
   overlap doctor --simulate mi250x ./program
 
-exit status: 0 no FAIL, 1 at least one FAIL, 2 wrong usage
+exit status: 0 nothing is in the way, 1 something is, 2 wrong usage
 """
 _MARGIN = 6
 
@@ -43,7 +43,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
     parser.add_argument(
-        "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap gpus`"
+        "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap policy list`"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object (format version 1)")
     parser.add_argument(
@@ -54,7 +54,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.doctor.checks import run
+    from pyshim.doctor.checks import run, verdict
 
     machine = _machine(options, os.environ)
     with ui.progress("checking this machine"):
@@ -64,13 +64,11 @@ def _run(options: argparse.Namespace) -> int:
         import json
 
         checks = [{"check": checked.check.name, **checked.line._asdict()} for checked in found]
-        ui.answer(json.dumps({"version": 1, "ok": not failed, "checks": checks}, indent=2))
+        answer = {"version": 1, "ok": not failed, "verdict": verdict(found), "checks": checks}
+        ui.answer(json.dumps(answer, indent=2))
     else:
-        heading = ""
+        ui.sentence(verdict(found))
         for checked in found:
-            if checked.check.heading != heading:
-                heading = checked.check.heading
-                ui.show(ui.paint(heading, "bold"))
             _show(checked.line.state, checked.line.sentence, checked.line.hint)
     return FINDINGS if failed else 0
 

@@ -107,7 +107,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     hidden = argparse.SUPPRESS
     what = parser.add_argument_group("which kernel")
-    what.add_argument("--gpu", metavar="GPU", help="one of `overlap gpus` (default: that of the policy or trace)")
+    what.add_argument("--gpu", metavar="GPU", help="of `overlap policy list` (default: that of the policy or trace)")
     what.add_argument("--threads", metavar="NUMBER", help="threads of a block")
     what.add_argument("--registers", metavar="NUMBER", help="registers of a thread")
     what.add_argument("--dynamic-smem", metavar="BYTES", help="dynamic shared memory of the launch, as 48KiB")

@@ -1,4 +1,4 @@
-"""Check policy files, print what they resolve to, and print their JSON Schema for editors."""
+"""Check policy files, list policies and GPUs, print what policies resolve to, and their JSON Schema for editors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from errno import EBADF
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyshim.cli import ui
+from pyshim.cli import policy_list, ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import document, formats, library
 from pyshim.policy.finding import STYLES, Finding, quote, render
@@ -56,7 +56,7 @@ The schema covers keys, words and numbers; `overlap policy check` finds the rest
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "policy",
-        help="check policy files, and print what they resolve to",
+        help="check policy files, list policies and GPUs",
         description=__doc__,
         epilog="example: overlap policy check mine.yaml",
     )
@@ -87,10 +87,19 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     show.add_argument("policy", metavar="POLICY", help="a file or a name, as for overlap-run --policy")
     show.add_argument(
-        "--gpu", metavar="GPU", help="the policy that applies on this GPU: h100, or another of `overlap gpus`"
+        "--gpu", metavar="GPU", help="the policy that applies on this GPU: h100, or another of `overlap policy list`"
     )
     show.add_argument("--json", action="store_true", help="print one JSON object, with the origin of each value")
     show.set_defaults(run=_show)
+    listed = verbs.add_parser(
+        "list",
+        help="list policies and GPUs",
+        description=_LIST_LINE,
+        epilog="For AMD, the numbers are those of one die and of one compute unit. On a real GPU the library takes all "
+        "of them from the driver.",
+    )
+    listed.add_argument("--json", action="store_true", help="print one JSON object, also with threads and registers")
+    listed.set_defaults(run=policy_list.run)
     schema = verbs.add_parser(
         "schema", help="print the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
     )
@@ -98,6 +107,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
 
 
 _SHOW_LINE = "Print a policy as the library sees it, with every default filled in."
+_LIST_LINE = (
+    "List the policies that can be named here, and the GPUs that are known by name, with the shared memory of one "
+    "multiprocessor in bytes."
+)
 _SCHEMA_LINE = "Print the JSON Schema of policy files, for completion and checks in editors."
 
 

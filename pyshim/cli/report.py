@@ -9,7 +9,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from pyshim.cli import page
+from pyshim.cli import html
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -48,10 +48,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--compare",
         metavar=("BEFORE", "AFTER"),
         nargs=2,
-        help="compare the time between communication launches of two report folders, or the overlap in two profiler "
-        "traces",
+        help="compare the time between communication launches of two report folders",
     )
-    page.add_to(parser)
+    html.add_to(parser)
     parser.set_defaults(run=_run)
 
 
@@ -63,7 +62,7 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.runs import chosen
     from pyshim.report.summary import as_json
 
-    page.check(options)
+    html.check(options)
     if options.compare:
         return _compare(options)
     if not options.directory:
@@ -73,15 +72,14 @@ def _run(options: argparse.Namespace) -> int:
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
         every = bool(options.full or options.json or options.html)
         found, about = (findings(collected), remarks(collected, every)) if reportable else ([], [])
-        data = as_json(collected, found, about) if reportable and (options.html or options.json) else {}
-        text = page.of(options, lambda html: html.report(data)) if reportable else ""
     if not reportable:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
     if options.html:
-        page.put(text, len(found), options)
+        html.put(ui.page("overlap report", lambda: _show(collected, found, about, True)), options)
     if options.json:
+        data = as_json(collected, found, about)
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
@@ -94,10 +92,8 @@ def _run(options: argparse.Namespace) -> int:
 def _compare(options: argparse.Namespace) -> int:
     from pyshim.cli.compare import compare
 
-    if options.directory or options.check:
-        raise OverlapError(
-            "--compare stands alone, or with --json or --html", "overlap report --compare BEFORE AFTER", USAGE
-        )
+    if options.directory or options.check or options.html:
+        raise OverlapError("--compare stands alone, or with --json", "overlap report --compare BEFORE AFTER", USAGE)
     before, after = options.compare
     return compare(before, after, options)
 

@@ -56,7 +56,7 @@ def _parser() -> Parser:
     add(
         "--simulate",
         metavar="GPU",
-        help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap gpus`. Bundled "
+        help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap policy list`. Bundled "
         "programs: demo, demo-stencil, demo-step",
     )
     add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")

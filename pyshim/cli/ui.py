@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.errors import FINDINGS, OverlapError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -22,7 +22,7 @@ BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
 _PREFIX = "overlap: "
 _PATIENCE = 2.0  # seconds without progress
-_ANSWERS, _ERRORS, _NOWHERE = 1, 2, -1  # file descriptors
+_ANSWERS, _ERRORS, _PAGE = 1, 2, -1  # what is shown on: file descriptors, or a page for a browser
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
 
 
@@ -89,6 +89,8 @@ def width(descriptor: int | None = None) -> int:
 
 def _columns(descriptor: int) -> int:
     """Return 0 where the descriptor is no terminal."""
+    if descriptor == _PAGE:
+        return 0
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit() and int(said):
         return int(said)
@@ -211,18 +213,18 @@ def state(word: str) -> str:
     return paint(word, {"ok": "green", "warn": "yellow", "FAIL": "bold red"}.get(word, ""))
 
 
-def choose(color: str, quiet: bool) -> None:
-    """Take what --color and --quiet say."""
-    global _color, _quiet
-    _color, _quiet = color, quiet
+def choose(quiet: bool) -> None:
+    """Take what --quiet says."""
+    global _quiet
+    _quiet = quiet
 
 
 def colours() -> bool:
-    """Return whether to print colours: by --color, else by NO_COLOR and FORCE_COLOR, else by the terminal.
+    """Return whether to print colours: on a page, else by NO_COLOR and FORCE_COLOR, else by the terminal.
 
     https://no-color.org and https://force-color.org; an empty value says nothing."""
-    if _color != "auto":
-        return _color == "always"
+    if _screen == _PAGE:
+        return True
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(_screen) and os.environ.get("TERM") != "dumb")
@@ -243,30 +245,6 @@ def _is_terminal(descriptor: int) -> bool:
         return os.isatty(descriptor)
     except OSError:
         return False
-
-
-@contextmanager
-def into(path: str | None, force: bool = False) -> Iterator[None]:
-    """Write what is printed as an answer meanwhile into a new file, as a whole or not at all.
-
-    force: replace an existing file. Raises OverlapError."""
-    global _captured, _screen
-    if path is None:
-        yield
-        return
-    from pyshim.html import save
-
-    if os.path.lexists(path) and not force:
-        raise OverlapError(f"{path} already exists", "name another file, or replace it: --force", USAGE)
-    save.check(path, force)
-    _captured, _screen = [], _NOWHERE
-    try:
-        yield
-        text = "".join(_captured)
-    finally:
-        _captured, _screen = None, _ANSWERS
-    if text:
-        save.save(path, text, force)
 
 
 @contextmanager
@@ -345,8 +323,47 @@ def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
         yield draw
 
 
-_captured: list[str] | None = None  # the answer, while a picture of it is drawn
-_color, _quiet = "auto", False  # what --color and --quiet say
+_HTML = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="UTF-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<title>TITLE</title>
+<style>
+{stylesheet}
+body {{color: {foreground}; background-color: {background}}}
+</style>
+</head>
+<body>
+<pre style="white-space: pre-wrap; overflow-wrap: anywhere"><code>{code}</code></pre>
+</body>
+</html>
+"""
+
+
+def page(title: str, body: Callable[[], None]) -> str:
+    """Return what body prints as an answer as a page for a browser, which loads nothing. title: plain words."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.text import Text
+
+    global _captured, _screen
+    before = _captured, _screen
+    _captured, _screen = [], _PAGE
+    try:
+        body()
+        printed = Text.from_ansi("".join(_captured).rstrip("\n"))
+    finally:
+        _captured, _screen = before
+    console = Console(record=True, file=StringIO(), width=max(map(len, printed.plain.split("\n"))) or 1)
+    console.print(printed, soft_wrap=True)
+    return console.export_html(code_format=_HTML.replace("TITLE", title), inline_styles=True)
+
+
+_captured: list[str] | None = None  # the answer, while a picture or a page of it is made
+_quiet = False  # what --quiet says
 _screen = _ANSWERS  # the descriptor that answers are shown on
 
 

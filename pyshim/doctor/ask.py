@@ -13,7 +13,7 @@ import ctypes
 import json
 import os
 import sys
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p, create_string_buffer
+from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, create_string_buffer
 
 # CUdevice_attribute of cuda.h 13.0.
 CUDA_ATTRIBUTES = {
@@ -21,14 +21,12 @@ CUDA_ATTRIBUTES = {
     "compute_mode": 20,
     "major": 75,
     "minor": 76,
-    "mps": 133,  # CUDA 12.3 and newer
 }
 # hipDeviceProp_t: size, and where multiprocessors and architecture are: HIP_PROPERTIES_* of shim/vendor/hip/hip_abi.h.
 HIP_PROPERTIES = {
     "hipGetDevicePropertiesR0600": (1472, 388, 1160),
     "hipGetDeviceProperties": (792, 336, 396),
 }
-_NVML = "libnvidia-ml.so.1"
 
 
 def cuda(path: str) -> dict[str, object]:
@@ -51,7 +49,7 @@ def _cuda_error(library: ctypes.CDLL, code: int) -> str:
 
 
 def _cuda_gpu(library: ctypes.CDLL, index: int) -> dict[str, object]:
-    device, name, memory, bus = c_int(), create_string_buffer(256), c_size_t(), create_string_buffer(64)
+    device, name, memory = c_int(), create_string_buffer(256), c_size_t()
     library.cuDeviceGet(byref(device), index)
     library.cuDeviceGetName(name, len(name), device)
     library.cuDeviceTotalMem_v2(byref(memory), device)
@@ -60,30 +58,7 @@ def _cuda_gpu(library: ctypes.CDLL, index: int) -> dict[str, object]:
         value = c_int()
         found[word] = value.value if library.cuDeviceGetAttribute(byref(value), number, device) == 0 else None
     found["architecture"] = f"sm_{found['major']}{found['minor']}"
-    if library.cuDeviceGetPCIBusId(bus, len(bus), device) == 0:
-        found["free"] = _free(bus.value)
     return found
-
-
-class _Memory(ctypes.Structure):
-    """nvmlMemory_t."""
-
-    _fields_ = (("total", c_uint64), ("free", c_uint64), ("used", c_uint64))
-
-
-def _free(bus: bytes) -> int | None:
-    """Return free bytes by NVML: the driver itself needs a context for that."""
-    try:
-        library = ctypes.CDLL(_NVML)
-    except OSError:
-        return None
-    handle, memory = c_void_p(), _Memory()
-    try:
-        if library.nvmlInit_v2() or library.nvmlDeviceGetHandleByPciBusId_v2(bus, byref(handle)):
-            return None
-        return None if library.nvmlDeviceGetMemoryInfo(handle, byref(memory)) else int(memory.free)
-    except AttributeError:
-        return None
 
 
 def hip(path: str) -> dict[str, object]:

@@ -5,55 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pyshim.doctor import (
-    amd,
-    devices,
-    library,
-    nccl,
-    policy,
-    preloads,
-    program,
-    surroundings,
-    variables,
-    visible,
-)
+from pyshim.doctor import around, devices, library, nccl, policy, program
 from pyshim.doctor.line import Line, fail, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 
 
 class Check(NamedTuple):
-    name: str  # that of --json
-    heading: str  # under which it is told
+    name: str
     look: Callable[[Machine], Iterator[Line]]
 
 
-LIBRARY, GPUS, PROGRAM, AROUND = "the library", "driver and GPUs", "the program", "around it"
-COMMUNICATION, STREAMS = "communication", "launches and streams"
-
 # In the order in which they are told.
 CHECKS: tuple[Check, ...] = (
-    Check("library", LIBRARY, library.library),
-    Check("switched-off", LIBRARY, library.switched_off),
-    Check("own-variables", LIBRARY, variables.own),
-    Check("preloads", LIBRARY, preloads.preloads),
-    Check("visible-devices", GPUS, visible.devices),
-    Check("driver", GPUS, devices.drivers),
-    Check("hip-runtime", GPUS, amd.runtimes),
-    Check("policy", GPUS, policy.policy),
-    Check("sharing", GPUS, devices.sharing),
-    Check("users", GPUS, devices.users),
-    Check("program", PROGRAM, program.program),
-    Check("nccl", COMMUNICATION, nccl.libraries),
-    Check("nccl-settings", COMMUNICATION, nccl.settings),
-    Check("variables", STREAMS, variables.variables),
-    Check("hardware-queues", STREAMS, amd.hardware_queues),
-    Check("stream-priority", STREAMS, amd.stream_priority),
-    Check("cu-mask", STREAMS, amd.masks),
-    Check("dispatch-table", STREAMS, amd.dispatch_table),
-    Check("profilers", AROUND, surroundings.profilers),
-    Check("slurm", AROUND, surroundings.slurm),
-    Check("container", AROUND, surroundings.container),
+    Check("library", library.library),
+    Check("switches", library.switches),
+    Check("preloads", library.preloads),
+    Check("driver", devices.drivers),
+    Check("policy", policy.policy),
+    Check("program", program.program),
+    Check("nccl", nccl.libraries),
+    Check("variables", around.variables),
+    Check("profilers", around.profilers),
+    Check("slurm", around.slurm),
+    Check("container", around.container),
 )
 
 
@@ -63,7 +38,17 @@ class Checked(NamedTuple):
 
 
 def run(machine: Machine) -> list[Checked]:
+    """Return the lines of all checks."""
     return [Checked(check, line) for check in CHECKS for line in _look(check, machine)]
+
+
+def verdict(found: list[Checked]) -> str:
+    """Return what stands in the way, or that nothing does."""
+    failed = [one.line.sentence for one in found if one.line.state == "fail"]
+    if failed:
+        return f"in the way: {failed[0]}" + (f" (and {len(failed) - 1} more)" if len(failed) > 1 else "")
+    warned = sum(one.line.state == "warn" for one in found)
+    return "nothing is in the way" + (f"; {warned} warning{'s' * (warned > 1)}" if warned else "")
 
 
 def _look(check: Check, machine: Machine) -> Iterator[Line]:

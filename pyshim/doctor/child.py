@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import selectors
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-_PR_SET_PDEATHSIG = 1  # prctl(2)
 _GRACE = 2.0  # a process that hangs inside the kernel cannot be killed: it is left behind
 LATE = "it did not answer in time"
 NO_SENSE = "the process that asked it gave no answer that makes sense"
@@ -42,34 +38,34 @@ class Outcome(NamedTuple):
         return lines[-1][:200] if lines else ""
 
 
-def run(command: Sequence[str], environment: Mapping[str, str], seconds: float) -> Outcome:
-    """Run a command, for at most so many seconds.
+def run(command: Sequence[str], environment: Mapping[str, str], seconds: float, stdout: bool = False) -> Outcome:
+    """Run a command, for at most so many seconds. Raises OSError where it cannot be started.
 
-    `{answer}` in the command becomes the number of the descriptor to answer on. The end of the process counts, not that
-    of its pipes, which what it leaves running may keep: `subprocess.run` would wait for those, and keep all that is
-    written. The process does not outlive this one, however that ends. Raises OSError where it cannot be started."""
-    answer, complaint = _Pipe(), _Pipe()
-    with answer, complaint:
+    `{answer}` in the command becomes the number of the descriptor to answer on; stdout: its stdout is that one. Answer
+    and stderr are files in memory: the end of the process counts, not that of a pipe, which a daemon may keep."""
+    answer, complaint = os.memfd_create("answer"), os.memfd_create("stderr")
+    try:
         process = subprocess.Popen(
-            [word.replace("{answer}", str(answer.writer)) for word in command],
+            [word.replace("{answer}", str(answer)) for word in command],
             env=dict(environment),
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=complaint.writer,
-            pass_fds=(answer.writer,),
+            stdout=answer if stdout else subprocess.DEVNULL,
+            stderr=complaint,
+            pass_fds=(answer,),
             start_new_session=True,  # so that what it started can be ended with it
-            preexec_fn=_tied(),
         )
+        status: int | None = None
         try:
-            status = _wait(process, (answer, complaint), seconds)
-        except BaseException:  # Ctrl-C, which only we get
-            _kill(process)
-            raise
-        if status is None:
-            _kill(process)
-        for pipe in (answer, complaint):
-            pipe.read()
-        return Outcome(status, bytes(answer.data), complaint.data.decode("utf-8", "replace"))
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:  # also at Ctrl-C, which only we get
+            if process.returncode is None:
+                _kill(process)
+        return Outcome(status, os.pread(answer, _MOST, 0), os.pread(complaint, _MOST, 0).decode("utf-8", "replace"))
+    finally:
+        os.close(answer)
+        os.close(complaint)
 
 
 def ask(script: str, words: Sequence[str], environment: Mapping[str, str], seconds: float) -> tuple[Any, str]:
@@ -90,60 +86,12 @@ def ask(script: str, words: Sequence[str], environment: Mapping[str, str], secon
         return None, NO_SENSE
 
 
-def _tied() -> Callable[[], None]:
-    """Return what a child calls before its program starts, so that the kernel kills it when this process is gone."""
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def tie() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # gone already
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return tie
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """Kill a process with all that it started."""
-    if process.returncode is None:
-        with suppress(OSError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_GRACE)
-
-
-class _Pipe:
-    """From a child; read without waiting."""
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-
-    def __enter__(self) -> _Pipe:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.reader)
-        os.close(self.writer)
-
-    def read(self) -> None:
-        with suppress(BlockingIOError):
-            while part := os.read(self.reader, 1 << 16):
-                self.data += part[: _MOST - len(self.data)]
-
-
-def _wait(process: subprocess.Popen[bytes], pipes: Sequence[_Pipe], seconds: float) -> int | None:
-    """Return its exit status; None where it takes longer than that."""
-    end = time.monotonic() + seconds
-    step = 0.001
-    with selectors.DefaultSelector() as ready:
-        for pipe in pipes:
-            ready.register(pipe.reader, selectors.EVENT_READ, pipe)
-        while (status := process.poll()) is None and time.monotonic() < end:
-            for key, _ in ready.select(step):
-                key.data.read()
-            step = min(2 * step, 0.05)
-    return status
+    with suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_GRACE)
 
 
 def _signal(number: int) -> str:

@@ -1,14 +1,13 @@
-"""The driver and its GPUs: what they answer, and who shares them."""
+"""The driver and its GPUs: what they answer."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 
-from pyshim.doctor import amd, child, gpus, processes, visible
+from pyshim.doctor import child, gpus
 from pyshim.doctor.line import Line, fail, ok, warn
-from pyshim.doctor.machine import Machine
+from pyshim.doctor.machine import HIP, Machine
 from pyshim.launch import driver
 
 _NO_DEVICE = 100  # of CUDA and of HIP
@@ -29,24 +28,33 @@ _CUDA_ERRORS = {
 _LIBRARY = "in a container: start it with the GPU (docker --gpus all, apptainer --nv); else install the driver"
 _MORE = "nvidia-smi, and dmesg, may say more"
 _HANGS = "nvidia-smi may hang, too: the machine's administrator has to look"
-_CAPABILITIES = "/proc/driver/nvidia/capabilities"
-_MPS_PIPE = "CUDA_MPS_PIPE_DIRECTORY"
-_MPS_THREADS = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
-_EXCLUSIVE, _PROHIBITED = 3, 2
+_PROHIBITED = 2  # CUcomputemode
+_CUDA, _HIP, _ROCR = "CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"
 
 
 def drivers(machine: Machine) -> Iterator[Line]:
     found = machine.vendors()
     if not found:
         hint = "on a machine without a GPU: overlap-run --simulate h100 PROGRAM"
-        yield warn(f"no driver of a GPU: neither {driver.NAME} nor {driver.AMD_DEVICE} is there", hint)
+        yield fail(f"no GPU driver found ({driver.NAME}, {driver.AMD_DEVICE}): programs run unchanged", hint)
     if "nvidia" in found and machine.cuda:
         yield from _nvidia(machine, machine.cuda)
     if "amd" in found:
         if not machine.simulated:
-            yield from amd.kernel_driver(machine)
+            yield _kernel_driver(machine)
         if machine.hip:
             yield from _amd(machine, machine.hip)
+        else:
+            sentence = f"no {HIP} in LD_LIBRARY_PATH, /opt/rocm/lib or the loader's cache"
+            yield warn(sentence, "nothing to do where the program brings its own")
+
+
+def _kernel_driver(machine: Machine) -> Line:
+    device = driver.AMD_DEVICE
+    if machine.access(machine.path(device), os.R_OK | os.W_OK):
+        return ok(f"AMD's driver is there, and {device} is open to this user")
+    hint = f"add the user to the group of {device} (render, on older systems video)"
+    return fail(f"this user may not read and write {device}, so HIP finds no GPU", hint)
 
 
 def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
@@ -56,7 +64,7 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     module = "" if machine.simulated else _module(machine)
     version = f"CUDA {answer.version // 1000}.{answer.version % 1000 // 10}{module}"
     if not answer.gpus:
-        hint = _hidden(machine, (visible.CUDA,)) or _CUDA_ERRORS[_NO_DEVICE]
+        hint = _hidden(machine, (_CUDA,)) or _CUDA_ERRORS[_NO_DEVICE]
         yield fail(f"NVIDIA's driver answers ({version}), and has no GPU", hint)
         return
     yield ok(f"{_who(machine, 'NVIDIA')} driver answers ({version}): {_number(answer)}")
@@ -65,7 +73,7 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
     """Return what to do about an error of NVIDIA's driver."""
-    if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (visible.CUDA,))):
+    if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (_CUDA,))):
         return hidden
     if answer.code:
         return _CUDA_ERRORS.get(answer.code, _MORE)
@@ -76,7 +84,7 @@ def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
 
 def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     if answer.error:
-        hidden = _hidden(machine, (visible.HIP, visible.ROCR, visible.CUDA)) if answer.code == _NO_DEVICE else ""
+        hidden = _hidden(machine, (_HIP, _ROCR, _CUDA)) if answer.code == _NO_DEVICE else ""
         hint = hidden or "rocminfo, and the groups of /dev/kfd and /dev/dri, may say more"
         yield fail(f"AMD's runtime: {answer.error}", hint)
         return
@@ -87,7 +95,9 @@ def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
 
 def _hidden(machine: Machine, names: tuple[str, ...]) -> str:
     """Return what to do where one of these variables hides every GPU, or the empty string."""
-    name = next((name for name in names if name in visible.hiding(machine)), "")
+    said = machine.environment
+    hiding = (name for name in names if name in said and said[name].strip().split(",")[0].strip()[:1] in ("", "-"))
+    name = next(hiding, "")
     return name and f"unset {name}, which hides every GPU"
 
 
@@ -103,96 +113,13 @@ def _number(answer: gpus.Answer) -> str:
 def _each(answer: gpus.Answer) -> Iterator[Line]:
     for gpu, indices in gpus.alike(answer.gpus).items():
         units = "compute units" if gpu.architecture.startswith("gfx") else "multiprocessors"
-        free = [answer.gpus[index].free for index in indices]
-        known = [size for size in free if size is not None]
-        least = f", {gpus.gib(min(known))} of them free" + " at least" * (len(known) > 1) if known else ""
-        numbers = f"{gpu.multiprocessors} {units}, {gpus.gib(gpu.memory)}{least}"
-        yield ok(f"{gpus.numbers(indices)}: {gpu.name} ({gpu.architecture}), {numbers}")
+        who = f"{gpus.numbers(indices)}: {gpu.name} ({gpu.architecture})"
+        if gpu.compute_mode == _PROHIBITED:
+            yield fail(f"{who}: compute mode PROHIBITED: no program can use it", "as root: nvidia-smi -c DEFAULT")
+        else:
+            yield ok(f"{who}, {gpu.multiprocessors} {units}, {gpus.gib(gpu.memory)}")
 
 
 def _module(machine: Machine) -> str:
     version = driver.version(machine.root)
     return f", kernel module {version}" if version else ""
-
-
-def sharing(machine: Machine) -> Iterator[Line]:
-    """Check MIG, MPS and compute modes: who else may run on a GPU, and on how much of it."""
-    found = [*_mig(machine), *_mps(machine), *_modes(machine)]
-    if machine.cuda and machine.cuda.gpus and not found:
-        found = [ok("GPUs are whole and open to every process (no MIG, no MPS, default compute mode)")]
-    yield from found
-
-
-def _mig(machine: Machine) -> Iterator[Line]:
-    slices = [gpu for gpu in machine.gpus() if re.search(r"\bMIG\b", gpu.name)]
-    for gpu in dict.fromkeys(slices):
-        yield warn(
-            f"{gpu.name} is a part of a GPU (MIG), with {gpu.multiprocessors} multiprocessors",
-            "nothing to do: they are counted as the driver says; sizes in a policy's comments are of the whole GPU",
-        )
-    if slices:
-        return
-    for name in machine.names(_CAPABILITIES):
-        parts = [part for part in machine.names(f"{_CAPABILITIES}/{name}/mig") if re.fullmatch(r"gi\d+", part)]
-        if parts:
-            yield warn(
-                f"{name} is split into {len(parts)} parts (MIG), and no part is visible here by that name",
-                "CUDA_VISIBLE_DEVICES=MIG-... chooses one; nvidia-smi -L lists them",
-            )
-
-
-def _mps(machine: Machine) -> Iterator[Line]:
-    pipe = machine.set(_MPS_PIPE)
-    servers = processes.named(("nvidia-cuda-mps-control", "nvidia-cuda-mps-server"))
-    client = any(gpu.mps for gpu in machine.gpus())
-    if client or servers:
-        by = f" ({', '.join(servers)})" if servers else ""
-        yield warn(
-            f"MPS is on{by}: processes share the GPU's multiprocessors, and kernels of another one take room, too",
-            "nothing to do if this is meant; room is made for the communication of one process only",
-        )
-    elif pipe:
-        there = os.path.exists(os.path.join(pipe, "control"))
-        what = "but no MPS control process is seen" if there else "and there is no MPS control process behind it"
-        yield warn(f"{_MPS_PIPE}={pipe}, {what}", "unset it, or start nvidia-cuda-mps-control -d")
-    share = machine.set(_MPS_THREADS)
-    if share and share not in ("100", "100.0"):
-        yield warn(
-            f"{_MPS_THREADS}={share}: under MPS the process gets that share of the multiprocessors only",
-            "unset it, unless this is meant",
-        )
-    if machine.set("CUDA_MPS_CLIENT_PRIORITY") not in (None, "0"):
-        yield warn(
-            f"CUDA_MPS_CLIENT_PRIORITY={machine.set('CUDA_MPS_CLIENT_PRIORITY')}: under MPS, all work of the process "
-            "has lower priority, communication's too",
-            "unset it",
-        )
-
-
-def _modes(machine: Machine) -> Iterator[Line]:
-    for gpu, indices in gpus.alike(machine.gpus()).items():
-        who = gpus.numbers(indices)
-        if gpu.compute_mode == _PROHIBITED:
-            yield fail(f"{who}: compute mode PROHIBITED: no program can use it", "as root: nvidia-smi -c DEFAULT")
-        elif gpu.compute_mode == _EXCLUSIVE:
-            yield warn(
-                f"{who}: compute mode EXCLUSIVE_PROCESS: a second process on the same GPU fails",
-                "nothing to do with one process per GPU",
-            )
-
-
-def users(machine: Machine) -> Iterator[Line]:
-    """Check for other processes that have a device of a GPU open."""
-    if not machine.vendors() or machine.simulated:
-        return
-    found, hidden = processes.with_devices(machine.root)
-    others = f"; {hidden} of other users cannot be looked at" if hidden else ""
-    if not found:
-        yield ok(f"no other process that is seen has a GPU open{others}")
-        return
-    shown = ", ".join(f"{user.name} {user.pid} ({user.memory >> 20:,} MiB of host memory)" for user in found[:4])
-    more = f" and {len(found) - 4} more" if len(found) > 4 else ""
-    yield warn(
-        f"{len(found)} other process{'es have' if len(found) > 1 else ' has'} a GPU open: {shown}{more}{others}",
-        "they take time and room on it; nvidia-smi, or rocm-smi --showpids, says on which",
-    )

@@ -16,9 +16,7 @@ class Gpu(NamedTuple):
     architecture: str = ""  # sm_90, gfx90a
     multiprocessors: int = 0
     memory: int = 0  # bytes
-    free: int | None = None  # bytes; None: not known
     compute_mode: int = 0  # CUcomputemode
-    mps: bool = False
 
 
 class Answer(NamedTuple):
@@ -57,17 +55,15 @@ def _gpu(data: dict[str, Any]) -> Gpu:
         architecture=str(data.get("architecture", "")),
         multiprocessors=int(data.get("multiprocessors") or 0),
         memory=int(data["memory"]),
-        free=data.get("free"),
         compute_mode=int(data.get("compute_mode") or 0),
-        mps=bool(data.get("mps")),
     )
 
 
 def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
-    """Group GPUs that differ in nothing but free memory, with the numbers under which they are found."""
+    """Group equal GPUs, with the numbers under which they are found."""
     found: dict[Gpu, list[int]] = {}
     for index, gpu in enumerate(gpus):
-        found.setdefault(gpu._replace(free=None), []).append(index)
+        found.setdefault(gpu, []).append(index)
     return found
 
 

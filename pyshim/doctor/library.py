@@ -1,9 +1,10 @@
-"""The preloaded library itself: loaded into real processes, as the loader will for a program."""
+"""The preloaded library itself, loaded into real processes; what switches it off; what else is preloaded."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -13,7 +14,15 @@ from pyshim.doctor import child
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.launch import plan
+from pyshim.policy.finding import closest
 
+# What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
+OURS = (
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET"),
+    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
+    "OVERLAP_PROGRESS",
+)
+ETC = "/etc/ld.so.preload"
 # Is it in the process, first to be asked for a symbol, and of which layout?
 _LOOK = """
 import ctypes, json, os, sys
@@ -90,8 +99,36 @@ def _glibc() -> str:
         return "glibc of an unknown version"
 
 
-def switched_off(machine: Machine) -> Iterator[Line]:
+def switches(machine: Machine) -> Iterator[Line]:
+    """Check variables that switch the library off, and those whose names begin like ours and do not exist."""
     if machine.environment.get("OVERLAP_RUN") == plan.OFF:
-        yield warn("OVERLAP_RUN=off: overlap-run does nothing here", "unset it")
+        yield fail("OVERLAP_RUN=off: overlap-run does nothing here", "unset it")
     elif machine.policy is None and machine.environment.get(plan.CHOICE) == plan.OFF:
-        yield warn(f"{plan.CHOICE}=off: overlap-run does nothing here without --policy", "unset it")
+        yield fail(f"{plan.CHOICE}=off: overlap-run does nothing here without --policy", "unset it")
+    for name in sorted(machine.environment):
+        if name.startswith("OVERLAP_") and name not in OURS:
+            near = closest(name, OURS)
+            hint = f"did you mean {near}?" if near else f"unset it; those that there are: {', '.join(OURS)}"
+            yield warn(f"{name} is no variable of ours, so it does nothing", hint)
+
+
+def preloads(machine: Machine) -> Iterator[Line]:
+    """Check other libraries that are preloaded."""
+    variable = preload.split(machine.environment.get("LD_PRELOAD", ""))
+    etc = [entry for entry in re.split(r"[\s:]+", machine.text(ETC)) if entry]
+    for where, entry in [("LD_PRELOAD", entry) for entry in variable] + [(ETC, entry) for entry in etc]:
+        name, path = os.path.basename(entry), preload.plain(entry)
+        if "/" in path and not os.path.exists(path):
+            said = f"{where} has {entry}, which is not there: every program says so in a line"
+            yield warn(said, f"take it out of {where}")
+        elif name == os.path.basename(str(_native.SHIM)):
+            if os.path.realpath(path) == os.path.realpath(_native.SHIM):
+                yield ok(f"{where} has our library already")
+            else:
+                yield warn(f"{where} has another copy of our library: {path}", "overlap-run puts its own in its place")
+        elif preload.is_sanitizer(name):
+            yield ok(f"{where} has {name}, a sanitizer: it stays in front of ours")
+        else:
+            yield ok(f"{where} has {name}: ours is put in front of it; if launches are missing, try without it first")
+    if not (variable or etc):
+        yield ok("nothing else is preloaded")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +18,6 @@ HIP = hip.NAME
 class Machine:
     environment: Mapping[str, str]
     root: str = "/"
-    packages: Sequence[str] = tuple(sys.path)  # folders in which Python packages are looked for
     access: Callable[[str, int], bool] = os.access
     command: Sequence[str] = ()  # PROGRAM and its arguments
     policy: str | None = None  # of --policy
@@ -36,10 +34,6 @@ class Machine:
         """Return the beginning of a small file; empty where it cannot be read."""
         return driver.text(self.path(absolute))
 
-    def names(self, absolute: str) -> list[str]:
-        """Return the names in a folder; empty where it cannot be read."""
-        return driver.names(self.path(absolute))
-
     def set(self, name: str) -> str | None:
         """Return the value of a variable; None where it is not set, or empty."""
         return self.environment.get(name) or None
@@ -48,17 +42,6 @@ class Machine:
         if self.simulated:
             return frozenset((self.simulated.vendor,))
         return driver.vendors(self.environment, self.root)
-
-    def is_amd(self) -> bool:
-        """Return whether AMD's driver is here, or its runtime without NVIDIA's driver: distributions bring that one."""
-        vendors = self.vendors()
-        return "amd" in vendors or ("nvidia" not in vendors and bool(self.hip_runtimes()))
-
-    def hip_runtimes(self) -> dict[str, list[str]]:
-        """Return the path of each libamdhip64.so.N, in the loader's order; PyTorch's own last."""
-        folders = (os.path.join(folder, "torch", "lib") for folder in self.packages)
-        bundled = (path for folder in folders for path in hip.in_folder(folder, bundled=True))
-        return hip.installed(self.environment, self.root, bundled)
 
     @cached_property
     def cuda(self) -> gpus.Answer | None:
@@ -70,7 +53,7 @@ class Machine:
     @cached_property
     def hip(self) -> gpus.Answer | None:
         """What AMD's runtime says, or a simulated one; None: there is no driver, or no runtime."""
-        runtimes = self.hip_runtimes() if "amd" in self.vendors() else {}
+        runtimes = hip.installed(self.environment, self.root) if "amd" in self.vendors() else {}
         if not runtimes:
             return None
         numbered = [name for name in runtimes if name != HIP] or list(runtimes)

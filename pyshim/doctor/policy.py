@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.doctor import gpus
-from pyshim.doctor.line import Line, fail, ok, warn
+from pyshim.doctor.line import Line, fail, ok
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.launch import plan, policies
@@ -40,7 +40,7 @@ def policy(machine: Machine) -> Iterator[Line]:
         index = _for(taken.data, gpu)
         if index is None:
             sentence = f"{taken.said}: no policy in it is for {who}: everything would be counted and left alone"
-            yield warn(sentence, "the policy `default` is for every GPU")
+            yield fail(sentence, "the policy `default` is for every GPU")
         else:
             name = taken.names[index] if len(taken.names) > 1 else "it"
             yield ok(f"{taken.said}: {name} is for {who}")

@@ -1,38 +1,39 @@
-"""PROGRAM: can the library be loaded into it, and by which way do it and its libraries reach the driver?"""
+"""PROGRAM: can the library be loaded into it, and by which route does it reach the driver?"""
 
 from __future__ import annotations
 
+import functools
+import mmap
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 
-from pyshim.doctor import binary, packages, shims
+from pyshim import _native
+from pyshim.doctor import child, packages
 from pyshim.doctor.line import Line, fail, ok, some, warn
-from pyshim.doctor.loader import RPATH, VARIABLE, Loaded, Loader, Walk
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.launch import driver, elf, folder, launchers, plan
 from pyshim.launch import program as programs
 
-# What is linked by name -> how its launches are seen.
+# What is linked by name -> whose GPUs it leads to, and how its launches are seen.
 _LINKED = (
-    (re.compile(r"libcuda\.so(\.1)?"), "linked to the driver itself, launches are seen by symbol"),
-    (re.compile(r"libcudart\.so(\.\d+)?"), "shared CUDA runtime, which finds the driver by dlsym, and that is seen"),
-    (re.compile(r"libamdhip64\.so(\.\d+)?"), "linked to HIP, launches are seen by symbol"),
+    (re.compile(r"libcuda\.so(\.1)?"), "nvidia", "linked to the driver itself, launches are seen by symbol"),
+    (re.compile(r"libcudart\.so(\.\d+)?"), "nvidia", "shared CUDA runtime, launches are seen by symbol"),
+    (re.compile(r"libamdhip64\.so(\.\d+)?"), "amd", "linked to HIP, launches are seen by symbol"),
 )
-# What is among its constants, the stronger first -> likewise.
-_STATIC, _OPENS, _OPENS_HIP = b"cudaErrorCudartUnloading", b"libcuda.so", b"libamdhip64.so"
-_INSIDE = {
-    _STATIC: "a CUDA runtime of its own inside, which finds the driver by dlsym, and that is seen",
-    _OPENS: "opens libcuda.so itself, launches are seen by dlsym",
-    _OPENS_HIP: "opens libamdhip64.so itself, launches are seen by dlsym",
-}
-# Of these it matters which file is taken.
-_CHOSEN = re.compile(r"lib(cuda|cudart|amdhip64|nccl|rccl)\.so[.\d]*")
-# Programs that open libraries with RTLD_DEEPBIND unless told otherwise: Julia's Libdl.dlopen (its manual, Libdl).
-_DEEP = {"julia": "its dlopen uses RTLD_DEEPBIND where nothing else is asked for"}
+# What is among the constants of a file -> likewise. The first: NVIDIA's static runtime.
+_STATIC = b"cudaErrorCudartUnloading"
+_HELD = (
+    (_STATIC, "nvidia", "a CUDA runtime of its own inside, launches are seen by dlsym"),
+    (b"libcuda.so", "nvidia", "opens libcuda.so itself, launches are seen by dlsym"),
+    (b"libamdhip64.so", "amd", "opens libamdhip64.so itself, launches are seen by dlsym"),
+)
+_SYSTEM = re.compile(r"/(usr/)?lib(64|/[^/]+-linux-gnu)?/|linux-vdso")  # where the C library is
+_MOST_CONSTANTS = 64 << 20  # bytes of a file that are searched
+_NEEDED = re.compile(r"^\s*(\S+) => (not found|/.*?)(?: \(0x[0-9a-f]+\))?$", re.M)
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "csh", "tcsh", "fish", "busybox"))
-_SHOWN = 4
+_NOT_SIMULATED = "NVIDIA's own CUDA runtime, which does not run on the simulated GPU"
 
 
 def program(machine: Machine) -> Iterator[Line]:
@@ -44,17 +45,6 @@ def program(machine: Machine) -> Iterator[Line]:
     except OverlapError as error:
         yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
         return
-    behind = shims.behind(path, machine.environment, machine.patience)
-    if behind and not behind.path:
-        yield warn(
-            f"{path} is a script of {behind.by}, and {behind.by} does not say which {os.path.basename(path)} it starts",
-            f"{behind.by} which {os.path.basename(path)} says why",
-        )
-        return
-    if behind:
-        by = f" of {behind.by}" if behind.by else ""
-        yield ok(f"{path} is a script{by}, which starts {behind.path}")
-        path = behind.path
     missing = programs.missing(path, machine.environment)
     if missing:
         yield fail(
@@ -69,126 +59,106 @@ def program(machine: Machine) -> Iterator[Line]:
             f"{path}{script}: {end if script else 'it'} is no ELF file that can be read: nothing more is known of it",
             "after a run, overlap report says how many launches were seen",
         )
-        yield from _launcher(machine, path)
         return
     obstacle = programs.obstacle(path, machine.environment)
     if obstacle:
         yield fail(obstacle.sentence, obstacle.hint)
         return
     yield ok(f"{path}{script}: the library can be loaded into it")
-    yield from _launcher(machine, path)
-    yield from _deep(end, path)
-    loader = Loader(machine.environment, machine.root)
-    walk = loader.walk(end)
-    yield from _missing(walk)
-    yield from _chosen(machine, walk.loaded)
-    if packages.is_python(path):  # pyenv and others put a shell script of that name in front
-        yield from _script(machine)
-    if packages.is_python(end):
-        yield from _python(machine, loader, end)
-    elif os.path.basename(machine.command[0]) in launchers.KINDS:
-        return  # what matters is what it starts
+    if os.path.basename(name) in launchers.KINDS:
+        yield from _launcher(machine, path)
     elif packages.is_python(path):
-        yield warn(
-            f"{path} is a script for {end}: which Python it starts is not known here",
-            "name that Python itself: overlap doctor /path/of/python ...",
-        )
+        yield from _script(machine)
+        yield from _python(machine, path)
+    elif packages.is_python(end):
+        yield from _python(machine, end)
     elif os.path.basename(end) in _SHELLS:
         yield ok(f"{os.path.basename(path)} is for a shell: what is set arrives at what it starts, not looked at here")
     else:
-        yield from _reach(machine, walk.loaded, os.path.basename(end))
+        yield from _reach(machine, end)
+
+
+def packages_of(machine: Machine) -> dict[str, str]:
+    """Return the folder of each package for GPUs, where PROGRAM is a Python."""
+    end, python = _end(machine)
+    return packages.places(machine, python) or {} if end and python else {}
+
+
+def linked(machine: Machine) -> dict[str, str]:
+    """Return the libraries that PROGRAM is linked to, by name; empty where one is missing."""
+    end, python = _end(machine)
+    return {name: path for name, path in _libraries(machine, end).items() if path} if end and not python else {}
+
+
+def _end(machine: Machine) -> tuple[str, str]:
+    """Return what PROGRAM runs in the end, and the Python that it is or starts; empty where there is none."""
+    if not machine.command:
+        return "", ""
+    try:
+        path = programs.find(machine.command[0], machine.environment)
+    except OverlapError:
+        return "", ""
+    end = programs.runs(path, machine.environment)[0]
+    return end, next((one for one in (path, end) if packages.is_python(one)), "")
 
 
 def _launcher(machine: Machine, path: str) -> Iterator[Line]:
     name = os.path.basename(machine.command[0])
-    if name not in launchers.KINDS:
-        return
     needed = {"LD_PRELOAD": plan.LIBRARY, "OVERLAP_TABLE": "..."}
     way = launchers.look(launchers.Asked(machine.command, machine.environment, needed, path=path))
     if way.doubt:
-        yield warn(
-            f"behind overlap-run, {way.doubt}", "as it is, the program runs without the library, and that is said"
-        )
+        hint = "as it is, the program runs without the library, and that is said"
+        yield warn(f"behind overlap-run, {way.doubt}", hint)
     else:
         yield ok(f"{name} starts other programs: what is set arrives there, and they are not looked at here")
 
 
-def _deep(end: str, path: str) -> Iterator[Line]:
-    why = _DEEP.get(os.path.basename(end))
-    if why is None and end != path and "RTLD_DEEPBIND" in driver.text(path):
-        why = "the script names RTLD_DEEPBIND"
-    if why:
-        yield warn(
-            f"{os.path.basename(path)}: {why}: launches of libraries opened so are not seen",
-            "if they launch kernels, open them without it: no policy changes that, and the report does not name them",
-        )
+def _libraries(machine: Machine, path: str) -> dict[str, str]:
+    """Return the path of each library that the loader finds for a program; empty if it is missing.
+
+    The loader itself is asked, as ldd does: it lists them and does not start the program."""
+    loader = elf.inspect(path).interpreter
+    environment = {**machine.environment, "LD_TRACE_LOADED_OBJECTS": "1"}
+    environment.pop("LD_PRELOAD", None)
+    try:
+        outcome = child.run([loader, path], environment, machine.patience, stdout=True)
+    except OSError:
+        return {}
+    said = outcome.answer.decode("utf-8", "replace")
+    return {name: "" if found == "not found" else found for name, found in _NEEDED.findall(said)}
 
 
-def _missing(walk: Walk) -> Iterator[Line]:
-    for name, by in walk.missing[:_SHOWN]:
+def _reach(machine: Machine, path: str) -> Iterator[Line]:
+    """Yield the known routes to a GPU, each with the files that take it."""
+    name = os.path.basename(path)
+    every = _libraries(machine, path)
+    for library in (library for library, found in every.items() if not found):
         hint = "LD_LIBRARY_PATH of the module or package that brings it"
-        if name == driver.NAME:
+        if library == driver.NAME:
             hint = "the driver of NVIDIA brings it; without a GPU: overlap doctor --simulate h100 PROGRAM"
-        yield fail(f"{name}, which {os.path.basename(by)} needs, is not found: the loader ends the program", hint)
-    if walk.stopped:
-        yield warn(f"it loads more than {len(walk.loaded):,} libraries: the others were not looked at", "report this")
-
-
-def _chosen(machine: Machine, loaded: Iterable[Loaded]) -> Iterator[Line]:
-    """Where DT_RPATH wins over LD_LIBRARY_PATH."""
-    folders = driver.library_path(machine.environment)
-    for library in loaded:
-        if library.how != RPATH or not _CHOSEN.fullmatch(library.name):
-            continue
-        others = (os.path.join(folder, library.name) for folder in folders)
-        other = next((path for path in others if os.path.exists(path)), None)
-        if other and os.path.realpath(other) != os.path.realpath(library.path):
-            by = os.path.basename(library.by.path) if library.by else "it"
-            yield warn(
-                f"{library.name} is taken from {library.path}, by DT_RPATH of {by}, and not from LD_LIBRARY_PATH "
-                f"({other})",
-                f"patchelf --set-rpath, or LD_PRELOAD={other}",
-            )
-
-
-def _reach(machine: Machine, loaded: Iterable[Loaded], name: str) -> Iterator[Line]:
-    """Yield the known routes to a GPU, each with the libraries that take it."""
-    every = list(loaded)
+        yield fail(f"{library}, which {name} needs, is not found: the loader ends the program", hint)
     found: dict[str, list[str]] = {}
+    vendors: set[str] = set()
     foreign = []
-    vendors: set[str] = set()  # whose GPUs they lead to
-    for library in every:
-        linked = next((sentence for pattern, sentence in _LINKED if pattern.fullmatch(library.name)), None)
-        if linked and library.by:
-            vendors.add("amd" if "HIP" in linked else "nvidia")
-            by = os.path.basename(library.by.path)
-            found.setdefault(f"{linked} ({library.name} from {library.path})", []).append(by)
-            if library.name.startswith("libcudart") and library.how != VARIABLE:
-                foreign.append(by)
-        elif not linked:
-            # The first alone: a runtime inside opens the driver, too.
-            words = binary.holds(library.path, tuple(_INSIDE))
-            vendors.update("amd" if word == _OPENS_HIP else "nvidia" for word in words)
-            for word in words[:1]:
-                found.setdefault(_INSIDE[word], []).append(os.path.basename(library.path))
-                if word == _STATIC:
-                    foreign.append(os.path.basename(library.path))
-    for sentence, names in found.items():
-        yield ok(f"{some(names)}: {sentence}")
+    for library, place in {name: path, **every}.items():
+        known = [(vendor, how) for pattern, vendor, how in _LINKED if pattern.fullmatch(library)]
+        if known and library.startswith("libcudart") and not place.startswith(str(_native.DIRECTORY)):
+            foreign.append(library)
+        if not known and place and not (_SYSTEM.match(place) and place != path):
+            held = _held(place)
+            known = [(vendor, how) for word, vendor, how in _HELD if word in held][:1]
+            known += [("amd", _HELD[2][2])] if _HELD[2][0] in held and known and known[0][0] != "amd" else []
+            foreign += [library] if _STATIC in held else []
+        for vendor, how in known:
+            vendors.add(vendor)
+            found.setdefault(how, []).append(library)
+    for how, names in found.items():
+        yield ok(f"{some(names)}: {how}")
     if not found:
         yield warn(
-            f"no way to a GPU was found in {name} or the libraries that it is linked to",
+            f"no route to a GPU was found in {name} or the libraries that it is linked to",
             "nothing to do if it opens one later (plugins); after a run, overlap report says what was seen",
         )
-    yield from _for_the_other_vendor(machine, vendors, name)
-    if foreign and machine.simulated and machine.simulated.vendor == "nvidia":
-        yield warn(
-            f"{some(foreign)}: NVIDIA's own CUDA runtime, which does not run on the simulated GPU",
-            "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH",
-        )
-
-
-def _for_the_other_vendor(machine: Machine, vendors: Collection[str], name: str) -> Iterator[Line]:
     simulated = machine.simulated
     if simulated and vendors and simulated.vendor not in vendors:
         theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
@@ -196,6 +166,23 @@ def _for_the_other_vendor(machine: Machine, vendors: Collection[str], name: str)
             f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
             f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
         )
+    elif simulated and simulated.vendor == "nvidia" and foreign:
+        hint = "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH"
+        yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", hint)
+
+
+@functools.cache
+def _held(path: str) -> frozenset[bytes]:
+    """Return the words of _HELD that are in a file."""
+    try:
+        with open(path, "rb", opener=driver.at_once) as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):  # ValueError: it is empty
+        return frozenset()
+    linked = elf.inspect(path).needed  # whose names are in the file, too
+    words = [word for word, _, _ in _HELD if not any(name.startswith(word.decode()) for name in linked)]
+    with data:
+        return frozenset(word for word in words if data.find(word, 0, _MOST_CONSTANTS) >= 0)
 
 
 def _script(machine: Machine) -> Iterator[Line]:
@@ -213,27 +200,24 @@ def _from_here() -> str:
         return f"{folder.WITHOUT}: cd to the program's folder"
 
 
-def _python(machine: Machine, loader: Loader, interpreter: str) -> Iterator[Line]:
-    places = packages.folders(interpreter, machine.environment)
-    found = packages.installed(places)
-    if not found:
+def _python(machine: Machine, python: str) -> Iterator[Line]:
+    found = packages.places(machine, python)
+    if found is None:
+        yield warn(f"{python} does not say which packages it has", f"try: {python} -c 'import torch'")
+        return
+    shown = [name for name in found if name not in ("torch", "nvidia.nccl")]
+    if "torch" in found:
+        version, built = packages.pytorch(found["torch"])
+        if not built:
+            said = f"PyTorch {version} ({found['torch']}) is built without CUDA and HIP: it uses no GPU"
+            yield (warn if shown else fail)(said, "install a build of PyTorch for the GPU: https://pytorch.org")
+        elif machine.simulated and machine.simulated.vendor == "nvidia" and built.startswith("CUDA"):
+            yield fail(f"PyTorch brings {_NOT_SIMULATED}", "overlap demo shows programs that do")
+        shown.insert(0, f"torch {version} ({built or 'no GPU'})")
+    if shown:
+        yield ok(f"packages of this Python: {', '.join(shown)}")
+    else:
         yield warn(
-            f"no package that uses GPUs is in the folders of {interpreter} ({len(places)} were looked at)",
+            f"{python} finds no package that uses GPUs",
             "nothing to do if the program loads a library of its own",
         )
-        return
-    shown = []
-    for package in found:
-        built = packages.built_for(package)
-        shown.append(f"{package} ({built})" if built else str(package))
-    yield ok(f"packages of this Python: {', '.join(shown)}")
-    seen = set()
-    for name, path in packages.entrances(places):
-        if name in seen:
-            continue
-        seen.add(name)
-        loaded = loader.walk(path).loaded
-        yield from _chosen(machine, loaded)
-        yield from _reach(machine, loaded, os.path.basename(path))
-    if any(package.name == "triton" for package in found):
-        yield ok("triton: opens the driver itself, launches are seen by dlsym")

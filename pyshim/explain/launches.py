@@ -178,7 +178,7 @@ def _overlap(paths: Sequence[str]) -> Overlap:
     span, communication, hidden = (
         sum(values) / count for values in zip(*((one.span, one.communication, one.hidden) for one in times))
     )
-    return Overlap(steps, span, communication, hidden, any("simulated" in side.kinds for side in sides))
+    return Overlap(steps, span, communication, hidden, any(side.simulated for side in sides))
 
 
 def as_kernel(launch: TracedLaunch) -> Kernel:
@@ -296,7 +296,7 @@ def gpu_of_driver(name: str) -> KnownGpu | None:
 
 
 def _gpu(launched: Launched, request: Request) -> KnownGpu:
-    hint = "--gpu G says it; `overlap gpus` lists those that are known"
+    hint = "--gpu G says it; `overlap policy list` has those that are known"
     if request.gpu is not None:
         return gpu_called(request.gpu)
     names = list(dict.fromkeys(launched.gpus))

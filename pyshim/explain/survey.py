@@ -129,7 +129,7 @@ def survey(question: Question, explainer: Explainer) -> Survey:
         what = f"its images are for {', '.join(sorted(seen))}" if seen else "it holds no image at all"
         wanted = f"{question.gpus[0].key} ({asked})" if len(question.gpus) == 1 else "a GPU that is known"
         sentence = f"{question.files[0]}: no kernel in it runs on {wanted}: {what}"
-        raise OverlapError(sentence, "`overlap gpus` lists the GPUs that are known, and their architectures", USAGE)
+        raise OverlapError(sentence, "`overlap policy list` has the GPUs that are known, with architectures", USAGE)
     if question.pattern is not None:
         matches = kernels.matcher(question.pattern)
         runnable = {gpu: [k for k in own if matches(k.footprint.kernel)] for gpu, own in runnable.items()}

@@ -1,15 +1,14 @@
 """What a program file is, as far as the dynamic loader cares: a small reader of ELF headers.
 
 Every offset of the file is checked before it is followed; whatever is odd or unreadable makes the answer UNKNOWN, and
-an unknown program is run as any other. pyelftools is not used here: its import alone would make `overlap-run` start
-36 ms later.
+an unknown program is run as any other.
 """
 
 from __future__ import annotations
 
 import os
 import struct
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 UNKNOWN, ELF, SCRIPT = "unknown", "elf", "script"
 MACHINES = {
@@ -24,7 +23,7 @@ MACHINES = {
 }
 
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP = 1, 2, 3
-_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 0, 1, 5, 10, 14, 15, 29
+_DT_NULL, _DT_NEEDED, _DT_STRTAB, _DT_STRSZ = 0, 1, 5, 10
 _SHORTEST = 52  # the smaller of the two file headers
 _MOST_HEADERS, _MOST_DYNAMIC, _LONGEST = 256, 4096, 1 << 14
 
@@ -36,11 +35,6 @@ class Program(NamedTuple):
     interpreter: str = ""  # of ELF: the loader, empty where there is none; of a script: the program behind #!
     argument: str = ""  # of a script: what follows the interpreter on its line
     needed: tuple[str, ...] = ()
-    soname: str = ""
-    rpath: str = (
-        ""  # searched before LD_LIBRARY_PATH; empty where there is a runpath, beside which it counts for nothing
-    )
-    runpath: str = ""  # searched after it
 
     @property
     def static(self) -> bool:
@@ -100,7 +94,7 @@ def _elf(descriptor: int, head: bytes) -> Program:
     for kind_, where, _, length in segments:
         if kind_ == _PT_INTERP:
             interpreter = os.fsdecode(_read(descriptor, where, min(length, 4096)).split(b"\0", 1)[0])
-    return Program(ELF, bits, name, interpreter, **_dynamic(descriptor, segments, wide))
+    return Program(ELF, bits, name, interpreter, needed=_needed(descriptor, segments, wide))
 
 
 def _segment(table: bytes, at: int, wide: bool) -> tuple[int, int, int, int]:
@@ -112,10 +106,10 @@ def _segment(table: bytes, at: int, wide: bool) -> tuple[int, int, int, int]:
     return kind, offset, address, length
 
 
-def _dynamic(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bool) -> dict[str, Any]:
-    """Read the dynamic section, by the names of Program's fields."""
+def _needed(descriptor: int, segments: list[tuple[int, int, int, int]], wide: bool) -> tuple[str, ...]:
+    """Read the names of the libraries that the dynamic section asks for."""
     entry = struct.Struct("<qQ" if wide else "<iI")
-    names: list[tuple[int, int]] = []
+    names: list[int] = []
     strings = length = 0
     for kind, where, _, size in segments:
         if kind != _PT_DYNAMIC:
@@ -124,26 +118,19 @@ def _dynamic(descriptor: int, segments: list[tuple[int, int, int, int]], wide: b
         for tag, value in entry.iter_unpack(_read(descriptor, where, whole)):
             if tag == _DT_NULL:
                 break
-            if tag in (_DT_NEEDED, _DT_SONAME, _DT_RPATH, _DT_RUNPATH):
-                names.append((tag, value))
+            if tag == _DT_NEEDED:
+                names.append(value)
             elif tag == _DT_STRTAB:
                 strings = value
             elif tag == _DT_STRSZ:
                 length = value
     if not names:
-        return {}
+        return ()
     for kind, where, address, size in segments:
         if kind == _PT_LOAD and address <= strings < address + size:
             room = min(length, address + size - strings)
             # One by one: the strings of a large library are many megabytes.
-            found = [(tag, _string(descriptor, where + strings - address, name, room)) for tag, name in names]
-            one = dict(found)
-            return {
-                "needed": tuple(text for tag, text in found if tag == _DT_NEEDED and text),
-                "soname": one.get(_DT_SONAME, ""),
-                "rpath": "" if one.get(_DT_RUNPATH) else one.get(_DT_RPATH, ""),
-                "runpath": one.get(_DT_RUNPATH, ""),
-            }
+            return tuple(filter(None, (_string(descriptor, where + strings - address, name, room) for name in names)))
     raise _Odd
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from pyshim.launch import driver, elf
 
@@ -13,24 +13,16 @@ HSA, THUNK = "libhsa-runtime64.so.1", "libhsakmt.so.1"
 _RUNTIME = re.compile(re.escape(NAME) + r"\.\d+")
 
 
-def installed(environment: Mapping[str, str], root: str = "/", more: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Return the path of each libamdhip64.so.N, in the loader's order, ROCm's own folder included; `more` at last."""
+def installed(environment: Mapping[str, str], root: str = "/") -> dict[str, list[str]]:
+    """Return the path of each libamdhip64.so.N, in the loader's order, ROCm's own folder included."""
     found: dict[str, list[str]] = {}
     folders = (*driver.library_path(environment), os.path.join(root, "opt/rocm/lib"))
-    paths = [path for folder in folders for path in in_folder(folder)]
-    paths += [path for path in driver.cached(root) if _RUNTIME.fullmatch(os.path.basename(path))]
-    for path in (*paths, *more):
+    paths = [os.path.join(folder, name) for folder in folders for name in driver.names(folder)]
+    for path in filter(lambda path: _RUNTIME.fullmatch(os.path.basename(path)), (*paths, *driver.cached(root))):
         places = found.setdefault(os.path.basename(path), [])
         if path not in places:
             places.append(path)
     return dict(sorted(found.items()))
-
-
-def in_folder(folder: str, bundled: bool = False) -> Iterator[str]:
-    """Yield the runtimes in a folder. bundled: PyTorch's wheels leave the number out of the file's name."""
-    for name in driver.names(folder):
-        if _RUNTIME.fullmatch(name) or (bundled and name == NAME):
-            yield os.path.join(folder, name)
 
 
 def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:

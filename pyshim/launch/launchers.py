@@ -1,18 +1,20 @@
 """Programs that start other programs elsewhere or anew: does the environment arrive there, and if not, what helps?
 
 Pure functions from words and variables to an answer, one for each kind of launcher; `KINDS` at the end is the table.
-Where something can be set so that it arrives, that is set. Else one line says what to write instead. Where it cannot be
-told, nothing is said: see words.py.
+Where something can be set so that it arrives, that is set. Else one line says what to write instead.
+
+Of each launcher only the flags that lose the environment are known. They are looked for up to the first word that is a
+program: what stands behind it belongs to that.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim import preload
-from pyshim.launch import words
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
 _OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET")
@@ -25,7 +27,6 @@ class Asked(NamedTuple):
     ours: Mapping[str, str]  # what must arrive
     again: Sequence[str] = ("overlap-run",)  # overlap-run as it was called: its path and its options
     path: str = ""  # the launcher's file
-    before: Sequence[str] = ()  # words before the launcher's name: nohup, env NAME=VALUE
 
 
 class Way(NamedTuple):
@@ -54,32 +55,22 @@ def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
 
 
 def _srun(asked: Asked) -> Way:
-    parts = [words.read(part, words.SRUN) for part in _parts(asked.command)]
-    read = [part for part in parts if part is not None]
-    generic = len(parts) > 1 or any(part.values("multi-prog") for part in read)
-    instead = _inside(asked, len(asked.command) if generic or not read else read[0].rest)
-    for part in read:
-        way = _exported(asked, part, "SLURM_EXPORT_ENV", instead)
-        if way.doubt:
-            return way
-    return Way(elsewhere=True, unsure=instead if len(read) < len(parts) and generic else None)
+    ways = [_exported(asked, part, "SLURM_EXPORT_ENV") for part in _parts(asked)]
+    return next((way for way in ways if way.doubt), Way(elsewhere=True))
 
 
 def _sbatch(asked: Asked) -> Way:
-    read = words.read(asked.command, words.SBATCH)
-    if read is None:
-        return Way(elsewhere=True)
-    script = asked.command[read.rest] if read.rest < len(asked.command) else ""
-    written = None if read.values("wrap") else _directive(script)
-    instead = f"write {_joined(asked.again)} in front of the programs in {script or 'the job'}, or sbatch --export=ALL"
-    if read.values("export-file"):
-        return Way(doubt=_without(asked, "with --export-file", instead), elsewhere=True)
-    return _exported(asked, read, "SBATCH_EXPORT", instead, written)
+    end = _program(asked.command, asked.base)
+    script = next((word for word in asked.command[1 : end + 1] if os.path.isfile(word)), "")
+    own = asked.command[: asked.command.index(script) if script else end]
+    if _values(own, "--export-file"):
+        return Way(doubt=_without(asked, "with --export-file"), elsewhere=True)
+    return _exported(asked, own, "SBATCH_EXPORT", None if _values(own, "--wrap") else _directive(script))
 
 
-def _exported(asked: Asked, read: words.Words, variable: str, instead: str, written: str | None = None) -> Way:
+def _exported(asked: Asked, own: Sequence[str], variable: str, written: str | None = None) -> Way:
     """written: in the script. The command line stands over the variable, and that over the script."""
-    options = read.values("export")
+    options = _values(own, "--export")
     if options:
         value, where = options[-1], f"with --export={options[-1]}"
     elif variable in asked.base:
@@ -90,28 +81,18 @@ def _exported(asked: Asked, read: words.Words, variable: str, instead: str, writ
     arrives = any(name.upper() == "ALL" for name in given) or given.keys() >= asked.ours.keys()
     if arrives and not _differs(given, asked):
         return Way(elsewhere=True)
-    return Way(doubt=_without(asked, where, instead), elsewhere=True)
+    return Way(doubt=_without(asked, where), elsewhere=True)
 
 
 def _directive(script: str) -> str | None:
     """--export in the #SBATCH lines of a script, which end at its first command."""
     found = None
-    for line in _text(script).split("\n"):
+    for line in _head(script).decode(errors="replace").split("\n"):
         if line.strip() and not line.startswith("#"):
             break
-        if line.startswith("#SBATCH"):
-            read = words.read(line.split(), words.SBATCH)
-            found = read.values("export")[-1] if read and read.values("export") else found
+        option = re.match(r"#SBATCH\s(?:.*\s)?--export[=\s]\s*(\S+)", line)
+        found = option[1] if option else found
     return found
-
-
-def _text(script: str) -> str:
-    """Return the head of a script; without a name that on stdin, if it can be read without being used up."""
-    try:
-        data = _head(script) if script else os.pread(0, 1 << 16, os.lseek(0, 0, os.SEEK_CUR))
-    except (OSError, ValueError):
-        return ""
-    return data.decode(errors="replace")
 
 
 def _head(path: str) -> bytes:
@@ -125,50 +106,39 @@ def _head(path: str) -> bytes:
         return b""
 
 
-def _salloc(asked: Asked) -> Way:
-    """Look at salloc, which starts its program here, with this environment; the program may be an srun."""
-    read = words.read(asked.command, words.SALLOC)
-    inner = _through(asked, read.rest) if read else Way()
-    return inner._replace(elsewhere=True)
-
-
 # MPI
 
 _LIST = "OMPI_MCA_mca_base_env_list"
-_HOSTS = ("H", "host", "hostfile", "machinefile", "default-hostfile", "rf", "rankfile", "app")
+_HOSTS = ("-H", "--host", "--hostfile", "--machinefile", "--default-hostfile", "--app")
+_LISTS = ("--am", "--tune", "--app")  # files that may name the list
 
 
 def _mpirun(asked: Asked) -> Way:
     """Open MPI's agents on other hosts get what the list names; what is not for it, Hydra's among them, ignores it."""
-    parts = [words.read(part, words.MPIRUN, single_dash=True) for part in _parts(asked.command)]
-    read = [part for part in parts if part is not None]
-    if len(read) < len(parts):
-        return Way(elsewhere=True, unsure=_inside(asked, len(asked.command)))
-    instead = _inside(asked, read[0].rest if len(read) == 1 else len(asked.command))
-    for part in read:
+    parts = _parts(asked)
+    for part in parts:
         # Hydra passes all on, unless it is told not to.
-        limited = [*part.values("genvlist", "envlist"), *([""] * len(part.values("genvnone", "envnone")))]
+        limited = [*_values(part, "--genvlist", "--envlist"), *([""] * _has(part, "--genvnone", "--envnone"))]
         if any(not _given(value.split(",")).keys() >= asked.ours.keys() for value in limited):
-            return Way(doubt=_without(asked, "with these options", instead), elsewhere=True)
-    exported = _given([value for part in read for value in part.values("x")])
-    if not exported and not _lists(read, asked):
+            return Way(doubt=_without(asked, "with these options"), elsewhere=True)
+    exported = _given([value for part in parts for value in _values(part, "-x")])
+    if not exported and not any(_has(part, *_LISTS) or _names_list(part) for part in parts) and not _configured(asked):
         merged = _merged(asked)
         if merged is not None:
             return Way({_LIST: merged}, elsewhere=True)
     arrives = exported.keys() >= asked.ours.keys() and not _differs(exported, asked)
-    named = any(part.values(*_HOSTS) for part in read) or "OMPI_MCA_orte_default_hostfile" in asked.base
+    named = any(_has(part, *_HOSTS) for part in parts) or "OMPI_MCA_orte_default_hostfile" in asked.base
     if arrives or not (named or _differs(exported, asked)):
-        return Way(elsewhere=True, unsure=None if arrives else instead)
-    return Way(doubt=_without(asked, "on other hosts", instead), elsewhere=True)
+        return Way(elsewhere=True, unsure=None if arrives else _instead(asked))
+    return Way(doubt=_without(asked, "on other hosts"), elsewhere=True)
 
 
-def _lists(read: Sequence[words.Words], asked: Asked) -> bool:
-    """Whether the list is given in another place: beside -x it is an error, and the variable takes a file's place."""
-    if any(part.values("am", "tune", "app") for part in read):
-        return True
-    options = [value for part in read for value in part.values("mca", "gmca")]
-    if any(value.startswith(("mca_base_env_list", "mca_base_param_files", "mca_param_files")) for value in options):
-        return True
+def _names_list(part: Sequence[str]) -> bool:
+    return any(word.startswith(("mca_base_env_list", "mca_base_param_files", "mca_param_files")) for word in part)
+
+
+def _configured(asked: Asked) -> bool:
+    """Whether a file of Open MPI gives the list: the variable would take its place."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(asked.path)))
     files = [
         os.path.join(asked.base.get("HOME", ""), ".openmpi", "mca-params.conf"),
@@ -177,7 +147,8 @@ def _lists(read: Sequence[words.Words], asked: Asked) -> bool:
     ]
     for name in ("OMPI_MCA_mca_param_files", "OMPI_MCA_mca_base_param_files"):
         files += asked.base.get(name, "").replace(":", ",").split(",")
-    return any(_mentions(file, b"mca_base_env_list") for file in files if file)
+    lines = (line.lstrip() for file in files if file for line in _head(file).split(b"\n"))
+    return any(b"mca_base_env_list" in line and not line.startswith(b"#") for line in lines)
 
 
 def _merged(asked: Asked) -> str | None:
@@ -197,66 +168,56 @@ def _merged(asked: Asked) -> str | None:
 
 
 def _env(asked: Asked) -> Way:
-    read = words.read(asked.command, words.ENV)
-    if read is None:
-        return Way()
-    start = _behind_assignments(asked.command, read.rest)
-    given = _given(asked.command[read.rest : start])
-    new = read.values("i", "ignore-environment") or asked.command[read.rest : read.rest + 1] == ["-"]
-    unset = {*read.values("u", "unset")} & asked.ours.keys()
+    start = _program(asked.command, asked.base)
+    own = asked.command[1:start]
+    given = _given([word for word in own if "=" in word and not word.startswith("-")])
+    unset = {*_values(own, "-u", "--unset")} & asked.ours.keys()
+    new = _has(own, "-i", "--ignore-environment") or "-" in own
     if start < len(asked.command) and (new or unset or _differs(given, asked)):
-        return Way(doubt=_without(asked, "with these words", _inside(asked, start)))
+        return Way(doubt=_without(asked, "with these words"))
     base = {**asked.base, **{name: value for name, value in given.items() if value is not None}}
-    return _through(asked._replace(base=base), start)
+    return _through(asked._replace(base=base))
 
 
 def _sudo(asked: Asked) -> Way:
-    known = words.DOAS if os.path.basename(asked.command[0]) == "doas" else words.SUDO
-    read = words.read(asked.command, known)
-    if read is None or any(read.values("preserve-env")):  # by name: that the names are these is the user's word
-        return Way()
-    start = _behind_assignments(asked.command, read.rest)
-    return Way(doubt=_without(asked, "", _inside(asked, start)))
+    # --preserve-env=NAME: that the names are these is the user's word.
+    named = any(word.startswith("--preserve-env=") for word in asked.command)
+    return Way() if named else Way(doubt=_without(asked, ""))
 
 
 def _su(asked: Asked) -> Way:
-    read = words.read(asked.command, words.SU)
-    if read is None or not (read.values("l", "login") or "-" in asked.command[read.rest : read.rest + 1]):
-        return Way()
-    instead = f"write {_joined(asked.again)} in front of the program that it starts"
-    return Way(doubt=_without(asked, "for a login", instead))
+    return Way(doubt=_without(asked, "for a login")) if _has(asked.command, "-", "-l", "--login") else Way()
 
 
-def _behind_assignments(command: Sequence[str], index: int) -> int:
-    while index < len(command) and ("=" in command[index] or command[index] == "-"):
-        index += 1
-    return index
+def _through(asked: Asked) -> Way:
+    """Of a program that becomes another one."""
+    return look(asked._replace(command=asked.command[_program(asked.command, asked.base) :]))
+
+
+def _salloc(asked: Asked) -> Way:
+    """Look at salloc, which starts its program here, with this environment; the program may be an srun."""
+    return _through(asked)._replace(elsewhere=True)
 
 
 # Programs whose ranks start elsewhere, by means of their own
 
 
 def _ssh(asked: Asked) -> Way:
-    instead = f"write {_joined([asked.command[0], 'HOST', *asked.again])} PROGRAM"
-    return Way(doubt=_without(asked, "", instead), elsewhere=True)
+    return Way(doubt=_without(asked, ""), elsewhere=True)
 
 
 def _deepspeed(asked: Asked) -> Way:
     """Ranks on one host are its children; those of a list of hosts are started by pdsh."""
-    read = words.read(asked.command, words.DEEPSPEED)
-    if read is None or "DS_ENV_FILE" in asked.base or read.values("no_ssh", "i", "include", "e", "exclude"):
+    script = next((index for index, word in enumerate(asked.command) if word.endswith(".py")), len(asked.command))
+    own = asked.command[:script]
+    file = ("/job/hostfile", *_values(own, "-H", "--hostfile"))[-1]
+    hosts = sum(1 for line in _head(file).split(b"\n") if line.strip() and line.lstrip()[:1] != b"#")
+    alone = hosts < 2 or _values(own, "--num_nodes")[-1:] == ["1"]
+    chosen = ("-i", "--include", "-e", "--exclude", "--no_ssh")
+    if "DS_ENV_FILE" in asked.base or _has(own, *chosen) or (alone and "--force_multi" not in own):
         return Way()
-    file = ("/job/hostfile", *read.values("H", "hostfile"))[-1]
-    if (_hosts(file) < 2 or read.values("num_nodes")[-1:] == ["1"]) and not read.values("force_multi"):
-        return Way()
-    command = _joined([*asked.before, *asked.command])
-    instead = f"write {_printed(asked, 'docker')} >overlap.env; export DS_ENV_FILE=$PWD/overlap.env; {command}"
+    instead = f"write {_printed(asked, 'docker')} >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
     return Way(doubt=_without(asked, f"on the hosts of {file}", instead), elsewhere=True)
-
-
-def _hosts(file: str) -> int:
-    """Lines of DeepSpeed's list of hosts."""
-    return sum(1 for line in _head(file).split(b"\n") if line.strip() and line.lstrip()[:1] != b"#")
 
 
 def _ray(asked: Asked) -> Way:
@@ -264,57 +225,74 @@ def _ray(asked: Asked) -> Way:
     if verbs != ["job", "submit"] or any(word.startswith("--runtime-env") for word in asked.command):
         return Way()
     variables = f'"{{\\"env_vars\\": $({_printed(asked, "json")})}}"'
-    instead = f"write {_joined(asked.command[:3])} --runtime-env-json {variables} {_joined(asked.command[3:])}"
-    return Way(doubt=_without(asked, "", instead), elsewhere=True)
+    return Way(doubt=_without(asked, "", f"give it --runtime-env-json {variables}"), elsewhere=True)
 
 
 def _container(asked: Asked) -> Way:
     """Doubt a container: it lacks the environment or the library's folder, unless the user passes them."""
     name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
-    docker = name not in ("apptainer", "singularity")
     folder = os.path.dirname(preload.plain(_library(asked.ours.get("LD_PRELOAD", ""))))
-    bound = [value for key, value in asked.base.items() if key.endswith(("APPTAINER_BIND", "SINGULARITY_BIND"))]
-    bound += [value for key, value in asked.base.items() if key.endswith("_BINDPATH")]
-    thought_of = ("LD_PRELOAD", "env-file") if docker else (folder,)
-    if verb not in (("run", "create", "exec") if docker else ("exec", "run", "shell")):
+    docker = name not in ("apptainer", "singularity")
+    if not folder or verb not in (("run", "create", "exec") if docker else ("exec", "run", "shell")):
         return Way()
-    if not folder or any(part in word for word in [*asked.command, *bound] for part in thought_of):
+    passes = any(part in word for word in asked.command for part in ("LD_PRELOAD", "env-file"))
+    if passes if docker else _is_bound(folder, asked):
         return Way()
-    file = "overlap.env"
-    bind = f"--bind {folder}" if not docker else "" if verb == "exec" else f"-v {folder}:{folder}:ro "
-    instead = f"write {_printed(asked, 'docker')} >{file}; {name} {verb} {bind.strip()}".rstrip()
-    instead = f"{instead} --env-file {file} {_joined(asked.command[2:])}"
-    return Way(doubt=f"{name} starts programs without the library: {instead}")
+    bind = f"--bind {folder}" if not docker else "" if verb == "exec" else f"-v {folder}:{folder}:ro"
+    instead = f"write {_printed(asked, 'docker')} >overlap.env; give {verb} {bind} --env-file overlap.env"
+    return Way(doubt=f"{name} starts programs without the library: {' '.join(instead.split())}")
+
+
+def _is_bound(folder: str, asked: Asked) -> bool:
+    """Whether Apptainer binds the folder: it, one above it, the home folder, the working directory or /tmp."""
+    bound = [value for key, value in asked.base.items() if key.endswith(("_BIND", "_BINDPATH"))]
+    entries = [entry for word in [*asked.command, *bound] for entry in re.split("[,=:]", word)]
+    entries += [asked.base.get("HOME", ""), asked.base.get("PWD", ""), "/tmp"]
+    whole = f"{os.path.realpath(folder)}/"
+    return any(os.path.isabs(entry) and whole.startswith(f"{os.path.realpath(entry)}/") for entry in entries)
 
 
 # What the above have in common
 
 
-def _through(asked: Asked, start: int) -> Way:
-    """Of a program that becomes another one."""
-    before = [*asked.before, *asked.command[:start]]
-    return look(asked._replace(command=asked.command[start:], before=before))
+def _program(command: Sequence[str], base: Mapping[str, str]) -> int:
+    """Return where the first word stands that is a program, behind the launcher's own; the end if none is."""
+    from shutil import which  # which most starts need not import
+
+    for index, word in enumerate(command[1:], 1):
+        if not word.startswith("-") and "=" not in word and which(word, path=base.get("PATH")):
+            return index
+    return len(command)
 
 
-def _prefix(known: str, more: int = 0) -> Callable[[Asked], Way]:
-    """more: words of its own behind its options."""
-
-    def kind(asked: Asked) -> Way:
-        read = words.read(asked.command, known)
-        return _through(asked, read.rest + more) if read else Way()
-
-    return kind
-
-
-def _parts(command: Sequence[str]) -> list[Sequence[str]]:
-    """Split a command of several programs, with : between them."""
-    parts: list[list[str]] = [[]]
-    for word in command:
+def _parts(asked: Asked) -> list[list[str]]:
+    """Return the launcher's own words for each of several programs, which : parts."""
+    parts: list[list[str]] = [[asked.command[0]]]
+    for word in asked.command[1:]:
         if word == ":":
-            parts.append([command[0]])
+            parts.append([asked.command[0]])
         else:
             parts[-1].append(word)
-    return list(parts)
+    return [part[: _program(part, asked.base)] for part in parts]
+
+
+def _values(words: Sequence[str], *names: str) -> list[str]:
+    """Return the values of options: --name=value, --name value, -nvalue. Some write long names with one dash, too."""
+    found = []
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        for wanted in names:
+            if name in (wanted, wanted[1:] if len(wanted) > 2 else wanted):
+                found.append(value if equals else "".join(words[index + 1 : index + 2]))
+            elif len(wanted) == 2 and word.startswith(wanted) and not word.startswith("--"):
+                found.append(word[2:])
+    return found
+
+
+def _has(words: Sequence[str], *names: str) -> bool:
+    return any(
+        word.partition("=")[0] in (name, name[1:] if len(name) > 2 else name) for word in words for name in names
+    )
 
 
 def _given(entries: Sequence[str]) -> dict[str, str | None]:
@@ -337,17 +315,13 @@ def _library(value: str) -> str:
     return next((entry for entry in preload.split(value) if os.path.basename(entry) == preload.NAME), "")
 
 
-def _without(asked: Asked, where: str, instead: str) -> str:
+def _without(asked: Asked, where: str, instead: str = "") -> str:
     name = os.path.basename(asked.command[0])
-    return f"{name}{where and ' '}{where} starts programs without this environment: {instead}"
+    return f"{name}{where and ' '}{where} starts programs without this environment: {instead or _instead(asked)}"
 
 
-def _inside(asked: Asked, program: int) -> str:
-    """program: where it stands in the command."""
-    if program >= len(asked.command):
-        return f"write {_joined(asked.again)} in front of the program that it starts"
-    words_ = [*asked.before, *asked.command[:program], *asked.again, *asked.command[program:]]
-    return f"write {_joined(words_)}"
+def _instead(asked: Asked) -> str:
+    return f"write {_joined(asked.again)} in front of the program that it starts"
 
 
 def _printed(asked: Asked, form: str) -> str:
@@ -374,10 +348,6 @@ def _joined(command: Sequence[str]) -> str:
     return " ".join(map(shlex.quote, command))
 
 
-def _mentions(path: str, text: bytes) -> bool:
-    return any(text in line and not line.lstrip().startswith(b"#") for line in _head(path).split(b"\n"))
-
-
 KINDS: dict[str, Callable[[Asked], Way]] = {
     "srun": _srun,
     "sbatch": _sbatch,
@@ -391,9 +361,5 @@ KINDS: dict[str, Callable[[Asked], Way]] = {
     "deepspeed": _deepspeed,
     "ray": _ray,
     **dict.fromkeys(("docker", "podman", "nerdctl", "apptainer", "singularity"), _container),
-    "nohup": _prefix(""),
-    "nice": _prefix(words.NICE),
-    "timeout": _prefix(words.TIMEOUT, 1),
-    "stdbuf": _prefix(words.STDBUF),
-    "setsid": _prefix(words.SETSID),
+    **dict.fromkeys(("nohup", "nice", "timeout", "stdbuf", "setsid"), _through),
 }

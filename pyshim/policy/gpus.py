@@ -135,7 +135,7 @@ def hint(pattern: str) -> str:
     for gpu in checkable():
         if gpu.key == near or gpu.key in words:
             return f'a GPU is called as the driver calls it: write "{_pattern(gpu)}"'
-    return f"did you mean `{near}`?" if near else "`overlap gpus` lists those that are known"
+    return f"did you mean `{near}`?" if near else "`overlap policy list` has those that are known"
 
 
 def _pattern(gpu: KnownGpu) -> str:

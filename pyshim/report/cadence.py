@@ -23,11 +23,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import mul, sub
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.intervals import drift, of_batches
 from pyshim.report.collect import Collected
 from pyshim.report.who import some
 from pyshim.stats.page import Page
@@ -35,6 +34,11 @@ from pyshim.stats.page import Page
 VERSION = 1
 METHOD = "batch means (Schmeiser 1982), 95 % by Student's t; change: ratio of means"
 _BATCHES = (10, 20)
+# Student's t, of which |t| exceeds this in 5 % of cases, by degrees of freedom from 9 to 19: one less than batches.
+_STUDENT = (2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093)
+_CORRELATED = 0.9  # of batches: a larger correlation cannot be told from so few
+_SURE = 2.576  # of a drift: what chance exceeds in 1 of 100 series without one
+_WORTH = 0.01  # of the mean: a smaller drift is not told
 _EACH = 3  # samples that a batch must have
 _ALIKE = 1.5  # of several steps, whose times differ by hardly more than those of one, the one
 _WARM_UP = 10  # one part of so many launches is left out at the beginning
@@ -300,6 +304,35 @@ def _estimate(page: Page) -> _Estimate:
     return _Estimate(made, error / mean if mean else None, student, tuple(means))
 
 
+def of_batches(means: Sequence[float]) -> tuple[float, float]:
+    """Return the standard error of the mean of 10 to 20 batch means, and the quantile of Student's t for it.
+
+    Of few batches the means depend on each other still: like an autoregressive process of the first order, whose
+    correlation, of so few, comes out too low by what Kendall (1954) says."""
+    count, middle = len(means), fmean(means)
+    off = [value - middle for value in means]
+    square = sum(map(mul, off, off))
+    found = sum(map(mul, off[1:], off)) / square if square else 0.0
+    correlation = min(max(found + (1 + 3 * found) / count, 0.0), _CORRELATED)
+    error = stdev(means) / math.sqrt(count) * math.sqrt((1 + correlation) / (1 - correlation))
+    return error, _STUDENT[count - _BATCHES[0]]
+
+
+def drifts(means: Sequence[float]) -> bool:
+    """Return whether batch means tend one way, by more than 1 % from the first to the last third.
+
+    H. B. Mann, Econometrica 13 (1945)."""
+    count, third = len(means), -(-len(means) // 3)
+    if count < _BATCHES[0]:
+        return False
+    rising = sum(
+        (later > earlier) - (later < earlier) for index, earlier in enumerate(means) for later in means[index:]
+    )
+    spread = math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+    change = fmean(means[-third:]) - fmean(means[:third])
+    return abs(rising) - 1 > _SURE * spread and abs(change) > _WORTH * abs(fmean(means))
+
+
 def _warm(samples: Samples) -> Samples:
     """By the number of a launch: the ring may have lost the first ones, and the warm-up behind them be in it still."""
     left_out = samples[-1][0] // _WARM_UP
@@ -356,7 +389,7 @@ def _change(before: _Estimate, after: _Estimate) -> Change:
         _percent(logarithm + half),
         same,
         _percent(max(before.noise, after.noise)),
-        not (drift(before.means) or drift(after.means)),
+        not (drifts(before.means) or drifts(after.means)),
     )
 
 

@@ -63,7 +63,6 @@ class _ChromeTrace(Trace):
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if file.torn:
             self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
-        self.torn = file.torn is not None
         if self._timeless:
             self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
         self._know(file.fields)

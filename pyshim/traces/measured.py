@@ -1,17 +1,14 @@
-"""What every GPU in a trace did, step by step; the trace itself is forgotten, but for the picture of one step."""
+"""What every GPU in a trace did, step by step; the trace itself is forgotten."""
 
 from __future__ import annotations
 
 import os
 import re
-import statistics
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyshim.errors import OverlapError
 from pyshim.traces.columns import Columns, Kind, Ran, Shape
@@ -19,7 +16,6 @@ from pyshim.traces.opened import open_trace
 from pyshim.traces.overlap import Times, measure
 from pyshim.traces.record import Span, Trace, TracedLaunch
 from pyshim.traces.steps import Finder, Steps, of_process
-from pyshim.traces.timeline import draw
 
 _NO_KERNELS = "there are no kernels on a GPU in"
 
@@ -31,22 +27,16 @@ class Measured:
     gpu: str
     steps: Steps | None
     times: tuple[Times, ...]  # of each step
-    launches: int
-    communication: int  # launches
-    picture: dict[str, Any] | None  # of the step with the median length
-    torn: bool  # the file ends too early, so none of this can be relied on
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side of a comparison: before or after.
+    """What the files of one run have.
 
     ranks: by rank where all files say theirs, else by the order of their names; then by process and GPU inside the
     file. A rank that left several files has the steps of all."""
 
-    path: str
     kinds: tuple[str, ...]
-    by_rank: bool
     ranks: dict[tuple[int, int, int], list[Measured]]
     warnings: tuple[str, ...]
 
@@ -54,21 +44,15 @@ class Side:
     def simulated(self) -> bool:
         return "simulated" in self.kinds
 
-    def in_order(self) -> Side:
-        """Return the side with its ranks numbered by the order of the files."""
-        order = {rank: index for index, rank in enumerate(dict.fromkeys(rank for rank, _, _ in self.ranks))}
-        return replace(self, by_rank=False, ranks={(order[key[0]], *key[1:]): one for key, one in self.ranks.items()})
-
 
 def read_side(path: str) -> Side:
     """Read a trace, or a folder of the ranks' traces. Raises OverlapError where nothing ran on a GPU in any of them."""
     traces: list[tuple[Trace, dict[tuple[int, int], Measured]]] = []
     warnings: list[str] = []
-    drawn = inf
     for file in _files(path):
         try:
             trace = open_trace(file)
-            found = _measure(trace, drawn)
+            found = _measure(trace)
         except OverlapError as error:
             if file == path:
                 raise
@@ -78,7 +62,6 @@ def read_side(path: str) -> Side:
         warnings += trace.warnings
         if found:
             traces.append((trace, found))
-            drawn = min(drawn, _order(trace))
         elif _looks_like_a_trace(file):
             warnings.append(f"{_NO_KERNELS} {file}")
     if not traces:
@@ -90,7 +73,7 @@ def read_side(path: str) -> Side:
         for place, measured in found.items():
             ranks[(trace.rank if by_rank and trace.rank is not None else index, *place)].append(measured)
     kinds = tuple(sorted({trace.kind for trace, _ in traces}))
-    return Side(path, kinds, by_rank, dict(sorted(ranks.items())), tuple(warnings))
+    return Side(kinds, dict(sorted(ranks.items())), tuple(warnings))
 
 
 def _files(path: str) -> list[str]:
@@ -107,16 +90,10 @@ def _looks_like_a_trace(file: str) -> bool:
     return file.endswith((".json", ".gz", ".sqlite", ".nsys-rep"))
 
 
-def _order(trace: Trace) -> float:
-    """Of pictures: the lowest rank's is kept, or the first."""
-    return -1 if trace.rank is None else trace.rank
-
-
-def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
-    """By process (which of those in the file) and device. drawn: there is a picture already, of this order."""
+def _measure(trace: Trace) -> dict[tuple[int, int], Measured]:
+    """By process (which of those in the file) and device."""
     gpus: dict[tuple[int | None, int], Columns] = {}
     finders: defaultdict[int | None, Finder] = defaultdict(Finder)
-    communication: defaultdict[tuple[int | None, int], int] = defaultdict(int)
     shapes: dict[tuple[str, bool, int | None], Shape] = {}
     copies = Shape("", Kind.MEMORY, None)
     for record in trace.records():
@@ -131,7 +108,6 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
         if isinstance(record, TracedLaunch):
             key = record.kernel, record.communication, record.blocks
             shape = shapes.setdefault(key, Shape(record.kernel, Kind(record.communication), record.blocks))
-            communication[place] += record.communication
         columns.add(shape, record.stream, record.start_us, record.end_us)
     gpus = {
         place: columns
@@ -143,16 +119,8 @@ def _measure(trace: Trace, drawn: float) -> dict[tuple[int, int], Measured]:
     for (process, device), columns in sorted(gpus.items(), key=lambda item: (item[0][0] or 0, item[0][1])):
         steps = _inside(of_process(trace, finders, process), columns)
         bounds = steps.whole if steps else columns.span()
-        times = measure(columns, bounds)
-        found[processes.index(process), device] = Measured(
-            gpu=trace.gpus.get(device, ""),
-            steps=steps,
-            times=tuple(times),
-            launches=len(columns),
-            communication=communication[process, device],
-            picture=_picture(columns, bounds, times) if not found and _order(trace) < drawn else None,
-            torn=trace.torn,
-        )
+        times = tuple(measure(columns, bounds))
+        found[processes.index(process), device] = Measured(trace.gpus.get(device, ""), steps, times)
     return found
 
 
@@ -178,9 +146,3 @@ def _touched(bounds: Sequence[float], ran: Ran) -> range:
     """Return the steps in which the work ran."""
     first, last = bisect_right(bounds, ran.start_us) - 1, bisect_left(bounds, ran.end_us)
     return range(max(0, first), min(last, len(bounds) - 1))
-
-
-def _picture(columns: Columns, bounds: Sequence[float], times: Sequence[Times]) -> dict[str, Any]:
-    length = statistics.median_low([one.span for one in times])
-    step = next(number for number, one in enumerate(times) if one.span == length)
-    return {"step": step, "length_us": round(length, 3), "lanes": draw(columns, bounds[step], bounds[step + 1])}

@@ -22,15 +22,6 @@ def driver_name(kernel: str) -> str:
     return "_ZN" + "".join(f"{len(_bytes(part))}{part}" for part in parts) + "Ev"
 
 
-def plain_name(kernel: str) -> str:
-    """Return the last identifier, by which reports call a kernel."""
-    name = driver_name(kernel)
-    ffi, library = _native.ffi, _native.library()
-    plain = ffi.new("char[512]")
-    library.overlap_plain_name(_bytes(name), plain, 512)
-    return _native.text(plain)
-
-
 @functools.cache
 def is_communication(kernel: str) -> bool:
     """Return whether a kernel communicates, as the library itself decides, by its families of kernels."""

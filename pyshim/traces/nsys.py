@@ -65,8 +65,7 @@ class NsysTrace(Trace):
 
     def activity(self, host: bool) -> Iterator[Activity]:
         self.warnings = []
-        self.torn = _is_torn(self.path)
-        if self.torn:
+        if _is_torn(self.path):
             self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
         with self._tables() as tables:
             if not tables.names & _SIGNS:

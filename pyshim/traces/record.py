@@ -87,7 +87,6 @@ class Trace(ABC):
         self.rank: int | None = None
         self.gpus: dict[int, str] = {}  # device -> name
         self.warnings: list[str] = []  # sentences
-        self.torn = False  # the file ends before its records do
 
     @abstractmethod
     def activity(self, host: bool) -> Iterator[Activity]:

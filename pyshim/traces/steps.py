@@ -31,11 +31,7 @@ class Steps:
     @property
     def whole(self) -> tuple[float, ...]:
         """Without the last of three or more: nobody knows when the next would have begun."""
-        return self.bounds[:-1] if self.last_is_left_out else self.bounds
-
-    @property
-    def last_is_left_out(self) -> bool:
-        return len(self.bounds) > 3
+        return self.bounds[:-1] if len(self.bounds) > 3 else self.bounds
 
 
 @dataclass

@@ -290,8 +290,8 @@ def test_what_is_no_file_may_have_been_meant_as_either(overlap, library, tmp_pat
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "hint"),
     [
-        ("NVIDIA RTX 9", [], "{} is of NVIDIA RTX 9, whose limits are not known", "--gpu G says it; `overlap gpus`"),
-        ("", [], "{} does not say on which GPU it was", "--gpu G says it; `overlap gpus`"),
+        ("NVIDIA RTX 9", [], "{} is of NVIDIA RTX 9, whose limits are not known", "--gpu G says it; `overlap policy"),
+        ("", [], "{} does not say on which GPU it was", "--gpu G says it; `overlap policy"),
         ("NVIDIA H200", ["--kernel", "nix"], "{}: no kernel in it is called like nix", "4 kernels in it: cutlass"),
         ("NVIDIA H200", ["--policy", "h100"], "`h100` is not for NVIDIA H200: every launch is",
          "`h200` is: --policy h200; `h100` is for h100: --gpu h100 answers for that GPU"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -13,7 +14,7 @@ from pyshim.errors import OverlapError
 def test_help_and_usage(overlap):
     done = overlap("--help")
     assert (done.returncode, done.stderr) == (0, "")
-    for name in ("policy", "report", "gpus", "env"):
+    for name in ("policy", "report", "doctor", "env"):
         assert f"    {name} " in done.stdout
     assert overlap().returncode == 2
 
@@ -25,23 +26,30 @@ def test_an_unknown_command_is_guessed(overlap):
 
 
 def test_an_unknown_option_is_a_usage_error(overlap):
-    done = overlap("gpus", "--jsn")
+    done = overlap("policy", "list", "--jsn")
     assert done.returncode == 2
     assert done.stderr.startswith("overlap: error: unrecognized arguments: --jsn\n")
 
 
-def test_gpus(overlap, library):
-    gpus = json.loads(overlap("gpus", "--json").stdout)["gpus"]
-    h100 = next(gpu for gpu in gpus if gpu["key"] == "h100")
+def test_policies_and_gpus_are_listed(overlap, library, tmp_path):
+    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\n")
+    (tmp_path / "bad.yaml").write_text("policy: 1\nnaem: x\n")
+    env = {"OVERLAP_POLICY_PATH": str(tmp_path)}
+    found = json.loads(overlap("policy", "list", "--json", env=env).stdout)
+    h100 = next(gpu for gpu in found["gpus"] if gpu["key"] == "h100")
     assert (h100["name"], h100["architecture"], h100["shared_memory"]) == ("NVIDIA H100 80GB HBM3", "sm_90", 233472)
-    done = overlap("gpus")
-    assert done.stderr == ""
-    assert len(done.stdout.splitlines()) == len(gpus) + 2  # heads, and what can be simulated
-    assert "NVIDIA H100 80GB HBM3" in done.stdout
+    policies = {policy["name"]: policy["gpu"] for policy in found["policies"]}
+    assert (policies["h100"], policies["observe"], policies["mine"]) == (["NVIDIA H100*"], [], [])
+    done = overlap("policy", "list", env=env)
+    assert (
+        done.stderr == f"overlap: warning: {tmp_path}/bad.yaml has mistakes: overlap policy check {tmp_path}/bad.yaml\n"
+    )
+    assert len(done.stdout.splitlines()) == len(policies) + len(found["gpus"]) + 3
+    assert "NVIDIA H100 80GB HBM3" in done.stdout and re.search("^mine +every GPU$", done.stdout, re.M)
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(clean_environment, library):
-    command = f"{sys.executable} -m pyshim gpus --json | true; echo ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m pyshim policy list --json | true; echo ${{PIPESTATUS[0]}}"
     for _ in range(3):
         done = subprocess.run(
             ["bash", "-c", command], env=clean_environment, capture_output=True, text=True, check=True
@@ -70,16 +78,6 @@ def test_a_name_cannot_move_the_cursor(capfd):
     assert capfd.readouterr().err == "overlap: a?[31mb?c\n"
 
 
-def test_gpus_lists_all_and_says_which_are_simulated(overlap, library):
-    answer = json.loads(overlap("gpus", "--json").stdout)["gpus"]
-    simulated = {gpu["key"]: gpu["simulated"] for gpu in answer}
-    assert len(simulated) == 8
-    assert all(simulated.values())
-    assert {gpu["key"]: gpu["architecture"] for gpu in answer}["mi250x"] == "gfx90a"
-    lines = overlap("gpus").stdout.splitlines()
-    assert len(lines) == 10 and lines[-1] == "overlap-run --simulate takes each of them"
-
-
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
@@ -87,8 +85,8 @@ def test_gpus_lists_all_and_says_which_are_simulated(overlap, library):
         ("explain --gpu h100 --threads 128 --registers 64 --keep_at_least=50%", "did you mean --keep-at-least?"),
         ("explain --gpu h100 --thread 128", "did you mean --threads?"),
         ("policy show auto --jsn", "did you mean --json?"),
-        ("gpus --zzzz", "overlap gpus --help"),
-        ("gpus h100 extra", "overlap gpus --help"),
+        ("policy list --zzzz", "overlap policy list --help"),
+        ("policy list h100", "overlap policy list --help"),
     ],
 )
 def test_an_option_that_is_written_otherwise_gets_a_suggestion(overlap, command, hint):

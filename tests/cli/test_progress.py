@@ -13,7 +13,7 @@ SHOWN = {"OVERLAP_PROGRESS": "on"}
 SCRIPT = """
 import sys, time
 from pyshim.cli import ui
-ui.choose("auto", "quiet" in sys.argv)
+ui.choose("quiet" in sys.argv)
 ui._PATIENCE = 0.1 if "slow" in sys.argv else 60.0
 def work():
     with ui.progress("reading a.json"):
@@ -82,7 +82,9 @@ def test_a_terminal_stays_empty_where_nothing_is_to_be_said(words, clean_environ
     assert on_a_terminal(clean_environment, *words) == ""
 
 
-@pytest.mark.parametrize("command", [("gpus",), ("explain", "--gpu", "h100", "--threads", "128", "--registers", "64")])
+@pytest.mark.parametrize(
+    "command", [("policy", "list"), ("explain", "--gpu", "h100", "--threads", "128", "--registers", "64")]
+)
 def test_fast_commands_say_nothing(command, overlap, library):
     assert overlap(*command).stderr == ""
 
@@ -116,11 +118,9 @@ def two_folders(tmp_path_factory, library, overlap_run):
 @pytest.mark.parametrize(("step", "words", "said"), [
     ("pyshim.report.collect.collect", ["report", "one"], "making the report of one"),
     ("pyshim.report.findings.findings", ["report", "one"], "making the report of one"),
-    ("pyshim.html.report", ["report", "one", "--html", "-"], "making the report of one"),
     ("pyshim.report.collect.collect", ["report", "--compare", "one", "two"], "comparing one and two"),
     ("pyshim.report.cadence.compared", ["report", "--compare", "one", "two", "--json"], "comparing one and two"),
     ("pyshim.doctor.checks.run", ["doctor", "--simulate", "h100"], "checking this machine"),
-    ("pyshim.html.compare_reports", ["report", "--compare", "one", "two", "--html", "-"], "comparing one and two"),
 ])  # fmt: skip
 def test_what_may_take_long_says_so(step, words, said, two_folders, clean_environment):
     done = subprocess.run(

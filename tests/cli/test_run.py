@@ -411,7 +411,7 @@ def test_starting_loads_nothing_heavy(clean_environment):
     """What a plain start with a shipped policy may import; each of these costs more than all the rest."""
     probe = (
         "import sys; before = set(sys.modules); from pyshim.cli import run;"
-        "run.execute = lambda *a: print(*sorted({'cffi', 'yaml', 'rich', 'psutil', 'jinja2', 'dataclasses', 'inspect',"
+        "run.execute = lambda *a: print(*sorted({'cffi', 'yaml', 'rich', 'psutil', 'dataclasses', 'inspect',"
         " 'pathlib', 'subprocess', 'urllib'} & (set(sys.modules) - before))) or sys.exit(0);"
         "run.main(['--quiet', 'true'])"
     )

@@ -11,8 +11,8 @@ import pytest
 
 OVERLAP, OVERLAP_RUN = "pyshim", "pyshim.cli.run"
 COMMANDS = {
-    "a table": (OVERLAP, "gpus"),
-    "an object": (OVERLAP, "gpus", "--json"),
+    "a table": (OVERLAP, "policy", "list"),
+    "an object": (OVERLAP, "policy", "list", "--json"),
     "an environment": (OVERLAP, "env", "--policy", "observe"),
     "findings": (OVERLAP, "policy", "check", "h100"),
     "a screen": (OVERLAP, "explain", "--gpu", "h100", "--threads", "128", "--registers", "64"),
@@ -74,6 +74,6 @@ def test_a_launcher_s_own_words_stay_off_stdout(overlap_run, library):
 
 
 def test_a_usage_error_prints_nothing_on_stdout(overlap):
-    for done in (overlap(), overlap("gpus", "--no-such"), overlap("explain", "--gpu", "nope")):
+    for done in (overlap(), overlap("policy", "list", "--no-such"), overlap("explain", "--gpu", "nope")):
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr

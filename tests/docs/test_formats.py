@@ -33,7 +33,7 @@ COMMANDS = {
     "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
     "overlap explain --from TRACE --json": f"overlap explain --from {_TRACE} --json",
-    "overlap gpus --json": "overlap gpus --json",
+    "overlap policy list --json": "overlap policy list --json",
     "overlap doctor --json": "overlap doctor --json",
 }
 

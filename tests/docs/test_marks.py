@@ -74,7 +74,7 @@ def test_output_that_differs_is_found(world: World) -> None:
 
 
 def test_a_command_that_fails_is_found(world: World) -> None:
-    (block,) = blocks("page.md", "text\n\n    overlap gpus >/dev/null\n    false\n")
+    (block,) = blocks("page.md", "text\n\n    overlap env >/dev/null\n    false\n")
     assert [wrong.splitlines()[0] for wrong in shell(block, world)] == ["page.md:4: false"]
 
 

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shlex
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Callable
 
-import psutil
 import pytest
 from doctoring import Compile, Lines, Look
 
-from pyshim.doctor import checks, processes
+from pyshim.doctor import checks
 from pyshim.doctor.machine import Machine
-from pyshim.launch import elf
 
 HERE = Path(__file__).parent
 
 
-@pytest.fixture(autouse=True)
-def machines_processes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Run a test with the mark `alone` beside no other test of this folder, in this worker or another.
-
-    The doctor looks at all processes of the machine, and such a test starts one with a name that it warns of."""
-    shared = tmp_path_factory.getbasetemp().parent / "doctor.lock"
-    with shared.open("w", encoding="utf-8") as file:
-        fcntl.flock(file, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
-        yield
-
-
 @pytest.fixture
-def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
-    """Run a check: look("cu-mask", HSA_CU_MASK="1") returns (state, sentence, hint) of its lines.
+def look(tmp_path: Path) -> Look:
+    """Run a check: look("variables", LD_AUDIT="1") returns (state, sentence, hint) of its lines.
 
     files: made below the root; access: whether devices are open to this user; machine: fields of Machine. ROOT in
-    values becomes the root. Only children of this test are seen, because another test may run an MPS server."""
-    every = processes.running
-
-    def own() -> Iterator[tuple[int, str]]:
-        children = {child.pid for child in psutil.Process().children(recursive=True)}
-        return (one for one in every() if one[0] in children)
-
-    monkeypatch.setattr(processes, "running", own)
+    values becomes the root."""
 
     def looked(
         check: str,
         files: tuple[str, ...] = (),
         access: bool = True,
-        packages: Any = (),
         machine: Any = None,
         **environment: str,
     ) -> Lines:
@@ -59,8 +36,7 @@ def look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Look:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"")
         environment = {name: value.replace("ROOT", str(tmp_path)) for name, value in environment.items()}
-        folders = tuple(str(tmp_path / folder) for folder in packages)
-        fields = {"root": str(tmp_path), "packages": folders, "access": lambda path, mode: access, **(machine or {})}
+        fields = {"root": str(tmp_path), "access": lambda path, mode: access, **(machine or {})}
         made = Machine(environment, **fields)
         found = {one.name: one.look for one in checks.CHECKS}[check]
         return [tuple(line) for line in found(made)]
@@ -88,8 +64,6 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
             if done.returncode:
                 pytest.skip(f"{shlex.join(_compiler())} cannot make this: {done.stderr.strip()[-200:]}")
             known[key] = folder / name
-        if any("--disable-new-dtags" in flag for flag in flags) and not elf.inspect(str(known[key])).rpath:
-            pytest.skip(f"{shlex.join(_compiler())} makes no DT_RPATH")
         return known[key]
 
     return compile_

@@ -75,15 +75,6 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 76:
         *value = 0;
         return 0;
-    case 133:
-        *value = number("STUB_MPS", 0);
-        return 0;
     }
     return 1;
-}
-
-int cuDeviceGetPCIBusId(char *id, int size, int device) {
-    strncpy(id, "0000:19:00.0", (size_t)size);
-    id[6] = (char)('0' + device);
-    return 0;
 }

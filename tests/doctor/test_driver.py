@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Callable
 
@@ -43,12 +42,6 @@ def test_the_kernel_modules_version_is_told(driven: Callable[..., Lines], tmp_pa
     assert driven("driver")[0][1] == "NVIDIA's driver answers (CUDA 12.8, kernel module 580.159.04): 1 GPU"
 
 
-def test_free_memory_is_told_where_nvml_is(look: Look, stub: Callable[..., str]) -> None:
-    folders = f"{stub()}:{stub('libnvidia-ml.so.1', 'stub_nvml.c')}"
-    lines = look("driver", LD_LIBRARY_PATH=folders)
-    assert lines[1][1].endswith("108 multiprocessors, 80 GiB, 20 GiB of them free")
-
-
 def test_a_driver_that_hangs_is_killed_with_what_it_started(driven: Callable[..., Lines], tmp_path: Path) -> None:
     child = tmp_path / "child"
     lines = driven("driver", machine={"patience": 0.5}, STUB_INIT="hang", STUB_CHILD=str(child))
@@ -57,7 +50,9 @@ def test_a_driver_that_hangs_is_killed_with_what_it_started(driven: Callable[...
         "NVIDIA's driver: libcuda.so.1: the process that asked it was killed: it did not answer in time"
     )
     left = int(child.read_text())
-    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+    with suppress(psutil.NoSuchProcess):
+        ended, _ = psutil.wait_procs([psutil.Process(left)], timeout=20)
+        assert ended or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
 
 
 def test_a_driver_that_crashes_is_told(driven: Callable[..., Lines]) -> None:
@@ -99,58 +94,9 @@ def test_a_library_that_is_no_driver(look: Look, tmp_path: Path) -> None:
     assert state == "fail" and "it does not load" in sentence
 
 
-def test_parts_of_a_gpu(driven: Callable[..., Lines], tmp_path: Path) -> None:
-    name = "NVIDIA A100-SXM4-80GB MIG 1g.10gb"
-    ((state, sentence, _),) = driven("sharing", STUB_NAME=name, STUB_MULTIPROCESSORS="14")
-    assert state == "warn" and sentence == f"{name} is a part of a GPU (MIG), with 14 multiprocessors"
-    (tmp_path / "proc/driver/nvidia/capabilities/gpu3/mig/gi7").mkdir(parents=True)
-    ((state, sentence, _),) = driven("sharing")
-    assert state == "warn" and sentence.startswith("gpu3 is split into 1 parts (MIG)")
-
-
-@pytest.mark.parametrize(("mode", "state"), [("2", "fail"), ("3", "warn"), ("0", "ok")])
-def test_compute_modes(driven: Callable[..., Lines], mode: str, state: str) -> None:
-    assert states(driven("sharing", STUB_COMPUTE_MODE=mode)) == [state]
-
-
-@pytest.mark.parametrize(
-    ("environment", "words"),
-    [
-        ({"STUB_MPS": "1"}, "MPS is on"),
-        ({"CUDA_MPS_PIPE_DIRECTORY": "ROOT"}, "there is no MPS control process behind it"),
-        ({"CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": "50"}, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=50"),
-        ({"CUDA_MPS_CLIENT_PRIORITY": "1"}, "CUDA_MPS_CLIENT_PRIORITY=1"),
-    ],
-)
-def test_sharing_by_mps(driven: Callable[..., Lines], environment: dict[str, str], words: str) -> None:
-    ((state, sentence, hint),) = driven("sharing", **environment)
-    assert state == "warn" and words in sentence and hint
-
-
-@pytest.mark.alone
-def test_a_running_mps_server_is_seen(driven: Callable[..., Lines], tmp_path: Path) -> None:
-    server = tmp_path / "nvidia-cuda-mps-server"
-    shutil.copy(shutil.which("sleep") or "/bin/sleep", server)
-    with subprocess.Popen([server, "60"]) as process:
-        try:
-            lines = driven("sharing")
-        finally:
-            process.kill()
-    assert states(lines) == ["warn"] and "MPS is on (nvidia-cuda-mps-server)" in lines[0][1]
-
-
-def test_another_process_that_has_a_gpu_open_is_seen(driven: Callable[..., Lines], tmp_path: Path) -> None:
-    assert states(driven("users")) == ["ok"]
-    (tmp_path / "dev").mkdir()
-    (tmp_path / "dev/nvidia0").write_bytes(b"")
-    with open(tmp_path / "dev/nvidia0", "rb") as device, subprocess.Popen(["sleep", "60"], stdin=device) as process:
-        try:
-            ((state, sentence, _),) = driven("users")
-        finally:
-            process.kill()
-    assert state == "warn"
-    assert sentence.startswith(f"1 other process has a GPU open: sleep {process.pid} (")
-    assert sentence.endswith(" MiB of host memory)")
+def test_a_gpu_that_no_program_may_use(driven: Callable[..., Lines]) -> None:
+    assert states(driven("driver", STUB_COMPUTE_MODE="2")) == ["ok", "fail"]
+    assert states(driven("driver", STUB_COMPUTE_MODE="3")) == ["ok", "ok"]
 
 
 HIP = """
@@ -203,7 +149,6 @@ def test_nvidias_numbers_are_those_of_its_header() -> None:
         "compute_mode": "COMPUTE_MODE",
         "major": "COMPUTE_CAPABILITY_MAJOR",
         "minor": "COMPUTE_CAPABILITY_MINOR",
-        "mps": "MPS_ENABLED",
     }
     for word, name in names.items():
         assert int(getattr(bindings, f"CU_DEVICE_ATTRIBUTE_{name}")) == ask.CUDA_ATTRIBUTES[word]
@@ -216,7 +161,7 @@ def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
         "policy a100-paper: it is for GPU 0 (NVIDIA A100-SXM4-80GB)",
     )
     ((state, sentence, _),) = driven("policy", machine={"policy": "h100-paper"})
-    assert state == "warn" and "no policy in it is for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
+    assert state == "fail" and "no policy in it is for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
     ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
     assert state == "fail" and sentence.startswith("OVERLAP_POLICY=nonsense: there is no policy")
     assert driven("policy", OVERLAP_POLICY="off") == []
@@ -232,7 +177,7 @@ def test_the_policy_of_an_overlap_run_around_it(overlap_run: Any, library: Any) 
     done = overlap_run("--policy", "h100", "--simulate", "a100", *command, env={"LD_PRELOAD": ""})
     found = json.loads(done.stdout)
     told = [check for check in found["checks"] if check["check"] == "policy"]
-    assert [check["state"] for check in told] == ["warn"], told
+    assert [check["state"] for check in told] == ["fail"], told
     assert told[0]["sentence"].startswith("the policy from around this command (overlap-run, a module, a prolog): no")
     preloaded = [check["sentence"] for check in found["checks"] if check["check"] == "preloads"]
     assert preloaded == ["LD_PRELOAD has our library already"]

@@ -12,7 +12,6 @@ import re
 import shutil
 import struct
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -67,7 +66,7 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
-WAYS = ("text", "json", "check", "html", "compare", "follow", "explain", "screen")
+WAYS = ("text", "json", "check", "html", "compare", "explain", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
 _ROOM.mkdir()
@@ -273,8 +272,6 @@ def _look(way: str) -> int:
         if _PAGE.exists():
             check_html(_PAGE.read_text(encoding="utf-8"))
         return status
-    if way == "follow":
-        return _followed(report)
     if way == "screen":
         return _on_a_screen(report)
     asked = {
@@ -295,19 +292,3 @@ def _on_a_screen(report: tuple[str, ...]) -> int:
         return ask(*report).status
     finally:
         ui._is_terminal = before
-
-
-def _followed(report: tuple[str, ...]) -> int:
-    """Two looks, then Ctrl-C."""
-    left = [1]
-
-    def sleep(_seconds: float) -> None:
-        if not left.pop():
-            raise KeyboardInterrupt
-        left.append(0)
-
-    before, time.sleep = time.sleep, sleep
-    try:
-        return ask(*report, "--follow").status
-    finally:
-        time.sleep = before

@@ -11,8 +11,9 @@ from typing import NamedTuple, TextIO
 
 from pyshim.cli import main
 
-_LOADING = {"a", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "link", "object", "video"}
-_ACTING = ("on", "src", "href", "xlink", "action", "formaction", "style", "background", "srcset")
+_LOADING = {"a", "audio", "base", "embed", "form", "frame", "iframe", "image", "img", "link", "object", "script"}
+_LOADING |= {"video"}
+_ACTING = ("on", "src", "href", "xlink", "action", "formaction", "background", "srcset")
 
 
 class Said(NamedTuple):
@@ -74,7 +75,7 @@ def unprintable(text: str) -> str:
 class _Elements(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
-        self.once = {"script": 0, "style": 0, "html": 0, "body": 0}
+        self.once = {"style": 0, "html": 0, "body": 0}
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in _LOADING, f"<{tag}> {attrs}"

@@ -1,16 +1,15 @@
-"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, and nsys' sqlite, through explain and
-through the comparison. Any file is read as far as it goes or refused in one sentence."""
+"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, and nsys' sqlite, through explain.
+Any file is read as far as it goes or refused in one sentence."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import tempfile
 import zlib
 from pathlib import Path
 
-from tests.fuzz.saying import ask, check_html
+from tests.fuzz.saying import ask
 from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
 from tests.traces.made_waits import Program, boundary, collective, copy, interior
 
@@ -141,23 +140,13 @@ def seeds() -> dict[str, bytes]:
     }
 
 
-_OTHER = kineto(_FOLDER / "other.json", kineto_events(_KERNELS, _STEPS))
-_FILE, _PAGE = str(_FOLDER / "trace"), str(_FOLDER / "page.html")
+_FILE = str(_FOLDER / "trace")
 
 
 def one(data: bytes) -> bool:
     with open(_FILE, "wb") as file:
         file.write(data)
-    way = zlib.crc32(data) % 4  # each is slow, and the same input goes the same way again
+    way = zlib.crc32(data) % 2  # each is slow, and the same input goes the same way again
     if way == 0:
         return ask("explain", "--from", _FILE, "--json").status == 0
-    if way == 1:
-        return ask("explain", "--from", _FILE).status == 0
-    if way == 2:
-        return ask("report", "--compare", str(_OTHER), _FILE, "--json").status == 0
-    if os.path.exists(_PAGE):
-        os.unlink(_PAGE)
-    said = ask("report", "--compare", _FILE, str(_OTHER), "--html", _PAGE)
-    if os.path.exists(_PAGE):
-        check_html(Path(_PAGE).read_text(encoding="utf-8"))
-    return said.status == 0
+    return ask("explain", "--from", _FILE).status == 0

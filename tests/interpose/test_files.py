@@ -174,10 +174,7 @@ def test_nobody_can_guess_what_a_page_that_waits_in_dev_shm_is_called(
 
 
 PLANTED = {
-    **{
-        f"{name}.py": "open({mark!r}, 'a').write({name!r})"
-        for name in ("yaml", "cffi", "json", "psutil", "rich", "jinja2")
-    },
+    **{f"{name}.py": "open({mark!r}, 'a').write({name!r})" for name in ("yaml", "cffi", "json", "psutil", "rich")},
     "pyshim/__init__.py": "open({mark!r}, 'a').write('pyshim')",
     **dict.fromkeys(("liboverlap.so", "libcuda.so.1", "libamdhip64.so", "libc.so.6"), "not a library"),
     **{f"{name}.yaml": "policy: 1\nname: theirs\n" for name in ("h100", "auto", "observe", "base")},
@@ -192,7 +189,7 @@ PLANTED = {
         ["overlap-run", "{client}", *WORDS],
         ["overlap", "env", "--policy", "h100", "--format", "json"],
         ["overlap", "policy", "show", "h100"],
-        ["overlap", "gpus"],
+        ["overlap", "policy", "list"],
     ],
     ids=lambda words: " ".join(words[:3]),
 )

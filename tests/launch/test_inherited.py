@@ -141,7 +141,9 @@ def test_variables_for_another_python_are_the_program_s(names: list[str], foreig
 
 
 @pytest.mark.parametrize(
-    "arguments", [["gpus"], ["env", "--policy", "h100"], ["doctor", "true"], ["demo"]], ids=lambda words: words[0]
+    "arguments",
+    [["policy", "list"], ["env", "--policy", "h100"], ["doctor", "true"], ["demo"]],
+    ids=lambda words: words[0],
 )
 def test_overlap_itself_runs_under_them(arguments: list[str], foreign: Path, tmp_path: Path) -> None:
     entries = [*BASE, *(f"{name}={value.format(foreign=foreign)}".encode() for name, value in OTHERS.items())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,9 @@ class Ranks:
         return [rank.environment.get(name) for rank in self.ranks]
 
     @property
-    def advice(self) -> str:
-        """What the line that we said tells to write instead."""
+    def advice(self) -> list[str]:
+        """The words that the line that we said tells to write in front of the program."""
         (line,) = [line for line in self.stderr.splitlines() if "without this environment" in line]
-        return line.partition("environment: write ")[2]
+        said = line.partition("environment: write ")[2]
+        assert said.endswith(" in front of the program that it starts"), line
+        return shlex.split(said)[:-8]

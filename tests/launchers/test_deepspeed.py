@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,9 @@ def test_on_several_hosts_it_is_lost_and_what_is_said_helps(run, deepspeed, show
     start = (OVERLAP_RUN, "--policy", policy)
     done = run(*start, *deepspeed, show[1])
     assert (done.status, done.mapped) == (0, [False, False]), done.stderr
-    instead = run("sh", "-c", done.advice, cwd=tmp_path)
+    (line,) = [line for line in done.stderr.splitlines() if "without this environment" in line]
+    command = shlex.join([*deepspeed, show[1]])
+    instead = run("sh", "-c", f"{line.partition('environment: write ')[2]}; {command}", cwd=tmp_path)
     assert [(rank.rank, rank.world) for rank in instead.ranks] == [(0, 2), (1, 2)], instead.stderr
     assert (instead.mapped, instead.values("OVERLAP_TABLE")) == ([True, True], [seen, seen])
     assert run(*start, "--strict", *deepspeed, show[1]).status == 125

@@ -39,7 +39,8 @@ def test_what_is_said_about_a_new_environment_helps(run, show, words):
     done = run(*OUTSIDE, *words, *show)
     assert (done.status, done.mapped) == (0, [False])
     # PYTHONPATH is what lets the program of this test find our package.
-    instead = run("sh", "-c", done.advice.replace("env -i", f"env -i PYTHONPATH={os.environ.get('PYTHONPATH', '.')}"))
+    path = f"PYTHONPATH={os.environ.get('PYTHONPATH', '.')}"
+    instead = run(*words, *([path] if words[0] == "env" else []), *done.advice, *show)
     assert instead.mapped == [True], instead.stderr
 
 
@@ -64,7 +65,7 @@ def test_sudo(run):
     for option in ("-n", "-nE"):
         done = run(*OUTSIDE, "sudo", option, *shell)
         assert done.stdout == "0\n", done.stderr
-        assert int(run("sh", "-c", done.advice).stdout) > 0
+        assert int(run("sudo", option, *done.advice, *shell).stdout) > 0
         assert done.stderr.count("overlap: ") == 1 + done.stderr.count("no GPU driver"), "one line about sudo"
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pyshim.cli import run
-from pyshim.launch import launchers, words
+from pyshim.launch import launchers
 
 LIBRARY = "/opt/lib/$PLATFORM/liboverlap.so"  # as preload.entry() has it
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
@@ -17,54 +17,61 @@ RUN = "/opt/bin/overlap-run --policy h100"
 ENV = "/opt/bin/overlap env --policy h100 --format"
 
 
+@pytest.fixture(autouse=True)
+def programs(tmp_path_factory, monkeypatch):
+    """The words p, q, a and b, and the launchers, are programs in PATH."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name in ("p", "q", "a", "b", *launchers.KINDS):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+
 def look(command: str | list[str], base: dict[str, str] | None = None, ours: dict[str, str] = OURS) -> launchers.Way:
     split = command.split() if isinstance(command, str) else command
-    return launchers.look(launchers.Asked(split, base or {}, ours, AGAIN))
+    return launchers.look(launchers.Asked(split, {"PATH": os.environ["PATH"], **(base or {})}, ours, AGAIN))
 
 
-FRONT = "R in front of the program that it starts"
+FRONT = f"{RUN} in front of the program that it starts"
 EXPORT = "--export=ALL,LD_PRELOAD=/x"
 DOCKER = f"{ENV} docker >overlap.env;"
 
 
 @pytest.mark.parametrize(
-    ("command", "where", "written"),
+    ("command", "where"),
     [
-        ("srun --export=NONE -n2 p -x", "with --export=NONE", "srun --export=NONE -n2 R p -x"),
-        ("srun --export=A,LD_PRELOAD p", "with --export=A,LD_PRELOAD", "srun --export=A,LD_PRELOAD R p"),
-        (f"srun {EXPORT} p", f"with {EXPORT}", f"srun {EXPORT} R p"),
-        ("srun --export=ALL --export=NONE p", "with --export=NONE", "srun --export=ALL --export=NONE R p"),
-        ("srun --export= p", "with --export=", "srun --export= R p"),
-        ("srun p : --export=NONE q", "with --export=NONE", FRONT),
-        ("srun --export=NONE p : q", "with --export=NONE", FRONT),
-        ("srun --of-another-version p : --export=NONE q", "with --export=NONE", FRONT),
-        ("srun --expo NONE p", "with --export=NONE", "srun --expo NONE R p"),
-        ("srun --export=NONE --multi-prog c", "with --export=NONE", FRONT),
-        ("nohup env A=1 srun --export=NIL p", "with --export=NIL", "nohup env A=1 srun --export=NIL R p"),
-        ("env SLURM_EXPORT_ENV=A srun p", "with SLURM_EXPORT_ENV=A", "env SLURM_EXPORT_ENV=A srun R p"),
-        ("salloc -N2 srun --export=NONE p", "with --export=NONE", "salloc -N2 srun --export=NONE R p"),
-        ("mpirun -x A --host a,b p", "on other hosts", "mpirun -x A --host a,b R p"),
-        ("mpirun -x LD_PRELOAD=/x p", "on other hosts", "mpirun -x LD_PRELOAD=/x R p"),
-        ("mpirun --tune f -H a p : -H b q", "on other hosts", FRONT),
-        ("mpirun --app f", "on other hosts", FRONT),
-        ("mpiexec -genvnone -n 2 p", "with these options", "mpiexec -genvnone -n 2 R p"),
-        ("mpiexec -envlist A,B p", "with these options", "mpiexec -envlist A,B R p"),
-        ("env -i A=1 p", "with these words", "env -i A=1 R p"),
-        ("env - p", "with these words", "env - R p"),
-        ("env -u LD_PRELOAD p", "with these words", "env -u LD_PRELOAD R p"),
-        ("env LD_PRELOAD=/x p", "with these words", "env LD_PRELOAD=/x R p"),
-        ("sudo -u me A=1 p", "", "sudo -u me A=1 R p"),
-        ("sudo -E p", "", "sudo -E R p"),
-        ("sudo -s", "", FRONT),
-        ("doas p", "", "doas R p"),
-        ("su - me", "for a login", FRONT),
-        ("runuser -l me -c p", "for a login", FRONT),
-        ("ssh h p", "", "ssh HOST R PROGRAM"),
+        ("srun --export=NONE -n2 p -x", "with --export=NONE"),
+        ("srun -n 2 --export NONE p", "with --export=NONE"),
+        ("srun --export=A,LD_PRELOAD p", "with --export=A,LD_PRELOAD"),
+        (f"srun {EXPORT} p", f"with {EXPORT}"),
+        ("srun --export=ALL --export=NONE p", "with --export=NONE"),
+        ("srun --export= p", "with --export="),
+        ("srun p : --export=NONE q", "with --export=NONE"),
+        ("srun --export=NONE p : q", "with --export=NONE"),
+        ("srun --export=NONE --multi-prog c", "with --export=NONE"),
+        ("nohup env A=1 srun --export=NIL p", "with --export=NIL"),
+        ("env SLURM_EXPORT_ENV=A srun p", "with SLURM_EXPORT_ENV=A"),
+        ("salloc -N2 srun --export=NONE p", "with --export=NONE"),
+        ("mpirun -x A --host x,y p", "on other hosts"),
+        ("mpirun -x LD_PRELOAD=/x p", "on other hosts"),
+        ("mpirun --tune f -H x p : -H y q", "on other hosts"),
+        ("mpirun --app f", "on other hosts"),
+        ("mpiexec -genvnone -n 2 p", "with these options"),
+        ("mpiexec -envlist A,B p", "with these options"),
+        ("env -i A=1 p", "with these words"),
+        ("env - p", "with these words"),
+        ("env -u LD_PRELOAD p", "with these words"),
+        ("env LD_PRELOAD=/x p", "with these words"),
+        ("sudo -u me A=1 p", ""),
+        ("sudo -E p", ""),
+        ("doas p", ""),
+        ("su - me", "for a login"),
+        ("runuser -l me -c p", "for a login"),
+        ("ssh h p", ""),
     ],
 )
-def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where, written):
-    inside = " ".join(RUN if word == "R" else word for word in written.split())
-    told = f"{where} starts programs without this environment: write {inside}"
+def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where):
+    told = f"{where} starts programs without this environment: write {FRONT}"
     assert (look(command).doubt or "").partition(" ")[2] == told.lstrip()
 
 
@@ -77,8 +84,7 @@ def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where,
     ],
 )
 def test_a_batch_script_is_told_where_it_belongs(command, base, where):
-    instead = f"write {RUN} in front of the programs in job, or sbatch --export=ALL"
-    assert look(command, base).doubt == f"sbatch {where} starts programs without this environment: {instead}"
+    assert look(command, base).doubt == f"sbatch {where} starts programs without this environment: write {FRONT}"
 
 
 def test_a_script_that_can_be_read_once_is_left_to_sbatch(tmp_path):
@@ -94,15 +100,15 @@ def test_a_script_that_can_be_read_once_is_left_to_sbatch(tmp_path):
 
 def test_what_slurms_variable_says_counts_where_no_option_does():
     told = "srun with SLURM_EXPORT_ENV=NONE starts programs without this environment: "
-    assert look("srun p", {"SLURM_EXPORT_ENV": "NONE"}).doubt == f"{told}write srun {RUN} p"
+    assert look("srun p", {"SLURM_EXPORT_ENV": "NONE"}).doubt == f"{told}write {FRONT}"
 
 
 @pytest.mark.parametrize(
     ("command", "written"),
     [
-        ("docker run --rm i p", f"{DOCKER} docker run -v /opt/lib:/opt/lib:ro --env-file overlap.env --rm i p"),
-        ("podman exec c p", f"{DOCKER} podman exec --env-file overlap.env c p"),
-        ("apptainer exec i p", f"{DOCKER} apptainer exec --bind /opt/lib --env-file overlap.env i p"),
+        ("docker run --rm i p", f"{DOCKER} give run -v /opt/lib:/opt/lib:ro --env-file overlap.env"),
+        ("podman exec c p", f"{DOCKER} give exec --env-file overlap.env"),
+        ("apptainer exec i p", f"{DOCKER} give exec --bind /opt/lib --env-file overlap.env"),
     ],
 )
 def test_a_container_is_told_to_bring_folder_and_environment(command, written):
@@ -112,7 +118,7 @@ def test_a_container_is_told_to_bring_folder_and_environment(command, written):
 
 def test_ray_is_told_the_environment_of_the_job():
     variables = f'"{{\\"env_vars\\": $({ENV} json)}}"'
-    told = f"write ray job submit --runtime-env-json {variables} --address a -- p"
+    told = f"give it --runtime-env-json {variables}"
     assert look("ray job submit --address a -- p").doubt == f"ray starts programs without this environment: {told}"
 
 
@@ -124,14 +130,13 @@ def test_ray_is_told_the_environment_of_the_job():
         ("srun --export=NONE --export=ALL p", {}),
         ("srun --export=all p", {"SLURM_EXPORT_ENV": "NONE"}),
         ("srun --export=LD_PRELOAD,OVERLAP_TABLE p", {}),
-        ("srun --of-another-version x --export=NONE p", {}),
         ("srun --export=ALL,NCCL_ALGO=Tree p", {}),  # on all ranks
-        ("sbatch job --export=NONE", {}),
+        ("sbatch p --export=NONE", {}),
         ("sbatch --export=ALL job", {"SBATCH_EXPORT": "NONE"}),
         ("salloc p", {"SLURM_EXPORT_ENV": "NONE"}),
-        ("mpirun -np 2 p -x A --host a,b", {}),
+        ("mpirun -np 2 p -x A --host x,y", {}),
         ("mpirun -x A -np 2 p", {}),
-        ("mpirun -x LD_PRELOAD -x OVERLAP_TABLE --host a,b p", {}),
+        ("mpirun -x LD_PRELOAD -x OVERLAP_TABLE --host x,y p", {}),
         ("mpiexec -genvall p", {}),
         ("mpiexec -genvlist LD_PRELOAD,OVERLAP_TABLE p", {}),
         ("env A=1 p -i", {}),
@@ -147,6 +152,9 @@ def test_ray_is_told_the_environment_of_the_job():
         ("docker run -e LD_PRELOAD -e OVERLAP_TABLE i p", {}),
         ("apptainer exec -B /opt/lib i p", {}),
         ("apptainer exec i p", {"APPTAINER_BIND": "/opt/lib"}),
+        ("apptainer exec --bind /opt:/opt:ro i p", {}),
+        ("apptainer exec i p", {"HOME": "/opt"}),
+        ("singularity run i", {"SINGULARITY_BINDPATH": "/x,/opt:/opt"}),
         ("apptainer build i", {}),
         ("ray start --head", {}),
         ("ray job submit --runtime-env f -- p", {}),
@@ -179,7 +187,7 @@ def test_every_launcher_of_the_table_is_silent_where_nothing_is_set():
     ],
 )
 def test_the_list_of_open_mpi_holds_the_users_and_ours(base, value):
-    for command in ("mpirun p", "mpirun -np 2 a : -np 1 b -x", "nohup nice -n 5 mpiexec --host a p"):
+    for command in ("mpirun p", "mpirun -np 2 a : -np 1 b -x", "nohup nice -n 5 mpiexec --host x p"):
         assert look(command, base).changes == {"OMPI_MCA_mca_base_env_list": value}
 
 
@@ -193,9 +201,6 @@ def test_the_list_of_open_mpi_holds_the_users_and_ours(base, value):
         "mpirun --mca mca_base_env_list A p",
         "mpirun -gmca mca_base_env_list A p",
         "mpirun --mca mca_base_param_files f p",
-        "mpirun --of-another-version p",
-        "mpirun a : --of-another-version b",
-        "srun a : --of-another-version --export=NONE b",
     ],
 )
 def test_beside_another_list_there_is_none_and_nothing_that_all_ranks_need(command):
@@ -205,7 +210,7 @@ def test_beside_another_list_there_is_none_and_nothing_that_all_ranks_need(comma
 
 
 def test_a_value_that_no_list_can_hold_is_not_put_there():
-    way = look("mpirun --host a p", {}, {**OURS, "NCCL_X": "a;b"})
+    way = look("mpirun --host x p", {}, {**OURS, "NCCL_X": "a;b"})
     assert (way.changes, "on other hosts" in (way.doubt or "")) == ({}, True)
 
 
@@ -226,7 +231,6 @@ def test_files_of_open_mpi_that_name_a_list_keep_theirs(tmp_path):
         ("#!/bin/sh\n\n# a word\n#SBATCH --export NONE\n", True),
         ("#!/bin/sh\n#SBATCH --export=NONE\n#SBATCH --export=ALL\n", False),
         ("#!/bin/sh\np\n#SBATCH --export=NONE\n", False),
-        ("#!/bin/sh\n#SBATCH --newer --export=NONE\n", False),
         ("\xff", False),
     ],
 )
@@ -255,7 +259,7 @@ def test_deepspeed_on_several_hosts(tmp_path, options, hosts, base, lost):
     file = tmp_path / "hosts"
     file.write_text(hosts)
     command = f"deepspeed {options.format(file)} train.py --hostfile {file}"
-    told = f"write {ENV} docker >overlap.env; export DS_ENV_FILE=$PWD/overlap.env; {command}"
+    told = f"write {ENV} docker >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
     wanted = f"deepspeed on the hosts of {file} starts programs without this environment: {told}" if lost else None
     assert look(command, base).doubt == wanted
 
@@ -272,13 +276,6 @@ def test_options_that_overlap_env_knows_are_told():
     asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
     told = "write overlap env '--policy=a b' --report d --format docker >"
     assert told in (launchers.look(asked).doubt or "")
-
-
-def test_every_list_of_options_can_be_read():
-    lists = [value for name, value in vars(words).items() if name.isupper() and isinstance(value, str)]
-    assert len(lists) >= 12
-    for known in lists:
-        assert all(number in (-1, 0, 1, 2) for number in words.values_of(known).values())
 
 
 @pytest.mark.parametrize(("program", "algorithm"), [("mpirun", None), ("true", "Ring")])

@@ -1,139 +1,64 @@
-"""overlap report --html: the page as text, and the file."""
+"""overlap report --html: one page with the text of --full, which loads nothing, and the file that it becomes."""
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import resource
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-import jsonschema
-import pages
 import pytest
 
-from pyshim import html
-from pyshim.report import collect
+from pyshim.cli import ui
+from tests.fuzz.saying import check_html
+
+HOSTILE = ['"><script>alert(1)</script>', "<img src=x onerror=alert(1)>", "&lt;{stylesheet}{code}", "a\x1b[31mb\u202e"]
 
 
-class Elements(HTMLParser):
-    """Every element and attribute of a page, and its text."""
+class Text(HTMLParser):
+    """What a page shows."""
 
-    VOID = ("meta",)
-
-    def __init__(self, text: str) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
-        self.names: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text: list[str] = []
-        self.open: list[str] = []
-        self.feed(text)
+        self.said = ""
+        self.feed(page)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
-        self.attributes += attrs
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
     def handle_data(self, data: str) -> None:
-        self.text.append(data)
+        self.said += data
 
 
-def usual(name: str = "") -> Elements:
-    return Elements(html.report(pages.data(4, 1, 40, name)))
-
-
-@pytest.mark.parametrize("name", pages.HOSTILE)
+@pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_is_text_whatever_it_holds(name):
-    """A name adds no element and no attribute, and no character that moves others."""
-    made, plain = usual(name), usual()
-    assert made.open == []
-    assert made.names == plain.names
-    assert [key for key, _ in made.attributes] == [key for key, _ in plain.attributes]
-    shown = "".join(made.text)
-    visible = "".join(character if character.isprintable() else "\ufffd" for character in name)
-    assert shown.count(visible) > 20
-    assert not set(html.report(pages.data(4, 1, 40, name))) & set("\u202e\u2066\x1b\x07\x00\udc80")
+    page = ui.page("overlap report", lambda: ui.table(("name", "b"), [(name, "x"), ("plain", "y")]))
+    check_html(page)
+    assert ui.printable(name) in Text(page).said and "\x1b" not in page
 
 
-def test_what_these_pages_are_made_of_is_what_json_says():
-    schema = json.loads((Path(collect.__file__).parent / "report.schema.json").read_text(encoding="utf-8"))
-    jsonschema.validate(pages.data(8, 2, 40), schema)
-
-
-def test_a_page_loads_nothing():
-    text = html.report(pages.data(4, 2))
-    found = Elements(text)
-    assert not {"img", "link", "iframe", "object", "embed", "form", "base", "video", "audio"} & set(found.names)
-    assert not {"src", "href", "xlink:href", "style", "action"} & {key for key, _ in found.attributes}
-    assert not re.findall(r"@import|https?:|url\((?!#)", text)
-    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]+)"', text)
-    assert policy.startswith("default-src 'none'; style-src 'sha256-") and "unsafe" not in policy
-
-
-def test_everything_of_the_report_is_on_the_page():
-    data = pages.data(3, 2)
-    said = " ".join(" ".join(usual_text(data)).split())
-    for words in (
-        "torchrun train.py",
-        "the version of the library differs: 0.0.9 for rank 3",
-        "not raised, large: 1 stream made by some: more than raise allows",  # `this` is code
-        "launched with more dynamic shared memory, as the rule asks",
-        "node001:101",
-        "h100-paper:14",
-        "never matched",
-        "never acted",
-        "simulated GPU: h100",
-        "NCCL_ALGO=Ring",
-        "Streams",
-        "raised to -5",
-        "not raised: more of the computation than streams: {raise: ...} in the policy allows",
-        f"{data['totals']['launches']:,}",
-    ):
-        assert words in said, words
-
-
-def usual_text(data):
-    return Elements(html.report(data)).text
-
-
-def test_many_hosts_are_the_first_and_the_last():
-    assert "where6 hosts, node000 to node005; 12 processes, 12 ranks" in "".join(usual_text(pages.data(12, 6)))
-
-
-def test_the_verdict_comes_first_then_what_is_wrong():
-    said = " ".join(" ".join(usual_text(pages.data(3, 2))).split())
-    places = [
-        said.index(words)
-        for words in (
-            "done: raised 180 of 1,000 launches on 1 stream",
-            "gain: not measured",
-            "next: overlap-run --policy observe torchrun train.py",
-            "Warnings",
-            "Notes",
-            "Why: launches by reason",
-            "Rules",
-            "Kernels",
-            "How launches reached the driver",
-        )
-    ]
-    assert places == sorted(places)
-
-
-def test_data_of_a_report_without_kernels_makes_a_page(overlap, report, write_page):
+def test_a_page_is_the_text_of_the_report_and_loads_nothing(overlap, report, write_page):
     write_page({"no_rule": 3})
     page = report.parent / "page.html"
     done = overlap("report", str(report), "--html", str(page))
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr == f"overlap: the page is {page}: open it in a browser\n"
-    assert "none of 3 launches was raised or shaped: 1 process, policy h100" in page.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
+    check_html(text)
+    assert "default-src 'none'" in text
+    plain = overlap("report", str(report), "--full").stdout
+    assert Text(text).said.split("overlap report")[-1].split()[-50:] == plain.split()[-50:]
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_a_page_fits_its_window_and_asks_for_nothing(browser, overlap, report, write_page, width):
+    write_page({"no_rule": 3})
+    path = report.parent / "page.html"
+    assert overlap("report", str(report), "--html", str(path)).returncode == 0
+    with browser.page(path, width) as page:
+        assert page.value("document.documentElement.scrollWidth") == width
+        assert (page.complaints(), page.requests()) == ([], [path.as_uri()])
+        assert "none of 3 launches" in page.value("document.body.innerText")
 
 
 def test_a_file_is_replaced_only_when_asked(overlap, report, write_page):
@@ -158,15 +83,12 @@ def _umask() -> int:
     return mask
 
 
-@pytest.mark.parametrize("compare", [False, True], ids=["report", "compare"])
-def test_a_page_to_stdout_makes_no_file(overlap, report, write_page, tmp_path, compare):
+def test_a_page_to_stdout_makes_no_file(overlap, report, write_page, tmp_path):
     write_page({"no_rule": 3})
-    trace = str(Path(__file__).parent.parent / "traces/data/bare-rank0.json.gz")
-    what = ["--compare", trace, trace] if compare else [str(report)]
-    done = overlap("report", *what, "--html", "-", cwd=tmp_path)
+    done = overlap("report", str(report), "--html", "-", cwd=tmp_path)
     assert done.returncode == 0 and not (tmp_path / "-").exists()
     assert done.stdout.startswith("<!DOCTYPE html>") and done.stdout.endswith("</html>\n")
-    done = overlap("report", *what, "--html", "-", "--json", cwd=tmp_path)
+    done = overlap("report", str(report), "--html", "-", "--json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "") and "both go to stdout" in done.stderr
     assert overlap("report", "/nonexistent", "--html", "-", "--force").returncode == 2
 
@@ -191,11 +113,12 @@ def test_a_full_disk_leaves_what_was_there(report, write_page, clean_environment
     (folder / "page.html").write_text("mine")
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (512, 512))
 
     words = ["report", str(report), "--html", str(folder / "page.html"), "--force"]
     command = [sys.executable, "-m", "pyshim", *words]  # Python ignores SIGXFSZ
-    done = subprocess.run(command, env=clean_environment, preexec_fn=limit, capture_output=True, text=True, check=False)
+    env = {**clean_environment, "PYTHONDONTWRITEBYTECODE": "1"}  # those files would be cut, too
+    done = subprocess.run(command, env=env, preexec_fn=limit, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == f"overlap: error: {folder}/page.html cannot be written: File too large\n"
     assert [path.name for path in folder.iterdir()] == ["page.html"]
@@ -210,22 +133,7 @@ def test_a_folder_that_is_not_ours_to_write_in(overlap, report, write_page, tmp_
     assert done.returncode == 2 and "cannot be written: Permission denied" in done.stderr
 
 
-def test_a_kernels_name_is_text(tmp_path):
-    """Also in the attributes that hold it."""
-    data = pages.data()
-    name = "void f<int>(a&&b, \"c\" < 'd')"
-    data["kernels"][0].update(kernel=name, plain=name)
-    made = Elements(html.report(data))
-    assert name in made.text
-    assert {key for key, value in made.attributes if value == name} == {"title", "data-sort"}
-
-
-def test_only_a_page_imports_jinja2():
-    """Other commands import the package, too: to check where a page would be put."""
-    probe = "import sys; from pyshim import html; print('jinja2' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", probe], text=True) == "False\n"
-
-
-def test_options_that_do_not_go_together(overlap):
-    done = overlap("report", "/nonexistent", "--force")
-    assert done.returncode == 2 and done.stderr.startswith("overlap: error: --")
+def test_options_that_do_not_go_together(overlap, report: Path):
+    for words in (["/nonexistent", "--force"], ["--compare", str(report), str(report), "--html", "x"]):
+        done = overlap("report", *words)
+        assert done.returncode == 2 and done.stderr.startswith("overlap: error: --"), words

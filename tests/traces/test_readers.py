@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -18,6 +19,7 @@ from pyshim.errors import OverlapError
 from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, chrome, open_trace
 from pyshim.traces.chrome import ChromeFile
 from pyshim.traces.measured import read_side
+from tools.bench import traces as bench
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -288,3 +290,57 @@ def test_another_database(tmp_path):
         file.truncate(12000)
     with pytest.raises(OverlapError, match="cannot be read"):
         read(tmp_path / "torn")
+
+
+def test_a_database_that_lost_pages_is_said_to_be_shorter(tmp_path):
+    """sqlite reads what is there, and says nothing. Less than a page is enough."""
+    path = nsys(tmp_path / "whole", KERNELS * 200)
+    assert read(path)[0].warnings == []
+    for lost in (100, 4096):
+        (tmp_path / "torn").write_bytes(path.read_bytes()[:-lost])
+        try:
+            assert any("it is shorter than it says" in said for said in read(tmp_path / "torn")[0].warnings)
+        except OverlapError as error:
+            assert "cannot be read" in error.sentence
+
+
+@pytest.mark.parametrize("times", ['"ts": 1e300, "dur": 1.0', '"ts": 1.0, "dur": 1e308', '"ts": -1e300, "dur": 1e300'])
+def test_times_of_no_clock_are_left_out(tmp_path, times):
+    path = kineto(tmp_path / "trace.json", kineto_events(KERNELS, STEPS))
+    whole = read(path)[1]
+    event = f'{{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, {times}}},'
+    path.write_text(path.read_text().replace('"traceEvents": [', f'"traceEvents": [{event}', 1))
+    trace, records = read(path)
+    assert records == whole
+    assert trace.warnings == [f"{path}: 1 events have times of no clock, and were left out"]
+
+
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    with pytest.raises(OverlapError, match="is a pipe"):
+        open_trace(str(tmp_path / "pipe.json"))
+
+
+def test_a_folder_has_its_ranks(tmp_path):
+    """By the number that each file says, not by its name; what torch.profiler leaves for each cycle is one rank."""
+    for rank, name in ((1, "a"), (0, "b"), (0, "c")):
+        kineto(tmp_path / f"{name}.json", kineto_events(KERNELS, STEPS), rank=rank)
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / "torn.json").write_text('{"traceEvents": [')
+    side = read_side(str(tmp_path))
+    assert {place: len(found) for place, found in side.ranks.items()} == {(0, 0, 0): 2, (1, 0, 0): 1}
+    assert side.kinds == ("pytorch",) and any("torn.json" in said for said in side.warnings)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(OverlapError, match="there are no kernels on a GPU in"):
+        read_side(str(tmp_path / "empty"))
+
+
+def test_memory_does_not_grow_with_the_trace(tmp_path):
+    """30 MB of kernels alone, the worst case: 24 bytes a launch are kept, and what a window over the file needs."""
+    small, large = tmp_path / "small.json", tmp_path / "large.json"
+    bench.write(small, 3_000_000, kernels_only=True)
+    bench.write(large, 30_000_000, kernels_only=True)
+    (_, little, _), (_, much, _) = bench.read(small), bench.read(large)
+    launches = large.read_text().count('"cat": "kernel"')
+    assert much - little < 24 * launches / 1e6 + 15
+    assert much < 70

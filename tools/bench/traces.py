@@ -2,7 +2,7 @@
 
     python -m tools.bench.traces [--megabytes N] [--kernels-only] [--seed N] [--keep FILE]
 
-Reads it by `overlap report --compare`, in a process of its own, and prints time and peak memory. In a trace of a real
+Reads it in a process of its own, as `overlap explain` does first, and prints time and peak memory. In a trace of a real
 program most events are of the host; --kernels-only is the worst case, because what is kept is kept of kernels.
 """
 
@@ -87,21 +87,23 @@ def write(path: Path, size: int, seed: int = 1, kernels_only: bool = False) -> N
 
 # Not by getrusage: a process's greatest size is also that of the one that has started it, before exec.
 _READ = """
-import atexit, re, runpy, sys
-atexit.register(lambda: sys.stderr.write(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1)))
-runpy.run_module("pyshim", run_name="__main__")
+import json, re, statistics, sys
+from pyshim.traces.measured import read_side
+times = [one.span for rank in read_side(sys.argv[1]).ranks.values() for gpu in rank for one in gpu.times]
+peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1)
+print(json.dumps([int(peak), statistics.fmean(times)]))
 """
 
 
-def read(path: Path) -> tuple[float, float, dict[str, float]]:
-    """Seconds of CPU and peak MB of `overlap report --compare FILE FILE`, how many steps it found, what one takes."""
+def read(path: Path) -> tuple[float, float, float]:
+    """Return seconds of CPU and peak MB of reading a trace in a process of its own, and the microseconds of a step."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    command = [sys.executable, "-c", _READ, "report", "--compare", str(path), str(path), "--json"]
+    command = [sys.executable, "-c", _READ, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    after, found = resource.getrusage(resource.RUSAGE_CHILDREN), json.loads(done.stdout)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    steps = {"steps": found["before"]["steps"], "step_us": found["total"]["step_time"]["before"]}
-    return seconds, int(done.stderr.split()[-1]) / 1024, steps
+    peak, step = json.loads(done.stdout)
+    return seconds, peak / 1024, step
 
 
 def main() -> int:
@@ -115,11 +117,9 @@ def main() -> int:
         path = options.keep or Path(folder) / "trace.json"
         write(path, options.megabytes * 1000**2, options.seed, options.kernels_only)
         size = path.stat().st_size / 1e9
-        seconds, megabytes, answer = read(path)
-    print(
-        f"{size:.2f} GB, read twice: {seconds:.1f} s of CPU, {seconds / 2 / size:.1f} per GB; peak {megabytes:.0f} MB"
-    )
-    print(f"{answer['steps']} steps of {answer['step_us']:.0f} us")
+        seconds, megabytes, step = read(path)
+    print(f"{size:.2f} GB: {seconds:.1f} s of CPU, {seconds / size:.1f} per GB; peak {megabytes:.0f} MB")
+    print(f"steps of {step:.0f} us")
     return 0
 
 

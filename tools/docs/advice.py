@@ -21,7 +21,7 @@ ADVICE = {
     "no_rule": "Patterns match the whole name: `gemm_nn` is not `sgemm_nn_128`, `*gemm_nn*` is. `overlap report "
     "--full` shows the names.",
     "rule_leave": "The first rule that matches decides: a rule for this kernel belongs above this one.",
-    "observe_only": "`overlap gpus` lists the GPUs that are known. A policy for another one names it in `gpu`, or "
+    "observe_only": "`overlap policy list` has the GPUs that are known. A policy for another one names it in `gpu`, or "
     "leaves `gpu` out.",
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",

@@ -88,7 +88,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "remarks[]": "what is no fault",
     },
     "overlap report --compare BEFORE AFTER --json": {
-        "version": "of this format; 1. Of two report folders: pyshim/report/compare.schema.json",
+        "version": "of this format; 1; pyshim/report/compare.schema.json",
         "kind": "reports",
         "simulated": "whether the runs were on a simulated GPU: no measurement",
         "what": "what is compared",
@@ -123,7 +123,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "native_blocks": "blocks that a multiprocessor holds, as asked; 0: none can be launched",
         "limit": "what stops one more",
         "windows[].*": "sizes with which communication fits beside `blocks`: `minimum`, `maximum` bytes, `inflates`",
-        "entries[].*": "sizes with which communication fits once one block has ended: the fields of `windows[]`",
         "beside_after_drain": "blocks that fit beside one block of communication, -1: it does not fit at all",
         "binding": "what keeps communication out",
         "control": "`room_already`, `make_room`, `priority`, `cap` or `leave`",
@@ -165,7 +164,9 @@ FORMATS: dict[str, dict[str, str]] = {
         "waiting[].processes[].unclaimed_us": "waited, and nothing is known to have waited for it",
         "notes[]": "what else is to be known",
     },
-    "overlap gpus --json": {
+    "overlap policy list --json": {
+        "policies[].name": "what `--policy` takes",
+        "policies[].gpu[]": "patterns of the driver's names, or architectures; none: every GPU",
         "gpus[].key": "what `--gpu` and `--simulate` take",
         "gpus[].name": "the driver's name",
         "gpus[].architecture": "sm_90, gfx90a",
@@ -177,11 +178,11 @@ FORMATS: dict[str, dict[str, str]] = {
         "gpus[].shared_memory": "bytes",
         "gpus[].shared_memory_per_block": "bytes that one block may have",
         "gpus[].memory_gib": "of the GPU",
-        "gpus[].simulated": "whether `--simulate` knows it",
     },
     "overlap doctor --json": {
         "version": "of this format; 1",
-        "ok": "nothing fails",
+        "ok": "nothing is in the way",
+        "verdict": "the first line of the screen",
         "checks[].check": "name of the check",
         "checks[].state": "ok, warn or FAIL",
         "checks[].sentence": "what was found",

@@ -1,5 +1,5 @@
-"""The generated parts of docs/ and CONTRIBUTING.md: reasons, keys, commands, variables, exit statuses, words on the
-screen; the fields of JSON answers; and the version, wherever a file has to repeat it.
+"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses; the fields of JSON
+answers; and the version, wherever a file has to repeat it.
 
     python -m tools.docs.write --check    # exit status 1 and a line for each part that is not of today
     python -m tools.docs.write --write
@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pyshim import __version__
-from pyshim.cli.words import WORDS
 from pyshim.policy.key import REQUIRED
 from pyshim.policy.model import KEYS
 from tools.docs import exits, formats, variables
@@ -118,17 +117,12 @@ def json_fields() -> str:
     return text.getvalue()
 
 
-def words() -> Iterator[str]:
-    yield from table(("word", "meaning"), [(f"{word}", meaning) for word, meaning in WORDS.items()])
-
-
 PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "reasons": reasons,
     "keys": keys,
     "commands": options,
     "variables": environment,
     "exits": statuses,
-    "words": words,
 }
 
 
@@ -138,8 +132,7 @@ def of_today(text: str) -> str:
 
 
 def pages() -> list[Path]:
-    found = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return [path for path in found if _PART.search(path.read_text(encoding="utf-8"))]
+    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
 
 
 def versioned() -> dict[Path, str]:

@@ -44,7 +44,7 @@ def known_gpu(key: str) -> Any:
     for gpu in _native.gpus():
         if _native.text(gpu.key) == key:
             return gpu
-    raise SystemExit(f"tables.py: no GPU is called {key}; `overlap gpus` lists them")
+    raise SystemExit(f"tables.py: no GPU is called {key}; `overlap policy list` lists them")
 
 
 def computation(architecture: str) -> list[Kernel]:

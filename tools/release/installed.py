@@ -36,7 +36,6 @@ NEXT = {
     "pyelftools": (),
     "msgpack": ("1.0.5", "1.0.7", "1.1.0"),
     "rich": (),
-    "jinja2": (),
 }
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 # Where others keep Pythons: pyenv, a system, the images that manylinux wheels are made in.

@@ -1,4 +1,4 @@
-"""Slurm, containers, profilers, and variables that serialise: real environments, folders and parent processes."""
+"""Slurm, containers, profilers, other preloads, and variables that serialise: real environments and processes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from pathlib import Path
 import pytest
 from doctoring import Look, states
 
-from pyshim.doctor.variables import CONNECTIONS, TABLE
+from pyshim import _native, preload
+from pyshim.doctor.around import CONNECTIONS, TABLE
 
 
 @pytest.mark.parametrize("variable", TABLE, ids=lambda variable: variable.name)
 def test_each_variable_of_the_table(look: Look, variable) -> None:
     value = variable.values[0] if variable.values else "1"
     ((state, sentence, hint),) = look("variables", **{variable.name: value})
-    assert (state, hint) == ("warn", variable.hint)
+    assert (state, hint) == ("fail" if variable.stops else "warn", variable.hint)
     assert sentence == f"{variable.name}={value}: {variable.sentence}"
     harmless = "8" if variable.name == CONNECTIONS else "1" if "0" in variable.values else "0"
     assert states(look("variables", **{variable.name: harmless})) == ["ok"]
 
 
 def test_variables_that_change_nothing(look: Look) -> None:
-    for environment in ({}, {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, {"CUDA_MODULE_LOADING": "LAZY"}):
+    for environment in ({}, {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, {"LD_BIND_NOT": "0"}):
         assert look("variables", **environment) == [
             ("ok", "no variable that keeps launches from overlapping is set", "")
         ]
@@ -85,15 +86,10 @@ def test_a_container_with_little_shared_memory(look: Look, tmp_path: Path, monke
     assert state == "warn" and "with 64 MiB of /dev/shm" in sentence and "--shm-size" in hint
 
 
-def test_profilers_that_are_injected(look: Look, tmp_path: Path) -> None:
-    (tmp_path / "libtool.so").write_bytes(b"")
+def test_profilers_that_are_injected(look: Look) -> None:
     assert states(look("profilers")) == ["ok"]
-    ((state, sentence, _),) = look("profilers", CUDA_INJECTION64_PATH="ROOT/libtool.so")
-    assert state == "warn" and sentence.startswith(
-        f"CUDA_INJECTION64_PATH={tmp_path}/libtool.so: CUDA loads a profiler"
-    )
-    ((state, sentence, _),) = look("profilers", NVTX_INJECTION64_PATH="ROOT/missing.so")
-    assert state == "warn" and "missing.so, which is not there" in sentence
+    ((state, sentence, _),) = look("profilers", CUDA_INJECTION64_PATH="/libtool.so")
+    assert (state, sentence) == ("warn", "CUDA_INJECTION64_PATH=/libtool.so: CUDA loads it into the process")
 
 
 @pytest.mark.parametrize(("tool", "words"), [("nsys", "Nsight Systems (nsys)"), ("ncu", "kernels one at a time")])
@@ -105,3 +101,36 @@ def test_a_profiler_around_it(tmp_path: Path, clean_environment: dict[str, str],
         [tmp_path / tool, "-c", command], env=clean_environment, capture_output=True, text=True, check=False
     )
     assert "warn  this runs under " in done.stdout and words in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "words"),
+    [
+        ("libjemalloc.so.2", "ok", "ours is put in front of it"),
+        ("libasan.so.8", "ok", "stays in front of ours"),
+        ("liboverlap.so", "warn", "another copy of our library"),
+    ],
+)
+@pytest.mark.parametrize("where", ["LD_PRELOAD", "/etc/ld.so.preload"])
+def test_other_preloads(look: Look, tmp_path: Path, name: str, state: str, words: str, where: str) -> None:
+    (tmp_path / name).write_bytes(b"")
+    environment = {}
+    if where == "LD_PRELOAD":
+        environment = {"LD_PRELOAD": f"ROOT/{name}"}
+    else:
+        (tmp_path / "etc").mkdir()
+        (tmp_path / "etc/ld.so.preload").write_text(f"\n {tmp_path}/{name}\n")
+    ((found, sentence, hint),) = look("preloads", **environment)
+    assert (found, bool(hint)) == (state, state != "ok")
+    assert sentence.startswith(f"{where} has ") and words in sentence
+
+
+def test_a_preload_that_is_not_there(look: Look) -> None:
+    assert look("preloads") == [("ok", "nothing else is preloaded", "")]
+    ((state, sentence, _),) = look("preloads", LD_PRELOAD="/nowhere/libmine.so")
+    assert state == "warn" and sentence.startswith("LD_PRELOAD has /nowhere/libmine.so, which is not there")
+
+
+def test_our_own_preload(look: Look) -> None:
+    for entry in (str(_native.SHIM), preload.entry(str(_native.SHIM))):
+        assert look("preloads", LD_PRELOAD=entry) == [("ok", "LD_PRELOAD has our library already", "")]

@@ -204,9 +204,9 @@ def given_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list[
     return [Block(f"as {request.policy} says", found)] if found else []
 
 
-def newest_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list[Block]:
-    """Return those of the newest known library, in the sizes that the policy's `all_ranks_environment` gives them."""
-    return [as_set(block, gpu, request, explainer) for block in _named(collectives.newest(gpu.architecture))]
+def newest_blocks(gpu: KnownGpu) -> list[Block]:
+    """Return those of the newest known library."""
+    return _named(collectives.newest(gpu.architecture))
 
 
 def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
@@ -219,7 +219,7 @@ def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
     found = given_blocks(gpu, request, explainer)
     if found:
         return request, found[0].name  # the policy's own, which the library takes by itself
-    block = newest_blocks(gpu, request, explainer)[0]
+    block = newest_blocks(gpu)[0]
     return request.beside(block.takes), block.name
 
 
@@ -254,14 +254,6 @@ def _named(found: Iterable[Collective], source: str = "") -> list[Block]:
         )
         for one in usual
     ]
-
-
-def as_set(block: Block, gpu: KnownGpu, request: Request, explainer: Explainer) -> Block:
-    """Return the block as the policy's settings for all ranks make it."""
-    model = explainer.model_for(request.policy, gpu)
-    said = {f"{name}={value}" for name, value in (model.all_ranks_environment if model else {}).items()}
-    smaller = (found for name, found in settings_for(block, gpu) if said.issuperset(name.split(" with ")))
-    return next(smaller, block)
 
 
 def settings_for(block: Block, gpu: KnownGpu) -> Iterator[tuple[str, Block]]:

@@ -32,7 +32,6 @@ class Way(NamedTuple):
     changes: Mapping[str, str] = {}  # what is to be set, too, so that it arrives
     doubt: str | None = None  # it does not arrive: what to write instead
     elsewhere: bool = False  # the program may start on other machines than this
-    unsure: str | None = None  # it may arrive at some ranks only: what to write instead
 
 
 def look(asked: Asked) -> Way:
@@ -62,7 +61,7 @@ def _srun(asked: Asked) -> Way:
         way = _exported(asked, part, "SLURM_EXPORT_ENV", instead)
         if way.doubt:
             return way
-    return Way(elsewhere=True, unsure=instead if len(read) < len(parts) and generic else None)
+    return Way(elsewhere=True)
 
 
 def _sbatch(asked: Asked) -> Way:
@@ -143,7 +142,7 @@ def _mpirun(asked: Asked) -> Way:
     parts = [words.read(part, words.MPIRUN, single_dash=True) for part in _parts(asked.command)]
     read = [part for part in parts if part is not None]
     if len(read) < len(parts):
-        return Way(elsewhere=True, unsure=_inside(asked, len(asked.command)))
+        return Way(elsewhere=True)
     instead = _inside(asked, read[0].rest if len(read) == 1 else len(asked.command))
     for part in read:
         # Hydra passes all on, unless it is told not to.
@@ -158,7 +157,7 @@ def _mpirun(asked: Asked) -> Way:
     arrives = exported.keys() >= asked.ours.keys() and not _differs(exported, asked)
     named = any(part.values(*_HOSTS) for part in read) or "OMPI_MCA_orte_default_hostfile" in asked.base
     if arrives or not (named or _differs(exported, asked)):
-        return Way(elsewhere=True, unsure=None if arrives else instead)
+        return Way(elsewhere=True)
     return Way(doubt=_without(asked, "on other hosts", instead), elsewhere=True)
 
 
@@ -361,8 +360,6 @@ def _printed(asked: Asked, form: str) -> str:
             value = [] if "=" in option else options[:1]
             del options[: len(value)]
             kept += [option, *value] if name != "--simulate" else []
-        elif name == "--all-ranks":
-            kept.append(option)
     folder, _, name = asked.again[0].rpartition("/")
     overlap = f"{folder}/overlap" if folder and name == "overlap-run" else "overlap"
     return _joined([overlap, "env", *kept, "--format", form])

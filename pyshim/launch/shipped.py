@@ -44,9 +44,8 @@ def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kep
         return None
 
 
-def _asked(policy: str, gpus: list[str], vendors: list[str], *variables: Mapping[str, str]) -> Asked:
-    own, all_ranks = variables
-    return Asked(policy, tuple(gpus), tuple(vendors), own, all_ranks)
+def _asked(policy: str, gpus: list[str], vendors: list[str], environment: Mapping[str, str]) -> Asked:
+    return Asked(policy, tuple(gpus), tuple(vendors), environment)
 
 
 def _is_current(data: Any) -> bool:

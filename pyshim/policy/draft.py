@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from pyshim.policy.footprint import MEASURED
@@ -27,13 +26,9 @@ class Draft:
 def extended(own: Draft, base: Draft) -> Draft:
     """Put a policy over the one that it extends: its rules come first, its values win, variables and lists add up."""
     fields: dict[str, object] = dict(vars(own.policy))
-    said = {*own.policy.environment, *own.policy.all_ranks_environment}
     for key in entries(Policy):
         if key.field in base.said:
             value = getattr(base.policy, key.field)
-            if isinstance(value, Mapping):
-                # A variable that the extending policy moves from one kind to the other is not set by both.
-                value = {name: text for name, text in value.items() if name not in said}
             mine = getattr(own.policy, key.field)
             fields[key.field] = key.kind.extended(mine, value) if key.field in own.said else value
     return Draft(

@@ -15,6 +15,7 @@ KEYS = {
         "priority": _WITH_ITS_STREAM,
         "streams": "write `streams: {created_by: [...]}` at the top level",
         "environment": "write `environment: {NAME: value}` at the top level",
+        "all_ranks_environment": "set these variables where the job is started, for all ranks: all must agree on them",
         "reserve_cus": "leave it out: no stream loses compute units",
     },
     "compute[]": {"when_dispatch": "leave it out: a rule acts on every GPU that its policy is for"},

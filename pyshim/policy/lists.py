@@ -176,25 +176,16 @@ def _or_as_it_is(near: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class Variables(Kind[Mapping[str, str]]):
-    kind: str
-
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Mapping[str, str] | None:
-        pairs = reader.pairs(node, f"`{self.kind}`", f"write {self.kind}: {{NAME: value}}")
+        pairs = reader.pairs(node, f"`{key.name}`", f"write {key.name}: {{NAME: value}}")
         found: dict[str, str] = {}
-        nodes: dict[str, yaml.Node] = {}
         for key_node, text, value_node in pairs.all if pairs else ():
-            name = reader.attempt(key_node, lambda text=text: variables.name(text, self.kind))  # type: ignore[misc]
+            name = reader.attempt(key_node, lambda text=text: variables.name(text))  # type: ignore[misc]
             if name is not None:
                 reader.note_bad(key_node, known.variable_miss(name))
             value = self._value(reader, value_node, text)
             if name is not None and value is not None:
-                found[name], nodes[name] = value, key_node
-        if self.kind == variables.ENVIRONMENT:
-            reader.variables = frozenset(found)
-        for name in found if self.kind == variables.ALL_RANKS else ():
-            if name in reader.variables:
-                sentence = f"{quote(name)} stands under `{variables.ENVIRONMENT}` and `{variables.ALL_RANKS}`"
-                reader.note(nodes[name], "duplicate-key", sentence, "keep one of them")
+                found[name] = value
         return found
 
     def _value(self, reader: PartsReader, node: yaml.Node, name: str) -> str | None:
@@ -205,8 +196,7 @@ class Variables(Kind[Mapping[str, str]]):
         return reader.value(node, f"the variable {quote(name)}", variables.value)
 
     def form(self) -> Schema:
-        refused = variables.NEVER + (variables.MUST_AGREE if self.kind == variables.ENVIRONMENT else ())
-        never = "|".join(re.escape(glob).replace(r"\*", ".*") for glob in refused)
+        never = "|".join(re.escape(glob).replace(r"\*", ".*") for glob in variables.NEVER + variables.MUST_AGREE)
         ascii_text = {"type": "string", "minLength": 1, "maxLength": variables.LONGEST, "pattern": "^[ -~]*$"}
         return {
             "type": "object",

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pyshim.policy import variables
 from pyshim.policy.finding import quote
 from pyshim.policy.footprint import Footprint, FootprintKind
 from pyshim.policy.key import REQUIRED, Key, Kind, Schema, Section, all_keys, key, shown
@@ -91,7 +90,7 @@ class Policy:
         f"{either(tuple(_CREATORS))}, or {_PATTERNS}", "none",
         "Libraries whose streams get it at their creation. Compared with the name of the file. On AMD no other stream"
         " can be raised.", "[nccl, rccl]")
-    environment: Mapping[str, str] = key({}, "environment", Variables(variables.ENVIRONMENT),
+    environment: Mapping[str, str] = key({}, "environment", Variables(),
         "a mapping of variables to texts or numbers", "none", "Each set only if the user has not.",
         "{TORCH_NCCL_HIGH_PRIORITY: 1}")
     communication: ClassVar[Key] = Key("communication", Section(), "a mapping",
@@ -110,10 +109,6 @@ class Policy:
         Word(COMMUNICATION_CARVEOUTS, "a carve-out", "carveout"), either(COMMUNICATION_CARVEOUTS), "keep",
         "max: communication, too, asks for the largest part of a multiprocessor's memory as shared memory.", "keep",
         "carveout")
-    all_ranks_environment: Mapping[str, str] = key({}, "communication.all_ranks_environment",
-        Variables(variables.ALL_RANKS), "a mapping of variables to texts or numbers", "none",
-        "What ranks must agree on, or the job hangs: set only with `--all-ranks`, and only if the user has not.",
-        "{NCCL_ALGO: Ring, NCCL_NTHREADS: 256}")
     rules: tuple[Rule, ...] = key((), "compute", _Rules(), "a list of rules", "no rule",
         "The first rule that matches a launch decides; a launch that none matches is left alone.",
         "[{match: {kernel: gemm}, shape: make_room}]")

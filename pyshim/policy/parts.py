@@ -27,7 +27,6 @@ class PartsReader(Walker):
         self.gpus_known = True  # all of them, so that a number can be compared with what they have
         self.patterns = 0  # read so far, sets counted in full
         self.unremarked: list[Remark] = []  # patterns of kernels of which no warning has been told
-        self.variables: frozenset[str] = frozenset()  # under `environment`
 
     def fitting(self) -> tuple[gpus.KnownGpu, ...]:
         """Return the GPUs of the policy; none where not all of them are known."""

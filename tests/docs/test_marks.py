@@ -52,10 +52,10 @@ def test_a_wrong_word_is_a_mistake(command: str) -> None:
     "command",
     [
         "overlap-run --policy h100 python train.py --whatever",
-        "overlap-run --all_ranks --policy=h100 -- ./program --help".replace("_", "-"),
+        "overlap-run --dry_run --policy=h100 -- ./program --help".replace("_", "-"),
         "overlap-run --help; overlap --help",
         "module load overlap",
-        'eval "$(overlap env --policy P --all-ranks)"; exec "$@"',
+        'eval "$(overlap env --policy P)"; exec "$@"',
         "make site PREFIX=/opt/overlap ARGS='--default auto site.yaml'",
     ],
 )

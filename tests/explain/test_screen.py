@@ -98,22 +98,16 @@ def test_the_gpu_may_be_the_policys_own(explainer: Explainer, request_of: Callab
 
 
 @pytest.mark.parametrize(
-    ("gpu", "policy", "threads", "registers", "name"),
-    [
-        ("h100", None, 544, 96, "NCCL"),
-        ("h100", "h100-small-comm", 288, 96, ", NCCL_NTHREADS=256"),
-        ("mi250x", None, 256, 360, "RCCL"),
-        ("mi250x", "mi250x-small-comm", 256, 280, ", RCCL_UNROLL_FACTOR=0"),
-    ],
+    ("gpu", "threads", "registers", "name"), [("h100", 544, 96, "NCCL"), ("mi250x", 256, 360, "RCCL")]
 )
-def test_communication_that_nobody_told_is_the_newest_as_the_policy_sets_it(
-    explainer: Explainer, gpu: str, policy: str | None, threads: int, registers: int, name: str
+def test_communication_that_nobody_told_is_the_newest(
+    explainer: Explainer, gpu: str, threads: int, registers: int, name: str
 ) -> None:
-    asked = read({"gpu": gpu, "threads": 128, "registers": 64, "policy": policy, "kernel": "gemm"})
+    asked = read({"gpu": gpu, "threads": 128, "registers": 64, "kernel": "gemm"})
     request, usual = kernels.with_usual(asked, explainer)
     assert name in usual
     assert explainer.look(request).case.communication[:2] == (threads, registers)
-    (of_survey, *_) = kernels.newest_blocks(next(one for one in known() if one.key == gpu), asked, explainer)
+    (of_survey, *_) = kernels.newest_blocks(next(one for one in known() if one.key == gpu))
     assert of_survey.takes[:2] == (threads, registers)
 
 

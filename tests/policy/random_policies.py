@@ -75,7 +75,6 @@ COMMUNICATION = st.fixed_dictionaries(
         "libraries": some(LIBRARIES),
         "footprint": FOOTPRINT,
         "carveout": WORD(words.COMMUNICATION_CARVEOUTS),
-        "all_ranks_environment": VARIABLES,
     },
 )
 POLICIES = st.fixed_dictionaries(

@@ -20,12 +20,11 @@ gpu: ["NVIDIA H100*"]
 when: always
 reads_dynamic_size: [staged]
 streams: {raise: {share: 10%}, created_by: [nccl]}
-environment: {KEPT: base, OVER: base, MOVED: base}
+environment: {KEPT: base, OVER: base}
 communication:
   kernels: ["*base_reduce*"]
   libraries: [libbase.so]
   footprint: {threads: 288, registers: 96, static_shared_memory: 0, dynamic_shared_memory: 0}
-  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_PROTO: Simple}
 compute:
   - {match: {kernel: first}, shape: leave}
   - {match: {kernel: second}, shape: leave, when: overlapping}
@@ -79,7 +78,6 @@ communication:
   kernels: [mine]
   libraries: [libmine.so]
   footprint: measured
-  all_ranks_environment: {MOVED: child, NCCL_PROTO: LL}
 compute:
   - {match: {kernel: own}, shape: make_room, when: always}
 """,
@@ -93,7 +91,6 @@ compute:
     assert child.stream_creators == ("libother.so",)
     assert child.footprint is None
     assert child.environment == {"KEPT": "base", "OVER": "child", "NCCL_DEBUG": "INFO"}
-    assert child.all_ranks_environment == {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "MOVED": "child"}
 
 
 def test_what_the_other_says_stands_where_the_policy_is_silent(tmp_path: Path) -> None:

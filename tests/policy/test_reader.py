@@ -85,8 +85,6 @@ name: mine
 reads_dynamic_size: ["*my_staged*", a::b, gemm]
 streams: {raise: off, created_by: libmine.so}
 environment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: "INFO"}
-communication:
-  all_ranks_environment: {NCCL_ALGO: "Ring;Tree", NCCL_NTHREADS: 256}
 compute:
   - match: {kernel: [gemm, "*my*"]}
     shape: make_room
@@ -102,10 +100,9 @@ compute:
         stream_creators=("libmine.so",),
         fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
-        all_ranks_environment={"NCCL_ALGO": "Ring;Tree", "NCCL_NTHREADS": "256"},
         rules=(
-            Rule(Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 9, "max"),
-            Rule(Match(sets=("norm",)), Shape("make_room"), 25, "overlapping", 11, "keep"),
+            Rule(Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 7, "max"),
+            Rule(Match(sets=("norm",)), Shape("make_room"), 25, "overlapping", 9, "keep"),
         ),
     )
 

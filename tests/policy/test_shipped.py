@@ -17,7 +17,6 @@ from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
-SMALL = tuple(name for name in places.names({}) if name.endswith("-small-comm"))
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -75,58 +74,6 @@ def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path:
     assert done.returncode == 1 and done.stderr.startswith(f"{copy}: not of today")
     assert tool("--write", str(copy)).returncode == 0
     assert copy.read_text(encoding="utf-8") == text
-
-
-def test_communication_is_made_smaller_where_some_kernel_gains_by_it() -> None:
-    assert tuple(f"{key}-small-comm" for key in ("a100", "b200", "h100", "h200", "mi250x")) == SMALL
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_smaller_communication_is_the_default_policy_and_variables_that_wait_for_all_ranks(name: str) -> None:
-    from dataclasses import replace
-
-    own, default = policy(name), policy(name[: -len("-small-comm")])
-    assert own.all_ranks_environment
-    assert replace(own, name=default.name, all_ranks_environment={}) == default
-
-
-NCCL_8X, NCCL_9X = {"2.21": 6176, "2.28": 7104, "2.32": 14144}, {"2.21": 20832, "2.28": 21568, "2.32": 36800}
-TILED, GEMM, LAST = (256, 40, 2048, 0), (128, 224, 0, 49152), (384, 168, 0, 0)
-OPTIMIZER, ATTENTION = (512, 56, 0, 0), (128, 255, 0, 65536)
-
-
-@pytest.mark.parametrize(
-    ("key", "kernel"), [(key, kernel) for key in ("a100", "h100", "h200", "b200") for kernel in (TILED, GEMM)]
-    + [("h100", (128, 140, 0, 0)), ("h200", (128, 140, 0, 0)), ("b200", OPTIMIZER)]
-)  # fmt: skip
-@pytest.mark.parametrize("version", list(NCCL_8X))
-def test_what_a_policy_says_gains_by_smaller_blocks_of_nccl_does(
-    library: Any, key: str, kernel: Block, version: str
-) -> None:
-    static = (NCCL_8X if key == "a100" else NCCL_9X)[version]
-    for threads in (544, 640):
-        assert control(library, key, kernel, (threads, 96, static, 82240)) == "leave"
-    assert control(library, key, kernel, (288, 96, static, 82240)) != "leave"
-
-
-@pytest.mark.parametrize("kernel", [(256, 168, 17152, 0), (256, 224, 26624, 0)])
-def test_what_a_policy_says_gains_by_smaller_workgroups_of_rccl_does(library: Any, kernel: Block) -> None:
-    assert control(library, "mi250x", kernel, (256, 356, 19808, 0)) == "leave"
-    assert control(library, "mi250x", kernel, (256, 280, 19808, 0)) in ("make_room", "room_already", "priority")
-
-
-@pytest.mark.parametrize(
-    ("key", "kernel", "small"),
-    [
-        ("a40", GEMM, (288, 96, 7104, 82240)),
-        ("a40", ATTENTION, (160, 96, 7104, 82240)),
-        ("l40s", GEMM, (288, 96, 7104, 82240)),
-        ("mi300x", (256, 256, 12800, 0), (256, 280, 19808, 0)),
-        ("mi300x", (256, 320, 49408, 0), (256, 280, 19808, 0)),
-    ],
-)
-def test_where_none_is_shipped_large_kernels_do_not_gain(library: Any, key: str, kernel: Block, small: Block) -> None:
-    assert control(library, key, kernel, small) == "leave"
 
 
 def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any) -> None:

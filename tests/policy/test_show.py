@@ -25,7 +25,7 @@ when: always
 streams: {raise: {share: 10%}, created_by: [nccl]}
 communication:
   kernels: [nccl, "*theirs*", "*more*"]
-environment: {KEPT: 1, MOVED: 2}
+environment: {KEPT: 1, OVER: 2}
 compute:
   - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room}
 """
@@ -36,7 +36,7 @@ extends: base
 streams: {created_by: ["libmine.so*"]}
 communication:
   kernels: ["a::b", "*theirs*"]
-  all_ranks_environment: {MOVED: "true"}
+environment: {OVER: "true"}
 compute:
   - match: {kernel: "*"}
     shape: {dynamic_shared_memory: 96KiB}
@@ -119,7 +119,7 @@ def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: 
         'created_by: ["libmine.so*"]': "own.yaml:4",
         "share: 10%": "base.yaml:5",
         "KEPT: 1": "base.yaml:8",
-        'MOVED: "true"': "own.yaml:7",
+        'OVER: "true"': "own.yaml:7",
         'kernel: ["*"]': "own.yaml:9",
         "shape: {dynamic_shared_memory: 96KiB}": "own.yaml:10",
         "when: overlapping": "own.yaml:11",

@@ -175,7 +175,6 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
         replace(FIRST, environment={"A": "1"}),
-        replace(FIRST, all_ranks_environment={"A": "1"}),
     ]
     assert len({fingerprint(policy) for policy in [FIRST, *others]}) == len(others) + 1
 

@@ -80,10 +80,9 @@ def test_a_merge_means_what_yaml_says(what: str) -> None:
 
 def test_variables_merge_too() -> None:
     reading = read(
-        f"{HEAD}environment: &both {{A: 1, B: 2}}\n"
-        "communication:\n  all_ranks_environment: {<<: {C: 3, D: 4}, C: 5}\n"
+        f"{HEAD}environment: {{<<: {{C: 3, D: 4}}, C: 5}}\n"
     )
-    assert reading.policy and reading.policy.all_ranks_environment == {"C": "5", "D": "4"}
+    assert reading.policy and reading.policy.environment == {"C": "5", "D": "4"}
 
 
 def test_a_mistake_that_is_merged_is_told_once_where_it_stands() -> None:

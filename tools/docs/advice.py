@@ -6,8 +6,8 @@ docs/reference.md is made of both. Empty: nothing is to be done.
 from __future__ import annotations
 
 _SMALLER = (
-    "Shared memory cannot change that. A `-small-comm` policy with `--all-ranks` makes communication blocks "
-    "smaller; `overlap explain` names the setting. Otherwise only priority can help."
+    "Shared memory cannot change that. Settings of NCCL or RCCL make communication blocks smaller: `overlap explain` "
+    "names them. Otherwise only priority can help."
 )
 _PROGRAMS_OWN_FAILURE = "The launch fails without the library, too."
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pyshim.policy.footprint import MEASURED
 from pyshim.policy.key import entries, made
 from pyshim.policy.model import Policy
-from pyshim.policy.origins import Origins
 from pyshim.policy.rule import Rule
 from pyshim.policy.words import When
 
@@ -20,7 +19,6 @@ class Draft:
     said: frozenset[str]
     when: When | None = None
     rules: tuple[tuple[Rule, bool], ...] = ()
-    origins: Origins = field(default_factory=Origins)
 
 
 def extended(own: Draft, base: Draft) -> Draft:
@@ -36,7 +34,6 @@ def extended(own: Draft, base: Draft) -> Draft:
         own.said | base.said,
         own.when or base.when,
         own.rules + tuple((replace(rule, depth=rule.depth + 1), when) for rule, when in base.rules),
-        own.origins.over(base.origins),
     )
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from pyshim.policy import gpus, kernels, known, values, variables
-from pyshim.policy.finding import closest, quote
+from pyshim.policy import gpus, kernels, values, variables
+from pyshim.policy.finding import quote
 from pyshim.policy.key import Key, Kind, Packed, Schema
 from pyshim.policy.kinds import one_or_more, single, words_form
-from pyshim.policy.parts import PartsReader, Remark, items
+from pyshim.policy.parts import PartsReader, items
 from pyshim.policy.words import FAMILIES
 
 Texts = tuple[str, ...]
@@ -64,13 +64,6 @@ class Libraries(Patterns):
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
         found = reader.values(node, f"`{key.name}`", self.pattern)
         reader.count(node, len(found or ()))
-        for item, pattern in zip(items(node), found or ()):
-            near = "" if "." in pattern or values.is_wild(pattern) else closest(pattern, self.words)
-            if near:
-                sentence = f"{quote(pattern)} is no word for a library, so it is taken as the name of a file"
-                reader.note(item, "library", sentence, f"did you mean `{near}`?", "warning")
-            else:
-                reader.note_bad(item, known.library_miss(pattern))
         return found
 
     def pattern(self, text: str) -> str:
@@ -107,17 +100,6 @@ class CommunicationKernels(_Kernels):
         found = self.both(reader, node, key)
         if found is None:
             return None
-        for item, (text, _) in zip(items(node), found):
-            if text in FAMILIES:
-                continue
-            near = "" if values.is_wild(text) else closest(text, FAMILIES)
-            if near:
-                sentence = (
-                    f"{quote(text)} is no family of communication kernels, so it is taken as the name of one kernel"
-                )
-                reader.note(item, "family", sentence, _or_as_it_is(near, text), "warning")
-            else:
-                reader.note_bad(item, known.near_miss(text))
         patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
         reader.count(node, len(patterns))
         return patterns
@@ -128,10 +110,9 @@ class CommunicationKernels(_Kernels):
 
 @dataclass(frozen=True)
 class Kernels(_Kernels):
-    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only. remark: note unknown patterns."""
+    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only."""
 
     which: str = ""
-    remark: bool = False
 
     def words(self) -> tuple[str, ...]:
         return tuple(kernels.SETS)
@@ -143,35 +124,12 @@ class Kernels(_Kernels):
         found = self.both(reader, node, key)
         if found is None:
             return None
-        for item, (text, pattern) in zip(items(node), found):
-            if text in kernels.SETS or _note_near_set(reader, item, text):
-                continue
-            near = known.near_miss(text)
-            reader.note_bad(item, near)
-            if near is None and self.remark:
-                reader.unremarked.append(Remark(item, text, pattern))
         reader.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
         patterns = tuple(pattern for text, pattern in found if text not in kernels.SETS)
         return patterns + (() if self.which else tuple(text for text, _ in found if text in kernels.SETS))
 
     def packed(self, value: Texts, name: str) -> dict[str, Packed]:
         return {name: value if self.which == "patterns" else kernels.expanded(value)}
-
-
-def _note_near_set(reader: PartsReader, node: yaml.Node, text: str) -> bool:
-    """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
-    near = kernels.OTHER_NAMES.get(text.casefold(), "")
-    if not near:
-        near = closest(text, kernels.SETS)
-        if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
-            return False
-    sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
-    reader.note(node, "set", sentence, _or_as_it_is(near, text), "warning")
-    return True
-
-
-def _or_as_it_is(near: str, text: str) -> str:
-    return f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
 
 
 @dataclass(frozen=True)
@@ -181,8 +139,6 @@ class Variables(Kind[Mapping[str, str]]):
         found: dict[str, str] = {}
         for key_node, text, value_node in pairs.all if pairs else ():
             name = reader.attempt(key_node, lambda text=text: variables.name(text))  # type: ignore[misc]
-            if name is not None:
-                reader.note_bad(key_node, known.variable_miss(name))
             value = self._value(reader, value_node, text)
             if name is not None and value is not None:
                 found[name] = value

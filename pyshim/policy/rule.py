@@ -42,7 +42,7 @@ class Match:
     """All of it must hold; an empty tuple of patterns asks for nothing. Of kernels and sets together any may match."""
 
     # fmt: off
-    kernels: tuple[str, ...] = key((), "compute[].match.kernel", Kernels(which="patterns", remark=True),
+    kernels: tuple[str, ...] = key((), "compute[].match.kernel", Kernels(which="patterns"),
         "a pattern or a set of kernels, or a list of them", "any",
         "The kernel's name, as the driver gives it or plain. Sets: gemm, attention, elementwise, norm, optimizer.",
         '[gemm, "*my_kernel*", "at::native::add"]')

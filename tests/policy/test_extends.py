@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -157,10 +156,9 @@ def test_mistakes_in_the_other_file_bear_its_name_and_its_lines(
     text = shown(child)
     assert f"{tmp_path}/base.yaml:3:1: error[unknown-key]: unknown key `wen`\n  |\n3 | wen: always\n" in text
     assert "child.yaml" not in text
-    done = overlap("policy", "check", str(child), "--output-format", "json")  # type: ignore[operator]
-    (file,) = json.loads(done.stdout)["files"]
-    assert done.returncode == 1 and not file["ok"]
-    assert [(item["file"], item["line"]) for item in file["findings"]] == [(f"{tmp_path}/base.yaml", n) for n in (3, 4)]
+    done = overlap("policy", "check", str(child))  # type: ignore[operator]
+    assert done.returncode == 1
+    assert [line for line in (3, 4) if f"\n{tmp_path}/base.yaml:{line}:" in f"\n{done.stdout}"] == [3, 4]
 
 
 def test_the_launcher_names_the_other_file_too(tmp_path: Path) -> None:

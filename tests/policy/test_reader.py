@@ -93,7 +93,7 @@ compute:
     keep_at_least: 25%
     carveout: keep
 """)
-    assert codes(reading) == ["unknown-kernel"]
+    assert codes(reading) == []
     assert reading.policy == Policy(
         name="mine",
         raise_share=0,

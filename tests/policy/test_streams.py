@@ -34,18 +34,17 @@ def policy(text: str) -> Policy:
         ("streams: {}\n", AUTO, "raise: auto"),
         ("streams: {created_by: [nccl]}\n", AUTO, "raise: auto"),
         ("streams: {raise: auto}\n", AUTO, "raise: auto"),
-        ("streams: {raise: off}\n", OFF, 'raise: "off"'),
-        ('streams: {raise: "off"}\n', OFF, 'raise: "off"'),
+        ("streams: {raise: off}\n", OFF, "raise: 'off'"),
+        ('streams: {raise: "off"}\n', OFF, "raise: 'off'"),
         ("streams: {raise: {share: 50%}}\n", AUTO, "raise: auto"),
         ("streams: {raise: {share: 1%}}\n", 1, "share: 1%"),
         ("streams:\n  raise:\n    share: 100%\n", 100, "share: 100%"),
     ],
 )
 def test_how_much_a_raised_stream_carries_at_most(text: str, expected: int, shown: str) -> None:
-    reading = read(text)
     found = policy(text)
     assert found.raise_share == expected
-    again = show.as_text(found, reading.origins)
+    again = show.as_text(found)
     assert shown in again
     read_again = read_bytes(again.encode(), "again.yaml")
     assert read_again.policy and read_again.policy.raise_share == expected
@@ -148,9 +147,6 @@ def test_each_key_stands_over_that_of_the_policy_that_is_extended(tmp_path: Path
         reading = read_file(child)
         assert reading.policy
         assert (reading.policy.raise_share, reading.policy.stream_creators) == (share, creators)
-    text = show.as_text(reading.policy, reading.origins)
-    origin = {line.split("#")[0].strip(): line.split("# ")[-1] for line in text.splitlines()}
-    assert (origin["share: 20%"], origin['created_by: ["libnccl.so*"]']) == ("child.yaml:4", "base.yaml:3")
 
 
 @pytest.mark.parametrize("name", places.names({}))

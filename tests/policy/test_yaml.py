@@ -79,9 +79,7 @@ def test_a_merge_means_what_yaml_says(what: str) -> None:
 
 
 def test_variables_merge_too() -> None:
-    reading = read(
-        f"{HEAD}environment: {{<<: {{C: 3, D: 4}}, C: 5}}\n"
-    )
+    reading = read(f"{HEAD}environment: {{<<: {{C: 3, D: 4}}, C: 5}}\n")
     assert reading.policy and reading.policy.environment == {"C": "5", "D": "4"}
 
 

@@ -196,12 +196,9 @@ class Block(NamedTuple):
     told: bool = False  # by the options
 
 
-def given_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list[Block]:
-    """Return the block that the options give, or the policy; empty if neither does."""
-    if request.communicates:
-        return [Block("as told", request.communication, True)]
-    found = explainer.compiled(request.policy).footprint_for(gpu) if request.policy is not None else None
-    return [Block(f"as {request.policy} says", found)] if found else []
+def given_block(request: Request) -> Block | None:
+    """Return the block that the options give."""
+    return Block("as told", request.communication, True) if request.communicates else None
 
 
 def newest_blocks(gpu: KnownGpu) -> list[Block]:
@@ -216,9 +213,6 @@ def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
     request = explainer.with_gpu(request)
     request.need(NEEDED)
     gpu = gpu_called(request.gpu or "")
-    found = given_blocks(gpu, request, explainer)
-    if found:
-        return request, found[0].name  # the policy's own, which the library takes by itself
     block = newest_blocks(gpu)[0]
     return request.beside(block.takes), block.name
 

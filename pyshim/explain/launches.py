@@ -316,9 +316,9 @@ def _communication(launched: Launched, gpu: KnownGpu, request: Request, explaine
     """Return the block as given; else the most that its own communication kernels take; else the usual one."""
     if not request.said.isdisjoint(COMMUNICATION):
         request.need(COMMUNICATION)
-    given = kernels.given_blocks(gpu, request, explainer)
+    given = kernels.given_block(request)
     if given:
-        return given[0]
+        return given
     ran_on = [other.vendor for name in launched.gpus if (other := gpu_of_driver(name))]
     own = [
         kernel.footprint

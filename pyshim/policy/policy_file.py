@@ -45,12 +45,10 @@ class PolicyReader(RuleReader):
         fields = said(self, keys, [_GPU])
         self._set_gpus(keys, base, made(Policy, fields).gpus)
         fields.update(said(self, keys, _OTHERS))
-        when = Policy.when.kind.read(self, keys["when"], Policy.when) if "when" in keys else None
-        policy = made(Policy, fields)
-        rules = self.rules(keys["compute"]) if "compute" in keys else None
+        rules = self.rules(keys["compute"]) if "compute" in keys else ()
         if has_error(self.findings) or ("extends" in keys and base is None):
             return None
-        draft = Draft(policy, frozenset(fields), when, rules or ())
+        draft = Draft(made(Policy, {**fields, "rules": rules}), frozenset(fields))
         return draft if base is None else extended(draft, base)
 
     def _set_gpus(self, keys: Nodes, base: Draft | None, own: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pyshim.errors import OverlapError
 from pyshim.policy import document, places
-from pyshim.policy.draft import Draft, resolved
+from pyshim.policy.draft import Draft
 from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
 from pyshim.policy.policy_file import PolicyReader
@@ -67,7 +67,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
     draft = drafted.draft
     if draft is None:
         return Reading(file, drafted.source, None, drafted.findings)
-    return Reading(file, drafted.source, resolved(draft), drafted.findings)
+    return Reading(file, drafted.source, draft.policy, drafted.findings)
 
 
 def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
@@ -112,7 +112,8 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
     draft = reader.policy(root)
     if draft is not None:
         # Those of what it extends have the names of their own files already.
-        draft = replace(draft, rules=tuple((replace(rule, file=rule.file or file), own) for rule, own in draft.rules))
+        rules = tuple(replace(rule, file=rule.file or file) for rule in draft.policy.rules)
+        draft = replace(draft, policy=replace(draft.policy, rules=rules))
     findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
     return _Drafted(draft, source, (*findings, *of_others))
 

@@ -15,8 +15,7 @@ from pyshim.policy.words import KEEP
 
 
 class RuleReader(PartsReader):
-    def rules(self, node: yaml.Node) -> tuple[tuple[Rule, bool], ...] | None:
-        """Read each rule, and whether it has its own `when`."""
+    def rules(self, node: yaml.Node) -> tuple[Rule, ...] | None:
         items = self.items(node, "`compute`", "write each rule as `- match: ...`, or [] for none")
         if items is None:
             return None
@@ -32,7 +31,7 @@ class RuleReader(PartsReader):
                 good.append(read)
         return tuple(good)
 
-    def _rule(self, node: yaml.Node) -> tuple[Rule, bool] | None:
+    def _rule(self, node: yaml.Node) -> Rule | None:
         found = mapping(self, node, "a rule", Rule, "compute[]")
         if found is None:
             return None
@@ -42,4 +41,4 @@ class RuleReader(PartsReader):
             rule = replace(rule, carveout="max")
         if "keep_at_least" not in nodes and rule.shape.kind == "make_room":
             rule = replace(rule, keep_at_least=KEEP)
-        return rule, "when" in said
+        return rule

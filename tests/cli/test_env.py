@@ -73,9 +73,7 @@ def test_an_outer_run_does_not_stand_for_a_policy_here(overlap, library):
 
 
 def test_variables_of_a_policy_are_printed_as_overlap_run_would_set_them(overlap, tmp_path, library):
-    (tmp_path / "p.yaml").write_text(
-        "policy: 1\nname: p\nenvironment: {A: it's, B: 1}\n"
-    )
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\nenvironment: {A: it's, B: 1}\n")
     policy = ("env", "--policy", str(tmp_path / "p.yaml"), "--format", "json")
     env = {"B": "2", "HOME": str(tmp_path)}
     values = json.loads(overlap(*policy, env=env).stdout)

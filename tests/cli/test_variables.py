@@ -18,9 +18,7 @@ SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ
 def asking(tmp_path: Path) -> str:
     """A policy that asks for variables."""
     path = tmp_path / "asking.yaml"
-    path.write_text(
-        "policy: 1\nname: asking\nenvironment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
-    )
+    path.write_text("policy: 1\nname: asking\nenvironment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n")
     return str(path)
 
 

@@ -18,12 +18,12 @@ RULES = """policy: 1
 name: mine
 gpu: ["NVIDIA H100*"]
 compute:
-  - match: {kernel: "gemm*", blocks: ">=1000"}
+  - match: {kernel: "gemm*", waves: ">=4"}
     shape: {blocks_per_sm: 50%}
     when: always
   - match: {kernel: "other"}
     shape: leave
-  - match: {kernel: [a, b, c, d, e, f, g, "*"], waves: ">=1.5", threads: 128, registers: [">=8", "<=240"]}
+  - match: {kernel: [a, b, c, d, e, f, g, "*"], waves: ">=1.5", threads: [">=8", "<=240"]}
     shape: make_room
   - match: {resident_blocks: "<=9"}
     shape: make_room
@@ -55,10 +55,10 @@ def mine(folder: Path, text: str = RULES, name: str = "mine") -> str:
 def test_a_rule_is_told_by_file_and_line_and_what_it_matches(whole: Whole, tmp_path: Path) -> None:
     file = mine(tmp_path)
     rule = rule_of(whole(policy=file, kernel="gemm"))
-    assert (rule.place, rule.match) == (f"{file}:5", "kernel gemm*, blocks >=1000")
+    assert (rule.place, rule.match) == (f"{file}:5", "kernel gemm*, waves >=4")
     rule = rule_of(whole(policy=file, kernel="x"))
     assert rule.place == f"{file}:10"
-    assert rule.match == ("kernel a or b or c or d or e or 3 more, threads 128, registers >=8 and <=240, waves >=1.5")
+    assert rule.match == ("kernel a or b or c or d or e or 3 more, threads >=8 and <=240, waves >=1.5")
     assert (rule_of(whole(policy="h100-paper", kernel="gemm")).place or "").startswith("h100-paper.yaml:")
 
 

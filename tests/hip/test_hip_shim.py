@@ -23,10 +23,9 @@ POLICY = """\
 policy: 1
 name: raise-gemm
 gpu: ["AMD Instinct MI250X*"]
-when: always
 communication: {kernels: [all]}
 compute:
-  - {match: {kernel: "Cijk_*"}, shape: make_room, keep_at_least: 25%}
+  - {match: {kernel: "Cijk_*"}, shape: make_room, keep_at_least: 25%, when: always}
 """
 # Of the ways to launch, those that no policy changes (and grids of one wave, which these two launch).
 NODE = "hipGraphAddKernelNode"  # of which nothing is seen

@@ -6,7 +6,7 @@ import pytest
 from interposing import BLOCKS, ONE, Build, Runner, rule, same, smallest_size
 
 SIZE = smallest_size(1)
-HALF = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 4}, keep_at_least: 50%}]'
+HALF = 'compute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 4}, keep_at_least: 50%, when: always}]'
 FOUR = {"SIMGPU_MULTIPROCESSORS": "4"}  # a slice: a cluster of eight needs two blocks on each
 
 

@@ -70,7 +70,7 @@ def test_a_file_that_is_not_there_is_one_line(folder: Path, capsys: pytest.Captu
 def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(599))
+    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(767))
     Path("big.yaml").write_text(f"{GOOD}compute:\n{rules}", encoding="utf-8")
     assert run("big.yaml") == 1
     assert "error[too-large]" in capsys.readouterr().out

@@ -20,13 +20,12 @@ BASE = """\
 policy: 1
 name: base
 gpu: ["NVIDIA H100*"]
-when: always
 streams: {raise: {share: 10%}, created_by: [nccl]}
 communication:
   kernels: [nccl, "*theirs*", "*more*"]
 environment: {KEPT: 1, OVER: 2}
 compute:
-  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room}
+  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when: always}
 """
 OWN = """\
 policy: 1
@@ -39,7 +38,6 @@ environment: {OVER: "true"}
 compute:
   - match: {kernel: "*"}
     shape: {dynamic_shared_memory: 96KiB}
-    when: overlapping
 """
 
 

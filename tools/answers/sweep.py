@@ -116,11 +116,11 @@ class Pair:
         return _plain(self.kernel), _plain(block)
 
     def policy(self, size: int) -> str:
-        head = "policy: 1\nname: sweep\nwhen: always\nstreams: {raise: auto}\n"
+        head = "policy: 1\nname: sweep\nstreams: {raise: auto}\n"
         if size <= self.kernel.dynamic_shared:
             return head  # as launched
         match = f'  - match: {{kernel: "{self.kernel.symbol}"}}\n'
-        return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n"
+        return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n    when: always\n"
 
 
 def _plain(kernel: kernels.Kernel) -> tables.Kernel:

@@ -25,7 +25,7 @@ ADVICE = {
     "leaves `gpu` out.",
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",
-    "no_communication_seen": "Nothing in the first steps. If it stays, give the size (`communication.footprint`), or "
+    "no_communication_seen": "Nothing in the first steps. If it stays, "
     "name the kernels (`communication.kernels`, `communication.libraries`).",
     "communication": "If the kernel does not communicate, report its name: a pattern of ours is too wide.",
     "one_wave": "Some libraries can be told to leave multiprocessors free for communication.",

@@ -9,7 +9,7 @@ import zstandard
 from hip_interposing import BLOCKS, Hip, World, code_object, runtime
 from interposing import same
 
-TWO = 'when: always\nstreams: {raise: off}\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 2}}]'
+TWO = 'streams: {raise: off}\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 2}, when: always}]'
 LAUNCH = f"launch=k,{BLOCKS},256"
 FAULTS, KIBIBYTES = 2, 64  # one more or less from run to run: where the stack and the heap begin is random
 

@@ -73,19 +73,14 @@ struct overlap_policy {
     uint32_t
         raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
                                  of the device's computation (core/streams.h); 0: no stream is raised */
-    uint32_t footprint_given; /* 1: the policy gives the footprint; 0: it is measured */
-    uint32_t carveout;        /* enum overlap_carveout, of communication */
-    uint32_t reserved;
-    struct overlap_footprint footprint;
+    uint32_t carveout; /* enum overlap_carveout, of communication */
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
 struct overlap_rule {
     struct overlap_span kernels;   /* globs for the whole name, as the driver gives it or plain */
     struct overlap_span libraries; /* basename of the calling library; none: any */
-    struct overlap_range blocks;
     struct overlap_range threads;
-    struct overlap_range registers;
     struct overlap_range waves_percent;   /* 100 x blocks / (resident blocks x multiprocessors) */
     struct overlap_range resident_blocks; /* as launched */
     uint32_t shape;                       /* enum overlap_shape */
@@ -210,7 +205,7 @@ struct overlap_plan {
 #define OVERLAP_SHARDS 33 /* one for each thread that launches; threads that find none share the last one */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
-#define OVERLAP_RULES 512   /* more than a table can hold */
+#define OVERLAP_RULES 768   /* more than a table can hold */
 #define OVERLAP_SAMPLES 512 /* times of communication launches */
 
 enum overlap_counter {
@@ -334,7 +329,7 @@ struct overlap_page {
     struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
-    struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */
+    struct overlap_page_rule rules[768];    /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
     struct overlap_cadence cadence;
     struct overlap_shard shards[33]; /* [OVERLAP_SHARDS] */

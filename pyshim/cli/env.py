@@ -44,10 +44,6 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else default)"
     )
     parser.add_argument("--report", metavar="DIR", help="write counters to this folder, which is created now")
-    parser.add_argument(
-        "--all-ranks", action="store_true", help="also print the variables that must be equal on all ranks"
-    )
-    parser.add_argument("--all_ranks", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     parser.add_argument("--library", metavar="FILE", help="absolute path of liboverlap.so where the program runs")
     parser.add_argument("--format", choices=FORMATS, help="(default: sh; text on a terminal)")
     parser.set_defaults(run=_run)
@@ -61,9 +57,6 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.format is None:
         options.format = TEXT if ui.is_to_terminal() else "sh"
-    if options.format == "slurm" and options.all_ranks:
-        hint = 'in the job script: eval "$(overlap env --all-ranks --format sh)", or overlap-run --all-ranks'
-        raise OverlapError("--all-ranks: a TaskProlog speaks for its own node, and not for all ranks", hint, USAGE)
     if options.library is not None and not (options.library.startswith("/") and preload.can_hold(options.library)):
         hint = "write a path from / on, without spaces, colons and quotes"
         raise OverlapError(f"--library {options.library}: LD_PRELOAD cannot hold that", hint, USAGE)
@@ -72,7 +65,6 @@ def _run(options: argparse.Namespace) -> int:
     asked = plan.Request(
         policy=options.policy,
         report=options.report,
-        all_ranks=options.all_ranks,
         elsewhere=True,
         library=options.library,
     )

@@ -35,7 +35,7 @@ exit status: 0 success, also if nothing can be done; 2 wrong usage or policy"""
 ALL = """\
 Bytes are numbers or sizes (96KiB), registers those of a thread; on AMD VGPRs and
 AGPRs together. Where nothing is said of communication it is the newest NCCL or
-RCCL whose sizes are known, with what the policy sets on all ranks.
+RCCL whose sizes are known.
 
   --static-smem BYTES   shared memory that the kernel has by itself
   --barriers NUMBER     of a block; where it is not said they limit nothing

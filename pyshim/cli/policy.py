@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from errno import EBADF
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyshim.cli import policy_list, ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
-from pyshim.policy import document, formats, library
+from pyshim.policy import document, library
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import compile_table, fingerprint
@@ -21,19 +20,16 @@ if TYPE_CHECKING:
     from pyshim.policy.gpus import KnownGpu
 
 STDIN = "<stdin>"
-_SPARED = "# Spared before the first rule that shapes a set, as they communicate, too:"
 
 _CHECK = """\
 examples:
   overlap policy check mine.yaml
   overlap policy check --strict policies/ && sbatch job.sh
-  overlap policy check --output-format github *.yaml
 
 exit status: 0 no mistakes, 1 mistakes (with --strict: or warnings), 2 usage"""
 
 _SHOW = """\
-Policies that it extends are merged, sets of kernels are expanded, and a comment names the origin of each value. The
-output is itself an equivalent policy.
+Policies that it extends are merged. The output is itself an equivalent policy.
 
 examples:
   overlap policy show mine.yaml
@@ -71,16 +67,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "file", nargs="+", metavar="FILE", help="a file, a folder of *.yaml, the name of a shipped policy, - for stdin"
     )
     check.add_argument("--strict", action="store_true", help="exit with 1 on warnings, too")
-    check.add_argument(
-        "--output-format",
-        choices=("text", "json", "github"),
-        default="text",
-        metavar="FORMAT",
-        help="text (default), json, or github: annotations",
-    )
-    check.add_argument(
-        "--json", dest="output_format", action="store_const", const="json", help="the same as --output-format json"
-    )
     check.set_defaults(run=_check)
     show = verbs.add_parser(
         "show", help="print a policy with every default filled in", description=_SHOW_LINE, epilog=_SHOW
@@ -89,7 +75,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     show.add_argument(
         "--gpu", metavar="GPU", help="the policy that applies on this GPU: h100, or another of `overlap policy list`"
     )
-    show.add_argument("--json", action="store_true", help="print one JSON object, with the origin of each value")
     show.set_defaults(run=_show)
     listed = verbs.add_parser(
         "list",
@@ -121,15 +106,8 @@ def _check(args: argparse.Namespace) -> int:
     if args.file.count("-") > 1:
         raise OverlapError("stdin can be read once", "name - once", USAGE)
     readings = [reading for name in args.file for reading in _read_all(name)]
-    if args.output_format == "json":
-        ui.answer(json.dumps(formats.as_json(readings, args.strict), indent=2))
-    elif args.output_format == "github":
-        commands = formats.as_github(readings)
-        if commands:
-            ui.answer(commands.rstrip("\n"))
-    else:
-        ui.answer(_as_text(readings))
-    return 0 if all(formats.passes(reading, args.strict) for reading in readings) else FINDINGS
+    ui.answer(_as_text(readings))
+    return 0 if all(reading.ok and not (args.strict and reading.findings) for reading in readings) else FINDINGS
 
 
 def _read_all(name: str) -> list[Reading]:
@@ -220,25 +198,8 @@ def _show(args: argparse.Namespace) -> int:
     reading = _one(args.policy, readings, gpu)
     policy = reading.policy
     assert policy is not None
-    if args.json:
-        values = show.as_values(policy)
-        origins = {path: show.origin_of(path, reading.origins) for path in show.paths(values)}
-        answer = {
-            "version": formats.VERSION,
-            "file": reading.file,
-            "hash": fingerprint(policy),
-            "gpu": gpu.name if gpu else None,
-            "policy": values,
-            "origins": {path: origin and origin._asdict() for path, origin in origins.items()},
-            "sets": dict(show.sets(policy)),
-        }
-        ui.answer(json.dumps(answer, indent=2))
-        return 0
     lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
-    lines += [f"# {line}" for line in _files(reading)]
-    lines += show.as_text(policy, reading.origins, gpu).splitlines()
-    for word, patterns in show.sets(policy):
-        lines += ["", f"# {word} stands for:" if word else _SPARED, *ui.wrapped(", ".join(patterns), 78, "#   ")]
+    lines += [f"# {ui.printable(reading.file)}", *show.as_text(policy).splitlines()]
     ui.answer("\n".join(lines))
     return 0
 
@@ -258,15 +219,6 @@ def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
         sentence = f"{quote(value)} is not for {gpu.name}: every launch is counted there and left alone"
         raise OverlapError(sentence, "overlap policy show auto --gpu " + gpu.key, FINDINGS)
     return readings[index]
-
-
-def _files(reading: Reading) -> list[str]:
-    """Where the names that stand behind the values are."""
-    said = [reading.origins.values, *reading.origins.rules]
-    files = dict.fromkeys([reading.file, *(origin.file for origins in said for origin in origins.values())])
-    shipped = library.shipped_directory().resolve()
-    places = {file: "shipped with overlap-run" if Path(file).resolve().parent == shipped else file for file in files}
-    return [ui.printable(f"{Path(file).name}: {place}") for file, place in places.items()]
 
 
 # ---- schema ----

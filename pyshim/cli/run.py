@@ -17,7 +17,7 @@ from pyshim.cli import ui
 from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
 from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
-from pyshim.launch.environment import Settings, added, environment, unquote
+from pyshim.launch.environment import added, environment, unquote
 from pyshim.launch.execute import TooLong, execute
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
@@ -60,7 +60,6 @@ def _parser() -> Parser:
         "programs: demo, demo-stencil, demo-step",
     )
     add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
-    add("--all-ranks", action="store_true", help="also set the variables that must be equal on all ranks")
     add("-q", "--quiet", action="store_true", help="print errors only")
     add(
         "--strict",
@@ -126,14 +125,11 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
         result = dict(base)
     if options.dry_run:
         return _describe(path, command, added(base, result), options.report, made)
-    # What other ranks get from this launcher, it must not get alone.
-    shared = made.settings.all_ranks if made and not made.carried else {}
-    bare = environment(base, Settings(all_ranks=shared))
-    return _become(path or program.find(command[0], base), command, result, bare)
+    return _become(path or program.find(command[0], base), command, result, base)
 
 
 def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
-    asked = plan.Request(options.policy, options.simulate, options.report, options.all_ranks, options.quiet)
+    asked = plan.Request(options.policy, options.simulate, options.report, options.quiet)
     return plan.make(asked, base)
 
 
@@ -178,11 +174,6 @@ def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base:
         made.doubts.append(found.sentence)
     if way.doubt:
         made.doubts.append(way.doubt)
-    if made.settings.all_ranks and (way.doubt or way.unsure):
-        names = ", ".join(sorted(made.settings.all_ranks))
-        instead = f": {way.unsure}" if way.unsure else ""
-        made.doubts.append(f"--all-ranks: {names} not set, which might reach some ranks only{instead}")
-        made.settings = made.settings._replace(all_ranks={})
     if made.simulate is None and not way.elsewhere and not driver.vendors(base):
         searched = f"NVIDIA's {driver.NAME}, AMD's {driver.AMD_DEVICE}"
         made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")

@@ -18,7 +18,7 @@ from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.model import Policy
 from pyshim.policy.streams import RaiseKind
 
-_NEEDED = NEEDED + COMMUNICATION  # without a policy
+_NEEDED = NEEDED + COMMUNICATION
 
 
 class Found(NamedTuple):
@@ -115,19 +115,15 @@ class Explainer:
         """Return the answer to a request. Raise Mistake, and OverlapError for a wrong policy."""
         request = self.with_gpu(request)
         compiled = None if request.policy is None else self.compiled(request.policy)
-        request.need(NEEDED if compiled else _NEEDED)
-        gpu, communication = gpu_called(request.gpu or ""), request.communication
+        request.need(_NEEDED)
+        gpu = gpu_called(request.gpu or "")
         if compiled:
             for name in ("shape", "keep_at_least"):
                 if name in request.said:
                     raise Mistake(name, "goes without a policy: with one, its rule says it")
-            own = compiled.footprint_for(gpu) if request.said.isdisjoint(COMMUNICATION) else None
-            if own is None:
-                request.need(COMMUNICATION)
-            communication = own or communication
         rule = own_rule(request.shape, request.keep_at_least)
         grid = MANY if request.blocks is None else request.blocks
-        case = planner.case_of(gpu, request.computation, communication, rule.asked, grid)
+        case = planner.case_of(gpu, request.computation, request.communication, rule.asked, grid)
         if compiled is None:
             is_plain = request.blocks is None and request.kernel is None
             if is_plain or planner.occupancy(gpu, case.block)[0] == 0:

@@ -196,17 +196,14 @@ class Block(NamedTuple):
     told: bool = False  # by the options
 
 
-def given_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list[Block]:
-    """Return the block that the options give, or the policy; empty if neither does."""
-    if request.communicates:
-        return [Block("as told", request.communication, True)]
-    found = explainer.compiled(request.policy).footprint_for(gpu) if request.policy is not None else None
-    return [Block(f"as {request.policy} says", found)] if found else []
+def given_block(request: Request) -> Block | None:
+    """Return the block that the options give."""
+    return Block("as told", request.communication, True) if request.communicates else None
 
 
-def newest_blocks(gpu: KnownGpu, request: Request, explainer: Explainer) -> list[Block]:
-    """Return those of the newest known library, in the sizes that the policy's `all_ranks_environment` gives them."""
-    return [as_set(block, gpu, request, explainer) for block in _named(collectives.newest(gpu.architecture))]
+def newest_blocks(gpu: KnownGpu) -> list[Block]:
+    """Return those of the newest known library."""
+    return _named(collectives.newest(gpu.architecture))
 
 
 def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
@@ -216,10 +213,7 @@ def with_usual(request: Request, explainer: Explainer) -> tuple[Request, str]:
     request = explainer.with_gpu(request)
     request.need(NEEDED)
     gpu = gpu_called(request.gpu or "")
-    found = given_blocks(gpu, request, explainer)
-    if found:
-        return request, found[0].name  # the policy's own, which the library takes by itself
-    block = newest_blocks(gpu, request, explainer)[0]
+    block = newest_blocks(gpu)[0]
     return request.beside(block.takes), block.name
 
 
@@ -254,14 +248,6 @@ def _named(found: Iterable[Collective], source: str = "") -> list[Block]:
         )
         for one in usual
     ]
-
-
-def as_set(block: Block, gpu: KnownGpu, request: Request, explainer: Explainer) -> Block:
-    """Return the block as the policy's settings for all ranks make it."""
-    model = explainer.model_for(request.policy, gpu)
-    said = {f"{name}={value}" for name, value in (model.all_ranks_environment if model else {}).items()}
-    smaller = (found for name, found in settings_for(block, gpu) if said.issuperset(name.split(" with ")))
-    return next(smaller, block)
 
 
 def settings_for(block: Block, gpu: KnownGpu) -> Iterator[tuple[str, Block]]:

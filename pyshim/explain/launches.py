@@ -316,9 +316,9 @@ def _communication(launched: Launched, gpu: KnownGpu, request: Request, explaine
     """Return the block as given; else the most that its own communication kernels take; else the usual one."""
     if not request.said.isdisjoint(COMMUNICATION):
         request.need(COMMUNICATION)
-    given = kernels.given_blocks(gpu, request, explainer)
+    given = kernels.given_block(request)
     if given:
-        return given[0]
+        return given
     ran_on = [other.vendor for name in launched.gpus if (other := gpu_of_driver(name))]
     own = [
         kernel.footprint
@@ -328,10 +328,9 @@ def _communication(launched: Launched, gpu: KnownGpu, request: Request, explaine
     most = gpu.shared_memory_per_block * _NEARLY_ALL
     own = [block for block in own if block.static + block.dynamic <= most]
     if not own or gpu.vendor not in (ran_on or [gpu.vendor]):  # another library communicates on another vendor's GPU
-        return kernels.newest_blocks(gpu, request, explainer)[0]
+        return kernels.newest_blocks(gpu)[0]
     largest = Footprint(*(max(column) for column in zip(*own)))
-    block = Block("its own communication kernels, the most that they take", largest)
-    return kernels.as_set(block, gpu, request, explainer)
+    return Block("its own communication kernels, the most that they take", largest)
 
 
 def _judged(kernel: Kernel, weight: Weight, gpu: KnownGpu, common: Request, explainer: Explainer) -> Judged:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyshim import _native
 from pyshim.explain import planner
-from pyshim.explain.planner import Footprint, Rule, member
+from pyshim.explain.planner import Rule, member
 from pyshim.explain.request import Request, Shape, parse, written
 from pyshim.launch.policies import index_for
 from pyshim.policy import gpus, library, places
@@ -86,12 +86,6 @@ class Compiled:
         index = self.index_for(gpu)
         return None if index is None else self.models[index]
 
-    def footprint_for(self, gpu: KnownGpu) -> Footprint | None:
-        """Return the block of communication that the GPU's policy gives; None if it gives none."""
-        index = self.index_for(gpu)
-        own = None if index is None else self._view.policies[index]
-        return Footprint.of(own.footprint) if own and own.footprint_given else None
-
     def only_gpu(self) -> str | None:
         """Return the key of the GPU that the policies are for; None if they are for several known GPUs, or for none."""
         found = {gpu.key for model in self.models for gpu in gpus.matching(model.gpus)}
@@ -123,7 +117,7 @@ class Compiled:
 @functools.lru_cache(maxsize=256)
 def table_of(rule: Rule) -> bytes:
     """Return the table of one policy with one rule, for every launch at any time."""
-    everything = dict.fromkeys(("blocks", "threads", "registers", "waves_percent", "resident_blocks"), (0, UNLIMITED))
+    everything = dict.fromkeys(("threads", "waves_percent", "resident_blocks"), (0, UNLIMITED))
     shaped = {"shape": rule.shape, "value": rule.value, "keep_at_least": rule.keep, "when": member("WHEN", "always")}
     return assemble([{"rule_count": 1}], [{**everything, **shaped}], Sections())
 
@@ -140,7 +134,7 @@ def place(rule: policy_model.Rule) -> str | None:
 def match_words(match: Match) -> str:
     """Return what a rule matches, as its file would say it."""
     words = [_listed("kernel", (*match.sets, *match.kernels)), _listed("library", match.libraries)]
-    for name in ("blocks", "threads", "registers", "resident_blocks"):
+    for name in ("threads", "resident_blocks"):
         words.append(_compared(name, getattr(match, name), 1))
     words.append(_compared("waves", match.waves_percent, 100))
     return ", ".join(filter(None, words)) or "every kernel"

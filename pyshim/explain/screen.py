@@ -10,7 +10,6 @@ from pyshim.explain.answer import Answer, Explanation, Warps
 from pyshim.explain.planner import RESIZES
 from pyshim.explain.policies import PolicyRule
 from pyshim.policy.gpus import AMD
-from pyshim.policy.show import one_line
 
 Item = TypeVar("Item")
 
@@ -147,11 +146,16 @@ def _verdict(found: Explanation, more: str) -> Iterator[Part]:
     if answer.outside:
         yield Prose(f"of overlap windows the launch is left as asked ({answer.outside})", "outside")
     if found.raises not in (None, "off") and reason != "communication":
-        yield Prose(f"left as asked on a raised stream (`streams: {{raise: {one_line(found.raises)}}}`)", "priority")
+        yield Prose(f"left as asked on a raised stream (`streams: {{raise: {_written(found.raises)}}}`)", "priority")
     if more:
         yield Prose(more, "also")
     if answer.help:
         yield Prose(answer.help.replace(" would: ", ": "), "would help")
+
+
+def _written(raises: object) -> str:
+    """Return a value of `raise` as a policy says it."""
+    return f"{{share: {raises['share']}}}" if isinstance(raises, dict) else str(raises)
 
 
 def _rule(rule: PolicyRule | None) -> str:

@@ -169,7 +169,8 @@ def _blocks(
 ) -> list[Block]:
     """Return the blocks of communication to plan with."""
     if of_file is None:
-        return kernels.given_blocks(gpu, request, explainer) or kernels.newest_blocks(gpu, request, explainer)
+        given = kernels.given_block(request)
+        return [given] if given else kernels.newest_blocks(gpu)
     file, own = str(question.comm_file), list(kernels.run_by(gpu, of_file))
     if question.comm_pattern is not None:
         return [kernels.largest_block(file, own, question.comm_pattern, request)]

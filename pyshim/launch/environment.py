@@ -31,14 +31,11 @@ class Settings(NamedTuple):
     simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
     simulated_thunk: str | None = None  # the file on which AMD's own runtimes run, where programs bring them
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
-    all_ranks: Mapping[str, str] = {}  # likewise; with the library or without it, as ranks must not differ
 
 
 def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Return `base` with what the settings ask for. Applied twice it is the same as once."""
     result = dict(base)
-    for name, value in settings.all_ranks.items():
-        result.setdefault(name, value)
     if settings.library is not None:
         result["LD_PRELOAD"] = preload.merge(base.get("LD_PRELOAD", ""), settings.library)
         result.update(_ours(settings))
@@ -101,7 +98,7 @@ def _last(value: str, folder: str) -> str:
 
 def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Return the variables that policies set for the program."""
-    wanted = {**settings.all_ranks, **(settings.defaults if settings.library is not None else {})}
+    wanted = settings.defaults if settings.library is not None else {}
     return {name: value for name, value in sorted(wanted.items()) if name not in base}
 
 

@@ -33,7 +33,6 @@ class Way(NamedTuple):
     changes: Mapping[str, str] = {}  # what is to be set, too, so that it arrives
     doubt: str | None = None  # it does not arrive: what to write instead
     elsewhere: bool = False  # the program may start on other machines than this
-    unsure: str | None = None  # it may arrive at some ranks only: what to write instead
 
 
 def look(asked: Asked) -> Way:
@@ -335,8 +334,6 @@ def _printed(asked: Asked, form: str) -> str:
             value = [] if "=" in option else options[:1]
             del options[: len(value)]
             kept += [option, *value] if name != "--simulate" else []
-        elif name == "--all-ranks":
-            kept.append(option)
     folder, _, name = asked.again[0].rpartition("/")
     overlap = f"{folder}/overlap" if folder and name == "overlap-run" else "overlap"
     return _joined([overlap, "env", *kept, "--format", form])

@@ -34,7 +34,6 @@ class Request(NamedTuple):
     policy: str | None = None
     simulate: str | None = None
     report: str | None = None
-    all_ranks: bool = False
     quiet: bool = False
     elsewhere: bool = False  # the program starts on another machine than this
     library: str | None = None  # where it is there
@@ -143,13 +142,8 @@ def _library(path: str, plan: Plan) -> str | None:
 def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:
     policy = wanted(request.policy, base)
     if policy is None and base.get("OVERLAP_TABLE"):
-        if request.all_ranks:
-            plan.remarks.append(
-                "--all-ranks sets nothing here: the policy comes from around this command (overlap-run, a module, a "
-                "prolog); name it here, too: --policy P --all-ranks"
-            )
         return  # inside another overlap-run: its word stands
-    plan.own = request.policy is not None or request.all_ranks
+    plan.own = request.policy is not None
     from pyshim.launch import policies
 
     try:
@@ -171,20 +165,16 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
 def _variables(
     request: Request, base: Mapping[str, str], gpu: Gpu | None, asked: tuple[Asked, ...], plan: Plan
 ) -> None:
-    if any(item.environment or item.all_ranks_environment for item in asked):
+    if any(item.environment for item in asked):
         here = None if gpu or request.elsewhere else driver.vendors(base)
         everyone = asked
         asked = variables.could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
         if not asked:
             names = ", ".join(item.policy for item in everyone)
             plan.left.append(f"no variable is set: nothing here is a GPU that {names} may be for")
-        decided = variables.decide(asked, base, request.all_ranks)
-        plan.settings = plan.settings._replace(defaults=decided.own, all_ranks=decided.all_ranks)
-        plan.left += [*decided.left, *decided.left_of_all_ranks]
-        # It was asked for in so many words.
-        plan.remarks += decided.left_of_all_ranks
-    if request.all_ranks and not any(item.all_ranks_environment for item in asked):
-        plan.remarks.append("--all-ranks: no policy asks for anything to be set on all ranks")
+        wanted, left = variables.decide(asked, base)
+        plan.settings = plan.settings._replace(defaults=wanted)
+        plan.left += left
 
 
 # Why ranks cannot be compared when they start.

@@ -78,7 +78,6 @@ def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
             policy.gpus,
             tuple(sorted(gpus.vendors(policy.gpus))),
             dict(policy.environment),
-            dict(policy.all_ranks_environment),
         )
         for policy in policies
     )

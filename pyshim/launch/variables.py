@@ -17,38 +17,21 @@ ETC = "/etc/nccl.conf"
 
 
 class Asked(NamedTuple):
-    """What one policy asks for. Kinds: `environment`, and `all_ranks_environment`, which waits for --all-ranks."""
+    """What one policy asks for."""
 
     policy: str
     gpus: tuple[str, ...]
     vendors: tuple[str, ...]
     environment: Mapping[str, str]
-    all_ranks_environment: Mapping[str, str]
 
 
-class Variables(NamedTuple):
-    own: Mapping[str, str] = {}  # to be set
-    all_ranks: Mapping[str, str] = {}  # to be set, in this and every other rank
-    left: tuple[str, ...] = ()  # what is not set, a sentence each
-    left_of_all_ranks: tuple[str, ...] = ()  # likewise, of what --all-ranks asked for
-
-
-def decide(asked: Iterable[Asked], base: Mapping[str, str], all_ranks: bool, etc: str = ETC) -> Variables:
-    """Decide which variables are set. asked: by the policies that could apply."""
-    policies = tuple(asked)
-    own, left = _agreed([(item.policy, item.environment) for item in policies])
-    shared, left_of_all_ranks = _agreed([(item.policy, item.all_ranks_environment) for item in policies])
-    if not (own or shared or left or left_of_all_ranks):
-        return Variables()
-    files = nccl_files(base, etc)
-    own, users = _without_users(own, base, files)
-    left += users
-    shared, users = _without_users(shared, base, files)
-    left_of_all_ranks += users
-    if all_ranks:
-        return Variables(own, shared, tuple(left), tuple(left_of_all_ranks))
-    waiting = [f"{name}={value} waits for --all-ranks" for name, value in shared.items()]
-    return Variables(own, {}, (*left, *left_of_all_ranks, *waiting))
+def decide(asked: Iterable[Asked], base: Mapping[str, str], etc: str = ETC) -> tuple[dict[str, str], list[str]]:
+    """Return the variables to be set, and a sentence for each that is not. asked: by the policies that could apply."""
+    wanted, left = _agreed([(item.policy, item.environment) for item in asked])
+    if not wanted:
+        return wanted, left
+    wanted, users = _without_users(wanted, base, nccl_files(base, etc))
+    return wanted, left + users
 
 
 def could_apply(

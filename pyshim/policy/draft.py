@@ -2,54 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from pyshim.policy.footprint import MEASURED
 from pyshim.policy.key import entries, made
 from pyshim.policy.model import Policy
-from pyshim.policy.origins import Origins
-from pyshim.policy.rule import Rule
-from pyshim.policy.words import When
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A policy while it is read. said: the fields in the file. rules: each, and whether it has its own `when`."""
+    """A policy while it is read. said: the fields in the file, but for its rules."""
 
     policy: Policy
     said: frozenset[str]
-    when: When | None = None
-    rules: tuple[tuple[Rule, bool], ...] = ()
-    origins: Origins = field(default_factory=Origins)
 
 
 def extended(own: Draft, base: Draft) -> Draft:
     """Put a policy over the one that it extends: its rules come first, its values win, variables and lists add up."""
     fields: dict[str, object] = dict(vars(own.policy))
-    said = {*own.policy.environment, *own.policy.all_ranks_environment}
     for key in entries(Policy):
         if key.field in base.said:
             value = getattr(base.policy, key.field)
-            if isinstance(value, Mapping):
-                # A variable that the extending policy moves from one kind to the other is not set by both.
-                value = {name: text for name, text in value.items() if name not in said}
             mine = getattr(own.policy, key.field)
             fields[key.field] = key.kind.extended(mine, value) if key.field in own.said else value
-    return Draft(
-        made(Policy, fields),
-        own.said | base.said,
-        own.when or base.when,
-        own.rules + tuple((replace(rule, depth=rule.depth + 1), when) for rule, when in base.rules),
-        own.origins.over(base.origins),
-    )
-
-
-def resolved(draft: Draft) -> Policy:
-    """Return the policy with every default filled in."""
-    when = draft.when or "overlapping"
-    return replace(
-        draft.policy,
-        footprint=None if draft.policy.footprint == MEASURED else draft.policy.footprint,
-        rules=tuple(rule if own else replace(rule, when=when) for rule, own in draft.rules),
-    )
+    fields["rules"] = own.policy.rules + tuple(replace(rule, depth=rule.depth + 1) for rule in base.policy.rules)
+    return Draft(made(Policy, fields), own.said | base.said)

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-# A note asks for nothing: no policy fails for it, not even under --strict.
-Severity = Literal["error", "warning", "note"]
+Severity = Literal["error", "warning"]
 Paint = Callable[[str, str], str]  # text, and a style of rich's
-STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
+STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 # Where YAML ends a line; str.splitlines() knows more ends and would number the lines differently.
 _LINE_END = re.compile("\r\n|[\r\n\x85\u2028\u2029]")

@@ -86,13 +86,6 @@ SETS: dict[str, tuple[str, ...]] = {
     ),
 }
 
-# Words that no kernel is called by, and what is meant by them.
-OTHER_NAMES = {
-    **dict.fromkeys(("all", "any", "every", "everything"), '"*"'),
-    **dict.fromkeys(("attn", "sdpa", "fmha"), "attention"),
-    **dict.fromkeys(("layernorm", "layer_norm", "rmsnorm", "rms_norm"), "norm"),
-}
-
 # Kernels that compute and communicate at once, and look like the former: FLUX builds on CUTLASS, Triton-distributed and
 # PyTorch's symmetric memory on Triton. A glob cannot say "but not", so a rule of their own stands before the first rule
 # that names a set: they are left alone, as every kernel that communicates is.

@@ -1,6 +1,6 @@
 """One entry of the table of keys, and what is done with a whole mapping of them.
 
-The table is the fields of the model: `key()` declares one of Policy, Raise, Footprint, Match or Rule. Reader,
+The table is the fields of the model: `key()` declares one of Policy, Raise, Match or Rule. Reader,
 schema, `overlap policy show`, table and reference follow from it. A `Key` as a ClassVar is a key without a field.
 A path names a key from the top; `compute[]` is one rule.
 """

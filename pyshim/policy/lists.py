@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from pyshim.policy import gpus, kernels, known, values, variables
-from pyshim.policy.finding import closest, quote
+from pyshim.policy import gpus, kernels, values, variables
+from pyshim.policy.finding import quote
 from pyshim.policy.key import Key, Kind, Packed, Schema
 from pyshim.policy.kinds import one_or_more, single, words_form
-from pyshim.policy.parts import PartsReader, Remark, items
+from pyshim.policy.parts import PartsReader, items
 from pyshim.policy.words import FAMILIES
 
 Texts = tuple[str, ...]
@@ -64,13 +64,6 @@ class Libraries(Patterns):
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Texts | None:
         found = reader.values(node, f"`{key.name}`", self.pattern)
         reader.count(node, len(found or ()))
-        for item, pattern in zip(items(node), found or ()):
-            near = "" if "." in pattern or values.is_wild(pattern) else closest(pattern, self.words)
-            if near:
-                sentence = f"{quote(pattern)} is no word for a library, so it is taken as the name of a file"
-                reader.note(item, "library", sentence, f"did you mean `{near}`?", "warning")
-            else:
-                reader.note_bad(item, known.library_miss(pattern))
         return found
 
     def pattern(self, text: str) -> str:
@@ -107,17 +100,6 @@ class CommunicationKernels(_Kernels):
         found = self.both(reader, node, key)
         if found is None:
             return None
-        for item, (text, _) in zip(items(node), found):
-            if text in FAMILIES:
-                continue
-            near = "" if values.is_wild(text) else closest(text, FAMILIES)
-            if near:
-                sentence = (
-                    f"{quote(text)} is no family of communication kernels, so it is taken as the name of one kernel"
-                )
-                reader.note(item, "family", sentence, _or_as_it_is(near, text), "warning")
-            else:
-                reader.note_bad(item, known.near_miss(text))
         patterns = tuple(pattern for text, pattern in found if text not in FAMILIES)
         reader.count(node, len(patterns))
         return patterns
@@ -128,10 +110,9 @@ class CommunicationKernels(_Kernels):
 
 @dataclass(frozen=True)
 class Kernels(_Kernels):
-    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only. remark: note unknown patterns."""
+    """Patterns of kernels, then words of sets. which: `patterns` or `sets` only."""
 
     which: str = ""
-    remark: bool = False
 
     def words(self) -> tuple[str, ...]:
         return tuple(kernels.SETS)
@@ -143,13 +124,6 @@ class Kernels(_Kernels):
         found = self.both(reader, node, key)
         if found is None:
             return None
-        for item, (text, pattern) in zip(items(node), found):
-            if text in kernels.SETS or _note_near_set(reader, item, text):
-                continue
-            near = known.near_miss(text)
-            reader.note_bad(item, near)
-            if near is None and self.remark:
-                reader.unremarked.append(Remark(item, text, pattern))
         reader.count(node, sum(len(kernels.SETS.get(text, "1")) for text, _ in found))
         patterns = tuple(pattern for text, pattern in found if text not in kernels.SETS)
         return patterns + (() if self.which else tuple(text for text, _ in found if text in kernels.SETS))
@@ -158,43 +132,16 @@ class Kernels(_Kernels):
         return {name: value if self.which == "patterns" else kernels.expanded(value)}
 
 
-def _note_near_set(reader: PartsReader, node: yaml.Node, text: str) -> bool:
-    """`gemms` is a name that a kernel may have, but hardly the one that was meant; `sgemm` is one."""
-    near = kernels.OTHER_NAMES.get(text.casefold(), "")
-    if not near:
-        near = closest(text, kernels.SETS)
-        if not near or values.is_wild(text) or text[0].casefold() != near[0] or abs(len(text) - len(near)) > 1:
-            return False
-    sentence = f"{quote(text)} is no set of kernels, so it is taken as the name of one kernel"
-    reader.note(node, "set", sentence, _or_as_it_is(near, text), "warning")
-    return True
-
-
-def _or_as_it_is(near: str, text: str) -> str:
-    return f"did you mean `{near}`? or, if a kernel is called so: `[{text[0]}]{text[1:]}`"
-
-
 @dataclass(frozen=True)
 class Variables(Kind[Mapping[str, str]]):
-    kind: str
-
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> Mapping[str, str] | None:
-        pairs = reader.pairs(node, f"`{self.kind}`", f"write {self.kind}: {{NAME: value}}")
+        pairs = reader.pairs(node, f"`{key.name}`", f"write {key.name}: {{NAME: value}}")
         found: dict[str, str] = {}
-        nodes: dict[str, yaml.Node] = {}
         for key_node, text, value_node in pairs.all if pairs else ():
-            name = reader.attempt(key_node, lambda text=text: variables.name(text, self.kind))  # type: ignore[misc]
-            if name is not None:
-                reader.note_bad(key_node, known.variable_miss(name))
+            name = reader.attempt(key_node, lambda text=text: variables.name(text))  # type: ignore[misc]
             value = self._value(reader, value_node, text)
             if name is not None and value is not None:
-                found[name], nodes[name] = value, key_node
-        if self.kind == variables.ENVIRONMENT:
-            reader.variables = frozenset(found)
-        for name in found if self.kind == variables.ALL_RANKS else ():
-            if name in reader.variables:
-                sentence = f"{quote(name)} stands under `{variables.ENVIRONMENT}` and `{variables.ALL_RANKS}`"
-                reader.note(nodes[name], "duplicate-key", sentence, "keep one of them")
+                found[name] = value
         return found
 
     def _value(self, reader: PartsReader, node: yaml.Node, name: str) -> str | None:
@@ -205,8 +152,7 @@ class Variables(Kind[Mapping[str, str]]):
         return reader.value(node, f"the variable {quote(name)}", variables.value)
 
     def form(self) -> Schema:
-        refused = variables.NEVER + (variables.MUST_AGREE if self.kind == variables.ENVIRONMENT else ())
-        never = "|".join(re.escape(glob).replace(r"\*", ".*") for glob in refused)
+        never = "|".join(re.escape(glob).replace(r"\*", ".*") for glob in variables.NEVER + variables.MUST_AGREE)
         ascii_text = {"type": "string", "minLength": 1, "maxLength": variables.LONGEST, "pattern": "^[ -~]*$"}
         return {
             "type": "object",

@@ -1,7 +1,7 @@
 """What a policy file says, after every check: frozen values, no text, no positions but the rules' lines.
 
-Its fields are the table of keys, in the order of the reference; those of mappings inside are in streams.py,
-footprint.py and rule.py. key.py says what an entry does.
+Its fields are the table of keys, in the order of the reference; those of mappings inside are in streams.py and rule.py.
+key.py says what an entry does.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pyshim.policy import variables
 from pyshim.policy.finding import quote
-from pyshim.policy.footprint import Footprint, FootprintKind
 from pyshim.policy.key import REQUIRED, Key, Kind, Schema, Section, all_keys, key, shown
 from pyshim.policy.kinds import SINGLE, Text, Word, single
 from pyshim.policy.lists import CommunicationKernels, Gpus, Kernels, Libraries, Variables
@@ -24,20 +22,18 @@ from pyshim.policy.words import (
     ANY,
     COMMUNICATION_CARVEOUTS,
     UNLIMITED,
-    WHENS,
     Carveout,
     Range,
-    When,
     either,
 )
 
 # The values of a policy, for those who make or read one.
 __all__ = ["ANY", "AUTO", "KEYS", "MAX_RULES", "OFF", "UNLIMITED", "VERSION"]
-__all__ += ["Footprint", "Match", "Policy", "Range", "Rule", "Shape"]
+__all__ += ["Match", "Policy", "Range", "Rule", "Shape"]
 
 VERSION = 1
 # The table that travels in the environment holds fewer.
-MAX_RULES = 600
+MAX_RULES = 768
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # the page that reports are made from holds 64 bytes
 _PATTERNS = "a pattern, or a list of them"
 _CREATORS = {"nccl": "libnccl.so*", "rccl": "librccl.so*"}
@@ -74,13 +70,6 @@ class Policy:
         "h100-paper")
     gpus: tuple[str, ...] = key((), "gpu", Gpus(), _PATTERNS, "every GPU",
         "The GPUs that the policy is for: the driver's names for them, or architectures.", '["NVIDIA H100*", sm_90]')
-    # That of rules which do not say it.
-    when: ClassVar[Key] = Key("when", Word[When](WHENS, "a time", "when"), either(WHENS), "overlapping",
-        "Which launches rules act on: only those in an overlap window, or every one that matches.", "overlapping")
-    # Patterns, and words of kernels.py.
-    fixed_size: tuple[str, ...] = key((), "reads_dynamic_size", Kernels(adds=True),
-        "a pattern or a set of kernels, or a list of them", "none",
-        "Kernels that read the size of their dynamic shared memory; they are never shaped.", '["*staged*"]')
     streams: ClassVar[Key] = Key("streams", Section(), "a mapping", "its keys have their defaults",
         "Which streams get the greatest priority of the device, with all that is launched on them.", "{raise: auto}")
     # Per cent; OFF: none is raised.
@@ -91,7 +80,7 @@ class Policy:
         f"{either(tuple(_CREATORS))}, or {_PATTERNS}", "none",
         "Libraries whose streams get it at their creation. Compared with the name of the file. On AMD no other stream"
         " can be raised.", "[nccl, rccl]")
-    environment: Mapping[str, str] = key({}, "environment", Variables(variables.ENVIRONMENT),
+    environment: Mapping[str, str] = key({}, "environment", Variables(),
         "a mapping of variables to texts or numbers", "none", "Each set only if the user has not.",
         "{TORCH_NCCL_HIGH_PRIORITY: 1}")
     communication: ClassVar[Key] = Key("communication", Section(), "a mapping",
@@ -101,22 +90,17 @@ class Policy:
         "Kernels that communicate. Known families always do, whatever the list says.", '[all, "*my_reduce*"]')
     libraries: tuple[str, ...] = key((), "communication.libraries", Libraries(adds=True), _PATTERNS, "none",
         "Whatever these libraries launch is communication. Compared with the name of the file.", '["libmycomm.so*"]')
-    # None: measured.
-    footprint: Footprint | None = key(None, "communication.footprint", FootprintKind(), "measured, or a mapping",
-        "measured",
-        "What one block of communication takes: the most of the communication kernels seen, or these numbers.",
-        "{threads: 288, registers: 96, static_shared_memory: 21568, dynamic_shared_memory: 82240}")
     communication_carveout: Carveout = key("keep", "communication.carveout",
         Word(COMMUNICATION_CARVEOUTS, "a carve-out", "carveout"), either(COMMUNICATION_CARVEOUTS), "keep",
         "max: communication, too, asks for the largest part of a multiprocessor's memory as shared memory.", "keep",
         "carveout")
-    all_ranks_environment: Mapping[str, str] = key({}, "communication.all_ranks_environment",
-        Variables(variables.ALL_RANKS), "a mapping of variables to texts or numbers", "none",
-        "What ranks must agree on, or the job hangs: set only with `--all-ranks`, and only if the user has not.",
-        "{NCCL_ALGO: Ring, NCCL_NTHREADS: 256}")
     rules: tuple[Rule, ...] = key((), "compute", _Rules(), "a list of rules", "no rule",
         "The first rule that matches a launch decides; a launch that none matches is left alone.",
         "[{match: {kernel: gemm}, shape: make_room}]")
+    # Patterns, and words of kernels.py.
+    fixed_size: tuple[str, ...] = key((), "fixed_size", Kernels(adds=True),
+        "a pattern or a set of kernels, or a list of them", "none",
+        "Kernels that read the size of their dynamic shared memory; they are never shaped.", '["*staged*"]')
     # fmt: on
 
 

@@ -228,11 +228,6 @@ class Walker:
         return False
 
 
-def pairs_of(node: yaml.Node) -> list[Pair]:
-    """Return the keys of a mapping in which nothing is wrong, merges followed."""
-    return Walker()._pairs(node).all if isinstance(node, yaml.MappingNode) else []
-
-
 def _elsewhere(text: str, paths: Mapping[str, str]) -> str:
     """Return a key of another mapping that was probably meant, as it is written there, or the empty string."""
     path = _WORDS.get(text.casefold()) or paths.get(closest(text, paths, _SURELY))

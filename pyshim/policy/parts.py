@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import yaml
 
-from pyshim.policy import gpus, values
-from pyshim.policy.finding import Severity
+from pyshim.policy import gpus
 from pyshim.policy.nodes import Walker
 
 # The table that travels in the environment holds fewer; beyond this a file is not worth comparing rule by rule.
 MAX_PATTERNS = 2000
-
-
-class Remark(NamedTuple):
-    node: yaml.Node
-    text: str  # of a pattern, as it is written
-    pattern: str  # as it is read
 
 
 class PartsReader(Walker):
@@ -26,8 +17,6 @@ class PartsReader(Walker):
         self.gpus: tuple[str, ...] = ()  # that the policy is for
         self.gpus_known = True  # all of them, so that a number can be compared with what they have
         self.patterns = 0  # read so far, sets counted in full
-        self.unremarked: list[Remark] = []  # patterns of kernels of which no warning has been told
-        self.variables: frozenset[str] = frozenset()  # under `environment`
 
     def fitting(self) -> tuple[gpus.KnownGpu, ...]:
         """Return the GPUs of the policy; none where not all of them are known."""
@@ -43,11 +32,6 @@ class PartsReader(Walker):
         if before <= MAX_PATTERNS < self.patterns:
             hint = "one pattern with a `*` may stand for many names"
             self.note(node, "too-large", f"the policy has more than {MAX_PATTERNS:,} patterns", hint)
-
-    def note_bad(self, node: yaml.Node, bad: values.Bad | None, severity: Severity = "warning") -> None:
-        """Note what is wrong with a value, where anything is."""
-        if bad:
-            self.note(node, bad.code, bad.sentence, bad.hint, severity)
 
 
 def items(node: yaml.Node) -> list[yaml.Node]:

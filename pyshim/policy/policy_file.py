@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import yaml
 
-from pyshim.policy import gpus, origins
+from pyshim.policy import gpus
 from pyshim.policy.draft import Draft, extended
 from pyshim.policy.finding import quote
 from pyshim.policy.key import below, entries, keys_of, made, said
@@ -26,9 +26,8 @@ _OTHERS = tuple(key for key in _TOP if key.field not in ("gpus", "rules"))
 class PolicyReader(RuleReader):
     """Reads one policy; `findings` says what is wrong with it."""
 
-    def __init__(self, file: str, extend: Extend) -> None:
+    def __init__(self, extend: Extend) -> None:
         super().__init__()
-        self._file = file
         self._extend = extend
         for key in sorted(KEYS, key=lambda key: key.path.count(".")):
             if key.parent:
@@ -46,14 +45,10 @@ class PolicyReader(RuleReader):
         fields = said(self, keys, [_GPU])
         self._set_gpus(keys, base, made(Policy, fields).gpus)
         fields.update(said(self, keys, _OTHERS))
-        when = Policy.when.kind.read(self, keys["when"], Policy.when) if "when" in keys else None
-        policy = made(Policy, fields)
-        self.communicating = (policy.kernels, policy.libraries)
-        rules = self.rules(keys["compute"]) if "compute" in keys else None
+        rules = self.rules(keys["compute"]) if "compute" in keys else ()
         if has_error(self.findings) or ("extends" in keys and base is None):
             return None
-        self.note_unknown()
-        draft = Draft(policy, frozenset(fields), when, rules or (), origins.of(root, self._file))
+        draft = Draft(made(Policy, {**fields, "rules": rules}), frozenset(fields))
         return draft if base is None else extended(draft, base)
 
     def _set_gpus(self, keys: Nodes, base: Draft | None, own: tuple[str, ...]) -> None:

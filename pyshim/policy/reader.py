@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from pyshim.errors import OverlapError
 from pyshim.policy import document, places
-from pyshim.policy.draft import Draft, resolved
+from pyshim.policy.draft import Draft
 from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.model import Policy
-from pyshim.policy.origins import Origins
 from pyshim.policy.policy_file import PolicyReader
 from pyshim.policy.values import Bad
 
@@ -29,7 +28,6 @@ class Reading:
     source: str
     policy: Policy | None
     findings: tuple[Finding, ...] = ()  # of the file itself, then of what it extends, which name their file
-    origins: Origins = field(default_factory=Origins)  # of the policy's values
 
     @property
     def ok(self) -> bool:
@@ -69,7 +67,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
     draft = drafted.draft
     if draft is None:
         return Reading(file, drafted.source, None, drafted.findings)
-    return Reading(file, drafted.source, resolved(draft), drafted.findings, draft.origins)
+    return Reading(file, drafted.source, draft.policy, drafted.findings)
 
 
 def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
@@ -110,11 +108,12 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
                 of_others.append(named)
         return drafted.draft
 
-    reader = PolicyReader(file, lambda name: other(_find(name, folder, way)))
+    reader = PolicyReader(lambda name: other(_find(name, folder, way)))
     draft = reader.policy(root)
     if draft is not None:
         # Those of what it extends have the names of their own files already.
-        draft = replace(draft, rules=tuple((replace(rule, file=rule.file or file), own) for rule, own in draft.rules))
+        rules = tuple(replace(rule, file=rule.file or file) for rule in draft.policy.rules)
+        draft = replace(draft, policy=replace(draft.policy, rules=rules))
     findings = sorted(reader.findings, key=lambda finding: (finding.line, finding.column))
     return _Drafted(draft, source, (*findings, *of_others))
 

@@ -10,7 +10,6 @@ import yaml
 
 from pyshim.policy import checks, gone, kernels, values
 from pyshim.policy.finding import did_you_mean, quote
-from pyshim.policy.footprint import SIZE
 from pyshim.policy.key import REQUIRED, Key, Kind, Packed, Schema, key, made, mapping, packed, shown
 from pyshim.policy.kinds import Comparison, Percent, Size, Word, any_of, member, whole_form, words_form
 from pyshim.policy.lists import Kernels, Libraries
@@ -20,7 +19,6 @@ from pyshim.policy.words import (
     ANY,
     CARVEOUTS,
     KEEP,
-    MAX_REGISTERS,
     MAX_THREADS,
     SHAPES,
     WHENS,
@@ -34,6 +32,7 @@ from pyshim.policy.words import (
 # What the table has room for.
 _MAX_BLOCKS_PER_SM = 2**32 - 1
 _SHAPES = "write leave, make_room, {blocks_per_sm: 1}, {blocks_per_sm: 50%} or {dynamic_shared_memory: 96KiB}"
+_SIZE = "bytes, or a size: 96KiB, 1MiB"
 _COMPARISON = "a number, a comparison, or a list of two that must both hold"
 
 
@@ -42,18 +41,14 @@ class Match:
     """All of it must hold; an empty tuple of patterns asks for nothing. Of kernels and sets together any may match."""
 
     # fmt: off
-    kernels: tuple[str, ...] = key((), "compute[].match.kernel", Kernels(which="patterns", remark=True),
+    kernels: tuple[str, ...] = key((), "compute[].match.kernel", Kernels(which="patterns"),
         "a pattern or a set of kernels, or a list of them", "any",
         "The kernel's name, as the driver gives it or plain. Sets: gemm, attention, elementwise, norm, optimizer.",
         '[gemm, "*my_kernel*", "at::native::add"]')
     libraries: tuple[str, ...] = key((), "compute[].match.library", Libraries(), "a pattern, or a list of them", "any",
         "The name of the file of the library that launches.", '"libcublasLt*"')
-    blocks: Range = key(ANY, "compute[].match.blocks", Comparison(1), _COMPARISON, "any", "Blocks of the grid.",
-        '">=1000"')
     threads: Range = key(ANY, "compute[].match.threads", Comparison(1, MAX_THREADS), _COMPARISON, "any",
         "Threads of a block.", '[">=128", "<=256"]')
-    registers: Range = key(ANY, "compute[].match.registers", Comparison(0, MAX_REGISTERS), _COMPARISON, "any",
-        "Registers of a thread; on AMD VGPRs and AGPRs together.", '"<=128"')
     waves_percent: Range = key(ANY, "compute[].match.waves", Comparison(parts=100), f"{_COMPARISON}; two decimals",
         "any", "The grid over what the device holds of it at once.", '">=2.5"')
     resident_blocks: Range = key(ANY, "compute[].match.resident_blocks", Comparison(1, check=checks.resident_blocks),
@@ -109,7 +104,7 @@ class Shape:
     blocks_per_sm: ClassVar[Key] = Key("compute[].shape.blocks_per_sm", _Blocks(),
         "a whole number, or a percentage of the kernel's own", "none",
         "The smallest size with at most so many resident blocks.", "50%")
-    dynamic_shared_memory: ClassVar[Key] = Key("compute[].shape.dynamic_shared_memory", Size(lowest=1), SIZE, "none",
+    dynamic_shared_memory: ClassVar[Key] = Key("compute[].shape.dynamic_shared_memory", Size(lowest=1), _SIZE, "none",
         "At least so much; a launch is never given less than it asked for.", "96KiB")
     # fmt: on
 
@@ -166,8 +161,8 @@ class Rule:
     keep_at_least: int = key(0, "compute[].keep_at_least", Percent(), "a percentage",
         f"{KEEP}% for make_room, else none",
         "Leave the launch alone rather than keep less of its own resident blocks.", "50%")
-    when: When = key("overlapping", "compute[].when", Word(WHENS, "a time", "when"), either(WHENS), "the policy's",
-        "Which launches this rule acts on.", "always")
+    when: When = key("overlapping", "compute[].when", Word(WHENS, "a time", "when"), either(WHENS), "overlapping",
+        "Which launches the rule acts on: only those in an overlap window, or every one that matches.", "always")
     line: int = 0  # in the policy file, from 1
     carveout: Carveout = key("keep", "compute[].carveout", Word(CARVEOUTS, "a carve-out", "carveout"),
         either(CARVEOUTS), "max, and keep for `leave`",

@@ -23,7 +23,7 @@ def compile_table(policies: Sequence[Policy]) -> bytes:
 
 def fingerprint(policy: Policy) -> str:
     """Return 16 hexadecimal digits that identify what a policy compiles to, wherever its rules stand in the file."""
-    variables = repr([sorted(policy.environment.items()), sorted(policy.all_ranks_environment.items())])
+    variables = repr(sorted(policy.environment.items()))
     return hashlib.sha256(_build([policy], [""], lines=False) + variables.encode()).hexdigest()[:16]
 
 

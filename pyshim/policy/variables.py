@@ -1,9 +1,9 @@
 """The variables that a policy sets for the program: which names and values it may say, and where.
 
 What ranks must agree on: an algorithm, a protocol, a number of threads, channels or blocks, a size of buffers that
-differs in one rank makes the job hang, because each rank works out for itself what the others will do. Such a variable
-is set on all ranks or on none. NCCL_CGA_CLUSTER_SIZE is not among them: it only groups the blocks of a launch of this
-rank.
+differs in one rank makes the job hang, because each rank works out for itself what the others will do. A policy sets
+no such variable, because it may be for some of the ranks only. NCCL_CGA_CLUSTER_SIZE is not among them: it only groups
+the blocks of a launch of this rank.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from fnmatch import fnmatchcase
 
 from pyshim.policy.finding import quote
 from pyshim.policy.values import Bad
-
-ENVIRONMENT, ALL_RANKS = "environment", "all_ranks_environment"
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST = 1000
@@ -63,15 +61,15 @@ NEVER = (
 )
 
 
-def name(text: str, kind: str) -> str:
+def name(text: str) -> str:
     if not NAME.fullmatch(text):
         hint = "use letters, digits and _, and begin with no digit"
         raise Bad("variable", f"{quote(text)} is not the name of a variable", hint)
     if _any(text, NEVER):
         raise Bad("variable", f"a policy does not set {quote(text)}", "set it where the program is started")
-    if kind == ENVIRONMENT and _any(text, MUST_AGREE):
-        sentence = f"all ranks must agree on {quote(text)}, or the job hangs, and `{kind}` may be set on some of them"
-        raise Bad("must-agree", sentence, f"write it under `{ALL_RANKS}`, which acts with --all-ranks only")
+    if _any(text, MUST_AGREE):
+        sentence = f"all ranks must agree on {quote(text)}, or the job hangs, and a policy may be for some of them only"
+        raise Bad("must-agree", sentence, "set it where the job is started, for all ranks")
     return text
 
 

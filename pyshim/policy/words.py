@@ -20,7 +20,6 @@ KEEP = 50
 # The largest value that the table's 64-bit ranges hold: no upper limit.
 UNLIMITED = 2**64 - 1
 MAX_THREADS = 1024
-MAX_REGISTERS = 512
 
 
 @dataclass(frozen=True)

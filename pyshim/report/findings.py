@@ -128,13 +128,12 @@ def _tables(step: Step) -> Iterator[str]:
 
 
 def _chosen(step: Step) -> Iterator[str]:
-    """With --all-ranks that is more than the table, which pages name."""
     own = {run.id: run for run in step.runs if run.outer}
     pages = [page for page in step.pages if page.run in own]
     if pages and len(pages) < len(step.pages):
         run = own[pages[0].run]
         yield (
-            f"overlap-run was given a policy, or --all-ranks, for {who(pages)} only: {under(run)}, which sets "
+            f"overlap-run was given a policy for {who(pages)} only: {under(run)}, which sets "
             f"{setting(run)}. Give it the same options on every rank"
         )
 
@@ -149,7 +148,7 @@ def _variables(step: Step) -> Iterator[str]:
     if len(by_setting) > 1:
         yield (
             f"the variables that were set for the program differ: {_answers(by_setting)}. Give overlap-run the same "
-            "options at every start, especially --all-ranks"
+            "policy at every start"
         )
 
 

@@ -21,7 +21,7 @@ static uint64_t times(uint64_t value, uint64_t factor) {
     return __builtin_mul_overflow(value, factor, &product) ? UINT64_MAX : product;
 }
 
-/* Returns the grids that a rule accepts, by blocks and by waves. capacity: resident blocks of the kernel on the whole
+/* Returns the grids that a rule accepts. capacity: resident blocks of the kernel on the whole
  * device.
  */
 static struct interval grids_of(const struct overlap_rule *rule, uint64_t capacity) {
@@ -31,7 +31,7 @@ static struct interval grids_of(const struct overlap_rule *rule, uint64_t capaci
              to = waves.maximum == UINT64_MAX ? UINT64_MAX : times(waves.maximum, capacity);
     from = from == UINT64_MAX ? UINT64_MAX : from / 100 + (from % 100 != 0);
     to = to == UINT64_MAX ? UINT64_MAX : to / 100;
-    return (struct interval){larger(rule->blocks.minimum, from), smaller(rule->blocks.maximum, to)};
+    return (struct interval){from, to};
 }
 
 /* Does the rule match? Narrows *grids to the interval for which the result is the same. */
@@ -42,8 +42,7 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
         return false;
     if (rule->libraries.count && !(library && overlap_match_any(view, rule->libraries, library)))
         return false;
-    if (!in_range(launch->footprint.threads, rule->threads) ||
-        !in_range(launch->footprint.registers, rule->registers) || !in_range(native, rule->resident_blocks))
+    if (!in_range(launch->footprint.threads, rule->threads) || !in_range(native, rule->resident_blocks))
         return false;
     struct interval accepted = grids_of(rule, capacity);
     if (launch->blocks < accepted.minimum) {

@@ -14,12 +14,13 @@ import pytest
 HERE = Path(__file__).resolve().parent
 POLICY = """policy: 1
 name: doors
-when: {when}
 compute:
   - match: {{kernel: "shaped_a*"}}
     shape: {{blocks_per_sm: 50%}}
+    when: {when}
   - match: {{kernel: "shaped_b*", library: "libother*"}}
     shape: {{dynamic_shared_memory: 9KiB}}
+    when: {when}
 """
 LAUNCHES = 20_000
 

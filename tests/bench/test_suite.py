@@ -34,11 +34,11 @@ KEYS = {
 }
 BAD = """policy: 1
 name: bad
-when: always
 streams: {raise: auto}
 compute:
   - match: {kernel: "*"}
     shape: {blocks_per_sm: 1}
+    when: always
 """
 
 

@@ -73,15 +73,12 @@ def test_an_outer_run_does_not_stand_for_a_policy_here(overlap, library):
 
 
 def test_variables_of_a_policy_are_printed_as_overlap_run_would_set_them(overlap, tmp_path, library):
-    (tmp_path / "p.yaml").write_text(
-        "policy: 1\nname: p\nenvironment: {A: it's, B: 1}\ncommunication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n"
-    )
+    (tmp_path / "p.yaml").write_text("policy: 1\nname: p\nenvironment: {A: it's, B: 1}\n")
     policy = ("env", "--policy", str(tmp_path / "p.yaml"), "--format", "json")
     env = {"B": "2", "HOME": str(tmp_path)}
     values = json.loads(overlap(*policy, env=env).stdout)
     assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE", "A"}
-    values = json.loads(overlap(*policy, "--all-ranks", env=env).stdout)
-    assert (values["A"], values["NCCL_ALGO"]) == ("it's", "Ring")
+    assert values["A"] == "it's"
     script = overlap(*policy[:3], env=env).stdout
     said = subprocess.run(["sh"], input=script + 'printf %s "$A"', capture_output=True, text=True, check=True, env=env)
     assert said.stdout == "it's"
@@ -100,14 +97,6 @@ def test_a_path_that_a_preload_cannot_hold_is_refused(overlap, path):
     assert (done.returncode, done.stdout) == (2, "")
     assert f"--library {path}: LD_PRELOAD cannot hold that" in done.stderr
     assert "help: write a path from / on" in done.stderr
-
-
-def test_a_task_prolog_does_not_speak_for_all_ranks(overlap):
-    done = overlap("env", "--policy", "observe", "--all-ranks", "--format", "slurm")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "--all-ranks: a TaskProlog speaks for its own node" in done.stderr
-    assert "overlap env --all-ranks --format sh" in done.stderr
-    assert "overlap-run --all-ranks" in done.stderr
 
 
 def test_a_job_chooses_by_variable(overlap, library):

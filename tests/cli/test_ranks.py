@@ -159,26 +159,10 @@ def test_inside_of_another_a_rank_under_another_policy_refuses_too(within, tmp_p
     assert run.id != outer and (run.id[:8] == outer[:8]) == (outer == OUTER)
 
 
-def test_inside_of_another_a_rank_alone_with_all_ranks_refuses_too(within, library):
-    assert within(0, "--policy", "h100-small-comm").returncode == 0
-    done = within(1, "--policy", "h100-small-comm", "--all-ranks")
-    assert done.returncode == 125
-    assert "which sets nothing" in done.stderr and "NCCL_" in done.stderr
-
-
 def test_inside_of_another_what_chooses_nothing_belongs_to_it(within, tmp_path, library):
     for rank in range(2):
         assert within(rank).stdout == "ran\n"
-    assert within(2, "--all-ranks").returncode == 0, "nothing is set: the policy is the other one's"
     assert list((tmp_path / "r").iterdir()) == []
-
-
-def test_inside_of_another_that_has_no_policy_all_ranks_is_a_choice(within, library):
-    def start(rank: int, **more: str) -> int:
-        more = {"OVERLAP_TABLE": "", "OVERLAP_POLICY": "h100-small-comm", **more}
-        return within(rank, "--all-ranks", **more).returncode
-
-    assert [start(0), start(1), start(2, NCCL_ALGO="Tree")] == [0, 0, 125]
 
 
 @pytest.mark.parametrize("more", [{"SLURM_STEP_ID": "1"}, {"SLURM_STEP_NUM_TASKS": "1"}], ids=["step", "script"])

@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
         (["--policy", "h100", "true"], ["--policy", "h100"], ["true"]),
         (["--policy=h100", "true"], ["--policy=h100"], ["true"]),
         (["--policy", "--quiet", "true"], ["--policy", "--quiet"], ["true"]),
-        (["--dry_run", "--all_ranks", "true"], ["--dry-run", "--all-ranks"], ["true"]),
+        (["--dry_run", "true"], ["--dry-run"], ["true"]),
         (["--report=a_b", "./a_b"], ["--report=a_b"], ["./a_b"]),
         (["--", "--odd-name", "x"], [], ["--odd-name", "x"]),
         (["--quiet", "--", "true", "--"], ["--quiet"], ["true", "--"]),
@@ -333,11 +333,6 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(overlap_run, driver, tmp_
     assert done.stderr.startswith("overlap: would run /")
     assert f"overlap: would keep a report in {tmp_path / 'r'}\n" in done.stderr
     assert f"overlap: would set LD_PRELOAD={preload.entry(str(_native.SHIM))}\n" in done.stderr
-
-
-def test_all_ranks_has_nothing_to_set_yet(overlap_run, driver, library):
-    done = overlap_run("--all-ranks", "true", env=driver)
-    assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
 
 
 def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd):

@@ -18,10 +18,7 @@ SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ
 def asking(tmp_path: Path) -> str:
     """A policy that asks for variables."""
     path = tmp_path / "asking.yaml"
-    path.write_text(
-        "policy: 1\nname: asking\nenvironment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n"
-        "communication:\n  all_ranks_environment: {NCCL_ALGO: Ring, NCCL_NTHREADS: 256}\n"
-    )
+    path.write_text("policy: 1\nname: asking\nenvironment: {TORCH_NCCL_HIGH_PRIORITY: 1, NCCL_DEBUG: INFO}\n")
     return str(path)
 
 
@@ -31,30 +28,17 @@ def test_variables_of_a_policy_reach_the_program_and_the_report(overlap_run, dri
     done = overlap_run("--policy", asking, "--report", str(report), "--quiet", *SHOW, env=env)
     seen = json.loads(done.stdout)
     assert (seen["TORCH_NCCL_HIGH_PRIORITY"], seen["NCCL_DEBUG"]) == ("1", "WARN")
-    assert "NCCL_ALGO" not in seen and "NCCL_NTHREADS" not in seen
     (run,) = report.glob("run-*.json")
     assert json.loads(run.read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
 
 
-def test_all_ranks_is_the_users_word_for_what_ranks_must_agree_on(overlap_run, driver, asking, tmp_path, library):
-    (tmp_path / ".nccl.conf").write_text("NCCL_ALGO=Tree\n")
-    env = {**driver, "HOME": str(tmp_path)}
-    done = overlap_run("--policy", asking, "--all-ranks", *SHOW, env=env)
-    seen = json.loads(done.stdout)
-    assert seen["NCCL_NTHREADS"] == "256" and "NCCL_ALGO" not in seen
-    assert done.stderr == f"overlap: NCCL_ALGO is left to {tmp_path}/.nccl.conf, which sets it\n"
-
-
-def test_a_dry_run_lists_what_is_set_what_is_left_and_what_waits(overlap_run, driver, asking, tmp_path, library):
+def test_a_dry_run_lists_what_is_set_and_what_is_left(overlap_run, driver, asking, tmp_path, library):
     env = {**driver, "HOME": str(tmp_path), "NCCL_DEBUG": "WARN"}
     done = overlap_run("--policy", asking, "--dry-run", "true", env=env)
     lines = done.stderr.splitlines()
     assert "overlap: would set TORCH_NCCL_HIGH_PRIORITY=1" in lines
     assert "overlap: NCCL_DEBUG is left as it is set: WARN" in lines
-    assert "overlap: NCCL_ALGO=Ring waits for --all-ranks" in lines
     assert not any("would set NCCL" in line for line in lines)
-    lines = overlap_run("--policy", asking, "--dry-run", "--all-ranks", "true", env=env).stderr.splitlines()
-    assert "overlap: would set NCCL_ALGO=Ring" in lines and "overlap: would set NCCL_NTHREADS=256" in lines
 
 
 def test_policies_that_differ_set_nothing_and_a_dry_run_says_why(overlap_run, driver, tmp_path, library):
@@ -71,28 +55,12 @@ def test_policies_that_differ_set_nothing_and_a_dry_run_says_why(overlap_run, dr
     assert "overlap: would set A=1\n" in done.stderr
 
 
-def test_all_ranks_without_anything_to_set_is_said(overlap_run, driver, library):
-    done = overlap_run("--policy", "observe", "--all-ranks", "true", env=driver)
-    assert done.stderr == "overlap: --all-ranks: no policy asks for anything to be set on all ranks\n"
-
-
-def test_all_ranks_wants_the_policy_by_name_where_one_is_around(overlap_run, driver, asking, tmp_path, library):
-    """A prolog of Slurm never sets what ranks must agree on."""
-    around = {"OVERLAP_TABLE": "outer", "OVERLAP_POLICY": asking, "HOME": str(tmp_path), **driver}
-    show = ["sh", "-c", "echo $NCCL_ALGO"]
-    without, named = (overlap_run(*more, "--all-ranks", *show, env=around) for more in ([], ["--policy", asking]))
-    assert without.stdout == "\n"
-    assert without.stderr.startswith("overlap: --all-ranks sets nothing here: ")
-    assert named.stdout == "Ring\n"
-    assert "--all-ranks" not in named.stderr
-
-
 def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver, asking, tmp_path, library):
     report = tmp_path / "r"
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "HOME": str(tmp_path), **driver}
-    for rank, more in (("0", ["--all-ranks"]), ("1", [])):
-        env = {**step, "SLURM_PROCID": rank}
-        assert overlap_run("--policy", asking, "--report", str(report), *more, "true", env=env).returncode == 0
+    for rank, more in (("0", {"NCCL_DEBUG": "WARN"}), ("1", {})):
+        env = {**step, "SLURM_PROCID": rank, **more}
+        assert overlap_run("--policy", asking, "--report", str(report), "true", env=env).returncode == 0
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings
 
@@ -100,10 +68,10 @@ def test_a_rank_that_was_started_otherwise_is_found(overlap_run, overlap, driver
     (sentence,) = (one for one in found if "the first rank set" in one)
     second, first = sentence.split("; the first rank set ")
     assert second.endswith(" set NCCL_DEBUG=INFO, TORCH_NCCL_HIGH_PRIORITY=1 for the program")
-    assert first == "NCCL_ALGO=Ring, NCCL_DEBUG=INFO, NCCL_NTHREADS=256, TORCH_NCCL_HIGH_PRIORITY=1"
+    assert first == "TORCH_NCCL_HIGH_PRIORITY=1"
 
 
-def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_path, monkeypatch, capfd, library):
+def test_nothing_is_set_where_it_is_too_long(asking, tmp_path, monkeypatch, capfd, library):
     calls = []
 
     def execute(path, words, environment):
@@ -114,12 +82,9 @@ def test_what_ranks_must_agree_on_stays_where_the_rest_is_too_long(asking, tmp_p
 
     monkeypatch.setattr(command, "execute", execute)
     with pytest.raises(SystemExit):
-        command.start(["--policy", asking, "--all-ranks", "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
+        command.start(["--policy", asking, "true"], {"HOME": str(tmp_path), "PATH": os.environ["PATH"]})
     assert "too long with ours" in capfd.readouterr().err
     first, second = calls
     assert second["HOME"] == str(tmp_path), "what the program had"
     assert first["TORCH_NCCL_HIGH_PRIORITY"] == "1"
-    assert {name for name in second if name.startswith(("NCCL_", "TORCH_", "LD_", "OVERLAP_"))} == {
-        "NCCL_ALGO",
-        "NCCL_NTHREADS",
-    }
+    assert not [name for name in second if name.startswith(("NCCL_", "TORCH_", "LD_", "OVERLAP_"))]

@@ -27,9 +27,8 @@ HERE = Path(__file__).resolve().parent
 CAP = """policy: 1
 name: cap
 gpu: ["NVIDIA *"]
-when: always
 streams: {raise: off}
-compute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}}]
+compute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, when: always}]
 """
 # What a C program of a user's does: several kernels, streams, a graph.
 WORDS = (

@@ -21,8 +21,7 @@ CLIENT = Path(__file__).resolve().parent / "triton_amd_client.py"
 CAP = """policy: 1
 name: cap
 gpu: ["AMD *"]
-when: always
-compute: [{match: {kernel: "matmul*"}, shape: {blocks_per_sm: 1}}, {match: {kernel: "*"}, shape: leave}]
+compute: [{match: {kernel: "matmul*"}, shape: {blocks_per_sm: 1}, when: always}, {match: {kernel: "*"}, shape: leave}]
 """
 ARCHITECTURES = {"mi250x": "gfx90a", "mi300x": "gfx942"}
 

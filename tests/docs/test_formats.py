@@ -30,7 +30,6 @@ _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
     "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
-    "overlap policy check FILE --output-format json": "overlap policy check *.yaml --output-format json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
     "overlap explain --from TRACE --json": f"overlap explain --from {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",

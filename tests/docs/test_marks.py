@@ -40,7 +40,7 @@ def test_what_a_page_says_is_what_was_printed(said: tuple[str, ...], printed: li
         'eval "$(overlap env --ranks-all)"',
         "mkdir x && overlap explain --gpus h100",
         "make demmo",
-        ".venv/bin/python -m tools.generate.policy_tables --wirte",
+        ".venv/bin/python -m tools.generate.policy_schema --wirte",
         "python -m tools.gone",
     ],
 )
@@ -52,10 +52,10 @@ def test_a_wrong_word_is_a_mistake(command: str) -> None:
     "command",
     [
         "overlap-run --policy h100 python train.py --whatever",
-        "overlap-run --all_ranks --policy=h100 -- ./program --help".replace("_", "-"),
+        "overlap-run --dry_run --policy=h100 -- ./program --help".replace("_", "-"),
         "overlap-run --help; overlap --help",
         "module load overlap",
-        'eval "$(overlap env --policy P --all-ranks)"; exec "$@"',
+        'eval "$(overlap env --policy P)"; exec "$@"',
         "make site PREFIX=/opt/overlap ARGS='--default auto site.yaml'",
     ],
 )

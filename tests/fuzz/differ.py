@@ -52,13 +52,12 @@ KERNELS = ("gemm", "elementwise", "ncclDevKernel_AllReduce", "ncclDevKernel_Broa
 EVERYTHING = """policy: 1
 name: everything
 gpu: ["*"]
-when: always
 streams: {raise: auto, created_by: ["differ*"]}
 communication: {carveout: max}
 compute:
-  - {match: {kernel: "gemm*"}, shape: {blocks_per_sm: 1}}
-  - {match: {kernel: "bounded"}, shape: make_room}
-  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, carveout: max}
+  - {match: {kernel: "gemm*"}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "bounded"}, shape: make_room, when: always}
+  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, carveout: max, when: always}
 """
 UNCHANGED = ("off", "observe")  # policies that change nothing
 CREATED = ("everything",)  # policies under which streams of the program are created raised, whatever it asked for

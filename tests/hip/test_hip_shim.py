@@ -21,10 +21,9 @@ POLICY = """\
 policy: 1
 name: raise-gemm
 gpu: ["AMD Instinct MI250X*"]
-when: always
 communication: {kernels: [all]}
 compute:
-  - {match: {kernel: "Cijk_*"}, shape: make_room, keep_at_least: 25%}
+  - {match: {kernel: "Cijk_*"}, shape: make_room, keep_at_least: 25%, when: always}
 """
 # Of the ways to launch, those that no policy changes (and grids of one wave, which these two launch). The kernels of
 # modules are left alone because the runtime's number of registers may be too low.

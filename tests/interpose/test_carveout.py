@@ -7,9 +7,8 @@ from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_s
 
 BIG = f"launch=k,{BLOCKS},256,0"
 SIZE = smallest_size(1)
-MAKE_ROOM = """when: always
-communication: {footprint: {threads: 512, registers: 32, static_shared_memory: 0, dynamic_shared_memory: 20000}}
-compute: [{match: {kernel: "*"}, shape: make_room}]"""
+MAKE_ROOM = rule("make_room")
+SEEN = f"launch={NCCL},16,512,20000"  # the block for which room is made
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib", "enum", "enumlib"])
@@ -38,7 +37,8 @@ def test_the_driver_is_told_and_the_program_is_not(load: str, bare: Runner, prel
     ],
 )
 def test_which_kernels_ask(policy: str, launch: str, value: int, bare: Runner, preloaded: Runner, build: Build) -> None:
-    words = f"ptx=k,{NCCL} set=k,8,60000 launch={launch} launch={launch} driver={build.deep()},{launch.split(',')[0]},9"
+    words = f"ptx=k,{NCCL} {SEEN} set=k,8,60000 launch={launch} launch={launch} "
+    words += f"driver={build.deep()},{launch.split(',')[0]},9"
     done = preloaded(words, policy)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert done.told == [value], done.reasons
@@ -80,15 +80,16 @@ def test_what_the_program_has_set_counts(own: int, load: str, bare: Runner, prel
 
 @pytest.mark.parametrize(("own", "size"), [(-1, 0), (100, 1), (50, 0), (0, 0)])
 def test_no_room_is_made_in_a_configuration_that_has_none(own: int, size: int, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k set=k,9,{own} {BIG} {BIG}"
+    words = f"ptx=k,{NCCL} {SEEN} set=k,9,{own} {BIG} {BIG}"
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.reasons == ({"shaped": 2} if size else {"no_room_shared_memory": 2})
+    assert done.reasons == {"communication": 1, **({"shaped": 2} if size else {"no_room_shared_memory": 2})}
     # The same when it is set between launches.
-    words = f"ptx=k {BIG} {BIG} set=k,9,{own} {BIG} {BIG}"
+    words = f"ptx=k,{NCCL} {SEEN} {BIG} {BIG} set=k,9,{own} {BIG} {BIG}"
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.reasons == ({"shaped": 4} if size else {"shaped": 2, "no_room_shared_memory": 2})
+    shaped = {"shaped": 4} if size else {"shaped": 2, "no_room_shared_memory": 2}
+    assert done.reasons == {"communication": 1, **shaped}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])
@@ -98,32 +99,34 @@ def test_the_carve_out_of_a_launch_counts_more(first: str, load: str, bare: Runn
     ex = f"ex=k,{BLOCKS},256,0"
     plain = f"{ex} {ex} {BIG}"
     small = " ".join(f"attr={value} {ex} attr={value} {ex}" for value in ("14:25", "14:0", "14:-1", "14:100,14:99"))
-    words = f"{load}=k " + (f"{plain} {small} {plain}" if first == "plain" else f"{small} {plain} {small}")
+    words = f"{plain} {small} {plain}" if first == "plain" else f"{small} {plain} {small}"
+    words = f"{load}=k,{NCCL} {SEEN} {words}"
     words += f" attr=14:100 {ex} attr=14:25,14:100 {ex} attr=8:-1,14:100 {ex}"
     done, without = preloaded(words, MAKE_ROOM), bare(words)
     same(done, without, but=["dynamic_shared"])
     changed, asked = [True] * 3, [False] * 8
     order = changed + asked + changed if first == "plain" else asked + changed + asked
-    assert [size > 0 for size in done.sizes] == order + [True] * 3
-    assert set(done.reasons) == {"shaped", "no_room_shared_memory"}
+    assert [size > 0 for size in done.sizes] == [True] + order + [True] * 3
+    assert set(done.reasons) == {"communication", "shaped", "no_room_shared_memory"}
 
 
 def test_the_carve_out_of_a_launch_on_two_devices(bare: Runner, preloaded: Runner) -> None:
     launches = f"attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 "
-    words = f"lib=k {launches}device=1 {launches}device=0 {launches}device=1 {launches}"
+    words = f"lib=k,{NCCL} {SEEN} device=1 {SEEN} device=0 {launches}device=1 {launches}device=0 {launches}device=1 "
+    words += launches
     env = {"SIMGPU": "h100,2"}
     done = preloaded(words, MAKE_ROOM, env=env)
     same(done, bare(words, env=env), but=["dynamic_shared"])
-    assert [size > 0 for size in done.sizes] == [False, True] * 4
+    assert [size > 0 for size in done.sizes] == [True] * 2 + [False, True] * 4
 
 
 def test_bytes_of_the_users_own_are_launched_and_make_no_room(bare: Runner, preloaded: Runner) -> None:
-    policy = MAKE_ROOM.replace("shape: make_room", "shape: {dynamic_shared_memory: 100KiB}")
-    words = f"ptx=k attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0"
+    policy = rule("{dynamic_shared_memory: 100KiB}")
+    words = f"ptx=k,{NCCL} {SEEN} attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0"
     done = preloaded(words, policy)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.sizes == [102400] * 2
-    assert done.reasons == {"capped_without_room": 1, "shaped": 1}
+    assert done.sizes == [20000, *[102400] * 2]
+    assert done.reasons == {"communication": 1, "capped_without_room": 1, "shaped": 1}
 
 
 @pytest.mark.parametrize("shape", ["{blocks_per_sm: 4}", "50%", "make_room"])

@@ -6,10 +6,9 @@ import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
 
 # Two targets for one kernel: blocks of 512 threads get another size than those of 256.
-TWO_TARGETS = """when: always
-compute:
-  - {match: {kernel: "*", threads: 512}, shape: {blocks_per_sm: 1}}
-  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}}"""
+TWO_TARGETS = """compute:
+  - {match: {kernel: "*", threads: 512}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}, when: always}"""
 
 
 @pytest.mark.parametrize(("word", "policy"), [("set", ONE), ("sizes", TWO_TARGETS)], ids=["set", "sizes"])

@@ -121,7 +121,7 @@ def test_each_launch_on_a_raised_stream_is_counted(iterations: Iterations) -> No
 
 
 def test_a_computation_on_a_raised_stream_is_not_shaped(iterations: Iterations) -> None:
-    policy = 'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}}]'
+    policy = 'compute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, when: always}]'
     done = iterations(f"{again('k:2:4 j:1:1000 s:2', 16)} begin k:2:2000 j:1:3000 s:2", 8, policy)
     assert raised(done)[-8:] == "5" * 8
     assert [launch["dynamic_shared"] > 0 for launch in done.launches[-16:]] == [False, True] * 8

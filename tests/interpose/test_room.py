@@ -12,9 +12,6 @@ from pyshim.explain.answer import Explainer
 OTHER = "ncclDevKernel_SendRecv"
 BIG = f"k,{BLOCKS},256"
 ROOM = rule("make_room")
-GIVEN = (
-    "communication: {{footprint: {{threads: {}, registers: 32, static_shared_memory: 0, dynamic_shared_memory: {}}}}}"
-)
 
 
 def explain(threads: int, dynamic: int, asked: int = 0) -> dict[str, Any]:
@@ -36,10 +33,6 @@ def test_what_is_launched_is_what_explain_says(
     said = explain(threads, dynamic, asked)
     assert done.sizes == [dynamic] + [said["dynamic_shared_memory"]] * 4
     assert done.reasons == {"communication": 1, said["reason"]: 4}
-    # The same for a footprint that the policy gives: nothing needs to be seen.
-    done = preloaded(f"ptx=k repeat=4 launch={BIG},{asked}", rule("make_room", more=GIVEN.format(threads, dynamic)))
-    assert done.reasons == {said["reason"]: 4}
-    assert done.sizes == [said["dynamic_shared_memory"]] * 4
 
 
 def test_before_any_was_seen_computation_is_left_alone(bare: Runner, preloaded: Runner) -> None:
@@ -87,14 +80,14 @@ def test_each_device_learns_its_own(bare: Runner, preloaded: Runner) -> None:
 
 def test_kernels_that_read_their_own_size_are_left_alone(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k,other,{NCCL} launch={NCCL},16,512,0 launch={BIG},0 launch=other,{BLOCKS},256,0"
-    done = preloaded(words, rule("make_room", more='reads_dynamic_size: ["k*"]'))
+    done = preloaded(words, rule("make_room", more='fixed_size: ["k*"]'))
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert done.reasons == {"communication": 1, "reads_dynamic_size": 1, "shaped": 1}
 
 
 @pytest.mark.parametrize(("keep", "reason"), [(1, "shaped"), (50, "shaped"), (75, "shaped"), (90, "below_keep")])
 def test_what_must_stay_resident(keep: int, reason: str, bare: Runner, preloaded: Runner) -> None:
-    policy = f'when: always\ncompute: [{{match: {{kernel: "*"}}, shape: make_room, keep_at_least: {keep}%}}]'
+    policy = f'compute: [{{match: {{kernel: "*"}}, shape: make_room, keep_at_least: {keep}%, when: always}}]'
     words = f"ptx=k,{NCCL} launch={NCCL},16,512,0 repeat=2 launch={BIG},0"
     done = preloaded(words, policy)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])

@@ -45,11 +45,11 @@ def test_kernels_and_what_they_take(preloaded: Runner, folder: Path) -> None:
 
 def test_rules_are_there_whether_or_not_they_match(preloaded: Runner, folder: Path) -> None:
     policy = (
-        "when: always\nstreams: {raise: off}\ncompute:\n"
-        '  - {match: {kernel: "never*"}, shape: make_room, when: overlapping}\n'
-        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 50%}}\n'
-        '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}}\n'
-        '  - {match: {kernel: "*"}, shape: leave}'
+        "streams: {raise: off}\ncompute:\n"
+        '  - {match: {kernel: "never*"}, shape: make_room}\n'
+        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 50%}, when: always}\n'
+        '  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 96KiB}, when: always}\n'
+        '  - {match: {kernel: "*"}, shape: leave, when: always}'
     )
     preloaded(f"ptx=k lib=other launch=k,{BLOCKS},256,0 launch=other,{BLOCKS},256,0", policy, report=folder)
     page = only(folder)
@@ -116,8 +116,9 @@ def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, fold
 
 def test_a_rule_whose_kernels_find_no_room_did_match(preloaded: Runner, folder: Path) -> None:
     policy = (
-        "when: always\nstreams: {raise: off}\ncompute:\n"
-        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}\n  - {match: {kernel: "*"}, shape: leave}'
+        "streams: {raise: off}\ncompute:\n"
+        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}, when: always}\n'
+        '  - {match: {kernel: "*"}, shape: leave, when: always}'
     )
     sizes = " ".join(f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300))
     preloaded(f"ptx=k lib=other {sizes} repeat=50 launch=k,{BLOCKS},256,0", policy, report=folder)

@@ -127,9 +127,9 @@ def test_one_kernel_with_small_and_large_grids_in_turn(bare: Runner, preloaded: 
         (rule("{blocks_per_sm: 1}", match='kernel: "other*"'), "no_rule"),
         ("observe", "observe_only"),
         (rule("{blocks_per_sm: 8}"), "room_already"),
-        (rule("{dynamic_shared_memory: 226KiB}", match='registers: ">=33"'), "no_rule"),
+        (rule("{dynamic_shared_memory: 226KiB}", match='threads: ">=257"'), "no_rule"),
         (
-            'when: always\ncompute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, keep_at_least: 50%}]',
+            'compute: [{match: {kernel: "*"}, shape: {blocks_per_sm: 1}, keep_at_least: 50%, when: always}]',
             "below_keep",
         ),
     ],

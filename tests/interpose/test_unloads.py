@@ -95,11 +95,10 @@ def test_sizes_of_a_kernel_do_not_count_for_the_next_at_its_address(
     stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
     program = build("slots", "slots.c", link=[stub])
     env, words = {"LD_LIBRARY_PATH": str(stub.parent)}, str(smallest_size(1))
-    policy = """when: always
-streams: {raise: off}
+    policy = """streams: {raise: off}
 compute:
-  - {match: {kernel: "first*"}, shape: {blocks_per_sm: 1}}
-  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}}"""
+  - {match: {kernel: "first*"}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}, when: always}"""
     without, done = bare(words, program=program, env=env), preloaded(words, policy, program=program, env=env)
     assert without.stdout == "first: 0\nunload: 0\nbeside: 0\nsecond: 0\nnot allowed: 1\n"
     same(done, without)

@@ -43,7 +43,7 @@ def run(clean_environment: dict[str, str]) -> Callable[..., Ranks]:
 
 
 # Their tables end with two =, one and none, as base64 does; the last one is longer.
-POLICIES = ("observe", "h100-small-comm", "h100", "auto")
+POLICIES = ("observe", "h100-paper", "h100", "auto")
 
 
 @pytest.fixture(params=POLICIES)

@@ -12,7 +12,6 @@ from pyshim import preload
 from pyshim.launch import plan
 
 POLICY = "policy: 1\nname: p\nenvironment: {MY_OWN: x=y==}\n"
-POLICY += "communication: {all_ranks_environment: {NCCL_ALGO: Ring}}\n"
 LIST = "OMPI_MCA_mca_base_env_list"
 
 
@@ -36,11 +35,11 @@ def test_without_us_the_agent_of_these_tests_loses_the_environment(ranks, mpi, s
 
 
 def test_outside_all_hosts_get_everything(ranks, mpi, show, policy):
-    done = ranks(OVERLAP_RUN, "--policy", policy, "--all-ranks", *mpi.hosts(mpi.here, "n1", "n2"), *show)
+    done = ranks(OVERLAP_RUN, "--policy", policy, *mpi.hosts(mpi.here, "n1", "n2"), *show)
     assert done.status == 0, done.stderr
     assert [(rank.rank, rank.world) for rank in done.ranks] == [(0, 3), (1, 3), (2, 3)]
     assert done.mapped == [True] * 3
-    for name in ("OVERLAP_TABLE", "LD_PRELOAD", "NCCL_ALGO", "MY_OWN"):
+    for name in ("OVERLAP_TABLE", "LD_PRELOAD", "MY_OWN"):
         assert len(set(done.values(name))) == 1
         assert done.values(name)[0]
     assert done.values("MY_OWN") == ["x=y=="] * 3
@@ -56,8 +55,8 @@ def test_a_policy_arrives_as_it_is(ranks, mpi, show, table):
 
 
 def test_inside_all_hosts_get_everything(ranks, mpi, show, policy):
-    done = ranks(*mpi.hosts(mpi.here, "n1", "n2"), OVERLAP_RUN, "--policy", policy, "--all-ranks", *show)
-    assert (done.mapped, done.values("NCCL_ALGO")) == ([True] * 3, ["Ring"] * 3), done.stderr
+    done = ranks(*mpi.hosts(mpi.here, "n1", "n2"), OVERLAP_RUN, "--policy", policy, *show)
+    assert (done.mapped, done.values("MY_OWN")) == ([True] * 3, ["x=y=="] * 3), done.stderr
     assert done.stderr.count("overlap: ") == done.stderr.count("overlap: no GPU driver") <= 1, "rank 0 speaks"
 
 
@@ -93,15 +92,13 @@ def test_a_list_in_a_file_of_the_user_still_arrives(ranks, mpi, show, tmp_path):
 
 
 def test_with_the_users_x_it_runs_as_asked_and_what_we_say_helps(ranks, mpi, show, policy):
-    """Both ways of naming variables together end mpirun. What ranks must agree on reaches none of them, not even the
-    one on this host, which inherits its environment."""
+    """Both ways of naming variables together end mpirun."""
     launch = mpi.hosts(mpi.here, "n1")
-    words = (OVERLAP_RUN, "--policy", policy, "--all-ranks", *launch[:1], "-x", "MINE", *launch[1:])
+    words = (OVERLAP_RUN, "--policy", policy, *launch[:1], "-x", "MINE", *launch[1:])
     done = ranks(*words, *show, env={"MINE": "1"})
-    assert (done.status, done.values("MINE"), done.values("NCCL_ALGO")) == (0, ["1", "1"], [None, None]), done.stderr
-    assert "overlap: --all-ranks: NCCL_ALGO not set, which might reach some ranks only\n" in done.stderr
-    instead = ranks(*words[4:], *done.advice, *show, env={"MINE": "1"})
-    assert (instead.mapped, instead.values("NCCL_ALGO")) == ([True, True], ["Ring", "Ring"]), instead.stderr
+    assert (done.status, done.values("MINE")) == (0, ["1", "1"]), done.stderr
+    instead = ranks("sh", "-c", done.advice, env={"MINE": "1"})
+    assert (instead.mapped, instead.values("MY_OWN")) == ([True, True], ["x=y=="] * 2), instead.stderr
     assert ranks(OVERLAP_RUN, "--strict", *words[1:], "true", env={"MINE": "1"}).status == 125
 
 

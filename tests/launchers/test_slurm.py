@@ -64,20 +64,6 @@ def test_where_srun_drops_the_environment_that_is_said_and_what_is_said_helps(ra
     assert ranks(OVERLAP_RUN, "--strict", *words[1:], env=env).status == 125
 
 
-def test_of_several_programs_all_or_none_get_what_ranks_must_agree_on(ranks, show):
-    """The second would start without it."""
-    asked = (OVERLAP_RUN, "--policy", "h100-small-comm", "--all-ranks")
-    parts = ("srun", "-N1", *show, ":", "-N1", "--export=NONE", *show)
-    done = ranks(*asked, *parts)
-    assert (done.status, done.mapped, done.values("NCCL_ALGO")) == (0, [True, False], [None, None])
-    assert "not set, which might reach some ranks only" in done.stderr
-    assert "write " in done.stderr and f"{OVERLAP_RUN} --policy h100-small-comm --all-ranks in front of" in done.stderr
-    assert ranks(asked[0], "--strict", *asked[1:], *parts).status == 125
-    both = ranks(*asked, *(word for word in parts if word != "--export=NONE"))
-    assert (both.mapped, len(set(both.values("NCCL_ALGO")))) == ([True, True], 1)
-    assert both.values("NCCL_ALGO")[0], both.stderr
-
-
 @pytest.mark.parametrize("export", ["ALL", "ALL,HOME=/tmp", "LD_PRELOAD,OVERLAP_TABLE,PATH,PYTHONPATH"])
 def test_where_srun_passes_it_on_nothing_is_said(ranks, show, export):
     done = ranks(*OUTSIDE, "srun", f"--export={export}", "-n1", *show, env={"SLURM_EXPORT_ENV": "NONE"})

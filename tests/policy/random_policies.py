@@ -37,7 +37,6 @@ MATCH = st.fixed_dictionaries(
         "library": some(LIBRARIES),
         "blocks": comparisons(),
         "threads": comparisons(),
-        "registers": comparisons(),
         "waves": comparisons(decimals=True),
         "resident_blocks": comparisons(),
     },
@@ -60,30 +59,19 @@ SHARE = st.integers(1, 100).map(lambda percent: {"share": f"{percent}%"})
 STREAMS = st.fixed_dictionaries(
     {}, optional={"raise": WORD(streams.WORDS) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
 )
-FOOTPRINT = st.just("measured") | st.fixed_dictionaries(
-    {
-        "threads": st.integers(1, 1024),
-        "registers": st.integers(1, 512),
-        "static_shared_memory": SIZES,
-        "dynamic_shared_memory": SIZES,
-    }
-)
 COMMUNICATION = st.fixed_dictionaries(
     {},
     optional={
         "kernels": some(PATTERNS | WORD(words.FAMILIES)),
         "libraries": some(LIBRARIES),
-        "footprint": FOOTPRINT,
         "carveout": WORD(words.COMMUNICATION_CARVEOUTS),
-        "all_ranks_environment": VARIABLES,
     },
 )
 POLICIES = st.fixed_dictionaries(
     {"policy": st.just(1), "name": WORD(["mine", "a.b-c", 12])},
     optional={
         "gpu": some(WORD(["NVIDIA H100*", "sm_90", "gfx90a", "*"])),
-        "when": WORD(words.WHENS),
-        "reads_dynamic_size": some(PATTERNS | WORD([*SETS])),
+        "fixed_size": some(PATTERNS | WORD([*SETS])),
         "streams": STREAMS,
         "environment": VARIABLES,
         "communication": COMMUNICATION,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import pytest
@@ -57,31 +56,6 @@ def test_warnings_alone_are_no_mistakes(folder: Path, capsys: pytest.CaptureFixt
     assert out.endswith("odd.yaml: ok, 0 rules, 1 warning\n")
 
 
-def test_json_is_one_object_on_stdout(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("--output-format", "json", "bad.yaml", "good.yaml", "none.yaml") == 1
-    out, err = capsys.readouterr()
-    assert err == ""
-    bad, good, none = json.loads(out)["files"]
-    assert bad == {
-        "file": "bad.yaml",
-        "ok": False,
-        "findings": [
-            {
-                "code": "unknown-key",
-                "severity": "error",
-                "sentence": "unknown key `naem`",
-                "hint": "did you mean `name`?",
-                "file": "bad.yaml",
-                "line": 2,
-                "column": 1,
-                "end_column": 5,
-            }
-        ],
-    }
-    assert good == {"file": "good.yaml", "ok": True, "findings": []}
-    assert (none["ok"], none["findings"][0]["code"], none["findings"][0]["line"]) == (False, "missing-file", None)
-
-
 def test_a_shipped_policy_is_checked_by_its_name(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("h100-paper") == 0
     assert run("h100-paper.yaml") == 0
@@ -96,7 +70,7 @@ def test_a_file_that_is_not_there_is_one_line(folder: Path, capsys: pytest.Captu
 def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(599))
+    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(767))
     Path("big.yaml").write_text(f"{GOOD}compute:\n{rules}", encoding="utf-8")
     assert run("big.yaml") == 1
     assert "error[too-large]" in capsys.readouterr().out

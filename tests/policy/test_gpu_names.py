@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,8 +28,8 @@ def test_every_command_takes_it(word, overlap, overlap_run, library):
     assert gpus.named(word).key == simulate.parse(word).key == key
     done = overlap_run("--simulate", word, "--dry-run", "true")
     assert (done.returncode, f"simulated {name}" in done.stderr) == (0, True), done.stderr
-    shown = overlap("policy", "show", "auto", "--gpu", word, "--json")
-    assert json.loads(shown.stdout)["gpu"] == name
+    shown = overlap("policy", "show", "auto", "--gpu", word)
+    assert (shown.returncode, shown.stderr) == (0, "")
     explained = overlap("explain", "--gpu", word, "--threads", "128", "--registers", "64", "--policy", key, "--json")
     assert (explained.returncode, explained.stderr) == (0, "")
 

@@ -63,12 +63,6 @@ def test_whose_gpus_a_policy_may_be_for(library: Any, patterns: tuple[str, ...],
     assert gpus.vendors(patterns) == expected
 
 
-def test_registers_of_an_amd_gpu_go_up_to_512(library: Any) -> None:
-    text = "gpu: [gfx90a]\ncompute: [{match: {registers: '>=%s'}, shape: leave}]\n"
-    assert codes(text % 512) == []
-    assert codes(text % 513) == ["never"]
-
-
 def test_without_the_library_the_rest_of_a_file_is_still_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> Any:
         raise OverlapError("not built")

@@ -18,22 +18,17 @@ from pyshim.policy.table import compile_table
 SHIPPED = (
     "a100",
     "a100-paper",
-    "a100-small-comm",
     "a40",
     "a40-paper",
     "b200",
-    "b200-small-comm",
     "default",
     "h100",
     "h100-paper",
-    "h100-small-comm",
     "h200",
     "h200-paper",
-    "h200-small-comm",
     "l40s",
     "mi250x",
     "mi250x-paper",
-    "mi250x-small-comm",
     "mi300x",
     "observe",
 )
@@ -111,10 +106,10 @@ def test_an_empty_name_is_refused(value: str) -> None:
 
 
 def test_a_wrong_file_is_answered_with_its_first_mistake_in_one_line(tmp_path: Path) -> None:
-    path = write(tmp_path / "bad.yaml", "bad", "wen: always\ngpu: {}\n")
+    path = write(tmp_path / "bad.yaml", "bad", "strems: {}\ngpu: {}\n")
     error = refused(str(path))
-    assert error.sentence == f"{path}:3:1: error[unknown-key]: unknown key `wen`"
-    assert error.hint == f"did you mean `when`?; for all 2 mistakes: overlap policy check {path}"
+    assert error.sentence == f"{path}:3:1: error[unknown-key]: unknown key `strems`"
+    assert error.hint == f"did you mean `streams`?; for all 2 mistakes: overlap policy check {path}"
 
 
 def test_warnings_stop_nothing(tmp_path: Path) -> None:

@@ -149,7 +149,7 @@ def test_the_schema_and_the_reader_agree_on_planted_mistakes(validator: Any, lib
         reading = read_bytes(mistake.text.encode(), str(FILE))
         agree(reading, validator)
         both += not reading.ok and is_refused(mistake.text, validator)
-    assert both > 45  # of 78; most others are no YAML, or warnings
+    assert both > 35  # of 53; most others are no YAML, or warnings
 
 
 def is_refused(text: str, validator: Any) -> bool:

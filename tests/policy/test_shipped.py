@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,9 +13,6 @@ from pyshim.policy.library import DEFAULTS, load
 from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
-
-SMALL = tuple(name for name in places.names({}) if name.endswith("-small-comm"))
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def policy(name: str) -> Policy:
@@ -32,101 +26,9 @@ def known(library: Any, key: str) -> Any:
     return gpu
 
 
-Block = tuple[int, int, int, int]  # threads, registers, static, dynamic
-
-
-def control(library: Any, key: str, kernel: Block, beside: Block) -> str:
-    """What the planner would do to let communication in."""
-    gpu = known(library, key)
-    launch, other, plan = (_native.ffi.new(f"struct overlap_{kind} *") for kind in ("launch", "footprint", "plan"))
-    launch.blocks, launch.maximum_dynamic = 1 << 20, gpu.shared_optin - kernel[2]
-    for footprint, block in ((launch.footprint, kernel), (other, beside)):
-        footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared = block
-    library.overlap_plan_of(gpu, launch, other, library.OVERLAP_SHAPE_MAKE_ROOM, 0, 50, plan)
-    words = ("leave", "room_already", "make_room", "priority", "cap")
-    return words[plan.control]
-
-
 @pytest.mark.parametrize("name", [*(key for key in places.names({}) if "-" not in key)])
 def test_no_default_policy_shapes_a_kernel(name: str) -> None:
     assert policy(name).rules == ()
-
-
-@pytest.mark.parametrize("name", [name for name in places.names({}) if "-" in name])
-def test_each_policy_about_sizes_carries_those_of_its_gpu(name: str) -> None:
-    text = places.find(name, {}).read_text(encoding="utf-8")
-    begin = f"\n# --- table for {name.split('-')[0]}: .venv/bin/python -m tools.generate.policy_tables --write ---\n"
-    assert text.count(begin) == 1
-    assert text.index(begin) < text.index("\n# --- end of table ---\n") < text.index("\npolicy: 1\n")
-
-
-def tool(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tools.generate.policy_tables", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def test_the_sizes_in_the_files_are_those_of_the_planner(library: Any, tmp_path: Path) -> None:
-    done = tool("--check")
-    assert (done.returncode, done.stderr) == (0, "")
-    text = places.find("h100-paper", {}).read_text(encoding="utf-8")
-    copy = tmp_path / "h100-paper.yaml"
-    copy.write_text(text.replace("115,713", "115,712"), encoding="utf-8")
-    done = tool("--check", str(copy))
-    assert done.returncode == 1 and done.stderr.startswith(f"{copy}: not of today")
-    assert tool("--write", str(copy)).returncode == 0
-    assert copy.read_text(encoding="utf-8") == text
-
-
-def test_communication_is_made_smaller_where_some_kernel_gains_by_it() -> None:
-    assert tuple(f"{key}-small-comm" for key in ("a100", "b200", "h100", "h200", "mi250x")) == SMALL
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_smaller_communication_is_the_default_policy_and_variables_that_wait_for_all_ranks(name: str) -> None:
-    from dataclasses import replace
-
-    own, default = policy(name), policy(name[: -len("-small-comm")])
-    assert own.all_ranks_environment
-    assert replace(own, name=default.name, all_ranks_environment={}) == default
-
-
-NCCL_8X, NCCL_9X = {"2.21": 6176, "2.28": 7104, "2.32": 14144}, {"2.21": 20832, "2.28": 21568, "2.32": 36800}
-TILED, GEMM, LAST = (256, 40, 2048, 0), (128, 224, 0, 49152), (384, 168, 0, 0)
-OPTIMIZER, ATTENTION = (512, 56, 0, 0), (128, 255, 0, 65536)
-
-
-@pytest.mark.parametrize(
-    ("key", "kernel"), [(key, kernel) for key in ("a100", "h100", "h200", "b200") for kernel in (TILED, GEMM)]
-    + [("h100", (128, 140, 0, 0)), ("h200", (128, 140, 0, 0)), ("b200", OPTIMIZER)]
-)  # fmt: skip
-@pytest.mark.parametrize("version", list(NCCL_8X))
-def test_what_a_policy_says_gains_by_smaller_blocks_of_nccl_does(
-    library: Any, key: str, kernel: Block, version: str
-) -> None:
-    static = (NCCL_8X if key == "a100" else NCCL_9X)[version]
-    for threads in (544, 640):
-        assert control(library, key, kernel, (threads, 96, static, 82240)) == "leave"
-    assert control(library, key, kernel, (288, 96, static, 82240)) != "leave"
-
-
-@pytest.mark.parametrize("kernel", [(256, 168, 17152, 0), (256, 224, 26624, 0)])
-def test_what_a_policy_says_gains_by_smaller_workgroups_of_rccl_does(library: Any, kernel: Block) -> None:
-    assert control(library, "mi250x", kernel, (256, 356, 19808, 0)) == "leave"
-    assert control(library, "mi250x", kernel, (256, 280, 19808, 0)) in ("make_room", "room_already", "priority")
-
-
-@pytest.mark.parametrize(
-    ("key", "kernel", "small"),
-    [
-        ("a40", GEMM, (288, 96, 7104, 82240)),
-        ("a40", ATTENTION, (160, 96, 7104, 82240)),
-        ("l40s", GEMM, (288, 96, 7104, 82240)),
-        ("mi300x", (256, 256, 12800, 0), (256, 280, 19808, 0)),
-        ("mi300x", (256, 320, 49408, 0), (256, 280, 19808, 0)),
-    ],
-)
-def test_where_none_is_shipped_large_kernels_do_not_gain(library: Any, key: str, kernel: Block, small: Block) -> None:
-    assert control(library, key, kernel, small) == "leave"
 
 
 def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any) -> None:

@@ -11,8 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from pyshim.policy import gpus, places, show
-from pyshim.policy.kernels import SETS
+from pyshim.policy import places, show
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import fingerprint
 from tests.policy.random_policies import POLICIES
@@ -21,13 +20,12 @@ BASE = """\
 policy: 1
 name: base
 gpu: ["NVIDIA H100*"]
-when: always
 streams: {raise: {share: 10%}, created_by: [nccl]}
 communication:
   kernels: [nccl, "*theirs*", "*more*"]
-environment: {KEPT: 1, MOVED: 2}
+environment: {KEPT: 1, OVER: 2}
 compute:
-  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room}
+  - {match: {kernel: gemm, waves: ">=2.5"}, shape: make_room, when: always}
 """
 OWN = """\
 policy: 1
@@ -36,11 +34,10 @@ extends: base
 streams: {created_by: ["libmine.so*"]}
 communication:
   kernels: ["a::b", "*theirs*"]
-  all_ranks_environment: {MOVED: "true"}
+environment: {OVER: "true"}
 compute:
   - match: {kernel: "*"}
     shape: {dynamic_shared_memory: 96KiB}
-    when: overlapping
 """
 
 
@@ -54,9 +51,8 @@ def same(first: Reading, again: Reading) -> None:
 def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, library: object) -> None:
     first = read_file(places.find(name, {}))
     assert first.policy
-    text = show.as_text(first.policy, first.origins)
+    text = show.as_text(first.policy)
     same(first, read_bytes(text.encode(), "again.yaml"))
-    assert show.as_text(first.policy, first.origins, gpus.matching(first.policy.gpus)[0])
 
 
 @settings(max_examples=150)
@@ -64,7 +60,7 @@ def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, 
 def test_any_policy_reads_back_to_the_same_table(values: dict[str, object]) -> None:
     first = read_bytes(yaml.safe_dump(values, allow_unicode=True).encode(), "first.yaml")
     if first.policy:
-        text = show.as_text(first.policy, first.origins)
+        text = show.as_text(first.policy)
         same(first, read_bytes(text.encode(), "again.yaml"))
         assert yaml.safe_load(text)["policy"] == 1
 
@@ -77,7 +73,7 @@ def test_a_comparison_reads_back_to_the_same_range(text: object) -> None:
     rules = [{"match": {"waves": text}, "shape": "leave"}, {"match": {"kernel": "a", "waves": text}, "shape": "leave"}]
     first = read_bytes(json.dumps({"policy": 1, "name": "a", "compute": rules}).encode(), "first.yaml")
     assert first.policy
-    same(first, read_bytes(show.as_text(first.policy, first.origins).encode(), "again.yaml"))
+    same(first, read_bytes(show.as_text(first.policy).encode(), "again.yaml"))
 
 
 def test_most_policies_made_are_policies() -> None:
@@ -100,55 +96,22 @@ def site(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def origin(text: str, line: str) -> str:
-    (found,) = [each for each in text.splitlines() if each.strip().removeprefix("- ").startswith(line)]
-    return found.rpartition("  # ")[2]
-
-
-def test_each_value_says_where_it_comes_from(site: Path, overlap: Any, library: object) -> None:
-    done = overlap("policy", "show", str(site / "own.yaml"))
-    assert (done.returncode, done.stderr) == (0, "")
-    text = done.stdout
-    assert f"# own.yaml: {site}/own.yaml\n# base.yaml: {site}/base.yaml\n" in text
-    for line, where in {
-        "name: own": "own.yaml:2",
-        'gpu: ["NVIDIA H100*"]': "base.yaml:3",
-        '"*1a1b*"': "own.yaml:6",
-        '"*theirs*"': "own.yaml:6",
-        '"*more*"': "base.yaml:7",
-        'created_by: ["libmine.so*"]': "own.yaml:4",
-        "share: 10%": "base.yaml:5",
-        "KEPT: 1": "base.yaml:8",
-        'MOVED: "true"': "own.yaml:7",
-        'kernel: ["*"]': "own.yaml:9",
-        "shape: {dynamic_shared_memory: 96KiB}": "own.yaml:10",
-        "when: overlapping": "own.yaml:11",
-        'waves: ">=2.5"': "base.yaml:10",
-        "when: always": "base.yaml:4",
-        "keep_at_least: 50%": "default",
-    }.items():
-        assert origin(text, line) == where, text
-    same(read_file(site / "own.yaml"), read_bytes(text.encode(), "again.yaml"))
-
-
-def test_json_says_the_same(site: Path, overlap: Any, library: object) -> None:
-    done = overlap("policy", "show", str(site / "own.yaml"), "--json")
-    answer = json.loads(done.stdout)
+def test_what_it_extends_is_merged(site: Path, overlap: Any, library: object) -> None:
     first = read_file(site / "own.yaml")
     assert first.policy
-    assert (answer["version"], answer["hash"], answer["gpu"]) == (1, fingerprint(first.policy), None)
-    assert answer["policy"]["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
-    assert answer["policy"]["compute"][1]["match"] == {"kernel": ["gemm"], "waves": ">=2.5"}
-    assert answer["origins"]["compute[1].match.waves"] == {"file": str(site / "base.yaml"), "line": 10}
-    assert answer["origins"]["reads_dynamic_size"] is None
-    assert answer["sets"]["gemm"] == list(SETS["gemm"])
-
-
-def test_sets_are_written_out(site: Path, overlap: Any, library: object) -> None:
-    text = overlap("policy", "show", str(site / "own.yaml")).stdout
-    assert "# gemm stands for:\n" in text
-    assert SETS["gemm"][0] in text and "# optimizer" not in text
-    assert max(len(line) for line in text.splitlines() if str(site) not in line) <= 100
+    done = overlap("policy", "show", str(site / "own.yaml"))
+    assert (done.returncode, done.stderr) == (0, "")
+    heads = f"# own, as the library sees it; hash {fingerprint(first.policy)}\n# {site}/own.yaml\n"
+    assert done.stdout.startswith(f"{heads}policy: 1\nname: own\ngpu: [NVIDIA H100*]\n")
+    same(first, read_bytes(done.stdout.encode(), "again.yaml"))
+    values = yaml.safe_load(done.stdout)
+    assert values["communication"]["kernels"] == ["all", "*1a1b*", "*theirs*", "*more*"]
+    assert values["environment"] == {"KEPT": "1", "OVER": "true"}
+    assert [rule["when"] for rule in values["compute"]] == ["overlapping", "always"]
+    assert values["compute"][1] == {
+        "match": {"kernel": ["gemm"], "waves": ">=2.5"}, "shape": "make_room", "keep_at_least": "50%",
+        "when": "always", "carveout": "max",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -157,8 +120,7 @@ def test_sets_are_written_out(site: Path, overlap: Any, library: object) -> None
 def test_auto_is_the_one_that_the_library_takes(gpu: str, name: str, overlap: Any, library: object) -> None:
     text = overlap("policy", "show", "auto", "--gpu", gpu).stdout
     assert re.match(rf"# {name} on (NVIDIA|AMD) .*, as the library sees it; hash [0-9a-f]{{16}}\n", text)
-    assert f"\nname: {name} " in text
-    assert ("on AMD only `created_by` acts" in text) == (name != "default")
+    assert f"\nname: {name}\n" in text
 
 
 @pytest.mark.parametrize(

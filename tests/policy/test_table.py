@@ -12,7 +12,7 @@ from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernels import FUSED, SETS
 from pyshim.policy.layout import decode, encode
-from pyshim.policy.model import OFF, UNLIMITED, Footprint, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import OFF, UNLIMITED, Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table, fingerprint
 
 FIRST = Policy(
@@ -22,16 +22,13 @@ FIRST = Policy(
     libraries=("libmine.so*",),
     raise_share=40,
     stream_creators=("libnccl.so*",),
-    footprint=Footprint(288, 96, 21568, 82240),
     fixed_size=("*staged*",),
     rules=(
         Rule(
             Match(
                 kernels=("*gemm*", "b"),
                 libraries=("libcublas*",),
-                blocks=Range(1, 2),
                 threads=Range(3, 4),
-                registers=Range(5, 6),
                 waves_percent=Range(7, 8),
                 resident_blocks=Range(9, UNLIMITED),
             ),
@@ -101,11 +98,6 @@ def test_a_policy_arrives_whole() -> None:
     assert (first.first_rule, first.rule_count, second.first_rule, second.rule_count) == (0, 2, 2, 1)
     assert (first.raise_share, second.raise_share) == (40, 0)
     assert (table.span(first.fixed_size), table.span(second.fixed_size)) == (["*staged*"], [])
-    footprint = first.footprint
-    assert first.footprint_given == 1
-    assert (footprint.threads, footprint.registers) == (288, 96)
-    assert (footprint.static_shared, footprint.dynamic_shared) == (21568, 82240)
-    assert second.footprint_given == second.footprint.threads == 0
 
 
 def test_a_rule_arrives_whole() -> None:
@@ -114,8 +106,8 @@ def test_a_rule_arrives_whole() -> None:
     constants = _native.header()
     assert table.span(first.kernels) == ["*gemm*", "b"]
     assert table.span(first.libraries) == ["libcublas*"]
-    ranges = [first.blocks, first.threads, first.registers, first.waves_percent, first.resident_blocks]
-    assert [(r.minimum, r.maximum) for r in ranges] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, UNLIMITED)]
+    ranges = [first.threads, first.waves_percent, first.resident_blocks]
+    assert [(r.minimum, r.maximum) for r in ranges] == [(3, 4), (7, 8), (9, UNLIMITED)]
     assert (first.shape, first.value) == (constants.OVERLAP_SHAPE_PERCENT, 50)
     assert (first.when, first.keep_at_least, first.line) == (constants.OVERLAP_WHEN_ALWAYS, 25, 12)
     assert (leave.shape, leave.when, leave.line) == (
@@ -123,7 +115,7 @@ def test_a_rule_arrives_whole() -> None:
         constants.OVERLAP_WHEN_OVERLAPPING,
         14,
     )
-    assert (leave.blocks.minimum, leave.blocks.maximum) == (0, UNLIMITED)
+    assert (leave.threads.minimum, leave.threads.maximum) == (0, UNLIMITED)
     assert (size.shape, size.value) == (constants.OVERLAP_SHAPE_BYTES, 98304)
     assert leave.kernels.count == 0
     assert (first.carveout, leave.carveout) == (constants.OVERLAP_CARVEOUT_MAX, constants.OVERLAP_CARVEOUT_KEEP)
@@ -175,7 +167,6 @@ def test_the_fingerprint_sees_everything_but_the_lines() -> None:
         replace(FIRST, rules=(replace(FIRST.rules[0], keep_at_least=26), FIRST.rules[1])),
         replace(FIRST, gpus=FIRST.gpus[:1]),
         replace(FIRST, environment={"A": "1"}),
-        replace(FIRST, all_ranks_environment={"A": "1"}),
     ]
     assert len({fingerprint(policy) for policy in [FIRST, *others]}) == len(others) + 1
 

@@ -45,7 +45,7 @@ def rule(
     more: str = "streams: {raise: off}",
 ) -> str:
     """A policy of one rule, which leaves streams as they are unless `more` says otherwise."""
-    return f"when: {when}\n{more}\ncompute: [{{match: {{{match}}}, shape: {shape}}}]"
+    return f"{more}\ncompute: [{{match: {{{match}}}, shape: {shape}, when: {when}}}]"
 
 
 ONE = rule("{blocks_per_sm: 1}")

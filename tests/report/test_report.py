@@ -279,7 +279,7 @@ def test_a_rank_that_chose_for_itself_inside_of_a_run_is_of_its_step(report, wri
     for rank in range(4):
         write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, run=own if rank == 3 else RUN)
     assert said(report) == [
-        "overlap-run was given a policy, or --all-ranks, for rank 3 on node1 only: h100 (ab), overlap-run 0.1.0, "
+        "overlap-run was given a policy for rank 3 on node1 only: h100 (ab), overlap-run 0.1.0, "
         "which sets NCCL_ALGO=Ring. Give it the same options on every rank"
     ]
     for rank in range(3):

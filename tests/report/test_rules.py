@@ -36,7 +36,7 @@ def said(folder: Path) -> list[str]:
     return findings(collect(str(folder)))
 
 
-CAP = 'when: always\ncompute:\n  - {match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}}\n'
+CAP = 'compute:\n  - {match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, when: always}\n'
 
 
 def test_a_rule_that_acts_is_no_finding(ran, overlap):
@@ -64,7 +64,7 @@ def test_a_rule_that_only_costs_is_a_note(ran):
         assert findings(changed) == []
         assert len(about) == noted
         if noted:
-            assert about[0].startswith(f"rule mine:6 (blocks_per_sm: 1): {capped} of 20 launches that it changed are ")
+            assert about[0].startswith(f"rule mine:5 (blocks_per_sm: 1): {capped} of 20 launches that it changed are ")
             assert "the kernel loses blocks, and communication gains no room" in about[0]
 
 
@@ -75,9 +75,9 @@ def test_tables_have_whole_names_where_there_is_room(columns, ran, overlap):
     text = done.stdout + done.stderr
     lines = [line.split() for line in text.splitlines()]
     heads = lines.index(["rule", "shape", "launches", "shaped", "in", "window", "refused", "outcome"])
-    assert lines[heads + 1] == ["mine:6", "blocks_per_sm:", "1", "20", "20", "-", "0", "acted"]
-    assert lines[heads + 2] == ["mine:7", "make_room", "0", "0", "-", "0", "never", "matched"]
-    assert lines[heads + 3] == ["mine:8", "leave", "0", "0", "-", "0", "never", "matched"]
+    assert lines[heads + 1] == ["mine:5", "blocks_per_sm:", "1", "20", "20", "-", "0", "acted"]
+    assert lines[heads + 2] == ["mine:6", "make_room", "0", "0", "-", "0", "never", "matched"]
+    assert lines[heads + 3] == ["mine:7", "leave", "0", "0", "-", "0", "never", "matched"]
     assert lines[heads + 5] == ["kernel", "launches", "shaped", "in", "window", "raised", "refused", "mostly"]
     assert lines[heads + 6] == ["gemm", "20", "20", "-", "0", "0", "shaped"]
     assert lines[heads + 7] == ["ncclDevKernel_AllReduce_Sum_f32_RING_LL", "10", "0", "-", "0", "0", "communication"]
@@ -87,12 +87,12 @@ def test_tables_have_whole_names_where_there_is_room(columns, ran, overlap):
     ("policy", "begins"),
     [
         (
-            CAP + '  - {match: {kernel: "*norm*"}, shape: make_room}\n',
-            ["rule mine:7 (make_room) never matched"],
+            CAP + '  - {match: {kernel: "*norm*"}, shape: make_room, when: always}\n',
+            ["rule mine:6 (make_room) never matched"],
         ),
         (
-            'when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, keep_at_least: 90%}]\n',
-            ["rule mine:5 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few"],
+            'compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}, keep_at_least: 90%, when: always}]\n',
+            ["rule mine:4 (blocks_per_sm: 1) matched 20 launches and never acted, 20 times by below_keep: too few"],
         ),
         (
             'compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 1}}]\ncommunication: {kernels: ["none*"]}\n',
@@ -109,7 +109,7 @@ def test_what_a_policy_asks_and_does_not_get(policy, begins, ran, overlap):
 
 
 def test_room_that_is_there_already_is_what_was_asked(ran):
-    folder = ran('when: always\ncompute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 2}}]\n')
+    folder = ran('compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 2}, when: always}]\n')
     (use,) = rules(collect(str(folder)))
     assert (use.reasons, use.acted) == ({"room_already": 20}, True)
     assert said(folder) == []

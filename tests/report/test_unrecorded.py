@@ -17,11 +17,10 @@ from pyshim.stats.rows import Row, Rule
 
 __all__ = ["build", "preloaded", "table_of"]
 FULL = """\
-when: always
 streams: {raise: off}
 compute:
-  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}}
-  - {match: {kernel: "*"}, shape: leave}"""
+  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}, when: always}
+  - {match: {kernel: "*"}, shape: leave, when: always}"""
 
 
 def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):

@@ -15,14 +15,14 @@ from tools.answers.table import Table, Value
 from tools.footprints import tables
 
 EVERY = (0,)  # versions of NCCL, the old ones too
-# What GPU-small-comm policies make of a block: a ring of NCCL with NCCL_NTHREADS=256, RCCL with RCCL_UNROLL_FACTOR=0.
+# The smallest usual blocks: a ring of NCCL with NCCL_NTHREADS=256, RCCL with RCCL_UNROLL_FACTOR=0.
 RING, UNROLL = "ring, simple, NCCL_NTHREADS=256", "unroll 1"
 MOST_BESIDE = 4
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How a version launches collectives by itself, and with the small-comm policy."""
+    """How a version launches collectives by itself, and with the settings for small blocks."""
 
     version: str
     path: str
@@ -127,7 +127,7 @@ def _was_read(kernel: tables.Kernel) -> bool:
 
 
 def matrix(_: Path) -> Table:
-    """Families of computation kernels that have room: beside a collective as shipped / with the small-comm policy."""
+    """Families of computation kernels that have room: beside a collective as shipped / with small blocks."""
     made = _gpus()
     versions = list(dict.fromkeys(launch.version for gpu in made if gpu.nvidia for launch in gpu.launches))
     rows: list[list[Value]] = []

@@ -22,6 +22,7 @@ from tools.bench.suites.arms import Bench
 from tools.bench.suites.programs import PROGRAMS, Program
 from tools.footprints import tables
 
+SMALL = {"NCCL_ALGO": "Ring", "NCCL_NTHREADS": "256", "NCCL_CGA_CLUSTER_SIZE": "0"}
 ALONE_WAVES = 7
 
 
@@ -95,7 +96,7 @@ def _footprint(kernel: tables.Kernel, dynamic: int) -> Any:
 
 @dataclass(frozen=True)
 class Pair:
-    """A kernel of the suite beside its collective; small: the GPU's small-comm policy shrinks it."""
+    """A kernel of the suite beside its collective; small: as NCCL_NTHREADS=256 makes it."""
 
     gpu: str
     word: str
@@ -110,17 +111,16 @@ class Pair:
     def blocks(self) -> tuple[tables.Kernel, tables.Kernel]:
         """The kernel, and the block of communication."""
         block = kernels.collective(self.collective, gpu(self.gpu))
-        if self.small:  # NCCL_NTHREADS=256, which is what a ring has over PCIe
+        if self.small:  # what a ring has over PCIe
             block = dataclasses.replace(block, threads=kernels.RING_PCIE)
         return _plain(self.kernel), _plain(block)
 
     def policy(self, size: int) -> str:
-        base = f"extends: {self.gpu}-small-comm\n" if self.small else ""
-        head = f"policy: 1\nname: sweep\n{base}when: always\nstreams: {{raise: auto}}\n"
+        head = "policy: 1\nname: sweep\nstreams: {raise: auto}\n"
         if size <= self.kernel.dynamic_shared:
             return head  # as launched
         match = f'  - match: {{kernel: "{self.kernel.symbol}"}}\n'
-        return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n"
+        return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n    when: always\n"
 
 
 def _plain(kernel: kernels.Kernel) -> tables.Kernel:
@@ -142,6 +142,7 @@ def simulated(pairs: dict[str, Pair], found: dict[str, list[Range]]) -> dict[str
 def _jobs(bench: Bench, pair: Pair, found: list[Range], name: str) -> Iterator[Any]:
     one = gpu(pair.gpu)
     program = next(program for program in PROGRAMS if program.name == pair.program)
+    small = SMALL if pair.small else None
     alone = Program("alone", pair.word, f"{pair.word}:{ALONE_WAVES}w", False)
     before = {program: bench.bare(program, one, DISPATCH_RULES[0], "plain").steady_ms for program in (program, alone)}
     for range_ in found:
@@ -151,8 +152,8 @@ def _jobs(bench: Bench, pair: Pair, found: list[Range], name: str) -> Iterator[A
             bench.settings(str(file), one, rule)  # not side by side: it keeps what it has made
 
         def job(policy: str = str(file)) -> Times:
-            by = [bench.under(policy, program, one, rule).steady_ms for rule in DISPATCH_RULES]
-            own = bench.under(policy, alone, one, DISPATCH_RULES[0]).steady_ms
+            by = [bench.under(policy, program, one, rule, small).steady_ms for rule in DISPATCH_RULES]
+            own = bench.under(policy, alone, one, DISPATCH_RULES[0], small).steady_ms
             return Times(change(before[alone], own), tuple(change(before[program], ms) for ms in by))
 
         yield job

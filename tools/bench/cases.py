@@ -12,13 +12,13 @@ DEFAULT = "policy: 1\nname: bench\nstreams: {raise: auto}\n"
 OBSERVE = "policy: 1\nname: bench\nstreams: {raise: off}\n"
 SHAPING = """policy: 1
 name: bench
-when: always
 compute:
   - match: {kernel: "shaped*"}
     shape: {blocks_per_sm: 1}
+    when: always
 """
 # With overlap windows.
-WINDOWS = SHAPING.replace("when: always", "when: overlapping")
+WINDOWS = SHAPING.replace("    when: always\n", "")
 
 Settings = tuple[tuple[str, str], ...]
 TABLE: Settings = (("NULL_TABLE", "1"),)

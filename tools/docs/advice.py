@@ -6,8 +6,8 @@ docs/reference.md is made of both. Empty: nothing is to be done.
 from __future__ import annotations
 
 _SMALLER = (
-    "Shared memory cannot change that. A `-small-comm` policy with `--all-ranks` makes communication blocks "
-    "smaller; `overlap explain` names the setting. Otherwise only priority can help."
+    "Shared memory cannot change that. Settings of NCCL or RCCL make communication blocks smaller: `overlap explain` "
+    "names them. Otherwise only priority can help."
 )
 _PROGRAMS_OWN_FAILURE = "The launch fails without the library, too."
 
@@ -25,7 +25,7 @@ ADVICE = {
     "leaves `gpu` out.",
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",
-    "no_communication_seen": "Nothing in the first steps. If it stays, give the size (`communication.footprint`), or "
+    "no_communication_seen": "Nothing in the first steps. If it stays, "
     "name the kernels (`communication.kernels`, `communication.libraries`).",
     "communication": "If the kernel does not communicate, report its name: a pattern of ours is too wide.",
     "one_wave": "Some libraries can be told to leave multiprocessors free for communication.",

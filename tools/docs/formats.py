@@ -110,14 +110,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "only_before[]": "HOST:PID, without a counterpart",
         "only_after[]": "",
     },
-    "overlap policy check FILE --output-format json": {
-        "version": "of this format; 1",
-        "ok": "no mistakes in any file",
-        "files[].file": "as it was named",
-        "files[].ok": "no mistakes in it",
-        "files[].findings[].severity": "`error`, `warning` or `note`",
-        "files[].findings[].*": "`code`, `sentence`, `hint`; where: `file`, `line`, `column` and ends",
-    },
     "overlap explain ... --json": {
         "gpu": "key of the GPU",
         "native_blocks": "blocks that a multiprocessor holds, as asked; 0: none can be launched",

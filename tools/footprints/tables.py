@@ -1,8 +1,4 @@
-"""The comment table of a policy: what the planner says of typical computation beside NCCL or RCCL on one GPU.
-
-    python -m tools.footprints.tables GPU                    # h100, mi250x ...; prints it
-    python -m tools.footprints.tables GPU --write POLICY     # puts it into a policy file, between its two markers
-    python -m tools.footprints.tables GPU --check POLICY     # exit status 1 where the file has another one
+"""What the planner says of typical computation beside NCCL or RCCL on one GPU.
 
 Footprints are those of the tables beside this file; the arithmetic is the planner of the library itself, so what it
 says here is what it does in a program. Nothing in it was measured on a GPU.
@@ -10,10 +6,7 @@ says here is what it does in a program. Nothing in it was measured on a GPU.
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +17,6 @@ from pyshim.footprints import collectives
 
 HERE = Path(__file__).resolve().parent
 
-BEGIN = "# --- table for {gpu}: .venv/bin/python -m tools.generate.policy_tables --write ---"  # after make setup
-END = "# --- end of table ---"
-WIDTH = 118
 OLDEST = (2, 21)  # of NCCL: older ones are not what programs of today run
 
 
@@ -128,33 +118,6 @@ def answer(gpu: Any, kernel: Kernel, beside: Kernel) -> Answer:
     return Answer(found.native_blocks, rooms, after, limits.get(found.binding, "warps or slots"))
 
 
-def verdict(gpu: Any, kernel: Kernel, beside: Kernel) -> str:
-    """What can be done. Sizes are dynamic bytes, both ends included."""
-    return answer(gpu, kernel, beside).text
-
-
-def lines(gpu: Any) -> Iterator[str]:
-    architecture = _native.text(gpu.architecture)
-    library = collectives.library_of(architecture).name
-    others = list(communication(architecture))
-    for kernel in computation(architecture):
-        answers = [(other, answer(gpu, kernel, other)) for other in others]
-        occupancy = answers[0][1].native
-        dynamic = "dynamic size unknown, taken as 0" if kernel.dynamic is None else f"{kernel.dynamic:,} dynamic"
-        if not occupancy:  # a size for GPUs with more shared memory
-            continue
-        size = f"{kernel.static:,} bytes static, {dynamic}"
-        head = f"{kernel.name} ({kernel.threads} threads of {kernel.registers} registers, {size}; {occupancy} resident)"
-        yield from textwrap.wrap(head, WIDTH, subsequent_indent="    ")
-        said: dict[str, dict[str, list[str]]] = {}
-        for other, found in answers:
-            said.setdefault(found.text, {}).setdefault(other.label, []).append(other.name)
-        for text, labels in said.items():
-            yield from textwrap.wrap(
-                f"{text}: {library} {named(labels)}", WIDTH - 4, initial_indent="  ", subsequent_indent="    "
-            )
-
-
 def named(labels: dict[str, list[str]]) -> str:
     """On NVIDIA versions by their threads, the same versions said once; on AMD the way of the launch, then what was
     unrolled how often."""
@@ -170,41 +133,3 @@ def named(labels: dict[str, list[str]]) -> str:
             unrolled = ", ".join(name.split()[-1] for name in names)
             said += [f"{label}, unroll {unrolled}" for label in which]
     return "; ".join(said)
-
-
-def table(key: str) -> str:
-    body = "".join(f"# {line}\n" for line in lines(known_gpu(key)))
-    return f"{BEGIN.format(gpu=key)}\n{body}{END}\n"
-
-
-def replaced(text: str, key: str) -> str:
-    """The policy with the table of today."""
-    first = BEGIN.format(gpu=key) + "\n"
-    if text.count(first) != 1 or text.count(END + "\n") != 1 or text.index(first) > text.index(END):
-        raise SystemExit(f"tables.py: the file has not the lines `{first.strip()}` and `{END}`, in this order")
-    return text[: text.index(first)] + table(key) + text[text.index(END) + len(END) + 1 :]
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("gpu")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", type=Path, metavar="POLICY")
-    what.add_argument("--check", type=Path, metavar="POLICY")
-    options = parser.parse_args()
-    path: Path | None = options.write or options.check
-    if path is None:
-        print(table(options.gpu), end="")
-        return 0
-    before = path.read_text(encoding="utf-8")
-    after = replaced(before, options.gpu)
-    if options.write:
-        path.write_text(after, encoding="utf-8")
-    elif before != after:
-        print(f"tables.py: {path}: its table is not of today; --write makes it anew", file=sys.stderr)
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -162,9 +162,6 @@ bool device_learn(struct device *device, const char *kernel, const struct overla
 }
 
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy) {
-    const struct overlap_policy *policy = device_policy(device);
-    if (policy && policy->footprint_given)
-        return &policy->footprint;
     if (!__atomic_load_n(&device->seen, __ATOMIC_ACQUIRE))
         return NULL;
     *copy = (struct overlap_footprint){0}; /* the driver reports neither barriers nor scalar registers */

@@ -41,7 +41,7 @@ Hip = Callable[..., Done]
 
 def rule(shape: str, more: str = "streams: {raise: off}", kernel: str = '"*"', when: str = "always") -> str:
     """A policy of one rule, but for its first lines."""
-    return f"when: {when}\n{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}}}]"
+    return f"{more}\ncompute: [{{match: {{kernel: {kernel}}}, shape: {shape}, when: {when}}}]"
 
 
 ONE = rule("{blocks_per_sm: 1}")

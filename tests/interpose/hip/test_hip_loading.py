@@ -113,9 +113,8 @@ def test_a_program_that_execs(world: World, hip: Hip) -> None:
 OF_AMD = """policy: 1
 name: of-amd
 gpu: ["AMD *"]
-when: {when}
 streams: {{raise: off}}
-compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: 1}}}}]
+compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: 1}}, when: {when}}}]
 """
 OF_NVIDIA = OF_AMD.replace("of-amd", "of-nvidia").replace("AMD", "NVIDIA").replace("per_sm: 1", "per_sm: 2")
 

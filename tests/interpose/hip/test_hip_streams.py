@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hip_interposing import BLOCKS, NCCL, Hip, World, smallest
 
-CREATED = "when: always\nstreams: {created_by: [rccl]}"
+CREATED = "streams: {created_by: [rccl]}"
 
 
 def made(world: World, library: str = "librccl.so.1") -> list[str]:
@@ -55,8 +55,8 @@ def test_nothing_else_is_raised(world: World, hip: Hip) -> None:
 
 
 def test_each_kind_of_gpu_has_its_policy(world: World, hip: Hip, tmp_path: Path) -> None:
-    text = 'policy: 1\nname: {}\ngpu: ["AMD Instinct {}*"]\nwhen: always\nstreams: {{raise: off}}\n'
-    text += "compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: {}}}}}]\n"
+    text = 'policy: 1\nname: {}\ngpu: ["AMD Instinct {}*"]\nstreams: {{raise: off}}\n'
+    text += "compute: [{{match: {{kernel: k}}, shape: {{blocks_per_sm: {}}}, when: always}}]\n"
     files = []
     for name, blocks in (("MI250X", 1), ("MI300X", 2)):
         files.append(tmp_path / f"{name}.yaml")

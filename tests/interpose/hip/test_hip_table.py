@@ -91,9 +91,9 @@ def test_not_armed_the_table_is_left_alone(
 
 
 def test_the_library_that_calls_is_known(world: World, profiler: Path, hip: Hip) -> None:
-    policy = "when: always\nstreams: {raise: off}\ncompute:\n"
-    policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}}\n'
-    policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}}\n'
+    policy = "streams: {raise: off}\ncompute:\n"
+    policy += '  - {match: {kernel: "*", library: "libmine.so*"}, shape: {blocks_per_sm: 2}, when: always}\n'
+    policy += '  - {match: {kernel: "*", library: "hip-client*"}, shape: {blocks_per_sm: 4}, when: always}\n'
     launches = [*world.hosts("k"), f"library={world.comm('libmine.so.1')}", "stream=0"]
     launches += [f"{how}=k,{BLOCKS},64,0,1" for how in ("launch", "liblaunch", "liblaunch", "launch", "ext")]
     world.build.library("librocprofiler-register.so.0", "hip_register.c")

@@ -86,10 +86,10 @@ class Bench:
         return [str(self.folder / "suite-program"), str(self._cubin(gpu)), arm, steps, kind, *words(program, gpu)]
 
     def settings(self, policy: str, gpu: KnownGpu, rule: str) -> Settings:
-        """As overlap-run --policy POLICY --simulate GPU:RULE --all-ranks has them."""
+        """As overlap-run --policy POLICY --simulate GPU:RULE has them."""
         key = (policy, gpu.key, rule)
         if key not in self._settings:
-            asked = plan.Request(policy=self._found(policy), simulate=f"{gpu.key}:{rule}", all_ranks=True, quiet=True)
+            asked = plan.Request(policy=self._found(policy), simulate=f"{gpu.key}:{rule}", quiet=True)
             self._settings[key] = plan.make(asked, self.base).settings
         return self._settings[key]
 
@@ -106,17 +106,28 @@ class Bench:
         settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=f"{gpu.key}:{rule},1")
         return self._run(program, gpu, rule, arm, arm, settings)
 
-    def under(self, policy: str, program: Program, gpu: KnownGpu, rule: str) -> Outcome:
-        """Run the arm `plain` with the library in front of the driver."""
+    def under(
+        self, policy: str, program: Program, gpu: KnownGpu, rule: str, variables: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """Run the arm `plain` with the library in front of the driver. variables: of NCCL, as program.c reads them."""
         with tempfile.TemporaryDirectory(dir=self.folder) as report:
             settings = self.settings(policy, gpu, rule)._replace(report=report, run_id=secrets.token_hex(8))
-            outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings)
+            outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings, variables)
             page = read_counters(Path(report))
         return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
 
-    def _run(self, program: Program, gpu: KnownGpu, rule: str, arm: str, name: str, settings: Settings) -> Outcome:
+    def _run(
+        self,
+        program: Program,
+        gpu: KnownGpu,
+        rule: str,
+        arm: str,
+        name: str,
+        settings: Settings,
+        variables: Mapping[str, str] | None = None,
+    ) -> Outcome:
         costs = DEMO / "costs.yaml" if program.stencil else self._costs(gpu)
-        names = {**environment(self.base, settings), "SIMGPU_COSTS": str(costs)}
+        names = {**environment(self.base, settings), **(variables or {}), "SIMGPU_COSTS": str(costs)}
         if self.timelines:
             trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"
             trace.unlink(missing_ok=True)  # the simulated GPU appends

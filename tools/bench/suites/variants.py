@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyshim.policy import places
+
 PAPER, WINDOWS = "-paper", "-windows"
 
 
@@ -16,4 +18,5 @@ def base_of(name: str) -> str | None:
 
 
 def text(base: str) -> str:
-    return f"policy: 1\nname: {base}{WINDOWS}\nextends: {base}\nwhen: overlapping\n"
+    shipped = places.find(base, {}).read_text(encoding="utf-8")
+    return shipped.replace(f"name: {base}\n", f"name: {base}{WINDOWS}\n").replace("    when: always\n", "")

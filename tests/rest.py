@@ -139,7 +139,8 @@ def _names(path: Path) -> list[str]:
 
 @cache
 def _seconds() -> dict[str, tuple[float, int]]:
-    return json.loads(SECONDS.read_text(encoding="utf-8"))
+    found: dict[str, tuple[float, int]] = json.loads(SECONDS.read_text(encoding="utf-8"))
+    return found
 
 
 def measured(report: Path) -> dict[str, tuple[float, int]]:

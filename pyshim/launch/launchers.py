@@ -128,7 +128,7 @@ def _mpirun(asked: Asked) -> Way:
     arrives = exported.keys() >= asked.ours.keys() and not _differs(exported, asked)
     named = any(_has(part, *_HOSTS) for part in parts) or "OMPI_MCA_orte_default_hostfile" in asked.base
     if arrives or not (named or _differs(exported, asked)):
-        return Way(elsewhere=True, unsure=None if arrives else _instead(asked))
+        return Way(elsewhere=True)
     return Way(doubt=_without(asked, "on other hosts"), elsewhere=True)
 
 

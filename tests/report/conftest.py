@@ -45,7 +45,7 @@ def write_page(report: Path, library: Any) -> Write:
     """launches: {(way, reason): count}; devices: (name, policy); streams: fields of struct overlap_page_stream."""
 
     def write(
-        launches: dict[tuple[str, str], int] | None = None,
+        launches: dict[str, int] | None = None,
         devices: tuple[tuple[str, str], ...] = (("NVIDIA H100 80GB HBM3", "h100"),),
         pid: int = 100,
         rank: int = -1,

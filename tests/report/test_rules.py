@@ -134,7 +134,7 @@ def test_kernels_are_summed_over_processes_and_told_by_process(ran):
     assert [[kernel.launches for kernel in kernels_of(page)] for page in collected.pages] == [[20, 10]] * 3
     assert [kernel.communication for kernel in every] == [False, True]
     (use,) = rules(collected)
-    assert (use.launches, use.kernels, use.rule.line) == (60, 1, 6)
+    assert (use.launches, use.kernels, use.rule.line) == (60, 1, 5)
 
 
 def test_ranks_with_different_gpus(report, write_page, overlap):

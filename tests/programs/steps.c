@@ -4,6 +4,7 @@
  *     CASE  hit: kernels whose decisions are cached    ex: the same by cuLaunchKernelEx or hipExtLaunchKernel
  *           communication: raised, or as asked         first: kernels that were never launched
  *           windows: kernels that are shaped only beside communication, which is launched on another stream
+ *           streams: the life of a stream that something waits for (NVIDIA only); one signal in each, a little later each time
  * Against the drivers that do nothing (tools/bench/null_driver.c; -DHIP: null_hip.c), so that all state is the library's. Prints how
  * many launches were made, and how many of them came with another size than they may.
  */
@@ -15,12 +16,12 @@
 #include <string.h>
 #include <ucontext.h>
 
-enum { KERNELS = 256, THREADS = 128, BLOCKS = 8192, BEFORE = 64, OFTEN = 61, RED_ZONE = 128, STRIDE = 7 };
+enum { KERNELS = 256, THREADS = 128, BLOCKS = 8192, BEFORE = 64, OFTEN = 61, RED_ZONE = 128, STRIDE = 7, FAR = 41 };
 
 static volatile sig_atomic_t launched, communication;
-static long steps, phase;
+static long steps, phase; /* of `streams`: how many more steps before the signal */
 static uintptr_t from, to; /* where the library is */
-static int is_first, is_ex, is_windows;
+static int is_first, is_ex, is_windows, is_streams;
 
 #ifdef HIP
 typedef struct {
@@ -45,8 +46,12 @@ static void launch(int kernel, unsigned blocks, void *stream, int other) {
 static void begin(void) {
     hipInit(0);
 }
+static void live(void) {
+}
 #else
-extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *);
+extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned),
+    cuStreamSynchronize(void *), cuStreamDestroy_v2(void *), cuEventRecord(void *, void *),
+    cuStreamWaitEvent(void *, void *, unsigned);
 extern int cuLaunchKernel(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                           void **);
 struct config {
@@ -71,6 +76,15 @@ static void launch(int kernel, unsigned blocks, void *stream, int other) {
 static void begin(void) {
     cuInit(0);
 }
+static void live(void) {
+    void *stream;
+    cuStreamCreate(&stream, 0);
+    launch(0, 1, stream, 0);
+    cuEventRecord(functions, stream);
+    cuStreamWaitEvent(NULL, functions, 0);
+    cuStreamSynchronize(stream);
+    cuStreamDestroy_v2(stream);
+}
 #endif
 
 static void *const streams[] = {(void *)0x1000, (void *)0x2000, (void *)0x3000};
@@ -86,9 +100,11 @@ static void handle(int signal, siginfo_t *info, void *context) {
     const int turn = (int)(steps++ % OFTEN);
     (void)signal, (void)info;
     /* Not at every step of one launch: what is done again where anything came between would be done for ever. */
-    if (at < from || at >= to || steps % STRIDE != phase)
+    if (at < from || at >= to || (is_streams ? phase-- != 0 : steps % STRIDE != phase))
         return;
-    if (turn % 2)
+    if (is_streams)
+        live();
+    else if (turn % 2)
         launch(0, BLOCKS, streams[turn / 2 % 2], is_ex);
     else if (turn == 0)
         communicate();
@@ -130,6 +146,7 @@ int main(int argc, char **argv) {
     is_first = strcmp(argv[1], "first") == 0;
     is_ex = strcmp(argv[1], "ex") == 0;
     is_windows = strcmp(argv[1], "windows") == 0;
+    is_streams = strcmp(argv[1], "streams") == 0;
     const int communicates = strcmp(argv[1], "communication") == 0, launches = atoi(argv[2]);
     begin();
     for (int i = 0; i < KERNELS; i++)
@@ -146,10 +163,12 @@ int main(int argc, char **argv) {
         if (is_windows && i % 8 == 0)
             communicate();
         steps = i * OFTEN; /* so that each step of a launch is one of another number in the next ones */
-        phase = i % STRIDE;
+        phase = is_streams ? i * FAR : i % STRIDE;
         trap(1);
         if (communicates)
             communicate();
+        else if (is_streams)
+            live();
         else
             launch(is_first ? 3 + i % (KERNELS - 3) : i % 3, BLOCKS, streams[i % 2], is_ex);
         trap(0);

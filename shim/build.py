@@ -66,7 +66,6 @@ NEVER_UNWOUND_SOURCES = (
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
     *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process")),
     *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "unopened")),
-    "shim/vendor/hip/absent.c",
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}

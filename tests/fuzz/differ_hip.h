@@ -158,6 +158,9 @@ static void callback(hipStream_t stream, hipError_t result, void *data) {
     (void)stream, (void)result, (void)data;
 }
 #define arg_void_p_callback() (void *)(uintptr_t)callback
+typedef struct {
+    char reserved[64];
+} hipIpcEventHandle_t;
 static hipIpcEventHandle_t arg_hipIpcEventHandle_t(void) {
     hipIpcEventHandle_t handle;
     memset(&handle, 0, sizeof handle);

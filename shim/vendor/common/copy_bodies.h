@@ -1,4 +1,4 @@
-/* Bodies of a vendor's copy.def, which is included after this file and the vendor's own header. */
+/* Bodies of a vendor's rows for blocking copies, which are included after this file and the vendor's own header. */
 #pragma once
 
 #include "resolve.h"

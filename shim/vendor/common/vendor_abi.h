@@ -67,12 +67,10 @@ _Static_assert(sizeof(vendor_launch) == 56, "as in cuda.h and hip_runtime_api.h"
 enum {
     NODE_KERNEL = 0,
     NODE_GRAPH = 4,
-    NODE_EMPTY = 5,
     NODE_WAIT_EVENT = 6,
     NODE_EVENT_RECORD = 7,
     NODE_EXTERNAL_WAIT = 9,
     NODE_BATCH_CUDA = 12, /* memory operations, which may wait */
-    NODE_BATCH_HIP = 14,
 };
 
 typedef struct {

@@ -64,3 +64,31 @@ void *hip_thunk(enum route route, enum hook hook) {
     };
     return thunks[(int)hook - HOOK_CUDA_COUNT][route];
 }
+
+/* ---- hipGetProcAddress, hipGetDriverEntryPoint ---- */
+
+/* The runtime is asked first; it returns one of its own symbols (hip_device.cpp of ROCm's clr), so the address tells the
+ * hook. */
+static void replace(void **function) {
+    const int hook = *function && overlap_armed() && adopt_driver_of(VENDOR_HIP, *function)
+                         ? real_by_address(VENDOR_HIP, *function)
+                         : -1;
+    if (hook >= 0 && real_remember(ROUTE_LOOKED_UP, (enum hook)hook, real_export((enum hook)hook)))
+        *function = hip_thunk(ROUTE_LOOKED_UP, (enum hook)hook);
+}
+
+hipError_t hip_proc_address_body(ENTRY, const char *symbol, void **pfn, int version, uint64_t flags, int *status) {
+    REAL_OR_RETURN(hipGetProcAddress);
+    hipError_t result = real(symbol, pfn, version, flags, status);
+    if (result == VENDOR_SUCCESS && pfn)
+        replace(pfn);
+    return result;
+}
+
+hipError_t hip_entry_point_body(ENTRY, const char *symbol, void **function, uint64_t flags, int *status) {
+    REAL_OR_RETURN(hipGetDriverEntryPoint);
+    hipError_t result = real(symbol, function, flags, status);
+    if (result == VENDOR_SUCCESS && function)
+        replace(function);
+    return result;
+}

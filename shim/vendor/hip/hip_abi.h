@@ -13,12 +13,10 @@ typedef vendor_node hipGraphNode_t;
 typedef vendor_exec hipGraphExec_t;
 typedef vendor_edge hipGraphEdgeData;
 typedef vendor_launch HIP_LAUNCH_CONFIG;
-typedef vendor_ipc_event hipIpcEventHandle_t;
 typedef void *hipFunction_t;
 typedef void *hipModule_t;
 typedef void *hipLibrary_t;
 typedef void *hipKernel_t;
-typedef void *hipCtx_t;
 typedef struct hipLaunchParams hipLaunchParams;                 /* passed through only */
 typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
 
@@ -33,15 +31,6 @@ enum {
 typedef struct {
     uint32_t x, y, z;
 } dim3;
-
-/* Passed by value. */
-typedef struct {
-    void *ptr;
-    size_t pitch, xsize, ysize;
-} hipPitchedPtr;
-typedef struct {
-    size_t width, height, depth;
-} hipExtent;
 
 /* 7.0 (node hip_6.5) */
 typedef struct {

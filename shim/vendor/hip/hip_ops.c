@@ -1,14 +1,15 @@
-/* What the shared part of the frontends needs from HIP (common/vendor_ops.def). A device stands for its context: HIP
- * has no other. */
+/* Streams and devices: what the shared part needs of them from HIP (common/vendor_ops.def), and the calls that HIP does
+ * not share with CUDA. A device stands for its context: HIP has no other. */
 #include <string.h>
 
+#include "../../core/core.h"
 #include "../../sys/sys.h"
 #include "../common/device.h"
 #include "../common/handle.h"
 #include "../common/launch.h"
+#include "../common/stream_calls.h"
+#include "../common/streams.h"
 #include "hip.h"
-
-enum { VECTOR_REGISTERS = 256 /* of a wave, without accumulation registers (LLVM: AMDGPUUsage.rst) */ };
 
 struct hip_calls hip;
 
@@ -34,7 +35,7 @@ hipError_t hip_settle(hipError_t pending, hipError_t answer) {
 
 /* ---- Contexts and streams ---- */
 
-/* Even, and far enough apart that the keys of default streams cannot collide (common/windows.c). */
+/* Even, and far enough apart that the keys of default streams cannot collide (stream_key). */
 static uint64_t context_of(int ordinal) {
     return ordinal < 0 ? 0 : (uint64_t)(ordinal + 1) << 8;
 }
@@ -96,6 +97,29 @@ void hip_restore(int mode) {
     if (mode >= 0)
         hip.hipThreadExchangeStreamCaptureMode(&mode);
 }
+
+/* Without a priority. The rest is in ../common/stream_calls.c. */
+hipError_t hip_stream_create_body(ENTRY, hipStream_t *stream) {
+    REAL_OR_RETURN(hipStreamCreate);
+    bool raised;
+    const hipError_t result =
+        stream_create_at(VENDOR_HIP, site, stream, 0, 0, real_export(HOOK_hipStreamCreateWithPriority), &raised);
+    return raised ? result : stream_created(VENDOR_HIP, site, stream, 0, 0, real(stream));
+}
+
+hipError_t hip_stream_flags_body(ENTRY, hipStream_t *stream, uint32_t flags) {
+    REAL_OR_RETURN(hipStreamCreateWithFlags);
+    bool raised;
+    const hipError_t result =
+        stream_create_at(VENDOR_HIP, site, stream, flags, 0, real_export(HOOK_hipStreamCreateWithPriority), &raised);
+    return raised ? result : stream_created(VENDOR_HIP, site, stream, flags, 0, real(stream, flags));
+}
+
+/* Bodies of blocking copies. */
+#include "../common/copy_bodies.h"
+#define DRIVER(name, body, parameters, ...)
+#include "driver.def"
+#undef DRIVER
 
 /* ---- Devices ---- */
 
@@ -172,58 +196,57 @@ bool hip_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     return fill_known(gpu) && gpu->multiprocessors && gpu->threads && gpu->threads_per_block && gpu->shared_optin;
 }
 
-/* ---- Kernels ---- */
+/* ---- Use of the GPU ---- */
 
-/* The call itself tells what kind its handle is. So kernels need not be tracked where they are created, which for
- * the program's own is before main(), by the ten thousand. */
-struct handle *hip_handle_of(const struct request *request) {
-    struct handle *handle = handle_find(request->function);
-    const bool function = hip_launches_function(request->hook);
-    if (handle || !request->function)
-        return handle;
-    handle_learn(request->function, function ? HANDLE_HIP_FUNCTION : HANDLE_HIP_SYMBOL, NULL, NULL, NULL);
-    return handle_find(request->function);
+static hipError_t opened(hipError_t result) {
+    if (result == VENDOR_SUCCESS)
+        thread_opens_gpu();
+    return result;
 }
 
-const char *hip_kernel_name(const struct handle *handle) {
-    if (handle_is(handle, HANDLE_HIP_SYMBOL))
-        return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr((const void *)(uintptr_t)handle->value, NULL)
-                                         : NULL;
-    return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
+static hipError_t initialised(hipError_t result) {
+    if (result == VENDOR_SUCCESS)
+        overlap_page_initialised();
+    return result;
 }
 
-/* True if the runtime's number may lack accumulation registers. It comes from the metadata, in which the assembly kernels
- * of modules (rocBLAS, hipBLASLt) leave them out. A compiler counts all, and the kernels that host functions stand for
- * are always compiled. A kernel has at most 256 registers that are not accumulation registers, so a larger number
- * includes both. */
-static bool may_be_too_few(const struct handle *handle, int registers) {
-    return registers <= VECTOR_REGISTERS && handle_is(handle, HANDLE_HIP_FUNCTION) && !OVERLAP_RELAXED(handle->kernel);
+hipError_t hip_init_body(ENTRY, uint32_t flags) {
+    REAL_OR_RETURN(hipInit);
+    return initialised(real(flags));
 }
 
-bool hip_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
-    struct hipFuncAttributes told;
-    int registers = 0, shared = 0, mode = hip_relax();
-    bool known = false;
-    *later = false;
-    memset(&told, 0, sizeof told);
-    if (handle_is(handle, HANDLE_HIP_SYMBOL) && hip.hipFuncGetAttributes) {
-        known = HIP_ASK(hip.hipFuncGetAttributes(&told, (const void *)(uintptr_t)handle->value)) == VENDOR_SUCCESS;
-        registers = told.numRegs;
-        shared = told.sharedSizeBytes <= INT32_MAX ? (int)told.sharedSizeBytes : -1;
-    } else if (handle_is(handle, HANDLE_HIP_FUNCTION) && hip.hipFuncGetAttribute) {
-        hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
-        known =
-            HIP_ASK(hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function)) == VENDOR_SUCCESS &&
-            HIP_ASK(hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) == VENDOR_SUCCESS;
-    }
-    hip_restore(mode);
-    if (!known || registers <= 0 || shared < 0 || may_be_too_few(handle, registers))
-        return false;
-    launch->footprint.registers = (uint32_t)registers;
-    launch->footprint.static_shared = (uint32_t)shared;
-    /* From ROCm 6.3 on the runtime checks no sum of static and dynamic bytes, and too much kills the queue: this is
-     * the only limit. */
-    launch->maximum_dynamic =
-        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
+/* Launchers call this before they start their ranks, and use no GPU themselves. */
+hipError_t hip_device_count_body(ENTRY, int *count) {
+    REAL_OR_RETURN(hipGetDeviceCount);
+    return initialised(real(count));
+}
+
+hipError_t hip_set_device_body(ENTRY, int device) {
+    REAL_OR_RETURN(hipSetDevice);
+    const hipError_t result = opened(real(device));
+    context_unknown(VENDOR_HIP);
+    return result;
+}
+
+hipError_t hip_malloc_body(ENTRY, void **address, size_t bytes) {
+    REAL_OR_RETURN(hipMalloc);
+    return opened(real(address, bytes));
+}
+
+/* ---- What HIP does not have ---- */
+
+bool hip_prepare(struct handle *handle, uint32_t dynamic) {
+    (void)handle, (void)dynamic;
     return true;
 }
+
+uint32_t hip_over_app_limit(struct handle *handle, int device, uint32_t dynamic) {
+    (void)handle, (void)device, (void)dynamic;
+    return 0;
+}
+
+bool hip_prefers_cache(struct handle *handle, int device) {
+    (void)handle, (void)device;
+    return false;
+}
+

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 import zstandard
 
-from pyshim.footprints.codeobject import COMPRESSED, descriptors, read_code_objects
 from tools.simgpu.hip.code_object import Kernel, bundle, code_object, compressed
 
 READER = ("core/codeobject.c",)
@@ -51,13 +49,6 @@ def kernels(compile_c: Any, run_program: Run, tmp_path_factory: pytest.TempPathF
 @pytest.mark.parametrize("architecture", ["gfx90a", "gfx942", "gfx950"])
 def test_a_code_object(kernels: Kernels, architecture: str) -> None:
     assert kernels(code_object(KERNELS, architecture), architecture) == FOUND
-
-
-def test_both_readers_agree(kernels: Kernels) -> None:
-    """The one of `overlap footprints`, which also reads the metadata."""
-    image = code_object(KERNELS)
-    read = {kernel.kernel: kernel.registers for kernel in read_code_objects(image, 0, len(image))}
-    assert kernels(image) == read == FOUND
 
 
 def test_of_a_bundle_the_code_object_for_this_gpu(kernels: Kernels) -> None:
@@ -200,29 +191,3 @@ def test_modules_that_come_and_go(
     together = int(said[2].split()[-1])
     assert min(modules * count, 0.9 * room) <= together <= min(modules * count, room)
     assert said[3:] == [f"thread: {count}"] * 4
-
-
-def installed() -> list[Path]:
-    named = os.environ.get("OVERLAP_CODE_OBJECTS")
-    if named:
-        return sorted(Path(named).rglob("*gfx90a.co"))
-    folders = [*Path("/opt").glob("rocm*/lib/*blas*/library"), *Path("/usr/lib").glob("*/*blas*/*/library")]
-    return [file for folder in folders for file in sorted(folder.rglob("*gfx90a.co"))[:8]]
-
-
-def test_installed_libraries_of_gemms(kernels: Kernels) -> None:
-    """Real code objects of rocBLAS or hipBLASLt, where they are installed or OVERLAP_CODE_OBJECTS names a folder of
-    theirs, read by both readers."""
-    files, more, compared = installed(), 0, 0
-    if not files:
-        pytest.skip("no code object for gfx90a here: install rocBLAS, or name a folder with OVERLAP_CODE_OBJECTS")
-    for file in files:
-        data = file.read_bytes()
-        if data[:4] == COMPRESSED:  # those of rocBLAS 7.2
-            assert kernels(data) == {}
-            continue
-        read = {name[: -len(".kd")]: found for name, found in descriptors(data)}
-        assert kernels(data) == {name: registers for name, (registers, _) in read.items()}
-        more += sum(registers > vectors for registers, vectors in read.values())
-        compared += len(read)
-    assert compared > more > 0, "some of these take accumulation registers"

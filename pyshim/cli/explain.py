@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from pyshim.explain.answer import Explainer
     from pyshim.explain.request import Request
@@ -21,10 +20,10 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Predict what a policy does with a computation kernel that runs beside
 communication, and why. No GPU is needed: the kernel comes from numbers on the
-command line, a library, a run's report, or a profiler's trace."""
+command line, a run's report, or a profiler's trace."""
 EPILOG = """\
-rarely needed (--help-all explains them): --static-smem, --barriers, --sgprs, --blocks, --library, --comm-from,
---comm-kernel, --comm-threads, --comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers, --comm-sgprs
+rarely needed (--help-all explains them): --static-smem, --barriers, --sgprs, --blocks, --library, --comm-threads,
+--comm-registers, --comm-static-smem, --comm-dynamic-smem, --comm-barriers, --comm-sgprs
 
 examples:
   overlap explain --gpu h100 --threads 128 --registers 224
@@ -43,9 +42,6 @@ RCCL whose sizes are known.
   --comm-threads NUMBER, --comm-registers NUMBER, --comm-static-smem BYTES,
   --comm-dynamic-smem BYTES, --comm-barriers NUMBER, --comm-sgprs NUMBER
                         the same of one block of communication
-  --comm-from FILE      with --from: its collectives of NCCL or RCCL
-  --comm-kernel PATTERN with --comm-from: these of its kernels, the most that
-                        they take
   --blocks NUMBER       of the grid; where it is not said the launch has many
                         waves
   --library NAME        file name of the library that launches; rules match it
@@ -54,14 +50,10 @@ RCCL whose sizes are known.
                         three need no room
   --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
 
---from LIBRARY takes .so, .cubin, .fatbin, .co and folders of them. Registers,
-static shared memory and launch bounds are read there; --threads is for kernels
-without a bound, --dynamic-smem what each is launched with. --kernel is a glob
-then, or a set of kernels: gemm, attention, elementwise, norm, optimizer.
-
 --from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
 what `nsys export --type sqlite` does; no pipes. demo-stencil and demo-step are traces
-of two H200 that ship. Communication is that of its own
+of two H200 that ship. --kernel is a glob then, or a set of kernels: gemm,
+attention, elementwise, norm, optimizer. Communication is that of its own
 kernels, and what of it computation hid is told as well. So are priority
 inversions: what stood ready behind blocks of another stream while the host, a
 stream or communication waited for it, and the most that raising can save.
@@ -76,9 +68,7 @@ A launch is taken to be in an overlap window; outside, a rule with
 example: the whole answer to one kernel beside NCCL 2.27
   overlap explain --gpu h100 --threads 128 --registers 224 \\
     --dynamic-smem 48KiB --comm-threads 288 --comm-registers 96 \\
-    --comm-static-smem 21568 --comm-dynamic-smem 82240
-example: which kernels of rocBLAS gain beside RCCL
-  overlap explain --from rocblas/library --comm-from librccl.so.1"""
+    --comm-static-smem 21568 --comm-dynamic-smem 82240"""
 
 
 # What runs and traces say by themselves.
@@ -99,7 +89,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "explain",
         help="predict what a policy does with a kernel, and why",
         usage="overlap explain --gpu GPU --threads N --registers N\n"
-        "       overlap explain --from FILE... [--kernel PATTERN] ...\n"
+        "       overlap explain --from TRACE... [--kernel NAME] ...\n"
         "       overlap explain --report DIR ...",
         description=DESCRIPTION,
         epilog=EPILOG,
@@ -111,7 +101,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     what.add_argument("--threads", metavar="NUMBER", help="threads of a block")
     what.add_argument("--registers", metavar="NUMBER", help="registers of a thread")
     what.add_argument("--dynamic-smem", metavar="BYTES", help="dynamic shared memory of the launch, as 48KiB")
-    what.add_argument("--from", dest="files", nargs="+", metavar="FILE", help="every kernel of a library or a trace")
+    what.add_argument("--from", dest="files", nargs="+", metavar="TRACE", help="every kernel of a trace")
     what.add_argument("--report", metavar="DIR", help="every kernel of a run, from its report folder")
     what.add_argument("--kernel", metavar="NAME", help="name; with --from and --report a pattern or a set")
     rule = parser.add_argument_group("which rule (default: make_room for every launch)")
@@ -124,7 +114,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     answers.add_argument("--json", action="store_true", help="print one JSON object")
     answers.add_argument("-h", "--help", action="help", help="show this help message and exit")
     parser.add_argument("--help-all", action=_Everything, nargs=0, const=ALL, help=hidden)
-    for name in ("static-smem", "barriers", "sgprs", "library", "blocks", "comm-from", "comm-kernel"):
+    for name in ("static-smem", "barriers", "sgprs", "library", "blocks"):
         parser.add_argument(f"--{name}", metavar="X", help=hidden)
     for name in ("threads", "registers", "static-smem", "dynamic-smem", "barriers", "sgprs"):
         parser.add_argument(f"--comm-{name}", metavar="X", help=hidden)
@@ -138,36 +128,16 @@ def _run(options: argparse.Namespace) -> int:
 
     asked = {name: value for name in NAMES if (value := getattr(options, name)) is not None}
     explainer = Explainer(os.environ)
-    _check(options)
+    if options.report and options.files:
+        raise OverlapError("--report and --from exclude each other", "ask about one at a time", USAGE)
     options.files = [shipped(file) for file in options.files or ()]
     try:
-        if options.report or (options.files and _are_traces(options.files)):
+        if options.report or options.files:
             return _launched(options, asked, explainer)
-        if options.files:
-            return _from_files(options, asked, explainer)
         return _one(options, read(asked), explainer)
     except Mistake as mistake:
         sentence = mistake.spoken(lambda name: "--" + name.replace("_", "-"))
         raise OverlapError(sentence, mistake.hint or "overlap explain --help", USAGE) from None
-
-
-def _check(options: argparse.Namespace) -> None:
-    """Raise OverlapError for options that exclude each other."""
-    if options.report and options.files:
-        raise OverlapError("--report and --from exclude each other", "ask about one at a time", USAGE)
-    if (options.comm_from or options.comm_kernel) and not options.files:
-        raise OverlapError("--comm-from and --comm-kernel need --from", "overlap explain --help-all", USAGE)
-
-
-def _are_traces(files: list[str]) -> bool:
-    """Whether all files are traces, by their contents. Raise OverlapError if only some are."""
-    from pyshim.explain.kernels import is_trace
-
-    found = [is_trace(Path(file)) for file in files]
-    if any(found) and not all(found):
-        trace, binary = files[found.index(True)], files[found.index(False)]
-        raise OverlapError(f"--from: {trace} is a trace and {binary} is none", "ask about them one by one", USAGE)
-    return all(found)
 
 
 def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
@@ -179,9 +149,10 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     from pyshim.explain.launches_screen import about_one, as_json, screen
 
     option = "--report" if options.report else "a trace"
-    _refuse((name for name in _OF_LAUNCHES if name in asked), option, "it says that of every launch")
-    given = (name for name in ("comm_from", "comm_kernel") if getattr(options, name))
-    _refuse(given, option, "its own communication kernels count")
+    for name in _OF_LAUNCHES:
+        if name in asked:
+            sentence = f"--{name.replace('_', '-')} cannot be combined with {option}"
+            raise OverlapError(sentence, "it says that of every launch", USAGE)
     pattern = asked.pop("kernel", None)
     try:
         with ui.progress(f"reading {options.report or ', '.join(options.files)}"):
@@ -209,16 +180,14 @@ def _one(
     request: Request,
     explainer: Explainer,
     beside: str = "",
-    more: str = "",
     around: Callable[[Iterator[Part]], Iterator[Part]] = lambda parts: parts,
 ) -> int:
     """Answer about one kernel, in full.
 
-    beside: its communication, if that is known already; more: what else to say about communication; around: adds the
-    parts before and after its screen."""
+    beside: its communication, if that is known already; around: adds the parts before and after its screen."""
     from pyshim.cli import explain_show, ui
     from pyshim.explain.answer import gpu_called
-    from pyshim.explain.kernels import with_usual
+    from pyshim.explain.communication import with_usual
     from pyshim.explain.screen import screen
 
     if not beside:
@@ -230,59 +199,5 @@ def _one(
         told = {"beside": beside} if beside else {}
         ui.answer(json.dumps({**answer.as_json(), **told}, indent=2))
     else:
-        explain_show.show(around(screen(explainer.explain(answer), beside, more)))
+        explain_show.show(around(screen(explainer.explain(answer), beside)))
     return 0
-
-
-def _from_files(options: argparse.Namespace, asked: dict[str, object], explainer: Explainer) -> int:
-    """Answer about every kernel of libraries."""
-    from pyshim.cli import explain_show, ui
-    from pyshim.explain.answer import gpu_called
-    from pyshim.explain.survey import Question, as_json, screen, survey
-    from pyshim.policy.gpus import known
-
-    _check_survey(options, asked)
-    name, pattern = asked.pop("gpu", None), asked.pop("kernel", None)
-    policy = asked.get("policy")
-    gpus = [gpu for gpu in known() if name is None or gpu == gpu_called(str(name))]
-    if policy is not None:
-        if name is not None:
-            explainer.check_for(str(policy), gpus[0])
-        gpus = [gpu for gpu in gpus if explainer.model_for(str(policy), gpu)] or gpus
-    pattern = None if pattern is None else str(pattern)
-    with ui.progress(f"reading {', '.join(options.files)}"):
-        found = survey(Question(options.files, gpus, asked, pattern, options.comm_from, options.comm_kernel), explainer)
-    only = found.only() if pattern is not None else None
-    if only:
-        request, also = only
-        beside = found.groups[0].beside
-        return _one(options, request, explainer, "" if beside.told else beside.name, also)
-    if options.json:
-        ui.answer(json.dumps(as_json(found), indent=2))
-    else:
-        explain_show.show(screen(found))
-    return 0
-
-
-def _check_survey(options: argparse.Namespace, asked: dict[str, object]) -> None:
-    """Raise OverlapError for options that exclude --from or each other."""
-    from pyshim.explain.request import COMMUNICATION
-
-    of_binary = ("registers", "static_smem", "barriers", "sgprs")
-    _refuse((name for name in of_binary if name in asked), "--from", "the binary says it")
-    if options.comm_kernel and not options.comm_from:
-        raise OverlapError("--comm-kernel goes with --comm-from FILE", None, USAGE)
-    told = [name for name in asked if name.startswith("comm_")]
-    binary_silent = ("comm_threads", "comm_dynamic_smem") if options.comm_kernel else ()
-    if options.comm_from:
-        hint = "with --comm-kernel go --comm-threads and --comm-dynamic-smem, which a binary may not say"
-        _refuse((name for name in told if name not in binary_silent), "--comm-from", hint)
-    missing = [name for name in COMMUNICATION if name not in asked]
-    if told and missing and not options.comm_from:
-        raise OverlapError(f"missing required option: --{missing[0].replace('_', '-')}", None, USAGE)
-
-
-def _refuse(names: Iterable[str], option: str, hint: str) -> None:
-    """Raise OverlapError about the first of these options, which exclude another one."""
-    for name in names:
-        raise OverlapError(f"--{name.replace('_', '-')} cannot be combined with {option}", hint, USAGE)

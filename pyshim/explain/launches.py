@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain import kernels, planner
+from pyshim.explain import communication, kernels, planner
 from pyshim.explain.answer import Explainer, gpu_called
-from pyshim.explain.kernels import Block, trace_name
+from pyshim.explain.communication import Block
+from pyshim.explain.kernels import trace_name
 from pyshim.explain.planner import Decision, Footprint
 from pyshim.explain.request import COMMUNICATION, Request, read
 from pyshim.explain.screen import plural
@@ -252,7 +253,7 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
     gpu = _gpu(launched, request)
     if request.policy is not None:
         explainer.check_for(request.policy, gpu)
-    block = _communication(launched, gpu, request, explainer)
+    block = _communication(launched, gpu, request)
     matches = kernels.matcher(pattern) if pattern is not None else lambda name: True
     own, talking = [], Weight()
     for kernel, weight in launched.kernels.items():
@@ -278,7 +279,7 @@ def judge(launched: Launched, asked: Mapping[str, object], pattern: str | None, 
         are = "1 kernel is a template" if launched.templates == 1 else f"{launched.templates:,} kernels are templates"
         note = f"{are} whose arguments the trace does not have as the driver says them; a rule whose pattern asks for "
         launched = replace(launched, notes=[*launched.notes, f"{note}those is not found"])
-    settings = {name: _totals(judge_all(other)) for name, other in kernels.settings_for(block, gpu)}
+    settings = {name: _totals(judge_all(other)) for name, other in communication.settings_for(block, gpu)}
     return Use(launched, gpu, block, judged, request, talking, settings)
 
 
@@ -312,11 +313,11 @@ def _gpu(launched: Launched, request: Request) -> KnownGpu:
     return gpus.pop()
 
 
-def _communication(launched: Launched, gpu: KnownGpu, request: Request, explainer: Explainer) -> Block:
+def _communication(launched: Launched, gpu: KnownGpu, request: Request) -> Block:
     """Return the block as given; else the most that its own communication kernels take; else the usual one."""
     if not request.said.isdisjoint(COMMUNICATION):
         request.need(COMMUNICATION)
-    given = kernels.given_block(request)
+    given = communication.given_block(request)
     if given:
         return given
     ran_on = [other.vendor for name in launched.gpus if (other := gpu_of_driver(name))]
@@ -328,7 +329,7 @@ def _communication(launched: Launched, gpu: KnownGpu, request: Request, explaine
     most = gpu.shared_memory_per_block * _NEARLY_ALL
     own = [block for block in own if block.static + block.dynamic <= most]
     if not own or gpu.vendor not in (ran_on or [gpu.vendor]):  # another library communicates on another vendor's GPU
-        return kernels.newest_blocks(gpu)[0]
+        return communication.usual_block(gpu)
     largest = Footprint(*(max(column) for column in zip(*own)))
     return Block("its own communication kernels, the most that they take", largest)
 

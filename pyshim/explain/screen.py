@@ -66,13 +66,11 @@ _MOST_SIZES = 5  # rows; small kernels have up to 32
 _LIMITS = {"shared_memory": "shared memory", "slots": "block slots"}  # the others are words themselves
 
 
-def screen(found: Explanation, usual: str = "", more: str = "") -> Iterator[Part]:
+def screen(found: Explanation, usual: str = "") -> Iterator[Part]:
     """Return the screen of one kernel.
 
-    usual: its communication, if no option gives it; more: what else to say about communication."""
-    return apart(
-        _headline(found.answer, found.warps), _footprints(found, usual), _sizes(found.answer), _verdict(found, more)
-    )
+    usual: its communication, if no option gives it."""
+    return apart(_headline(found.answer, found.warps), _footprints(found, usual), _sizes(found.answer), _verdict(found))
 
 
 def decided(control: str, size: int, asked: int) -> str:
@@ -131,7 +129,7 @@ def _sizes(answer: Answer) -> Iterator[Part]:
         yield Prose(f"... and {more} more for fewer blocks (--json lists all)")
 
 
-def _verdict(found: Explanation, more: str) -> Iterator[Part]:
+def _verdict(found: Explanation) -> Iterator[Part]:
     """Yield what is done, why, by which rule, what it costs, and what would change a refusal."""
     answer, asked = found.answer, found.answer.request.asked
     control, reason, size = answer.decision[:3]
@@ -147,8 +145,6 @@ def _verdict(found: Explanation, more: str) -> Iterator[Part]:
         yield Prose(f"of overlap windows the launch is left as asked ({answer.outside})", "outside")
     if found.raises not in (None, "off") and reason != "communication":
         yield Prose(f"left as asked on a raised stream (`streams: {{raise: {_written(found.raises)}}}`)", "priority")
-    if more:
-        yield Prose(more, "also")
     if answer.help:
         yield Prose(answer.help.replace(" would: ", ": "), "would help")
 

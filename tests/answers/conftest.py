@@ -19,7 +19,7 @@ PARTS = (
     "docs",
     "policies",
     "shim",
-    *(f"tools/{name}" for name in ("answers", "bench", "demo", "footprints", "simgpu")),
+    *(f"tools/{name}" for name in ("answers", "bench", "demo", "simgpu")),
 )
 PARTS += ("tools/gpu/overlap", "tools/gpu/results", "tools/gpu/whole")
 

@@ -50,9 +50,10 @@ def test_a_number_that_was_edited_is_found_and_written_back(
 
 def test_a_changed_footprint_is_seen(answers: Answers, copy: Path) -> None:
     assert answers(copy, "--check", "sizes-by-kernel").returncode == 0
-    library = copy / "pyshim" / "footprints" / "libraries" / "nccl-2.28.9.json"
-    before = library.read_text(encoding="utf-8")
-    library.write_text(before.replace("21568", "30016"), encoding="utf-8")
+    planned = copy / "tools" / "answers" / "planned.py"
+    before = planned.read_text(encoding="utf-8")
+    assert "21568" in before
+    planned.write_text(before.replace("21568", "30016"), encoding="utf-8")
     assert answers(copy, "--check", "sizes-by-kernel").returncode == 1
 
 

@@ -33,8 +33,6 @@ WORDS = (
     ("tools.gpu.overlap.", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("tools.footprints.renew", "reads packages of hundreds of megabytes"),
-    (".whl", "a package of hundreds of megabytes"),
     ("shim/build.py", "make setup has done it"),
     ("SIMGPU_PACKETS", "a HIP program; tests/hip runs such"),
     ("--simulate mi250x", "a HIP program; tests/hip runs such"),

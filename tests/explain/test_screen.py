@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain import kernels
+from pyshim.explain import communication
 from pyshim.explain.answer import Explainer, Explanation
 from pyshim.explain.policies import PolicyRule
 from pyshim.explain.request import Mistake, read
-from pyshim.policy.gpus import known
 
 RULES = """policy: 1
 name: mine
@@ -104,16 +103,14 @@ def test_communication_that_nobody_told_is_the_newest(
     explainer: Explainer, gpu: str, threads: int, registers: int, name: str
 ) -> None:
     asked = read({"gpu": gpu, "threads": 128, "registers": 64, "kernel": "gemm"})
-    request, usual = kernels.with_usual(asked, explainer)
+    request, usual = communication.with_usual(asked, explainer)
     assert name in usual
     assert explainer.look(request).case.communication[:2] == (threads, registers)
-    (of_survey, *_) = kernels.newest_blocks(next(one for one in known() if one.key == gpu))
-    assert of_survey.takes[:2] == (threads, registers)
 
 
 def test_communication_that_is_told_in_part_is_a_mistake(explainer: Explainer) -> None:
     asked = read({"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288})
-    assert kernels.with_usual(asked, explainer) == (asked, "")
+    assert communication.with_usual(asked, explainer) == (asked, "")
     with pytest.raises(Mistake) as caught:
         explainer.look(asked)
     assert caught.value.missing == ("comm_registers",)

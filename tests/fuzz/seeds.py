@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,9 +49,13 @@ def cubins() -> dict[str, bytes]:
 
 
 def fat(cubin: bytes, ptx: bytes) -> bytes:
-    from tests.footprints.footprint_files import fatbin
-
-    return fatbin([(2, 90, 0, cubin, 0), (1, 80, 0, ptx + b"\0", 0)])
+    """A fat binary of both."""
+    body = b""
+    for kind, number, payload in ((2, 90, cubin), (1, 80, ptx + b"\0")):
+        payload += b"\0" * (-len(payload) % 8)
+        head = (kind, 0x101, 64, len(payload), 0, 0, 0, 8, number, 64, 0, 0, 0, 0)
+        body += struct.pack("<HHIQIIHHIIIQQQ", *head) + payload
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
 def pages() -> dict[str, bytes]:

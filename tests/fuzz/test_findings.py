@@ -12,7 +12,6 @@ import sqlite3
 import struct
 import subprocess
 import time
-import tracemalloc
 import zlib
 from contextlib import closing
 from pathlib import Path
@@ -22,12 +21,8 @@ import pytest
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.footprints import footprint
-from pyshim.footprints.footprint import Unreadable
-from pyshim.footprints.read import read_bytes
 from pyshim.policy import reader
 from pyshim.traces import open_trace
-from tests.footprints.footprint_files import GEMM, SYMBOLS, bundle, code_object, cubin, elf, fatbin
 from tests.fuzz import report_fuzz
 from tests.fuzz.saying import ask
 from tests.traces.made import K, kineto_events, nsys, step
@@ -94,72 +89,6 @@ def test_damaged_code_is_refused(programs, name, how):
     assert done.returncode == 0, done.stderr
     tried, accepted = map(int, done.stdout.split())
     assert tried >= 200 and accepted < tried
-
-
-# ---- binaries ----
-
-
-def takes(seconds: float, data: bytes) -> str:
-    """Reading it is one sentence, within that CPU time."""
-    before = time.process_time()
-    with pytest.raises(Unreadable) as error:
-        list(read_bytes(data))
-    assert time.process_time() - before < seconds
-    return str(error.value)
-
-
-def test_a_container_that_is_nothing():
-    assert "smaller than its own header" in takes(1, struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 0, 0) + b"\0" * 64)
-
-
-@pytest.mark.parametrize("entries", [1, 4, 1000])
-def test_a_bundle_of_nothing(entries):
-    """Of no size: what is behind it is looked at next, and not it again."""
-    nothing = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<Q", entries) + bytes(24 * entries)
-    before = time.process_time()
-    assert list(read_bytes(nothing)) == []
-    good = bundle({"hipv4-amdgcn-amd-amdhsa--gfx90a": code_object([GEMM], target="gfx90a")})
-    assert [kernel.architecture for kernel in read_bytes(nothing + good)] == ["gfx90a"]
-    assert time.process_time() - before < 1
-
-
-@pytest.mark.parametrize("method", ["zstd", "lz4", "bundle zlib", "bundle zstd"])
-def test_few_bytes_that_become_very_many(method):
-    zstandard = pytest.importorskip("zstandard")
-    size = 3 << 30
-    if method.startswith("bundle"):
-        # One entry, that begins behind 3 GiB of zeros.
-        head = b"__CLANG_OFFLOAD_BUNDLE__" + struct.pack("<QQQQ", 1, size, 4096, 31)
-        head += b"hipv4-amdgcn-amd-amdhsa--gfx90a"
-        packer = zlib.compressobj(9) if method.endswith("zlib") else zstandard.ZstdCompressor(level=1).compressobj()
-        packed = packer.compress(head + MANY) + packer.flush()
-        sizes = struct.pack("<QQ", 32 + len(packed), size)
-        data = b"CCOB" + struct.pack("<HH", 3, int(method.endswith("zstd"))) + sizes + b"\0" * 8 + packed
-    else:
-        frames = {
-            "zstd": zstandard.ZstdCompressor().compress(MANY),
-            "lz4": b"\x1f\0\1\0" + b"\xff" * 5000,
-        }
-        data = fatbin([(2, 90, {"zstd": 0x8000, "lz4": 0x2000}[method], frames[method], size)])
-    tracemalloc.start()
-    try:
-        assert "broken compressed" in takes(5, data)
-        assert tracemalloc.get_traced_memory()[1] < len(MANY) // 2
-    finally:
-        tracemalloc.stop()
-
-
-def test_parts_that_lie_over_each_other():
-    many, kernel = 20_000, struct.pack("<IBBHQQ", 1, 0x12, 0x10, 1, 0, 16)
-    names = b"\0" + b"k" * 60_000 + b"\0"
-    info = (".nv.info." + "k" * 60_000, 0x70000000, struct.pack("<BBH", 3, 1, 1) * 30_000, 0, 0)
-    sections = [(".text.k", 1, b"\0" * 16, 0, 32 << 24), info]
-    sections += [(".symtab", SYMBOLS, kernel * many, 4, 0), (".strtab", 3, names, 0, 0)]
-    assert "lie over each other" in takes(8, elf(sections, 190, 90, abi=7))
-
-
-def test_good_binaries_are_read_as_ever():
-    assert [kernel.static_shared_memory for kernel in read_bytes(cubin(2048))] == [1024]
 
 
 # ---- pages and runs ----
@@ -360,10 +289,3 @@ def test_the_name_of_a_policy_file_is_shown_and_not_obeyed(tmp_path):
     assert said.status == 1 and "good?]0;x??fake: line.yaml: ok" in said.out
     shown = ask("policy", "show", str(next(tmp_path.glob("good*")))).out
     assert "fake" in shown and reader.read_bytes(shown.encode(), "shown.yaml").ok
-
-
-@pytest.mark.parametrize("without", ["registers", "static_shared_memory"])
-def test_a_kernel_without_a_size_is_a_broken_file(without: str) -> None:
-    sizes = {"registers": 32, "static_shared_memory": 0, without: None}
-    with pytest.raises(footprint.Unreadable, match="broken"):
-        footprint.Footprint("gemm", "gfx90a", **sizes)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.answers import results, sweep
+from tools.answers import planned, results, sweep
 from tools.answers.table import Table, Value, rounded
-from tools.footprints import tables
 
 GPU, LARGEST = "h200", 100
 WAIT = "wait_first_after_launch_us"
@@ -171,8 +170,8 @@ def rooms(root: Path) -> list[Room]:
 def _sizes(grid: str, threads: int) -> dict[str, tuple[int, int]]:
     """Resident blocks and dynamic bytes by policy, by the planner."""
     own, registers, _ = GRIDS[grid]
-    kernel = tables.Kernel(grid, own, registers, 0, 0)
-    answer = tables.answer(tables.known_gpu(GPU), kernel, tables.Kernel("", threads, *COMMUNICATION))
+    kernel = planned.Kernel(grid, own, registers, 0, 0)
+    answer = planned.answer(planned.known_gpu(GPU), kernel, planned.Kernel("", threads, *COMMUNICATION))
     half, room = answer.native // 2, answer.rooms[0]
     sizes = [(answer.native, 0)] * 2 + [(half, sweep.size_for_blocks(GPU, kernel, half))]
     return dict(zip(POLICIES, [*sizes, *[(room.blocks, room.minimum)] * 2]))
@@ -337,11 +336,11 @@ class Neighbours:
 
 
 def neighbours(root: Path) -> list[Neighbours]:
-    struct = tables.known_gpu(GPU)
+    struct = planned.known_gpu(GPU)
     made = []
     for one in (sample for sample in results.samples(root, "neighbours") if "beside" in sample):
         low, high = (
-            tables.Kernel("", side["threads"], side["registers"], 0, side["dynamic"])
+            planned.Kernel("", side["threads"], side["registers"], 0, side["dynamic"])
             for side in (one["low"], one["high"])
         )
         blocks = one["low"]["blocks"]
@@ -352,8 +351,8 @@ def neighbours(root: Path) -> list[Neighbours]:
     return made
 
 
-def _sum_fits(struct: Any, low: tables.Kernel, blocks: int, high: tables.Kernel) -> bool:
-    def needs(kernel: tables.Kernel) -> tuple[int, ...]:
+def _sum_fits(struct: Any, low: planned.Kernel, blocks: int, high: planned.Kernel) -> bool:
+    def needs(kernel: planned.Kernel) -> tuple[int, ...]:
         warps = _up(kernel.threads, struct.warp_size) // struct.warp_size
         registers = warps * _up(kernel.registers * struct.warp_size, struct.register_unit)
         memory = _up(kernel.static + (kernel.dynamic or 0) + struct.shared_reserved, struct.shared_unit)

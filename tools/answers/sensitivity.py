@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyshim.enums import DISPATCH_RULES
-from tools.answers import sizes, sweep
+from tools.answers import planned, sizes, sweep
 from tools.answers.sweep import Pair, Range
 from tools.answers.table import Table, Value, rounded
-from tools.footprints import tables
 
 PAIRS = {
     "h100-gemm": Pair("h100", "gemm", "one-long-kernel/gemm", "all_reduce_200", small=True),
@@ -26,20 +25,20 @@ def table(_: Path) -> Table:
     times = sweep.simulated(PAIRS, ranges)
     rows: list[list[Value]] = []
     for name, pair in PAIRS.items():
-        answer = tables.answer(tables.known_gpu(pair.gpu), *pair.blocks())
+        answer = planned.answer(planned.known_gpu(pair.gpu), *pair.blocks())
         for range_, own in zip(ranges[name], times[name]):
             changes = [rounded(own.alone, 1), *(rounded(value, 1) for value in own.beside)]
             rows.append([name, pair.program, *_line(range_, answer), *changes])
     gpu = sizes.Gpu(sweep.gpu(MI250X))
     kernel, block = next(one for one in gpu.kernels if one.name == MI250X_KERNEL), gpu.launches[0].small
-    answer = tables.answer(gpu.struct, kernel, block)
+    answer = planned.answer(gpu.struct, kernel, block)
     for range_ in sweep.ranges(MI250X, kernel, block):
         rows.append([f"{MI250X}-gemm", None, *_line(range_, answer), *[None] * (1 + len(DISPATCH_RULES))])
     heads = ("pair", "program", "least_bytes", "most_bytes", "resident", "beside", "must_end_first", "control_takes_it")
     return Table((*heads, "simulated_alone_percent", *(f"simulated_{rule}_percent" for rule in DISPATCH_RULES)), rows)
 
 
-def _line(range_: Range, answer: tables.Answer) -> list[Value]:
+def _line(range_: Range, answer: planned.Answer) -> list[Value]:
     taken = any(one.inflates and one.minimum == range_.minimum for one in answer.rooms[:1])
     beside = max(0, range_.beside)
     return [range_.minimum, range_.maximum, range_.resident, beside, range_.first, "make_room" if taken else ""]

@@ -9,14 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyshim.footprints import collectives
 from pyshim.policy.gpus import NVIDIA, KnownGpu, known
+from tools.answers import planned
 from tools.answers.table import Table, Value
-from tools.footprints import tables
 
-EVERY = (0,)  # versions of NCCL, the old ones too
-# The smallest usual blocks: a ring of NCCL with NCCL_NTHREADS=256, RCCL with RCCL_UNROLL_FACTOR=0.
-RING, UNROLL = "ring, simple, NCCL_NTHREADS=256", "unroll 1"
 MOST_BESIDE = 4
 
 
@@ -26,27 +22,16 @@ class Launch:
 
     version: str
     path: str
-    shipped: tables.Kernel
-    small: tables.Kernel
+    shipped: planned.Kernel
+    small: planned.Kernel
 
 
 def launches(architecture: str) -> Iterator[Launch]:
-    for read in collectives.tables(collectives.library_of(architecture).name.lower()):
-        found = list(collectives.of_table(read, architecture))
-        threads = next(fact["values"] for fact in read["not_in_the_binary"] if fact["what"] == "threads")
-        for usual in (one for one in found if one.usual):
-            small = next(
-                one
-                for one in found
-                if one.path == usual.path
-                and (one.threads == threads[RING] if RING in threads else one.variant == UNROLL)
-            )
-            version = read["version"].rsplit(".", 1)[0]
-            yield Launch(version, usual.path, _kernel(usual), _kernel(small))
-
-
-def _kernel(block: collectives.Collective) -> tables.Kernel:
-    return tables.Kernel(block.variant, block.threads, block.registers, block.static, block.dynamic)
+    found = list(planned.communication(architecture))
+    for usual in (one for one in found if one.usual):
+        like = (one for one in found if (one.version, one.path) == (usual.version, usual.path))
+        small = next(one for one in like if one.small)
+        yield Launch(usual.version, usual.path, usual.kernel, small.kernel)
 
 
 class Gpu:
@@ -55,17 +40,17 @@ class Gpu:
     def __init__(self, gpu: KnownGpu) -> None:
         self.known, self.nvidia = gpu, gpu.vendor == NVIDIA
         self.name = gpu.key.upper()
-        self.struct: Any = tables.known_gpu(gpu.key)
-        self.library = collectives.library_of(gpu.architecture).name
+        self.struct: Any = planned.known_gpu(gpu.key)
+        self.library = planned.library_of(gpu.architecture)
         self.launches = list(launches(gpu.architecture))
         self.kernels = [
             kernel
-            for kernel in tables.computation(gpu.architecture)
-            if tables.answer(self.struct, kernel, self.launches[0].shipped).native
+            for kernel in planned.computation(gpu.architecture)
+            if planned.answer(self.struct, kernel, self.launches[0].shipped).native
         ]
 
-    def count(self, block: tables.Kernel) -> int:
-        return sum(room(tables.answer(self.struct, kernel, block)) for kernel in self.kernels)
+    def count(self, block: planned.Kernel) -> int:
+        return sum(room(planned.answer(self.struct, kernel, block)) for kernel in self.kernels)
 
     def cell(self, launch: Launch) -> str:
         return f"{self.count(launch.shipped)}/{self.count(launch.small)}"
@@ -74,10 +59,10 @@ class Gpu:
         """Bytes of shared memory of the largest block of communication beside which a size leaves so many of a kernel
         that needs next to nothing else."""
         warp = self.struct.warp_size
-        tiny, least, most = tables.Kernel("", warp, 16, 0, 0), 0, self.known.shared_memory_per_block
+        tiny, least, most = planned.Kernel("", warp, 16, 0, 0), 0, self.known.shared_memory_per_block
         while least < most:
             middle = (least + most + 1) // 2
-            answer = tables.answer(self.struct, tiny, tables.Kernel("", warp, 16, middle, 0))
+            answer = planned.answer(self.struct, tiny, planned.Kernel("", warp, 16, middle, 0))
             if any(one.blocks == blocks for one in answer.rooms):
                 least = middle
             else:
@@ -89,35 +74,35 @@ class Gpu:
         for kernel in self.kernels:
             said: dict[tuple[Value, ...], dict[str, list[str]]] = {}
             native = 0
-            for block in tables.communication(self.known.architecture, EVERY):
-                answer = tables.answer(self.struct, kernel, block)
+            for block in (one.kernel for one in planned.communication(self.known.architecture)):
+                answer = planned.answer(self.struct, kernel, block)
                 native = answer.native
                 key = (answer.control, _sizes(answer.rooms), max(answer.after, 0), _never(answer))
                 said.setdefault(key, {}).setdefault(block.label, []).append(block.name)
             numbers = (kernel.threads, kernel.registers, kernel.static, kernel.dynamic, native)
             for found, labels in said.items():
                 head: list[Value] = [self.known.key, kernel.name, int(_was_read(kernel)), *numbers]
-                yield [*head, f"{self.library} {tables.named(labels)}", *found]
+                yield [*head, f"{self.library} {planned.named(labels)}", *found]
 
 
-def _never(answer: tables.Answer) -> str:
+def _never(answer: planned.Answer) -> str:
     return answer.binding if answer.control == "never together" else ""
 
 
-def _sizes(found: tuple[tables.Sizes, ...]) -> str:
+def _sizes(found: tuple[planned.Sizes, ...]) -> str:
     """blocks: least-most dynamic bytes; of sizes as launched the blocks only."""
     return "; ".join(
         f"{one.blocks}: {one.minimum}-{one.maximum}" if one.inflates else f"{one.blocks}: as launched" for one in found
     )
 
 
-def room(answer: tables.Answer) -> bool:
+def room(answer: planned.Answer) -> bool:
     return answer.control in ("room", "room already")
 
 
-def _was_read(kernel: tables.Kernel) -> bool:
+def _was_read(kernel: planned.Kernel) -> bool:
     """Whether each of its numbers is in a binary or a source."""
-    rows = json.loads((tables.HERE / "compute.json").read_text(encoding="utf-8"))["rows"]
+    rows = json.loads(planned.COMPUTE.read_text(encoding="utf-8"))["rows"]
     row = next(
         row
         for row in rows

@@ -17,10 +17,10 @@ from pyshim import _native
 from pyshim.demo.arms import change
 from pyshim.enums import DISPATCH_RULES
 from pyshim.policy.gpus import KnownGpu, known
+from tools.answers import planned
 from tools.bench.suites import kernels
 from tools.bench.suites.arms import Bench
 from tools.bench.suites.programs import PROGRAMS, Program
-from tools.footprints import tables
 
 SMALL = {"NCCL_ALGO": "Ring", "NCCL_NTHREADS": "256", "NCCL_CGA_CLUSTER_SIZE": "0"}
 ALONE_WAVES = 7
@@ -53,8 +53,8 @@ def gpu(key: str) -> KnownGpu:
     return next(one for one in known() if one.key == key)
 
 
-def ranges(key: str, kernel: tables.Kernel, communication: tables.Kernel) -> list[Range]:
-    struct = tables.known_gpu(key)
+def ranges(key: str, kernel: planned.Kernel, communication: planned.Kernel) -> list[Range]:
+    struct = planned.known_gpu(key)
     at, most = kernel.dynamic or 0, int(struct.shared_optin) - kernel.static
     found = []
     while at <= most:
@@ -71,9 +71,9 @@ def ranges(key: str, kernel: tables.Kernel, communication: tables.Kernel) -> lis
     return found
 
 
-def size_for_blocks(key: str, kernel: tables.Kernel, blocks: int) -> int:
+def size_for_blocks(key: str, kernel: planned.Kernel, blocks: int) -> int:
     """The smallest dynamic size with at most so many resident."""
-    struct = tables.known_gpu(key)
+    struct = planned.known_gpu(key)
     launch = _native.ffi.new("struct overlap_launch *")
     launch.footprint, launch.maximum_dynamic = (
         _footprint(kernel, kernel.dynamic or 0)[0],
@@ -82,14 +82,14 @@ def size_for_blocks(key: str, kernel: tables.Kernel, blocks: int) -> int:
     return int(_native.library().overlap_size_for_blocks(struct, launch, blocks))
 
 
-def fits(struct: Any, kernel: tables.Kernel, communication: tables.Kernel, dynamic: int) -> tuple[int, int]:
+def fits(struct: Any, kernel: planned.Kernel, communication: planned.Kernel, dynamic: int) -> tuple[int, int]:
     """Blocks of the kernel with so many dynamic bytes: resident, and at most beside one of communication."""
     lib = _native.library()
     own, other = _footprint(kernel, dynamic), _footprint(communication, communication.dynamic or 0)
     return int(lib.overlap_occupancy_of(struct, own).blocks), int(lib.overlap_blocks_beside(struct, own, other))
 
 
-def _footprint(kernel: tables.Kernel, dynamic: int) -> Any:
+def _footprint(kernel: planned.Kernel, dynamic: int) -> Any:
     numbers = (kernel.threads, kernel.registers, kernel.static, dynamic)
     return _native.ffi.new("struct overlap_footprint *", numbers)
 
@@ -108,7 +108,7 @@ class Pair:
     def kernel(self) -> kernels.Kernel:
         return kernels.computation(self.word, gpu(self.gpu))
 
-    def blocks(self) -> tuple[tables.Kernel, tables.Kernel]:
+    def blocks(self) -> tuple[planned.Kernel, planned.Kernel]:
         """The kernel, and the block of communication."""
         block = kernels.collective(self.collective, gpu(self.gpu))
         if self.small:  # what a ring has over PCIe
@@ -123,8 +123,8 @@ class Pair:
         return f"{head}compute:\n{match}    shape: {{dynamic_shared_memory: {size}}}\n    when: always\n"
 
 
-def _plain(kernel: kernels.Kernel) -> tables.Kernel:
-    return tables.Kernel(kernel.symbol, kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+def _plain(kernel: kernels.Kernel) -> planned.Kernel:
+    return planned.Kernel(kernel.symbol, kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
 
 
 def simulated(pairs: dict[str, Pair], found: dict[str, list[Range]]) -> dict[str, list[Times]]:

@@ -17,7 +17,7 @@ def missing() -> str | None:
     """Why they cannot be used here, or None."""
     if all(map(shutil.which, MODULES)):
         return None
-    needed = ("cffi", "yaml", "rich", "psutil", "elftools", "msgpack")
+    needed = ("cffi", "yaml", "rich", "psutil")
     absent = [name for name in needed if importlib.util.find_spec(name) is None]
     if absent:
         where = "after make setup: PATH=$PWD/.venv/bin:$PATH"

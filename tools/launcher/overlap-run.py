@@ -14,7 +14,7 @@ def complete_path() -> None:
     and `pip install --target`, lead there only by that variable. Modules for another Python stay hidden otherwise."""
     from importlib.util import find_spec
 
-    if not all(map(find_spec, ("pyshim", "cffi", "yaml", "rich", "psutil", "elftools", "msgpack"))):
+    if not all(map(find_spec, ("pyshim", "cffi", "yaml", "rich", "psutil"))):
         sys.path += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 

@@ -33,8 +33,6 @@ NEXT = {
     "cffi": ("1.15.1", "1.16.0", "1.17.0"),
     "pyyaml": ("6.0.1", "6.0.2"),
     "psutil": ("5.9.3", "5.9.8"),
-    "pyelftools": (),
-    "msgpack": ("1.0.5", "1.0.7", "1.1.0"),
     "rich": (),
 }
 PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")

@@ -195,7 +195,7 @@ struct Mark {
     unsigned long long start, end; // ns of %globaltimer
 };
 
-// Shared memory as NCCL 2.28.9 has it on sm_90 (pyshim/footprints/libraries/nccl-2.28.9.json).
+// Shared memory as NCCL 2.28.9 has it on sm_90 (tools/answers/planned.py).
 static constexpr int STATE_BYTES = 21568;
 static constexpr int WARP_BYTES = 4112;
 static constexpr int UNROLL = 18; // exactly NCCL's 96 registers

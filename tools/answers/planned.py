@@ -1,7 +1,8 @@
 """What the planner says of typical computation beside NCCL or RCCL on one GPU.
 
-Footprints are those of the tables beside this file; the arithmetic is the planner of the library itself, so what it
-says here is what it does in a program. Nothing in it was measured on a GPU.
+Computation is compute.json's; what a block of communication takes was read in the binaries of the versions below. The
+arithmetic is the planner of the library itself, so what it says here is what it does in a program. Nothing in it was
+measured on a GPU.
 """
 
 from __future__ import annotations
@@ -13,11 +14,27 @@ from pathlib import Path
 from typing import Any
 
 from pyshim import _native
-from pyshim.footprints import collectives
 
-HERE = Path(__file__).resolve().parent
-
-OLDEST = (2, 21)  # of NCCL: older ones are not what programs of today run
+COMPUTE = Path(__file__).resolve().parent / "compute.json"
+# Static bytes of a block of NCCL up to sm_89, and from sm_90 on; of 2.18 and 2.21 there is none for sm_100.
+STATIC = {
+    "2.18": (5232, 5232),
+    "2.21": (6176, 20832),
+    "2.27": (7104, 21568),
+    "2.28": (7104, 21568),
+    "2.30": (14144, 36800),
+    "2.32": (14144, 36800),
+}
+FIRST_OF_SM_100 = "2.27"
+# Of its source (src/enqueue.cc, src/graph/tuning.cc, ncclShmemDynamicSize): trees and NVLS; rings; LL; rings with
+# NCCL_NTHREADS=256 and 128; and 640 / 32 warps x (8 x 32 + 1) x 16 bytes, whatever the threads.
+TREE, RING, LL, RING_256, RING_128 = 640, 544, 512, 288, 160
+NCCL_REGISTERS, NCCL_DYNAMIC = 96, 82240
+# Of RCCL in ROCm 7.2.4: registers by how often its loops are unrolled, and how often they usually are; static bytes;
+# dynamic bytes by the call that launches it.
+UNROLLED = {"gfx90a": ({1: 280, 2: 280, 4: 360}, 4), "gfx942": ({1: 280, 2: 320, 4: 512}, 2)}
+RCCL, RCCL_THREADS, RCCL_STATIC = "7.2", 256, 19808
+RCCL_DYNAMIC = {"hipExtLaunchKernel": 0, "hipLaunchKernel": 32832}
 
 
 @dataclass(frozen=True)
@@ -30,32 +47,52 @@ class Kernel:
     label: str = ""  # of communication: what those of one name differ in
 
 
+@dataclass(frozen=True)
+class Collective:
+    """One block, as it is launched."""
+
+    version: str
+    path: str  # hipLaunchKernel; the empty string on NVIDIA
+    kernel: Kernel
+    usual: bool  # if nobody set a variable
+    small: bool  # with the settings for small blocks: NCCL_NTHREADS=256, RCCL_UNROLL_FACTOR=0
+
+
 def known_gpu(key: str) -> Any:
     for gpu in _native.gpus():
         if _native.text(gpu.key) == key:
             return gpu
-    raise SystemExit(f"tables.py: no GPU is called {key}; `overlap policy list` lists them")
+    raise SystemExit(f"planned.py: no GPU is called {key}; `overlap policy list` has those that are known")
 
 
 def computation(architecture: str) -> list[Kernel]:
-    rows = json.loads((HERE / "compute.json").read_text(encoding="utf-8"))["rows"]
+    rows = json.loads(COMPUTE.read_text(encoding="utf-8"))["rows"]
     numbers = ("threads", "registers", "static_shared_memory", "dynamic_shared_memory")
     return [Kernel(row["name"], *(row[name] for name in numbers)) for row in rows if architecture in row["gpus"]]
 
 
-def communication(architecture: str, oldest: tuple[int, ...] = OLDEST) -> Iterator[Kernel]:
-    for table in collectives.tables(collectives.library_of(architecture).name.lower()):
-        version = table["version"].rsplit(".", 1)[0]
-        if table["library"] == "NCCL" and tuple(map(int, version.split("."))) < oldest:
-            continue
-        found = list(collectives.of_table(table, architecture))
-        if table["library"] == "NCCL":
-            found.sort(key=lambda one: -one.threads)
-        for one in found:
-            label, name = f"with {one.threads} threads", version
-            if one.path:
-                label, name = f"{version} by {one.path} ({one.static + one.dynamic:,} bytes)", one.variant
-            yield Kernel(name, one.threads, one.registers, one.static, one.dynamic, label)
+def library_of(architecture: str) -> str:
+    return "NCCL" if architecture.startswith("sm_") else "RCCL"
+
+
+def communication(architecture: str) -> Iterator[Collective]:
+    """Collectives, the oldest version first, and of a version the most threads first."""
+    if library_of(architecture) == "RCCL":
+        registers, usual = UNROLLED[architecture]
+        for unroll, taken in registers.items():
+            for path, dynamic in RCCL_DYNAMIC.items():
+                label = f"{RCCL} by {path} ({RCCL_STATIC + dynamic:,} bytes)"
+                kernel = Kernel(f"unroll {unroll}", RCCL_THREADS, taken, RCCL_STATIC, dynamic, label)
+                yield Collective(RCCL, path, kernel, unroll == usual, unroll == 1)
+        return
+    number = int(architecture[3:])
+    versions = list(STATIC)
+    for version in versions[versions.index(FIRST_OF_SM_100) if number >= 100 else 0 :]:
+        older, newer = STATIC[version]
+        for threads in (TREE, RING, LL, RING_256, RING_128):
+            static = newer if number >= 90 else older
+            kernel = Kernel(version, threads, NCCL_REGISTERS, static, NCCL_DYNAMIC, f"with {threads} threads")
+            yield Collective(version, "", kernel, threads == RING, threads == RING_256)
 
 
 def plan(gpu: Any, kernel: Kernel, beside: Kernel) -> Any:
@@ -97,16 +134,6 @@ class Answer:
         if self.after > 0:
             return "priority only"
         return "communication fits nowhere" if self.after < 0 else "never together"
-
-    @property
-    def text(self) -> str:
-        """In words; of rooms the largest number of blocks, which is what the planner takes."""
-        if self.control == "room":
-            one = self.rooms[0]
-            return f"room at {one.blocks} with {one.minimum:,} to {one.maximum:,}"
-        if self.control == "priority only":
-            return f"priority only: {self.after} beside it after the others have ended"
-        return f"never together: {self.binding}" if self.after == 0 else self.control
 
 
 def answer(gpu: Any, kernel: Kernel, beside: Kernel) -> Answer:

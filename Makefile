@@ -21,8 +21,8 @@ endif
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
 
-# With what tests and checks need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.tools ## build all, and install what tests need into .venv
+# With what tests need, too; the demo needs none of that.
+setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (400 MB)
 
 $(VENV)/.made:
 	@echo 'make: making the virtual environment $(VENV)' >&2
@@ -52,10 +52,10 @@ $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 	@cp -f pyshim/_lib/launcher $(BIN)/overlap
 	@cp -f pyshim/_lib/launcher $@
 
-# The package is there: this adds its extras. Of their thousands of modules few are imported, and compiled then.
-$(VENV)/.tools: $(VENV)/.installed
-	@echo 'make: installing what tests and checks need into $(VENV): pip may take some minutes, and says nothing' >&2
-	@$(PIP) --no-compile 'overlap-run[test,lint,release,docs]'
+# The package is there: this adds an extra of pyproject.toml. Of its modules few are imported, and compiled then.
+$(VENV)/.extra-%: $(VENV)/.installed
+	@echo 'make: installing the extra $* into $(VENV): pip may take some minutes, and says nothing' >&2
+	@$(PIP) --no-compile 'overlap-run[$*]'
 	@touch $@
 
 loadable:
@@ -75,11 +75,11 @@ test: loadable setup ## the tests, on every core; ARGS: for pytest
 
 # Then all others: with other C libraries, processors, launchers and containers, and with many more cases. Says first what
 # it downloads, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
-test-all: test ## these, and those with other C libraries and containers
+test-all: test $(addprefix $(VENV)/.extra-,clients lint release docs) ## these, and those with other C libraries and containers
 	@$(BIN)/python tests/rest.py
 	$(PYTEST) --part rest $(ARGS) $(NONE)
 
-lint: setup ## formatters, type checkers, checks of the structure
+lint: setup $(VENV)/.extra-lint ## formatters, type checkers, checks of the structure
 	$(BIN)/python -m tools.lint
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
@@ -101,11 +101,11 @@ bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 
 # What is released, into dist: tools/release/README.md. ARGS: --check, --test.
-wheels: setup ## what is released, into dist; ARGS: --check, --test
+wheels: setup $(VENV)/.extra-release ## what is released, into dist; ARGS: --check, --test
 	$(BIN)/python -m tools.release.wheels $(ARGS)
 
 # The site of docs/, in build/docs. Needs Python 3.11 or newer.
-docs: setup ## the site of docs/, in build/docs
+docs: setup $(VENV)/.extra-docs ## the site of docs/, in build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The folder of a cluster: docs/how-to/deploy.md. ARGS: --default NAME, policies of the site.

@@ -51,6 +51,8 @@ PRELOADS = Need("libraries that others preload", 5)
 COMMANDS = Need("commands that not every machine has", 0, "sudo ninja-build busybox libc6-i386 strace")
 VALGRIND = Need("valgrind", 0, "valgrind libc6-dbg")
 WHEELS = Need("wheels, which are built")
+CLIENTS = Need("numba-cuda, Triton and cuda-bindings, into .venv")
+DOCS = Need("the site of docs/, which is built")
 CROSS = Need("the library for glibc 2.17 on both processors, which is compiled")
 
 NEEDS = {
@@ -90,7 +92,17 @@ NEEDS = {
     "interpose/test_32_bit.py::test_a_processor_that_glibc_has_a_name_of_its_own_for": VALGRIND,
     "interpose/test_other_preloads.py::test_clean_under_valgrind": VALGRIND,
     "bench/test_step.py": VALGRIND,
+    "release": WHEELS,
     "fixture wheel": WHEELS,
+    "docs/test_site.py": DOCS,
+    "clients/test_clients.py[bindings]": CLIENTS,
+    "clients/test_clients.py[numba]": CLIENTS,
+    "clients/test_clients.py[triton]": CLIENTS,
+    "clients/test_clients.py::test_the_first_compilation_of_triton_dies_in_ptxas": CLIENTS,
+    "clients/test_triton_amd.py": CLIENTS,
+    "doctor/test_driver.py::test_nvidias_numbers_are_those_of_its_header": CLIENTS,
+    "launchers/test_children.py::test_ptxas": CLIENTS,
+    "simgpu/test_hip_triton.py": CLIENTS,
     "fixture cross": CROSS,
 }
 

@@ -17,7 +17,6 @@ from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
 ROOM = "/dev/shm"
 _NAME = re.compile(r"overlap-(?P<run>[0-9a-f]{16}|)-(?P<process>.+\.\d+\.\d+)\.page\Z")
 _LARGEST = 1 << 24
-_RUN_ID = b"OVERLAP_RUN_ID="
 _OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has this number in every Linux
 
 
@@ -87,19 +86,3 @@ def living() -> set[int] | None:
     except OSError:
         return None
     return found if 1 in found else None  # else /proc hides processes (hidepid)
-
-
-def carried_on(runs: set[str]) -> set[str] | None:
-    """Return the runs that are in the environment of a process of ours. None as of living()."""
-    everybody = living()
-    if everybody is None:
-        return None
-    found: set[str] = set()
-    for pid in everybody:
-        try:
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                variables = file.read().split(b"\0")
-        except OSError:  # somebody else's, or it has ended, or its id is one inside of a container
-            continue
-        found.update(word[len(_RUN_ID) :].decode("ascii", "replace") for word in variables if word.startswith(_RUN_ID))
-    return found & runs

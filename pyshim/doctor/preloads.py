@@ -56,7 +56,7 @@ def _one(entry: str, where: str, own: str, loader: Loader) -> Iterator[Line]:
             f"{where} has {entry}, which is not there: every program says so in a line", f"take it out of {where}"
         )
     elif name == own:
-        if os.path.realpath(preload.plain(entry)) == os.path.realpath(_native.SHIM):
+        if os.path.realpath(entry) == os.path.realpath(_native.SHIM):
             yield ok(f"{where} has our library already")
         else:
             yield warn(f"{where} has another copy of our library: {path}", "overlap-run puts its own in its place")

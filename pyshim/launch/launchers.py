@@ -272,7 +272,7 @@ def _container(asked: Asked) -> Way:
     """Doubt a container: it lacks the environment or the library's folder, unless the user passes them."""
     name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
     docker = name not in ("apptainer", "singularity")
-    folder = os.path.dirname(preload.plain(_library(asked.ours.get("LD_PRELOAD", ""))))
+    folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
     bound = [value for key, value in asked.base.items() if key.endswith(("APPTAINER_BIND", "SINGULARITY_BIND"))]
     bound += [value for key, value in asked.base.items() if key.endswith("_BINDPATH")]
     thought_of = ("LD_PRELOAD", "env-file") if docker else (folder,)
@@ -328,8 +328,8 @@ def _given(entries: Sequence[str]) -> dict[str, str | None]:
 
 def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
     """Whether something of ours is given another value on the way. Of other variables that is the user's word."""
-    ours = {name: preload.plain(value) for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
-    return any(value is not None and ours.get(name, value) != preload.plain(value) for name, value in given.items())
+    ours = {name: value for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
+    return any(value is not None and ours.get(name, value) != value for name, value in given.items())
 
 
 def _library(value: str) -> str:

@@ -62,7 +62,7 @@ NEEDS = {
     "fixture mpi": MPI,
     "fixture torch": PYTORCH,
     "libcs": LIBCS,
-    "structure/test_aarch64_opening.py": LIBCS,
+    "structure/test_aarch64_unbound.py": LIBCS,
     "hip": HIP,
     "interpose/hip/test_hip_register.py": HIP,
     "modulefiles": MODULES,

@@ -89,7 +89,6 @@ def _process(rank: int, host: int, processes: int, name: str, samples: int) -> d
         "table": "000000ab",
         "directory": "/report",
         "opened_gpu": True,
-        "opened_apart": {"times": 0, "names": []},
         "kernels": [{"kernel": 0, **NONE}],
         "program": f"/usr/bin/{name or 'python3'}",
         "library": name or "0.1.0",

@@ -23,7 +23,6 @@ ROOT = Path(__file__).resolve().parents[2]
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
 MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 OLDEST_NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}
-LATER = {("x86_64", "dlmopen"): "GLIBC_2.3.4"}  # what was not there from the beginning
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
 WEAK = {
@@ -31,7 +30,7 @@ WEAK = {
     "program_invocation_name", "__progname_full", "__gmon_start__", "__cxa_finalize",
     "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
 }  # fmt: skip
-INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/how-to/profile.md
+INTERPOSED = ("dlsym", "dlvsym", "dlclose")  # dlopen: see docs/how-to/profile.md
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29
@@ -186,7 +185,7 @@ def aliases() -> set[str]:
 def check_exported(elf: Elf, root: Path = ROOT) -> Iterator[str]:
     found = {(s.name, s.version) for s in elf.symbols if s.defined and not s.name.startswith("GLIBC_")}
     old = OLDEST_NODE.get(elf.machine, "")
-    versioned = {(name, node) for name in INTERPOSED for node in (LATER.get((elf.machine, name), old), "GLIBC_2.34")}
+    versioned = {(name, node) for name in INTERPOSED for node in (old, "GLIBC_2.34")}
     plain = {(name, "") for name in vendor_names(root) | own_names(root)}
     allowed = plain | versioned | {(name, "") for name in aliases()}
     for name, version in sorted((plain | versioned) - found):

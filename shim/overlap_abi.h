@@ -328,10 +328,10 @@ struct overlap_page {
     uint8_t run[32]; /* id of the run, as in run-ID.json */
     uint8_t host[64];
     uint8_t program[256];
-    uint8_t directory[512]; /* of the report; a page may be in /dev/shm until it is copied there */
-    uint8_t library[48];    /* the preloaded library's version */
-    uint32_t table;         /* checksum of the policy table; 0: none */
-    uint32_t more_shards;   /* shards after the first ones; the file ends after the last of them */
+    uint8_t directory[512];                 /* of the report; a page may be in /dev/shm until it is copied there */
+    uint8_t library[48];                    /* the preloaded library's version */
+    uint32_t table;                         /* checksum of the policy table; 0: none */
+    uint32_t more_shards;                   /* shards after the first ones; the file ends after the last of them */
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[512];    /* [OVERLAP_RULES], as in the table */

@@ -39,20 +39,15 @@ bool driver_ready(enum vendor vendor) {
 ANSWER(cuda, 0)
 ANSWER(hip, 1)
 
-/* As preload/operations.S, but for what handle.c does not call. */
-struct vendor_operations operations;
-__asm__(".globl __start_vendor_operations\n.set __start_vendor_operations, operations");
-#define SET(name)                                                                                                      \
-    operations.name[VENDOR_CUDA] = (int32_t)((uintptr_t)cuda_##name - (uintptr_t)&operations);                         \
-    operations.name[VENDOR_HIP] = (int32_t)((uintptr_t)hip_##name - (uintptr_t)&operations)
-static void set_operations(void) {
-    SET(context);
-    SET(device);
-    SET(relax);
-    SET(restore);
-    SET(kernel_name);
-    SET(forget);
-}
+/* As preload/vendors.c, but for what handle.c does not call. */
+#define OPERATIONS(vendor)                                                                                             \
+    {.context = vendor##_context,                                                                                      \
+     .device = vendor##_device,                                                                                        \
+     .relax = vendor##_relax,                                                                                          \
+     .restore = vendor##_restore,                                                                                      \
+     .kernel_name = vendor##_kernel_name,                                                                              \
+     .forget = vendor##_forget}
+const struct vendor_operations vendor_operations[VENDORS] = {OPERATIONS(cuda), OPERATIONS(hip)};
 void invalidate_decisions(void) {}
 /* Of state.c, which makes no table here. */
 struct real_tables *real_tables;
@@ -199,7 +194,6 @@ static void a_full_table(void) {
 }
 
 int main(void) {
-    set_operations();
     state = &tables;
     two_threads_want_a_handle();
     two_threads_learn_an_address();

@@ -43,7 +43,7 @@ ifneq ($(shell cat pyshim/_lib/.built 2>/dev/null),$(BUILT_FROM))
 .PHONY: pyshim/_lib/.built
 endif
 
-pyshim/_lib/.built: shim/build.py shim/stub32.py $(BUILT_FROM) | $(VENV)/.installed
+pyshim/_lib/.built: shim/build.py $(BUILT_FROM) | $(VENV)/.installed
 	@$(BIN)/python shim/build.py
 	@echo '$(BUILT_FROM)' >$@
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import cffi
 
-from pyshim import preload
 from pyshim.errors import OverlapError
 
 DIRECTORY = Path(__file__).resolve().parent / "_lib"
@@ -72,11 +71,7 @@ def _library() -> Any:
 def _opened() -> Any:
     # RTLD_LOCAL: the wrappers inside must not become visible to anything else in this process.
     flags = os.RTLD_NOW | os.RTLD_LOCAL
-    try:
-        # By the name that LD_PRELOAD has for it: where it is preloaded here, it is that one. A wheel holds copies.
-        return ffi.dlopen(preload.entry(str(SHIM)), flags)
-    except OSError:  # not glibc's loader
-        return ffi.dlopen(str(SHIM), flags)
+    return ffi.dlopen(str(SHIM), flags)
 
 
 def line_of(line: int) -> tuple[int, int]:

@@ -29,10 +29,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.append(str(Path(__file__).resolve().parent))  # the packaging hook and tests load this file by its path
-
-import stub32  # noqa: E402
-
 OUTPUT = ROOT / "pyshim" / "_lib"
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
@@ -259,35 +255,6 @@ def copy(source: Path, target: Path) -> Path:
     return target
 
 
-def link(source: Path, target: Path) -> Path:
-    """The same file under another name; a copy where there are no links. Wheels hold copies."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(f".{target.name}.{os.getpid()}")
-    scratch.unlink(missing_ok=True)
-    try:
-        os.link(source, scratch)
-    except OSError:
-        return copy(source, target)
-    scratch.replace(target)
-    scratch.unlink(missing_ok=True)  # of two names of one file, rename() leaves both
-    return target
-
-
-def lead(library: Path) -> list[Path]:
-    """The folders beside the library that $PLATFORM of LD_PRELOAD leads to: the library itself for programs of this
-    machine, an empty one for its 32-bit programs."""
-    platforms = stub32.PLATFORMS.get(machine())
-    if platforms is None:
-        return []
-    empty = library.with_name(f".{library.name}.{os.getpid()}")
-    empty.write_bytes(stub32.library(platforms))
-    empty.chmod(0o755)
-    made = [link(library, library.parent / name / library.name) for name in platforms.own]
-    made += [link(empty, library.parent / name / library.name) for name in platforms.narrow]
-    empty.unlink()
-    return made
-
-
 def keep_policies(output: Path) -> list[Path]:
     """What the shipped policies compile to: overlap-run starts faster. Without cffi and PyYAML it starts slower."""
     if not all(importlib.util.find_spec(name) for name in ("cffi", "yaml")):
@@ -327,7 +294,6 @@ def build(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(one, wanted))
     if only in (None, "shim"):
-        made += lead(output / FILES["shim"])
         made += [copy(ROOT / "shim" / name, output / Path(name).name) for name in ("overlap_abi.h", "core/reason.def")]
         made += keep_policies(output)
     if only is None or only.startswith("demo-"):

@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 16
+#define OVERLAP_ABI_VERSION 17
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -71,7 +71,7 @@ struct overlap_policy {
     uint32_t first_rule;
     uint32_t rule_count;
     uint32_t
-        raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
+        raise_share;   /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
                                  of the device's computation (core/streams.h); 0: no stream is raised */
     uint32_t carveout; /* enum overlap_carveout, of communication */
 };
@@ -277,11 +277,6 @@ struct overlap_device {
     uint8_t name[96];   /* cut off */
     uint8_t policy[64]; /* empty: no policy fits, launches are only observed */
 };
-/* Libraries that the program requested by dlmopen in another namespace. Their launches are not seen. */
-struct overlap_opened {
-    uint64_t times;
-    uint8_t names[4][46]; /* basenames of the first ones, cut off; empty: none */
-};
 
 /* Streams that the rule (core/streams.h) has judged, in the order in which they were first judged. The status is the first
  * condition of the rule that did not hold at the latest judgement. */
@@ -326,7 +321,6 @@ struct overlap_page {
     uint8_t library[48];    /* the preloaded library's version */
     uint32_t table;         /* checksum of the policy table; 0: none */
     uint32_t reserved;
-    struct overlap_opened opened_apart;
     struct overlap_page_stream streams[16]; /* [OVERLAP_PAGE_STREAMS] */
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[768];    /* [OVERLAP_RULES], as in the table */

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 TEXT = "text"
 FORMATS = ("sh", "slurm", "docker", "json", TEXT)
-# Some of what reads these puts in variables as a shell does: Compose (https://docs.docker.com/compose/env-file/), Ray
-# (https://github.com/ray-project/ray/pull/36187). So there is no $PLATFORM in them.
-_READ_BY_OTHERS = ("docker", "json")
 EPILOG = """\
 formats:
   sh      export NAME='value', for eval and job scripts
@@ -29,7 +26,6 @@ formats:
   docker  NAME=value, for --env-file
   json    one object
   text    for a person: a checksum for OVERLAP_TABLE
-In sh and slurm the loader expands $PLATFORM (LD_PRELOAD).
 
 examples:
   eval "$(overlap env --policy h100 --report out)"
@@ -77,8 +73,6 @@ def _run(options: argparse.Namespace) -> int:
     made = plan.make(asked, here)
     if made.doubts:
         raise OverlapError(made.doubts[0])
-    if options.format in _READ_BY_OTHERS and made.settings.library is not None:
-        made.settings = made.settings._replace(library=preload.plain(made.settings.library))
     if options.report is not None:
         plan.open_report(options.report, made, base, None)
     for line in made.remarks:

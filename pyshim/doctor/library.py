@@ -55,7 +55,7 @@ def _loaded(machine: Machine, path: str) -> Iterator[Line]:
     """Yield what is wrong with the library; nothing where it loads."""
     environment = {
         **machine.environment,
-        "LD_PRELOAD": preload.merge(machine.environment.get("LD_PRELOAD", ""), preload.entry(path)),
+        "LD_PRELOAD": preload.merge(machine.environment.get("LD_PRELOAD", ""), path),
         "OVERLAP_RUN": "off",
     }
     true = shutil.which("true", path="/bin:/usr/bin")

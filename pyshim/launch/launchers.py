@@ -230,7 +230,7 @@ def _ray(asked: Asked) -> Way:
 def _container(asked: Asked) -> Way:
     """Doubt a container: it lacks the environment or the library's folder, unless the user passes them."""
     name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
-    folder = os.path.dirname(preload.plain(_library(asked.ours.get("LD_PRELOAD", ""))))
+    folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
     docker = name not in ("apptainer", "singularity")
     if not folder or verb not in (("run", "create", "exec") if docker else ("exec", "run", "shell")):
         return Way()
@@ -305,8 +305,8 @@ def _given(entries: Sequence[str]) -> dict[str, str | None]:
 
 def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
     """Whether something of ours is given another value on the way. Of other variables that is the user's word."""
-    ours = {name: preload.plain(value) for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
-    return any(value is not None and ours.get(name, value) != preload.plain(value) for name, value in given.items())
+    ours = {name: value for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
+    return any(value is not None and ours.get(name, value) != value for name, value in given.items())
 
 
 def _library(value: str) -> str:

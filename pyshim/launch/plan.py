@@ -136,7 +136,7 @@ def _library(path: str, plan: Plan) -> str | None:
     if not preload.can_hold(path):
         plan.doubts.append(f"LD_PRELOAD cannot hold the path {path}: the program runs without the library")
         return None
-    return preload.entry(path)
+    return path
 
 
 def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
 from pyshim.report.collect import Collected, Skipped
@@ -13,7 +13,7 @@ from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
 from pyshim.report.who import ranks, some, which, who
-from pyshim.stats.page import Opened, Page, Stranger, sentences
+from pyshim.stats.page import Page, Stranger, sentences
 
 _ANSWERS = 4
 _BY_FAR = 0.9
@@ -25,7 +25,7 @@ def findings(collected: Collected) -> list[str]:
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
         said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
-    return [*said, *_hidden(collected), *_idle(collected), *_rules(collected), *_refused(collected)]
+    return [*said, *_idle(collected), *_rules(collected), *_refused(collected)]
 
 
 def skipped(collected: Collected) -> Iterator[str]:
@@ -47,37 +47,11 @@ def _unseen(collected: Collected) -> Iterator[str]:
             "overlap-run prints the cause at its start, or the library at the first use of a GPU"
         )
     blind = [page for page in collected.pages if page.opened_gpu and not page.launches and not page.graph_launches]
-    by_cause: dict[str, list[Page]] = defaultdict(list)
-    for page in blind:
-        by_cause[_cause(page)].append(page)
-    for cause, pages in by_cause.items():
+    if blind:
         yield (
-            f"{which(pages)} opened a GPU, and no launch was seen: either nothing was launched, "
-            f"or the launches take a route that a preloaded library does not see ({cause})"
+            f"{which(blind)} opened a GPU, and no launch was seen: either nothing was launched, or the launches take a "
+            "route that a preloaded library does not see (from a library opened with RTLD_DEEPBIND, for example)"
         )
-
-
-def _cause(page: Page) -> str:
-    if page.opened_apart.times:
-        return f"most likely from {some(page.opened_apart.names)}, opened by dlmopen"
-    return "from a library opened with RTLD_DEEPBIND, for example"
-
-
-def _hidden(collected: Collected) -> Iterator[str]:
-    """Yield the libraries that were opened by dlmopen; whether they launch anything is not known."""
-    apart = [page for page in collected.pages if page.opened_apart.times]
-    if apart:
-        yield (
-            f"{who(apart)} called dlmopen for {_libraries(page.opened_apart for page in apart)}: in another namespace "
-            "nothing is preloaded, so launches from there are neither seen nor changed, whatever the policy"
-        )
-
-
-def _libraries(all_opened: Iterable[Opened]) -> str:
-    """Return "libfoo.so (2 x)" for each."""
-    every = list(all_opened)
-    names = some(dict.fromkeys(name for opened in every for name in opened.names))
-    return f"{names} ({sum(opened.times for opened in every):,} x)"
 
 
 def _started(collected: Collected) -> Iterator[str]:

@@ -27,7 +27,7 @@ COUNTERS = (
 )
 TABLES = ("reasons",)
 VERSION = 1  # of the object: what is there keeps its name and its meaning, and more may come (report.schema.json)
-_NOT_AS_IT_IS = ("devices", "rows", "rules", "streams", "opened_apart")
+_NOT_AS_IT_IS = ("devices", "rows", "rules", "streams")
 
 
 def policy_of(page: Page, collected: Collected) -> str | None:
@@ -84,7 +84,6 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
         **first,
         **{name: value for name, value in rest.items() if name not in _NOT_AS_IT_IS},
         "unrecorded": page.unrecorded,
-        "opened_apart": asdict(page.opened_apart),
         "devices": [asdict(device) for device in page.devices],
         "streams": [stream._asdict() for stream in page.streams],
         "kernels": _kernels_of(page, places),

@@ -28,14 +28,6 @@ class Device:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """Libraries that the program asked for in another namespace."""
-
-    times: int
-    names: tuple[str, ...]  # file names of the first
-
-
-@dataclass(frozen=True)
 class Page:
     pid: int
     parent: int
@@ -51,7 +43,6 @@ class Page:
     opened_gpu: bool
     forked: bool
     ended: bool
-    opened_apart: Opened  # by dlmopen, in another namespace: their launches are not seen
     devices: tuple[Device, ...]
     launches: int
     shaped: int
@@ -168,7 +159,6 @@ def _page(page: Any, library: Any) -> Page:
         opened_gpu=bool(page.flags & library.OVERLAP_PAGE_OPENED_GPU),
         forked=bool(page.flags & library.OVERLAP_PAGE_FORKED),
         ended=bool(page.flags & library.OVERLAP_PAGE_ENDED),
-        opened_apart=_opened(page.opened_apart),
         devices=tuple(devices.values()),
         launches=launches,
         shaped=sum(by_reason[index] for index in known.shapes),
@@ -204,11 +194,6 @@ def _named(counts: list[int], known: list[str], what: str) -> dict[str, int]:
     """Name counts; an index without a name occurs only in a damaged page, and its count is shown all the same."""
     label = [*known, *(f"{what}_{index}" for index in range(len(known), len(counts)))]
     return {label[index]: count for index, count in enumerate(counts) if count}
-
-
-def _opened(opened: Any) -> Opened:
-    names = [_native.text(name) for name in opened.names]
-    return Opened(opened.times, tuple(name for name in names if name))
 
 
 def _device(device: Any) -> Device:

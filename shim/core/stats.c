@@ -110,20 +110,6 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     }
 }
 
-/* Names the likely origin of launches that were not seen. */
-static void say_why_unseen(const struct overlap_page *page, struct overlap_text *text) {
-    const struct overlap_opened *apart = &page->opened_apart;
-    overlap_text_add(text, "it launched none, or ");
-    if (apart->times) {
-        overlap_text_add(text, "it did so from ");
-        overlap_text_add(text, (const char *)apart->names[0]);
-        overlap_text_add(text, ", opened by dlmopen, where nothing is preloaded");
-    } else {
-        overlap_text_add(text, "a preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
-                               "for example)");
-    }
-}
-
 /* How many streams are raised at present. */
 static uint32_t raised_streams(const struct overlap_page *page) {
     uint32_t raised = 0;
@@ -143,8 +129,9 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
     }
     struct overlap_text text = overlap_text_in(line, size);
     if (launches == 0) {
-        overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: ");
-        say_why_unseen(page, &text);
+        overlap_text_add(&text, "this process opened a GPU, but no kernel launch was seen: it launched none, or a "
+                                "preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
+                                "for example)");
     } else {
         const uint32_t streams = raised_streams(page);
         overlap_text_number(&text, launches, true);

@@ -1,4 +1,4 @@
-/* Called by the assembler entries of dlsym, dlvsym and dlmopen (dlsym_*.S) for names that may be hooks. */
+/* Called by the assembler entries of dlsym and dlvsym (dlsym_*.S) for names that may be hooks. */
 #include <dlfcn.h>
 
 #include "../core/core.h"
@@ -90,16 +90,4 @@ void *overlap_dlvsym_hook(void *handle, const char *name, const char *version, u
         return after_caller(ours);
     void *real = ours < 0 ? NULL : overlap_real_dlvsym(handle, name, version);
     return real ? answer(ours, real, caller) : NULL;
-}
-
-/* Called for other namespaces only. Returns the mode for the real dlmopen: the program's, unchanged. */
-int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode);
-int overlap_dlmopen_hook(Lmid_t space, const char *path, int mode) {
-    (void)space;
-    const bool loads = path && *path && !(mode & RTLD_NOLOAD);
-    if (loads && overlap_settings()) {
-        overlap_opened_note(path);
-        overlap_page_refresh();
-    }
-    return mode;
 }

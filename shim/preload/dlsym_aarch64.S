@@ -1,4 +1,4 @@
-/* dlsym, dlvsym, dlmopen and dlclose for aarch64: see dlsym_x86_64.S. */
+/* dlsym, dlvsym and dlclose for aarch64: see dlsym_x86_64.S. */
 #ifdef __aarch64__
     .text
 
@@ -125,60 +125,6 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
-/* flags: the register that holds the flags */
-    .macro opening name, real, start, hook, flags
-    .globl \name
-    .hidden \name
-    .type \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    hint #34 /* bti c */
-    cbnz x0, .Lhidden_\name              // LM_ID_BASE is 0
-.Lopen_\name:
-    adrp x16, \real
-    ldr x16, [x16, #:lo12:\real]
-    cbz x16, .Lstart_\name
-    br x16
-.Lhidden_\name:
-    stp x29, x30, [sp, #-48]!
-    .cfi_adjust_cfa_offset 48
-    .cfi_rel_offset x30, 8
-    stp x0, x1, [sp, #16]
-    str x2, [sp, #32]
-    bl \hook
-    mov w17, w0
-    ldp x0, x1, [sp, #16]
-    ldr x2, [sp, #32]
-    ldp x29, x30, [sp], #48
-    .cfi_adjust_cfa_offset -48
-    .cfi_restore x30
-    mov \flags, w17
-    b .Lopen_\name
-.Lstart_\name:
-    stp x29, x30, [sp, #-48]!
-    .cfi_adjust_cfa_offset 48
-    .cfi_rel_offset x30, 8
-    stp x0, x1, [sp, #16]
-    str x2, [sp, #32]
-    bl \start
-    mov x16, x0
-    ldp x0, x1, [sp, #16]
-    ldr x2, [sp, #32]
-    ldp x29, x30, [sp], #48
-    .cfi_adjust_cfa_offset -48
-    .cfi_restore x30
-    cbz x16, .Lnone_\name
-    br x16
-.Lnone_\name:
-    mov x0, xzr
-    ret
-    .cfi_endproc
-    .size \name, . - \name
-    .endm
-
-    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, w2
-
 /* dlclose is written in C (bind.c), because it does not depend on the caller's return address. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_dlclose
@@ -201,8 +147,6 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.17
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
-    version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.17
-    version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.17
     version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif

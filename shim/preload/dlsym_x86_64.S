@@ -1,9 +1,8 @@
-/* dlsym, dlvsym, dlmopen and dlclose for x86-64.
+/* dlsym, dlvsym and dlclose for x86-64.
  *
  * A name that cannot be ours is passed on by a jump, so that RTLD_NEXT and RTLD_DEFAULT still see the caller's return
  * address. With a call from C they would resolve from this library, and a program that looks for its own next
- * definition would find itself (endless recursion). Compilers do not guarantee sibling calls, hence assembly. dlmopen
- * takes the search path (RUNPATH, $ORIGIN) from the return address.
+ * definition would find itself (endless recursion). Compilers do not guarantee sibling calls, hence assembly.
  *
  * dlopen is not hooked: Nsight Compute takes a preloaded library that defines it for the driver
  * (docs/how-to/profile.md).
@@ -133,64 +132,6 @@
     lookup overlap_dlsym_entry, overlap_real_dlsym, overlap_find_dlsym, overlap_dlsym_hook
     lookup overlap_dlvsym_entry, overlap_real_dlvsym, overlap_find_dlvsym, overlap_dlvsym_hook
 
-/* Calls for another namespace go to `hook` with the same arguments; it returns the flags to continue with. flags: the
- * register that holds the flags. */
-    .macro opening name, real, start, hook, flags
-    .globl \name
-    .hidden \name
-    .type \name, @function
-    .p2align 4
-\name:
-    .cfi_startproc
-    endbr64
-    test %rdi, %rdi                     /* LM_ID_BASE is 0 */
-    jne .Lhidden_\name
-.Lopen_\name:
-    mov \real(%rip), %rax
-    test %rax, %rax
-    je .Lstart_\name
-    jmp *%rax
-.Lhidden_\name:
-    push %rdi
-    .cfi_adjust_cfa_offset 8
-    push %rsi
-    .cfi_adjust_cfa_offset 8
-    push %rdx
-    .cfi_adjust_cfa_offset 8
-    call \hook
-    pop %rdx
-    .cfi_adjust_cfa_offset -8
-    pop %rsi
-    .cfi_adjust_cfa_offset -8
-    pop %rdi
-    .cfi_adjust_cfa_offset -8
-    mov %eax, %\flags
-    jmp .Lopen_\name
-.Lstart_\name:
-    push %rdi
-    .cfi_adjust_cfa_offset 8
-    push %rsi
-    .cfi_adjust_cfa_offset 8
-    push %rdx
-    .cfi_adjust_cfa_offset 8
-    call \start
-    pop %rdx
-    .cfi_adjust_cfa_offset -8
-    pop %rsi
-    .cfi_adjust_cfa_offset -8
-    pop %rdi
-    .cfi_adjust_cfa_offset -8
-    test %rax, %rax
-    je .Lnone_\name
-    jmp *%rax
-.Lnone_\name:
-    ret
-    .cfi_endproc
-    .size \name, . - \name
-    .endm
-
-    opening overlap_dlmopen_entry, overlap_real_dlmopen, overlap_find_dlmopen, overlap_dlmopen_hook, edx
-
 /* dlclose is written in C (bind.c), because it does not depend on the caller's return address. */
     .globl overlap_dlclose_entry
     .hidden overlap_dlclose_entry, overlap_dlclose
@@ -214,8 +155,6 @@ overlap_dlclose_entry:
     version overlap_dlsym_new, overlap_dlsym_entry, dlsym@@GLIBC_2.34
     version overlap_dlvsym_old, overlap_dlvsym_entry, dlvsym@GLIBC_2.2.5
     version overlap_dlvsym_new, overlap_dlvsym_entry, dlvsym@@GLIBC_2.34
-    version overlap_dlmopen_old, overlap_dlmopen_entry, dlmopen@GLIBC_2.3.4
-    version overlap_dlmopen_new, overlap_dlmopen_entry, dlmopen@@GLIBC_2.34
     version overlap_dlclose_old, overlap_dlclose_entry, dlclose@GLIBC_2.2.5
     version overlap_dlclose_new, overlap_dlclose_entry, dlclose@@GLIBC_2.34
 #endif

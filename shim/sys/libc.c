@@ -12,7 +12,6 @@ extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 
 void *(*overlap_real_dlsym)(void *handle, const char *name);
 void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
-void *(*overlap_real_dlmopen)(long space, const char *path, int mode);
 
 /* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are
  * never removed, so that part of the list may be read without a lock, and before libc is ready. */
@@ -75,11 +74,5 @@ void *overlap_find_dlsym(void) {
 void *overlap_find_dlvsym(void) {
     void *found = overlap_behind_us("dlvsym");
     __atomic_store(&overlap_real_dlvsym, (void *(**)(void *, const char *, const char *)) & found, __ATOMIC_RELEASE);
-    return found;
-}
-
-void *overlap_find_dlmopen(void) {
-    void *found = overlap_behind_us("dlmopen");
-    __atomic_store(&overlap_real_dlmopen, (void *(**)(long, const char *, int)) & found, __ATOMIC_RELEASE);
     return found;
 }

@@ -80,7 +80,6 @@ extern void *(*overlap_real_dlsym)(void *handle, const char *name);
 extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
 void *overlap_find_dlsym(void);
 void *overlap_find_dlvsym(void);
-void *overlap_find_dlmopen(void);
 
 /* Identifies the file of a descriptor, and tells later whether the descriptor still refers to it. Async-signal-safe;
  * errno is kept. */
@@ -111,12 +110,6 @@ void overlap_log_start(void);
 struct r_debug;
 bool overlap_bound(void);
 const struct r_debug *overlap_unbound_list(void);
-
-/* Libraries opened in other namespaces: notes one; writes what is known about them into a page; resets the lock in a
- * forked child. */
-void overlap_opened_note(const char *path);
-void overlap_opened_write(struct overlap_page *page);
-void overlap_opened_forked(void);
 
 /* ---- folder.c: these return a descriptor, or a negative errno ---- */
 

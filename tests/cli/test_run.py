@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim import __version__, _native, preload
+from pyshim import __version__, _native
 from pyshim.cli import run as command
 from pyshim.launch import plan, policies
 from pyshim.launch.environment import checksum
@@ -86,7 +86,7 @@ def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, lib
     done = overlap_run("--policy", "observe", *SHOW, env={**driver, "LD_PRELOAD": ""})
     seen = json.loads(done.stdout)
     assert (done.returncode, done.stderr) == (0, "")
-    assert seen["LD_PRELOAD"] == preload.entry(str(_native.SHIM))
+    assert seen["LD_PRELOAD"] == str(_native.SHIM)
     assert int(seen["OVERLAP_LAUNCHER_PID"]) > 1
     assert {name for name in seen if name.startswith("OVERLAP_")} == {"OVERLAP_TABLE", "OVERLAP_LAUNCHER_PID"}
 
@@ -332,7 +332,7 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(overlap_run, driver, tmp_
     assert not (tmp_path / "r").exists()
     assert done.stderr.startswith("overlap: would run /")
     assert f"overlap: would keep a report in {tmp_path / 'r'}\n" in done.stderr
-    assert f"overlap: would set LD_PRELOAD={preload.entry(str(_native.SHIM))}\n" in done.stderr
+    assert f"overlap: would set LD_PRELOAD={_native.SHIM}\n" in done.stderr
 
 
 def test_a_mistake_of_ours_is_no_reason_to_fail(monkeypatch, capfd):

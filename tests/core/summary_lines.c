@@ -1,6 +1,6 @@
 /* Prints the last line of a process of which this is the page: launches by reason, how many of them are counted as raised
  * and as communication, and streams by status.
- * summary_lines DIRECTORY [reason=N | raised:N | communication:N | stream:STATUS | unfinished:STATUS | apart:NAME] ... */
+ * summary_lines DIRECTORY [reason=N | raised:N | communication:N | stream:STATUS | unfinished:STATUS] ... */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,9 +43,6 @@ int main(int count, char **words) {
         } else if (sscanf(words[i], "unfinished:%u", &status) == 1 && streams < OVERLAP_PAGE_STREAMS) {
             page.streams[streams].status = status;
             page.streams[streams++].state = 1;
-        } else if (sscanf(words[i], "apart:%31s", name) == 1) {
-            page.opened_apart.times = 1;
-            memcpy(page.opened_apart.names[0], name, strlen(name) + 1);
         } else {
             return 2;
         }

@@ -1,7 +1,7 @@
 """Launches of libraries opened with RTLD_DEEPBIND, or by dlmopen in another namespace, are not seen.
 
-The program runs as without the library. The report names the libraries of dlmopen. Where a process opened a GPU and no
-launch was seen, it names RTLD_DEEPBIND as a possible cause."""
+The program runs as without the library. Where a process opened a GPU and no launch was seen, the report names
+RTLD_DEEPBIND as a possible cause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interposing import BLOCKS, ONE, Build, Done, Runner, same
+from interposing import BLOCKS, ONE, Build, Runner, same
 
 from pyshim.launch import plan
 
@@ -37,12 +37,6 @@ def findings(overlap: Any) -> Callable[[Path], str]:
     return lambda pages: "\n".join(json.loads(overlap("report", str(pages), "--json").stdout)["findings"])
 
 
-def apart(done: Done) -> tuple[Any, ...]:
-    """How many libraries the program asked for by dlmopen, and their names."""
-    (process,) = done.report["processes"]
-    return (process["opened_apart"]["times"], *process["opened_apart"]["names"])
-
-
 @pytest.mark.parametrize("way", ["LINKED", "DLSYM", "PROC2"])
 def test_where_launches_are_behind_rtld_deepbind_the_flag_is_named_as_a_possible_cause(
     way: str, host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, findings: Any
@@ -53,27 +47,18 @@ def test_where_launches_are_behind_rtld_deepbind_the_flag_is_named_as_a_possible
     without, done = bare(words, program=host), preloaded(words, ONE, program=host, report=pages, env={"RANK": "0"})
     assert len(without.launches) == 4
     assert (done.stdout, done.launches) == (without.stdout, without.launches)
-    assert (done.totals["launches"], apart(done)) == (0, (0,))
+    assert done.totals["launches"] == 0
     assert "no kernel launch was seen: it launched none, or" in done.stderr
     assert "from a library opened with RTLD_DEEPBIND, for example" in done.stderr
     assert "from a library opened with RTLD_DEEPBIND, for example" in findings(pages)
 
 
-def test_launches_in_another_namespace_are_not_seen_and_that_is_said(
-    host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, findings: Any
-) -> None:
+def test_launches_in_another_namespace_are_not_seen(host: Path, build: Build, bare: Runner, preloaded: Runner) -> None:
     words = ["gpu", "-", "nN", str(plugin(build)), "run", "plugin_main", *CODE]
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    without, done = bare(words, program=host), preloaded(words, ONE, program=host, report=pages, env={"RANK": "0"})
-    name = PLUGIN.format("LINKED")
-    assert f"nN {name}: open" in without.stdout
-    assert (done.status, done.stdout, done.launches) == (without.status, without.stdout, without.launches)
-    assert (done.totals["launches"], apart(done)) == (0, (1, name))
-    assert f"from {name}, opened by dlmopen, where nothing is preloaded" in done.stderr
-    said = findings(pages)
-    assert f"most likely from {name}, opened by dlmopen" in said
-    assert f"called dlmopen for {name} (1 x): in another namespace" in said
+    without, done = bare(words, program=host), preloaded(words, ONE, program=host)
+    assert f"nN {PLUGIN.format('LINKED')}: open" in without.stdout
+    same(done, without)
+    assert done.totals["launches"] == 0
 
 
 def test_dlmopen_for_the_programs_own_namespace_is_dlopen(
@@ -82,25 +67,7 @@ def test_dlmopen_for_the_programs_own_namespace_is_dlopen(
     words = ["nB", str(plugin(build)), "run", "plugin_main", *CODE]
     done = preloaded(words, ONE, program=host)
     same(done, bare(words, program=host), but=("dynamic_shared",))
-    assert (done.totals["shaped"], apart(done)) == (4, (0,))
-
-
-def test_what_a_library_seen_before_launches_is_still_seen(
-    host: Path, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path, findings: Any
-) -> None:
-    """Other libraries were opened out of sight: a warning, no claim that nothing was seen. Four of five are named."""
-    others = [str(build.library(f"libother{i}.so", "opened.c")) for i in range(5)]
-    words = [word for other in [*others, others[0]] for word in ("lN", other)]
-    words += ["n", str(plugin(build)), "run", "plugin_main", *CODE]
-    pages = tmp_path / "pages"
-    pages.mkdir()
-    done = preloaded(words, program=host, report=pages)
-    same(done, bare(words, program=host))
-    assert done.totals["launches"] == 4
-    assert apart(done) == (6, *(f"libother{i}.so" for i in range(4)))
-    said = findings(pages)
-    assert "libother0.so, libother1.so, libother2.so and libother3.so (6 x)" in said
-    assert "no launch was seen" not in said
+    assert done.totals["shaped"] == 4
 
 
 def test_a_library_that_binds_to_itself_does_so_whatever_the_policy(
@@ -146,13 +113,3 @@ print("launched", library.launches(3))
     done = preloaded(words, ONE, program=sys.executable)
     same(done, without)
     assert sum(process["launches"] for process in done.report["processes"]) == 0
-
-
-def test_a_forked_child_says_what_its_parent_had_opened(build: Build, host: Path, preloaded: Runner) -> None:
-    """Launches of such a library are out of sight in the child, too."""
-    done = preloaded(
-        ["lN", str(build.library("libother0.so", "opened.c")), "fork", str(plugin(build)), *CODE], program=host
-    )
-    (process,) = done.report["processes"]
-    assert process["forked"] and process["launches"] == 4
-    assert apart(done) == (1, "libother0.so")

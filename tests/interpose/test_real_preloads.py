@@ -20,7 +20,6 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule, same
 from peers import third_party
 
-from pyshim import preload
 from pyshim.launch import plan
 
 pytestmark = pytest.mark.plain("a sanitizer has its own allocator and clock, and hangs in a child", sanitized=True)
@@ -138,7 +137,7 @@ def test_overlap_run_where_another_library_is_preloaded_already(
         return subprocess.run([*command, *program], env=env, capture_output=True, text=True, timeout=300, check=False)
 
     behind = name in SANITIZERS and name != "ubsan"  # which has no word about its place
-    ours = preload.entry(plan.LIBRARY)
+    ours = plan.LIBRARY
     order = [other, ours] if behind else [ours, other]
     if name != "tsan":
         assert run("printenv", "LD_PRELOAD").stdout == ":".join(order) + "\n"

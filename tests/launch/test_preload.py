@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import os
-import struct
-from pathlib import Path
-
 import pytest
 
 from pyshim import preload
@@ -50,27 +46,3 @@ def test_merge(before: str, after: str) -> None:
 )
 def test_the_loader_splits_and_expands_some_paths(path: str, can: bool) -> None:
     assert preload.can_hold(path) is can
-
-
-PAIRS = {
-    "as Linux gives it": ([(16, 1), (15, 4096), (0, 0)], True),
-    "without a platform": ([(16, 15), (0, 0)], False),
-    "empty": ([], False),
-    "nobody's": (None, False),
-}
-
-
-@pytest.mark.parametrize(("pairs", "led"), PAIRS.values(), ids=PAIRS)
-def test_a_library_is_named_by_platform_where_there_is_one(
-    tmp_path: Path, pairs: list[tuple[int, int]] | None, led: bool
-) -> None:
-    auxv, library = tmp_path / "auxv", tmp_path / "liboverlap.so"
-    if pairs is not None:
-        auxv.write_bytes(b"".join(struct.pack("NN", *pair) for pair in pairs) + b"odd")
-    assert preload.entry(str(library), str(auxv)) == str(library), "no folders beside it"
-    (tmp_path / os.uname().machine).mkdir()
-    (tmp_path / os.uname().machine / library.name).touch()
-    entry = preload.entry(str(library), str(auxv))
-    assert entry == (f"{tmp_path}/$PLATFORM/liboverlap.so" if led else str(library))
-    assert preload.plain(f"/$PLATFORM/a.so:{entry}:/b.so") == f"/$PLATFORM/a.so:{library}:/b.so"
-    assert preload.merge(f"/a.so:{library}", entry) == f"{entry}:/a.so"

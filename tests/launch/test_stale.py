@@ -76,9 +76,7 @@ def test_a_build_of_one_artifact_or_into_a_folder_of_the_user_removes_nothing(
 def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> None:
     demo = ROOT / "tools" / "demo"
     carried = {"demo", "stencil_amd.co", "costs.yaml", *build.TRACES, *(path.name for path in demo.glob("*.cubin"))}
-    platforms = build.stub32.PLATFORMS.get(build.machine())
-    libraries = [f"{name}/liboverlap.so" for name in (*platforms.own, *platforms.narrow)] if platforms else []
-    known = {*build.FILES.values(), *libraries, "overlap_abi.h", "reason.def", "shipped.json"}
+    known = {*build.FILES.values(), "overlap_abi.h", "reason.def", "shipped.json"}
     known |= {f"demo/{name}" for name in carried}
     found = {name for name in files(_native.DIRECTORY) if not any(p.startswith(".") for p in Path(name).parts)}
     assert found - known == set(), "make setup builds anew, and removes these"
@@ -88,7 +86,7 @@ def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> 
 def tree(tmp_path: Path) -> Path:
     """The sources that the Makefile names, some of them, and a Python that only counts builds."""
     for name in ("pyproject.toml", "tools/release/hatch_build.py", "tools/launcher/overlap-run.py", "tools/demo/demo.c",
-                 "pyshim/__init__.py", "shim/build.py", "shim/stub32.py", "shim/core/a.c",
+                 "pyshim/__init__.py", "shim/build.py", "shim/core/a.c",
                  "tools/simgpu/hip/names.py"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -8,7 +8,7 @@ import pytest
 
 from pyshim.launch import launchers
 
-LIBRARY = "/opt/lib/$PLATFORM/liboverlap.so"  # as preload.entry() has it
+LIBRARY = "/opt/lib/liboverlap.so"
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
 LIST = f"LD_PRELOAD={LIBRARY};OVERLAP_TABLE=Ul+/=="
 AGAIN = ("/opt/bin/overlap-run", "--policy", "h100")
@@ -145,7 +145,6 @@ def test_ray_is_told_the_environment_of_the_job():
         ("su me -c p", {}),
         ("timeout -k 5 60 p", {}),
         ("docker ps", {}),
-        ("env LD_PRELOAD=/opt/lib/liboverlap.so p", {}),
         (f"env LD_PRELOAD={LIBRARY} p", {}),
         ("docker run --env-file e i p", {}),
         ("docker run -e LD_PRELOAD -e OVERLAP_TABLE i p", {}),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import debian
+import musl
 import pytest
 from interposing import BLOCKS, ONE, PROGRAMS, Build, Done, Runner, same
 
@@ -36,6 +37,17 @@ def test_a_static_program_is_untouched(
     launched = overlap_run("--simulate", "h100", str(program))
     assert (launched.returncode, launched.stdout) == (0, "hello\n")
     assert "statically linked" in launched.stderr
+
+
+@pytest.mark.parametrize("environment", ["musl 1.2"])
+def test_a_program_of_musl_says_nothing(environment: str, tmp_path: Path, overlap_run: Run) -> None:
+    try:
+        program = musl.build(PROGRAMS / "hello.c", tmp_path / "program")
+    except debian.Missing as missing:
+        pytest.skip(f"needs musl-gcc (apt-get install musl-tools): {missing}")
+    done = overlap_run("--simulate", "h100", "--policy", "observe", "sh", "-c", f"{program}; exit 7")
+    said = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"
+    assert (done.returncode, done.stdout, done.stderr) == (7, "hello\n", said)
 
 
 RIGHTS = {

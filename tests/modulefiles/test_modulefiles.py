@@ -16,7 +16,7 @@ from module_systems import Step, System
 from pyshim import __version__, preload
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
-ENTRY = "lib/$PLATFORM/liboverlap.so"  # the loader puts in a folder
+ENTRY = "lib/liboverlap.so"
 USUAL = ("OVERLAP_HOME", "OVERLAP_MODULE_SET")
 OTHERS = ("libasan.so.8", "libforeign.so", "libclang_rt.tsan-x86_64.so")
 

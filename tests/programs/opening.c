@@ -6,12 +6,6 @@
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#ifdef VERSIONED /* bound as a program of an older or newer glibc is */
-__asm__(".symver " VERSIONED);
-#endif
 
 static void *open_so(const char *way, const char *path) {
     int mode = 0;
@@ -58,12 +52,6 @@ int main(int argc, char **argv) {
             printf("%s %d\n", value, function ? function() : -1);
         } else if (!strcmp(word, "run")) { /* the rest is the plugin's */
             return run_plugin(last, value, argc - i - 1, argv + i + 1);
-        } else if (!strcmp(word, "fork")) { /* likewise, of a plugin that a child opens */
-            const pid_t child = fork();
-            if (child == 0)
-                return run_plugin(dlopen(value, RTLD_NOW), "plugin_main", argc - i - 1, argv + i + 1);
-            waitpid(child, &status, 0);
-            return status;
         } else if (!strcmp(word, "gpu")) { /* the program's own use of the driver */
             void *context;
             driver_open();

@@ -146,22 +146,6 @@ def test_an_outer_choice_stands_with_the_library_that_reads_it(prolog, site, tmp
     assert prolog(script(site), **outer, LD_PRELOAD="/not/on/this/node/liboverlap.so") == ours
 
 
-def test_with_folders_for_the_platforms_beside_it_32_bit_programs_find_a_library_too(prolog, site, tmp_path):
-    """For Slurm, which takes lines as they are, and for no shell."""
-    library, led = f"{site}/lib/liboverlap.so", f"{site}/lib/$PLATFORM/liboverlap.so"
-    (site / "lib" / os.uname().machine).mkdir()
-    (site / "lib" / os.uname().machine / "liboverlap.so").touch()
-    choice, slurm = {"OVERLAP_POLICY": "own"}, {"SLURM_SCRIPT_CONTEXT": "prolog_task"}
-    assert prolog(script(site), **choice)["LD_PRELOAD"] == library
-    assert prolog(script(site), **choice, **slurm)["LD_PRELOAD"] == led
-    other = shutil.copytree(site / "lib", tmp_path / "venv")
-    outer = {"OVERLAP_TABLE": "outer", "LD_PRELOAD": f"/x.so:{other}/$PLATFORM/liboverlap.so"}
-    assert prolog(script(site), **outer) == {"LD_PRELOAD": f"{other}/liboverlap.so:/x.so"}
-    assert prolog(script(site), **outer, **slurm) == {"LD_PRELOAD": f"{other}/$PLATFORM/liboverlap.so:/x.so"}
-    shutil.rmtree(other)
-    assert prolog(script(site), **outer, **slurm) == {"LD_PRELOAD": f"{led}:/x.so"}
-
-
 @pytest.mark.parametrize(
     "value",
     [

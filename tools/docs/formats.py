@@ -28,8 +28,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].opened_gpu": "whether it has opened a GPU",
         "processes[].forked": "whether it was forked by a process that had one",
         "processes[].ended": "whether it ended by itself",
-        "processes[].opened_apart.*": "libraries that the program asked for by dlmopen in another namespace: `times`, "
-        "`names` of the first four",
         "processes[].launches": "kernel launches, those captured into graphs included",
         "processes[].shaped": "launched with another size",
         "processes[].communication": "launches of communication",

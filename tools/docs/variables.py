@@ -18,8 +18,7 @@ SET = {
 }
 # Of other programs; read, never set.
 OTHERS = {
-    "LD_PRELOAD": "kept; the library comes first, but behind sanitizer runtimes, and once; `$PLATFORM` in its path is "
-    "for the loader, which so finds an empty one for 32-bit programs",
+    "LD_PRELOAD": "kept; the library comes first, but behind sanitizer runtimes, and once",
     "LD_LIBRARY_PATH": "where drivers are looked for; with `--simulate`, the simulated driver comes first",
     "NCCL_CONF_FILE": "a file whose variables count as the user's, as do `~/.nccl.conf` and `/etc/nccl.conf`",
     "CUDA_GRAPHS_USE_NODE_PRIORITY": "NVIDIA's: 0 keeps communication in graphs from being raised",

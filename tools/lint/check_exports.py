@@ -15,16 +15,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from tools.generate import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 
 LIBRARY = ROOT / "pyshim" / "_lib" / "liboverlap.so"
-MACHINES = {62: "x86_64", 183: "aarch64", 3: "i386", 40: "arm", 190: "cuda"}
+MACHINES = {62: "x86_64", 183: "aarch64", 190: "cuda"}
 OLDEST_NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}
-LATER = {("x86_64", "dlmopen"): "GLIBC_2.3.4"}  # what was not there from the beginning
 NEWEST_GLIBC = (2, 17)
 # Only glibc has these, or not every libc: the library must load without them.
 WEAK = {
@@ -32,7 +30,7 @@ WEAK = {
     "program_invocation_name", "__progname_full", "__gmon_start__", "__cxa_finalize",
     "_ITM_deregisterTMCloneTable", "_ITM_registerTMCloneTable",
 }  # fmt: skip
-INTERPOSED = ("dlsym", "dlvsym", "dlmopen", "dlclose")  # dlopen: see docs/how-to/profile.md
+INTERPOSED = ("dlsym", "dlvsym", "dlclose")  # dlopen: see docs/how-to/profile.md
 
 PT_DYNAMIC, PT_GNU_STACK, PT_LOAD = 2, 0x6474E551, 1
 DT_NEEDED, DT_HASH, DT_STRTAB, DT_SYMTAB, DT_SONAME, DT_RPATH, DT_TEXTREL, DT_RUNPATH = 1, 4, 5, 6, 14, 15, 22, 29
@@ -54,7 +52,6 @@ class Elf:
     """The dynamic part of a little-endian shared object, and whether it was stripped."""
 
     machine: str = ""
-    bits: int = 64
     soname: str = ""
     needed: list[str] = field(default_factory=list)
     tags: set[int] = field(default_factory=set)
@@ -63,37 +60,20 @@ class Elf:
     stripped: bool = True
 
 
-class Layout(NamedTuple):
-    """Where things are in a file of 32 or of 64 bits (System V gABI, chapters 4 and 5)."""
-
-    header: str  # offsets of the tables of segments and of sections, and from `sizes` on size and number of their rows
-    start: int
-    sizes: int
-    segment: str
-    fields: tuple[int, ...]  # of a segment: kind, flags, offset, address, size in the file
-    dynamic: str
-    symbol: str
-    about: tuple[int, ...]  # of a symbol: info, section
-    word: int
-
-
-LAYOUTS = {
-    1: Layout("<II", 28, 42, "<IIIIIIII", (0, 6, 1, 2, 4), "<iI", "<IIIBBH", (3, 5), 4),
-    2: Layout("<QQ", 32, 54, "<IIQQQQQQ", (0, 1, 2, 3, 5), "<qQ", "<IBBHQQ", (1, 3), 8),
-}
+# System V gABI, chapters 4 and 5, of 64 bits.
+SEGMENT, DYNAMIC, SYMBOL, WORD = "<IIQQQQQQ", "<qQ", "<IBBHQQ", 8
 
 
 class Reader:
     def __init__(self, data: bytes) -> None:
-        if data[:4] != b"\x7fELF" or data[5:6] != b"\x01" or data[4] not in LAYOUTS:
-            raise ValueError("not a little-endian ELF file")
+        if data[:4] != b"\x7fELF" or data[4:6] != b"\x02\x01":
+            raise ValueError("not a little-endian ELF file of 64 bits")
         self.data = data
-        self.layout = layout = LAYOUTS[data[4]]
-        self.elf = Elf(machine=MACHINES.get(self.get("<H", 18)[0], "unknown"), bits=32 * data[4])
-        segments, sections = self.get(layout.header, layout.start)
-        size, count, section_size, section_count = self.get("<HHHH", layout.sizes)
-        rows = [self.get(layout.segment, segments + i * size) for i in range(count)]
-        self.headers = [tuple(row[i] for i in layout.fields) for row in rows]
+        self.elf = Elf(machine=MACHINES.get(self.get("<H", 18)[0], "unknown"))
+        segments, sections = self.get("<QQ", 32)
+        size, count, section_size, section_count = self.get("<HHHH", 54)
+        rows = [self.get(SEGMENT, segments + i * size) for i in range(count)]
+        self.headers = [(kind, flags, offset, address, there) for kind, flags, offset, address, _, there, *_ in rows]
         kinds = [self.get("<I", sections + i * section_size + 4)[0] for i in range(section_count)]
         self.elf.stripped = SHT_SYMTAB not in kinds
         self.dynamic: dict[int, int] = {}
@@ -114,14 +94,14 @@ class Reader:
 
     def read(self) -> Elf:
         needed = []
-        step = struct.calcsize(self.layout.dynamic)
+        step = struct.calcsize(DYNAMIC)
         for kind, flags, offset, _, size in self.headers:
             if kind == PT_GNU_STACK:
                 self.elf.executable_stack = bool(flags & 1)
             if kind != PT_DYNAMIC:
                 continue
             for at in range(offset, offset + size, step):
-                tag, value = self.get(self.layout.dynamic, at)
+                tag, value = self.get(DYNAMIC, at)
                 if tag == 0:
                     break
                 self.dynamic[tag] = value
@@ -142,7 +122,7 @@ class Reader:
             return self.get("<I", self.offset(self.dynamic[DT_HASH]) + 4)[0]
         at = self.offset(self.dynamic[DT_GNU_HASH])
         buckets, first, words, _ = self.get("<IIII", at)
-        table = at + 16 + self.layout.word * words
+        table = at + 16 + WORD * words
         last = max(self.get(f"<{buckets}I", table))
         if last < first:
             return first
@@ -170,9 +150,8 @@ class Reader:
         return names
 
     def symbol(self, index: int, versions: dict[int, str]) -> Symbol:
-        at = self.offset(self.dynamic[DT_SYMTAB]) + struct.calcsize(self.layout.symbol) * index
-        row = self.get(self.layout.symbol, at)
-        name, info, section = row[0], *(row[i] for i in self.layout.about)
+        at = self.offset(self.dynamic[DT_SYMTAB]) + struct.calcsize(SYMBOL) * index
+        name, info, _, section, _, _ = self.get(SYMBOL, at)
         version = (
             self.get("<H", self.offset(self.dynamic[DT_VERSYM]) + 2 * index)[0] if DT_VERSYM in self.dynamic else 1
         )
@@ -206,7 +185,7 @@ def aliases() -> set[str]:
 def check_exported(elf: Elf, root: Path = ROOT) -> Iterator[str]:
     found = {(s.name, s.version) for s in elf.symbols if s.defined and not s.name.startswith("GLIBC_")}
     old = OLDEST_NODE.get(elf.machine, "")
-    versioned = {(name, node) for name in INTERPOSED for node in (LATER.get((elf.machine, name), old), "GLIBC_2.34")}
+    versioned = {(name, node) for name in INTERPOSED for node in (old, "GLIBC_2.34")}
     plain = {(name, "") for name in vendor_names(root) | own_names(root)}
     allowed = plain | versioned | {(name, "") for name in aliases()}
     for name, version in sorted((plain | versioned) - found):

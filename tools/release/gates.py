@@ -63,19 +63,8 @@ class Rule(NamedTuple):
     loaded: bool = True  # by a loader of this machine; the rest is for a GPU
 
 
-PLATFORMS = shim_build.stub32.PLATFORMS  # what $PLATFORM leads to: the library again, and an empty one of 32 bits
 RULES = (
     Rule(LIB + "liboverlap.so", TABLES, frozenset({"libc.so.6"})),
-    *(
-        Rule(f"{LIB}{name}/liboverlap.so", TABLES, frozenset({"libc.so.6"}))
-        for each in PLATFORMS.values()
-        for name in each.own
-    ),
-    *(
-        Rule(f"{LIB}{name}/liboverlap.so", "(?!)", frozenset(), check_exports.MACHINES[each.narrow_machine])
-        for each in PLATFORMS.values()
-        for name in each.narrow
-    ),
     Rule(LIB + "demo/demo-st*", "(?!)", soname=False),
     *(Rule("*" + name, "(?!)", frozenset({"libc.so.6"}), soname=False) for name in SCRIPTS),
     Rule(LIB + "demo/*.cubin", "(?!)", frozenset(), "cuda", soname=False, loaded=False),
@@ -143,15 +132,10 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
     for name, data in wheel.files.items():
         if data[:4] == b"\x7fELF":
             yield from (f"{name}: {line}" for line in check_object(name, data, wheel.machine))
-    own, narrow = PLATFORMS[wheel.machine][:2] if wheel.machine in PLATFORMS else ((), ())
     built = set(shim_build.FILES.values()) - {shim_build.FILES["launcher"]}  # that is in SCRIPTS
-    for file in (*built, *(f"{name}/liboverlap.so" for name in (*own, *narrow))):
+    for file in built:
         if LIB + file not in wheel.files:
             yield f"{LIB}{file}: is not there"
-    library = wheel.files.get(LIB + "liboverlap.so")
-    for name in own:
-        if library and wheel.files.get(f"{LIB}{name}/liboverlap.so", library) != library:
-            yield f"{LIB}{name}/liboverlap.so: is another one than {LIB}liboverlap.so"
 
 
 def check_carried(wheel: Wheel) -> Iterator[str]:

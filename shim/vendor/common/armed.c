@@ -26,7 +26,6 @@ static void in_child(void) {
     const bool used = overlap_page_used();
     __atomic_store_n(&table_decoded, OVERLAP_DONE, __ATOMIC_RELAXED);
     overlap_wait_forked();
-    overlap_opened_forked();
     overlap_page_forked();
     launch_forked(used);
 }

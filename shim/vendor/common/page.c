@@ -95,7 +95,6 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     if (&__progname_full && __progname_full)
         copy_text(page->program, sizeof page->program, __progname_full);
     overlap_host_name((char *)page->host, sizeof page->host);
-    overlap_opened_write(page);
     __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: readers skip a page without it */
 }
 
@@ -147,7 +146,6 @@ bool overlap_page_start(void) {
         make(settings);
         errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
-        overlap_page_refresh(); /* libraries may have been opened meanwhile */
         return true;
     }
     /* Another thread makes it. Wait, so that this launch is counted in the same page. */
@@ -164,11 +162,6 @@ void overlap_page_opened(void) {
     set_once(&opened);
     if (overlap_page_start() && !(OVERLAP_RELAXED(overlap_current_page->flags) & OVERLAP_PAGE_OPENED_GPU))
         __atomic_fetch_or(&overlap_current_page->flags, OVERLAP_PAGE_OPENED_GPU, __ATOMIC_RELAXED);
-}
-
-void overlap_page_refresh(void) {
-    if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE)
-        overlap_opened_write(overlap_current_page);
 }
 
 bool overlap_page_used(void) {
@@ -291,7 +284,6 @@ OVERLAP_STARTUP void overlap_page_end(void) {
     if (made && page->pid == (uint32_t)overlap_pid()) { /* else a child by a raw system call: its parent's page */
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
-        overlap_opened_write(page);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)overlap_pid());
         if (opened && speaks && !is_forked()) {
             char line[900], whose[48];

@@ -38,9 +38,6 @@ bool overlap_page_is_kept(void);
 /* Has this process initialized a driver, or launched a kernel? */
 bool overlap_page_used(void);
 
-/* Updates the record of libraries opened in other namespaces, if there is a page. */
-void overlap_page_refresh(void);
-
 /* In the child after fork; at the regular end of the process. */
 void overlap_page_forked(void);
 void overlap_page_end(void);

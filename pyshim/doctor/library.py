@@ -117,15 +117,15 @@ def preloads(machine: Machine) -> Iterator[Line]:
     variable = preload.split(machine.environment.get("LD_PRELOAD", ""))
     etc = [entry for entry in re.split(r"[\s:]+", machine.text(ETC)) if entry]
     for where, entry in [("LD_PRELOAD", entry) for entry in variable] + [(ETC, entry) for entry in etc]:
-        name, path = os.path.basename(entry), preload.plain(entry)
-        if "/" in path and not os.path.exists(path):
+        name = os.path.basename(entry)
+        if "/" in entry and not os.path.exists(entry):
             said = f"{where} has {entry}, which is not there: every program says so in a line"
             yield warn(said, f"take it out of {where}")
         elif name == os.path.basename(str(_native.SHIM)):
-            if os.path.realpath(path) == os.path.realpath(_native.SHIM):
+            if os.path.realpath(entry) == os.path.realpath(_native.SHIM):
                 yield ok(f"{where} has our library already")
             else:
-                yield warn(f"{where} has another copy of our library: {path}", "overlap-run puts its own in its place")
+                yield warn(f"{where} has another copy of our library: {entry}", "overlap-run puts its own in its place")
         elif preload.is_sanitizer(name):
             yield ok(f"{where} has {name}, a sanitizer: it stays in front of ours")
         else:

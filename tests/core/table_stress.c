@@ -1,4 +1,4 @@
-/* The tables of gpu/table.c under readers without the lock: no reader ever sees the value of another key.
+/* The tables of vendor/common/table.c under readers without the lock: no reader ever sees the value of another key.
  * table_stress SECONDS THREADS
  *
  * Prints how often readers looked, how often there was a value, how many were wrong, and how many entries there are. */
@@ -17,7 +17,7 @@ static void pause_sometimes(void) {
         sched_yield();
 }
 #define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
-#include TABLE
+#include "vendor/common/table.c"
 
 void *overlap_map(size_t size) {
     void *const made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -9,7 +9,6 @@ import pytest
 
 Run = Callable[..., str]
 TSAN = ("-fsanitize=thread",)
-TABLE = Path(__file__).resolve().parents[2] / "shim" / "vendor" / "common" / "table.c"
 NO_REPORT = {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
 
 
@@ -17,8 +16,7 @@ NO_REPORT = {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
 def build(request: pytest.FixtureRequest, compile_c: Any) -> Callable[..., Path]:
     def make(source: str, *more: str) -> Path:
         name = f"{source}-{request.param}"
-        flags = (f'-DTABLE="{TABLE}"', *(TSAN if request.param == "tsan" else ()))
-        return compile_c(f"{source}.c", *more, flags=flags, name=name)
+        return compile_c(f"{source}.c", *more, flags=TSAN if request.param == "tsan" else (), name=name)
 
     return make
 

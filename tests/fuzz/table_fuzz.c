@@ -48,7 +48,6 @@ static void use(const void *table) {
         overlap_match_any(&view, policy->stream_creators, "libnccl.so.2");
         overlap_match_kernel(&view, policy->fixed_size, kernels[1]);
         length += strlen(view.strings + policy->name) + strlen(view.strings + policy->hash);
-        overlap_blocks_beside(&gpu, &policy->footprint, &policy->footprint);
         if (policy->raise_share > 100)
             abort();
     }

@@ -49,8 +49,10 @@ FAST = (
 # No gaps between constants: gcc would align each array to 32 bytes.
 PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
-    
-    *(f"shim/vendor/common/{name}.c" for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")),
+    *(
+        f"shim/vendor/common/{name}.c"
+        for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")
+    ),
     *(f"shim/vendor/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which

@@ -272,5 +272,3 @@ def test_options_that_overlap_env_knows_are_told():
     asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
     told = "write overlap env '--policy=a b' --report d --format docker >"
     assert told in (launchers.look(asked).doubt or "")
-
-

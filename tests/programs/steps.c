@@ -19,7 +19,7 @@
 enum { KERNELS = 256, THREADS = 128, BLOCKS = 8192, BEFORE = 64, OFTEN = 61, RED_ZONE = 128, STRIDE = 7, FAR = 41 };
 
 static volatile sig_atomic_t launched, communication;
-static long steps, phase; /* of `streams`: how many more steps before the signal */
+static long steps, phase;  /* of `streams`: how many more steps before the signal */
 static uintptr_t from, to; /* where the library is */
 static int is_first, is_ex, is_windows, is_streams;
 
@@ -46,8 +46,7 @@ static void launch(int kernel, unsigned blocks, void *stream, int other) {
 static void begin(void) {
     hipInit(0);
 }
-static void live(void) {
-}
+static void live(void) {}
 #else
 extern int cuInit(unsigned), cuModuleGetFunction(void **, void *, const char *), cuStreamCreate(void **, unsigned),
     cuStreamSynchronize(void *), cuStreamDestroy_v2(void *), cuEventRecord(void *, void *),

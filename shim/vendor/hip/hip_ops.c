@@ -249,4 +249,3 @@ bool hip_prefers_cache(struct handle *handle, int device) {
     (void)handle, (void)device;
     return false;
 }
-

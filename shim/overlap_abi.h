@@ -70,10 +70,9 @@ struct overlap_policy {
     struct overlap_span fixed_size;      /* kernels that read their own dynamic size: never shaped */
     uint32_t first_rule;
     uint32_t rule_count;
-    uint32_t
-        raise_share;   /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
-                                 of the device's computation (core/streams.h); 0: no stream is raised */
-    uint32_t carveout; /* enum overlap_carveout, of communication */
+    uint32_t raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so
+                           * much of the device's computation (core/streams.h); 0: no stream is raised */
+    uint32_t carveout;    /* enum overlap_carveout, of communication */
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */

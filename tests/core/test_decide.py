@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.policy.model import AUTO, OFF, UNLIMITED, Footprint, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import AUTO, OFF, UNLIMITED, Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table
 
 NOTHING = 2**32 - 1
+
+
+class Footprint(NamedTuple):
+    threads: int
+    registers: int
+    static_shared: int
+    dynamic_shared: int
+
+
 GEMM = Footprint(128, 64, 0, 16384)
 MATCHED = Rule(Match(), Shape("blocks", 1), 0, "always", 1)
 OVERLAPPING = replace(MATCHED, when="overlapping")
@@ -46,12 +55,8 @@ class Decider:
         data = table or compile_table([own])
         device = self.gpus[gpu]
         limit = max(0, device.shared_optin - footprint.static_shared) if maximum is None else maximum
-        numbers = (footprint.threads, footprint.registers, footprint.static_shared, footprint.dynamic_shared)
-        launch = ffi.new("struct overlap_launch *", (blocks, flags, limit, numbers))
-        beside = ffi.NULL
-        if communication:
-            c = communication
-            beside = ffi.new("struct overlap_footprint *", (c.threads, c.registers, c.static_shared, c.dynamic_shared))
+        launch = ffi.new("struct overlap_launch *", (blocks, flags, limit, footprint))
+        beside = ffi.new("struct overlap_footprint *", communication) if communication else ffi.NULL
         decision = ffi.new("struct overlap_decision *")
         name = ffi.NULL if library is None else ffi.new("char[]", library.encode())
         kernel_name = ffi.new("char[]", kernel.encode())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
-from pyshim.policy.model import Footprint, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import Match, Policy, Range, Rule, Shape
 from pyshim.policy.table import compile_table
 
 Run = Callable[..., str]
@@ -27,7 +27,6 @@ SMALL = [
         libraries=("libmine.so*",),
         raise_share=100,
         stream_creators=("libnccl.so*",),
-        footprint=Footprint(288, 96, 21568, 82240),
         rules=(
             Rule(
                 Match(("*gemm*", "b"), ("libcublas*",), waves_percent=Range(200, 900)),

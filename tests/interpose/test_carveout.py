@@ -134,10 +134,10 @@ def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
     shape: str, bare: Runner, preloaded: Runner
 ) -> None:
     policy = MAKE_ROOM.replace("make_room", shape if shape[0] != "5" else "{blocks_per_sm: 50%}")
-    words = f"ptx=k set=k,9,25 {BIG} {BIG}"
+    words = f"ptx=k,{NCCL} {SEEN} set=k,9,25 {BIG} {BIG}"
     done = preloaded(words, policy)
     same(done, bare(words))
-    assert done.reasons == {"no_room_shared_memory": 2}
+    assert done.reasons == {"communication": 1, "no_room_shared_memory": 2}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])
@@ -145,29 +145,29 @@ def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
 def test_what_the_context_prefers(config: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:
     """Before the first launch; what is set for the kernel itself counts more."""
     asked = f"driver={build.deep()},k,9 get=k,9"
-    words = f"{load}=k contextcache={config} {BIG} {asked} {BIG} {asked} set=k,9,100 {BIG} {BIG} {asked}"
+    words = f"{load}=k,{NCCL} {SEEN} contextcache={config} {BIG} {asked} {BIG} {asked} set=k,9,100 {BIG} {BIG} {asked}"
     done, without = preloaded(words, MAKE_ROOM), bare(words)
     same(done, without, but=["dynamic_shared"])
     room = config < 2
-    assert [size > 0 for size in done.sizes] == [room, room, True, True]
+    assert [size > 0 for size in done.sizes] == [True, room, room, True, True]
     assert done.told == ([100, 100, 100] if room else [-1, -1, 100])
 
 
 @pytest.mark.parametrize("config", [0, 1, 2, 3])
 def test_what_the_context_prefers_later_changes_nothing(config: int, bare: Runner, preloaded: Runner) -> None:
     """CoMD sets it twice a step."""
-    words = f"ptx=k {BIG} {BIG} contextcache={config} {BIG} get=k,9 contextcache=0 {BIG} get=k,9"
+    words = f"ptx=k,{NCCL} {SEEN} {BIG} {BIG} contextcache={config} {BIG} get=k,9 contextcache=0 {BIG} get=k,9"
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 4}
+    assert done.reasons == {"communication": 1, "shaped": 4}
 
 
 @pytest.mark.parametrize("config", [1, 2, 3])
 def test_no_room_is_made_beside_a_preference_of_the_kernel(config: int, bare: Runner, preloaded: Runner) -> None:
-    words = f"ptx=k {BIG} {BIG} cache=k,9 {BIG} cache=k,0 {BIG} cache=k,{config} {BIG} {BIG}"
+    words = f"ptx=k,{NCCL} {SEEN} {BIG} {BIG} cache=k,9 {BIG} cache=k,0 {BIG} cache=k,{config} {BIG} {BIG}"
     done = preloaded(words, MAKE_ROOM)
     same(done, bare(words), but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 4, "no_room_shared_memory": 2}
+    assert done.reasons == {"communication": 1, "shaped": 4, "no_room_shared_memory": 2}
 
 
 @pytest.mark.parametrize("load", ["ptx", "lib"])

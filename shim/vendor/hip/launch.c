@@ -8,11 +8,17 @@
 
 /* ---- From a request to the call ---- */
 
+/* Never `none` for the calls that read it, which the compiler cannot see. */
+static const struct hip_more *more_of(const struct request *request) {
+    static const struct hip_more none;
+    return request->more ? request->more : &none;
+}
+
 static hipError_t launch_exc(const struct request *request, type_hipLaunchKernelExC *real, size_t dynamic) {
-    const struct hip_more *more = request->more;
-    hipLaunchConfig_t config = *more->config;
-    if (dynamic == request->config.sharedMemBytes) /* the program's own size may exceed 32 bits */
-        return real(more->config, request->function, request->parameters);
+    const hipLaunchConfig_t *const asked = more_of(request)->config;
+    if (!asked || dynamic == request->config.sharedMemBytes) /* the program's own size may exceed 32 bits */
+        return real(asked, request->function, request->parameters);
+    hipLaunchConfig_t config = *asked;
     config.dynamicSmemBytes = dynamic;
     return real(&config, request->function, request->parameters);
 }
@@ -29,7 +35,7 @@ static hipError_t launch_drv_ex(const struct request *request, type_hipDrvLaunch
 
 static hipError_t launch(const struct request *request, void *real, uint32_t dynamic) {
     const vendor_launch *c = &request->config;
-    const struct hip_more *more = request->more;
+    const struct hip_more *more = more_of(request);
     void *const function = request->function, **const parameters = request->parameters, **const extra = request->extra;
     const dim3 grid = {GRID}, block = {BLOCK};
     switch ((int)request->hook) {

@@ -28,12 +28,6 @@ enum overlap_shape {
     OVERLAP_SHAPE_MAKE_ROOM = 4 /* the smallest size with which communication fits beside the resident blocks */
 };
 
-enum overlap_carveout {
-    OVERLAP_CARVEOUT_KEEP = 0,
-    OVERLAP_CARVEOUT_MAX = 1,   /* ask for the largest shared-memory carve-out, unless the program asked for one */
-    OVERLAP_CARVEOUT_ALWAYS = 2 /* the same, also for launches that already have room unchanged */
-};
-
 struct overlap_span {
     uint32_t first; /* index of the first pattern */
     uint32_t count;
@@ -73,7 +67,7 @@ struct overlap_policy {
     uint32_t
         raise_share;   /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so much
                                  of the device's computation (core/streams.h); 0: no stream is raised */
-    uint32_t carveout; /* enum overlap_carveout, of communication */
+    uint32_t reserved;
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
@@ -88,9 +82,7 @@ struct overlap_rule {
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the resident blocks as launched; 0: no limit */
     uint32_t line;          /* line and depth of `extends` in the policy files, for reports: OVERLAP_LINE_BITS */
-    uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
     uint32_t guard;         /* 1: added by the compiler, to exempt lookalikes of the next rule's kernels */
-    uint32_t reserved;
 };
 
 /* ---- GPU, occupancy, decision: computed by core/ ---- */

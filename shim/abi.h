@@ -11,7 +11,7 @@ OVERLAP_SIZE_IS(overlap_range, 16);
 OVERLAP_SIZE_IS(overlap_footprint, 24);
 OVERLAP_SIZE_IS(overlap_table, 32);
 OVERLAP_SIZE_IS(overlap_policy, 64);
-OVERLAP_SIZE_IS(overlap_rule, 96);
+OVERLAP_SIZE_IS(overlap_rule, 88);
 OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);
 OVERLAP_SIZE_IS(overlap_launch, 40);

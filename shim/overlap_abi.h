@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 17
+#define OVERLAP_ABI_VERSION 18
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -26,12 +26,6 @@ enum overlap_shape {
     OVERLAP_SHAPE_PERCENT = 2,  /* value: 1 to 100 per cent of the resident blocks as launched, rounded down, >= 1 */
     OVERLAP_SHAPE_BYTES = 3,    /* value: bytes of dynamic shared memory */
     OVERLAP_SHAPE_MAKE_ROOM = 4 /* the smallest size with which communication fits beside the resident blocks */
-};
-
-enum overlap_carveout {
-    OVERLAP_CARVEOUT_KEEP = 0,
-    OVERLAP_CARVEOUT_MAX = 1,   /* ask for the largest shared-memory carve-out, unless the program asked for one */
-    OVERLAP_CARVEOUT_ALWAYS = 2 /* the same, also for launches that already have room unchanged */
 };
 
 struct overlap_span {
@@ -72,7 +66,7 @@ struct overlap_policy {
     uint32_t rule_count;
     uint32_t raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so
                            * much of the device's computation (core/streams.h); 0: no stream is raised */
-    uint32_t carveout;    /* enum overlap_carveout, of communication */
+    uint32_t reserved;
 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
@@ -87,9 +81,7 @@ struct overlap_rule {
     uint32_t when;          /* enum overlap_when */
     uint32_t keep_at_least; /* per cent of the resident blocks as launched; 0: no limit */
     uint32_t line;          /* line and depth of `extends` in the policy files, for reports: OVERLAP_LINE_BITS */
-    uint32_t carveout;      /* enum overlap_carveout, of the launches that the rule shapes */
     uint32_t guard;         /* 1: added by the compiler, to exempt lookalikes of the next rule's kernels */
-    uint32_t reserved;
 };
 
 /* ---- GPU, occupancy, decision: computed by core/ ---- */

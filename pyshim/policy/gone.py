@@ -20,8 +20,12 @@ KEYS = {
         "environment": "write `environment: {NAME: value}` at the top level",
         "all_ranks_environment": "set these variables where the job is started, for all ranks: all must agree on them",
         "reserve_cus": "leave it out: no stream loses compute units",
+        "carveout": "leave it out: communication keeps the carve-out that its library sets",
     },
-    "compute[]": {"when_dispatch": "leave it out: a rule acts on every GPU that its policy is for"},
+    "compute[]": {
+        "when_dispatch": "leave it out: a rule acts on every GPU that its policy is for",
+        "carveout": "leave it out: launches that are changed ask for the largest, unless the program has set one",
+    },
     "compute[].match": {
         "blocks": "write `waves`: the grid over what the device holds of it at once",
         "registers": "write `resident_blocks`: what registers, threads and shared memory leave of them",

@@ -13,16 +13,14 @@ from typing import ClassVar
 
 from pyshim.policy.finding import quote
 from pyshim.policy.key import REQUIRED, Key, Kind, Schema, Section, all_keys, key, shown
-from pyshim.policy.kinds import SINGLE, Text, Word, single
+from pyshim.policy.kinds import SINGLE, Text, single
 from pyshim.policy.lists import CommunicationKernels, Gpus, Kernels, Libraries, Variables
 from pyshim.policy.rule import Match, Rule, Shape
 from pyshim.policy.streams import AUTO, OFF, WORDS, RaiseKind
 from pyshim.policy.values import Bad
 from pyshim.policy.words import (
     ANY,
-    COMMUNICATION_CARVEOUTS,
     UNLIMITED,
-    Carveout,
     Range,
     either,
 )
@@ -90,10 +88,6 @@ class Policy:
         "Kernels that communicate. Known families always do, whatever the list says.", '[all, "*my_reduce*"]')
     libraries: tuple[str, ...] = key((), "communication.libraries", Libraries(adds=True), _PATTERNS, "none",
         "Whatever these libraries launch is communication. Compared with the name of the file.", '["libmycomm.so*"]')
-    communication_carveout: Carveout = key("keep", "communication.carveout",
-        Word(COMMUNICATION_CARVEOUTS, "a carve-out", "carveout"), either(COMMUNICATION_CARVEOUTS), "keep",
-        "max: communication, too, asks for the largest part of a multiprocessor's memory as shared memory.", "keep",
-        "carveout")
     rules: tuple[Rule, ...] = key((), "compute", _Rules(), "a list of rules", "no rule",
         "The first rule that matches a launch decides; a launch that none matches is left alone.",
         "[{match: {kernel: gemm}, shape: make_room}]")

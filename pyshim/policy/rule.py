@@ -17,12 +17,10 @@ from pyshim.policy.parts import PartsReader
 from pyshim.policy.values import Bad
 from pyshim.policy.words import (
     ANY,
-    CARVEOUTS,
     KEEP,
     MAX_THREADS,
     SHAPES,
     WHENS,
-    Carveout,
     Range,
     ShapeKind,
     When,
@@ -164,10 +162,6 @@ class Rule:
     when: When = key("overlapping", "compute[].when", Word(WHENS, "a time", "when"), either(WHENS), "overlapping",
         "Which launches the rule acts on: only those in an overlap window, or every one that matches.", "always")
     line: int = 0  # in the policy file, from 1
-    carveout: Carveout = key("keep", "compute[].carveout", Word(CARVEOUTS, "a carve-out", "carveout"),
-        either(CARVEOUTS), "max, and keep for `leave`",
-        "Ask for the largest part of a multiprocessor's memory as shared memory: max, for launches that the rule"
-        " changes; always, also for those that have room as they are.", "max")
     file: str = field(default="", compare=False)  # which has that line; empty for what is in none
     depth: int = field(default=0, compare=False)  # how many `extends` lead from the policy to that file
     guard: bool = False  # added by us: spares kernels that only look like those of the next rule

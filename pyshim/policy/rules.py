@@ -37,8 +37,6 @@ class RuleReader(PartsReader):
             return None
         nodes, said = found
         rule = replace(made(Rule, said), line=node.start_mark.line + 1)
-        if "carveout" not in said and rule.shape.kind != "leave":
-            rule = replace(rule, carveout="max")
         if "keep_at_least" not in nodes and rule.shape.kind == "make_room":
             rule = replace(rule, keep_at_least=KEEP)
         return rule

@@ -7,12 +7,9 @@ from typing import Literal
 
 When = Literal["overlapping", "always"]
 ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
-Carveout = Literal["keep", "max", "always"]
 
 WHENS: tuple[When, ...] = ("overlapping", "always")
 SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room")
-CARVEOUTS: tuple[Carveout, ...] = ("max", "always", "keep")
-COMMUNICATION_CARVEOUTS: tuple[Carveout, ...] = ("max", "keep")
 FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
 
 # Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.

@@ -43,8 +43,6 @@ static const char *check_policy(const struct overlap_table *table, const struct 
         return "a policy's patterns lie outside the table";
     if (policy->first_rule > table->rule_count || policy->rule_count > table->rule_count - policy->first_rule)
         return "a policy's rules lie outside the table";
-    if (policy->carveout > OVERLAP_CARVEOUT_MAX)
-        return "a policy has an unknown carve-out";
     if (policy->raise_share > 100)
         return "a policy raises streams of an impossible share";
     return NULL;
@@ -53,9 +51,8 @@ static const char *check_policy(const struct overlap_table *table, const struct 
 static const char *check_rule(const struct overlap_table *table, const struct overlap_rule *rule) {
     if (!span_ok(table, rule->kernels) || !span_ok(table, rule->libraries))
         return "a rule's patterns lie outside the table";
-    if (rule->shape > OVERLAP_SHAPE_MAKE_ROOM || rule->when > OVERLAP_WHEN_ALWAYS ||
-        rule->carveout > OVERLAP_CARVEOUT_ALWAYS)
-        return "a rule has an unknown shape, time or carve-out";
+    if (rule->shape > OVERLAP_SHAPE_MAKE_ROOM || rule->when > OVERLAP_WHEN_ALWAYS)
+        return "a rule has an unknown shape or time";
     if (rule->shape == OVERLAP_SHAPE_BLOCKS && rule->value == 0)
         return "a rule asks for no blocks";
     if (rule->shape == OVERLAP_SHAPE_PERCENT && (rule->value == 0 || rule->value > 100))

@@ -117,7 +117,6 @@ WRONG = [
     (POLICY, "first_rule", 2**32 - 1, "rules"),
     (POLICY, "rule_count", 5, "rules"),
     (POLICY, "rule_count", 2**32 - 1, "rules"),
-    (POLICY, "carveout", 2, "carve-out"),
     (POLICY, "raise_share", 101, "share"),
     (POLICY, "raise_share", 2**32 - 1, "share"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
@@ -125,7 +124,6 @@ WRONG = [
     (RULE, "shape", 5, "shape"),
     (RULE, "shape", 2**32 - 1, "shape"),
     (RULE, "when", 2, "time"),
-    (RULE, "carveout", 3, "carve-out"),
     (RULE, "keep_at_least", 101, "keeps"),
 ]  # fmt: skip
 

@@ -53,11 +53,10 @@ EVERYTHING = """policy: 1
 name: everything
 gpu: ["*"]
 streams: {raise: auto, created_by: ["differ*"]}
-communication: {carveout: max}
 compute:
   - {match: {kernel: "gemm*"}, shape: {blocks_per_sm: 1}, when: always}
   - {match: {kernel: "bounded"}, shape: make_room, when: always}
-  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, carveout: max, when: always}
+  - {match: {kernel: "*"}, shape: {dynamic_shared_memory: 60KiB}, when: always}
 """
 UNCHANGED = ("off", "observe")  # policies that change nothing
 CREATED = ("everything",)  # policies under which streams of the program are created raised, whatever it asked for

@@ -52,7 +52,6 @@ RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),
         "when": WORD(words.WHENS),
-        "carveout": WORD(words.CARVEOUTS),
     },
 )
 SHARE = st.integers(1, 100).map(lambda percent: {"share": f"{percent}%"})
@@ -64,7 +63,6 @@ COMMUNICATION = st.fixed_dictionaries(
     optional={
         "kernels": some(PATTERNS | WORD(words.FAMILIES)),
         "libraries": some(LIBRARIES),
-        "carveout": WORD(words.COMMUNICATION_CARVEOUTS),
     },
 )
 POLICIES = st.fixed_dictionaries(

@@ -68,8 +68,8 @@ compute:
         raise_share=40,
         stream_creators=("libnccl.so*", "librccl.so*"),
         rules=(
-            Rule(first, Shape("percent", 50), 25, "overlapping", 9, carveout="max"),
-            Rule(Match(kernels=("*",)), Shape("bytes", 98304), 0, "always", 14, carveout="max"),
+            Rule(first, Shape("percent", 50), 25, "overlapping", 9),
+            Rule(Match(kernels=("*",)), Shape("bytes", 98304), 0, "always", 14),
         ),
     )
 
@@ -87,7 +87,6 @@ compute:
   - match: {kernel: norm}
     shape: make_room
     keep_at_least: 25%
-    carveout: keep
 """)
     assert codes(reading) == []
     assert reading.policy == Policy(
@@ -97,15 +96,14 @@ compute:
         fixed_size=("*my_staged*", "*1a1b*", "gemm"),
         environment={"TORCH_NCCL_HIGH_PRIORITY": "1", "NCCL_DEBUG": "INFO"},
         rules=(
-            Rule(Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 7, "max"),
-            Rule(Match(sets=("norm",)), Shape("make_room"), 25, "overlapping", 9, "keep"),
+            Rule(Match(kernels=("*my*",), sets=("gemm",)), Shape("make_room"), 50, "overlapping", 7),
+            Rule(Match(sets=("norm",)), Shape("make_room"), 25, "overlapping", 9),
         ),
     )
 
 
 def test_what_is_left_out_has_its_default() -> None:
     assert read(HEAD).policy == Policy(name="mine", raise_share=AUTO)
-    assert rule("{kernel: a}", "leave").carveout == "keep"
     only = rule("{threads: 64}")
     assert (only.when, only.keep_at_least, only.match) == ("overlapping", 0, Match(threads=Range(64, 64)))
 

@@ -110,7 +110,7 @@ def test_what_it_extends_is_merged(site: Path, overlap: Any, library: object) ->
     assert [rule["when"] for rule in values["compute"]] == ["overlapping", "always"]
     assert values["compute"][1] == {
         "match": {"kernel": ["gemm"], "waves": ">=2.5"}, "shape": "make_room", "keep_at_least": "50%",
-        "when": "always", "carveout": "max",
+        "when": "always",
     }  # fmt: skip
 
 

@@ -116,6 +116,7 @@ def test_each_mistake_is_told_once_at_its_place(text: str, line: int, column: in
         ("communication: {streams: {created_by: [a]}}", 3, 17, "streams", "write `streams: {created_by: [...]}`"),
         ("communication: {environment: {A: 1}}", 3, 17, "environment", "write `environment: {NAME: value}`"),
         ("communication: {reserve_cus: 8}", 3, 17, "reserve_cus", "leave it out"),
+        ("communication: {carveout: max}", 3, 17, "carveout", "leave it out"),
         ("streams: {created_by: [nccl], priority: highest}", 3, 31, "priority", "leave it out"),
         ("when: always", 3, 1, "when", "in each rule"),
         ("reads_dynamic_size: [a]", 3, 1, "reads_dynamic_size", "write `fixed_size`"),
@@ -135,7 +136,7 @@ def test_a_removed_key_is_one_error_that_says_what_to_write(
 def test_what_is_said_instead_of_a_removed_key_can_be_read() -> None:
     for text in ("streams: {raise: auto}", "streams: {raise: off}", "streams: {created_by: [nccl]}"):
         assert read(text).ok
-    assert sum(map(len, gone.KEYS.values())) == 15
+    assert sum(map(len, gone.KEYS.values())) == 17
 
 
 def test_each_key_stands_over_that_of_the_policy_that_is_extended(tmp_path: Path) -> None:

@@ -118,7 +118,6 @@ def test_a_rule_arrives_whole() -> None:
     assert (leave.threads.minimum, leave.threads.maximum) == (0, UNLIMITED)
     assert (size.shape, size.value) == (constants.OVERLAP_SHAPE_BYTES, 98304)
     assert leave.kernels.count == 0
-    assert (first.carveout, leave.carveout) == (constants.OVERLAP_CARVEOUT_MAX, constants.OVERLAP_CARVEOUT_KEEP)
 
 
 def test_a_shape_without_a_number() -> None:

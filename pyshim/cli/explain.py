@@ -11,7 +11,7 @@ from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyshim.explain.answer import Explainer
     from pyshim.explain.request import Request
@@ -71,6 +71,7 @@ example: the whole answer to one kernel beside NCCL 2.27
     --comm-static-smem 21568 --comm-dynamic-smem 82240"""
 
 
+_LABEL = 12  # columns
 # What runs and traces say by themselves.
 _OF_LAUNCHES = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs", "blocks", "library")
 
@@ -144,7 +145,7 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     """Answer about every kernel of a run, or of traces."""
     from dataclasses import replace
 
-    from pyshim.cli import explain_show, ui
+    from pyshim.cli import ui
     from pyshim.explain.launches import judge, of_run, of_traces, waits_of
     from pyshim.explain.launches_screen import about_one, as_json, screen
 
@@ -171,7 +172,7 @@ def _launched(options: argparse.Namespace, asked: dict[str, object], explainer: 
     if options.json:
         ui.answer(json.dumps(as_json(use), indent=2))
     else:
-        explain_show.show(screen(use))
+        _show(screen(use))
     return 0
 
 
@@ -185,7 +186,7 @@ def _one(
     """Answer about one kernel, in full.
 
     beside: its communication, if that is known already; around: adds the parts before and after its screen."""
-    from pyshim.cli import explain_show, ui
+    from pyshim.cli import ui
     from pyshim.explain.answer import gpu_called
     from pyshim.explain.communication import with_usual
     from pyshim.explain.screen import screen
@@ -199,5 +200,21 @@ def _one(
         told = {"beside": beside} if beside else {}
         ui.answer(json.dumps({**answer.as_json(), **told}, indent=2))
     else:
-        explain_show.show(around(screen(explainer.explain(answer), beside)))
+        _show(around(screen(explainer.explain(answer), beside)))
     return 0
+
+
+def _show(parts: Iterable[Part]) -> None:
+    """Print the parts of a screen, fitted to its width."""
+    from pyshim.cli import ui
+    from pyshim.explain.screen import Line, Table
+
+    for part in parts:
+        if isinstance(part, Table):
+            ui.table(part.heads, part.rows, part.left, part.above)
+        elif isinstance(part, Line):
+            ui.show(ui.printable(part.text))
+        elif part.label:
+            ui.paragraph(part.text, " " * _LABEL, f"{part.label:<{_LABEL}}")
+        else:
+            ui.paragraph(part.text)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from errno import EBADF
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyshim.cli import policy_list, ui
+from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import document, library
 from pyshim.policy.finding import STYLES, Finding, quote, render
@@ -84,7 +85,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "of them from the driver.",
     )
     listed.add_argument("--json", action="store_true", help="print one JSON object, also with threads and registers")
-    listed.set_defaults(run=policy_list.run)
+    listed.set_defaults(run=_list)
     schema = verbs.add_parser(
         "schema", help="print the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
     )
@@ -219,6 +220,40 @@ def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
         sentence = f"{quote(value)} is not for {gpu.name}: every launch is counted there and left alone"
         raise OverlapError(sentence, "overlap policy show auto --gpu " + gpu.key, FINDINGS)
     return readings[index]
+
+
+# ---- list ----
+
+_GPUS = {
+    "key": "key",
+    "name": "name",
+    "architecture": "arch",
+    "multiprocessors": "SMs",
+    "shared_memory": "shared",
+    "shared_memory_per_block": "of a block",
+    "memory_gib": "GiB",
+}
+
+
+def _list(options: argparse.Namespace) -> int:
+    from pyshim.policy.gpus import known
+
+    found = [read_file(library.find(name, os.environ), environment=os.environ) for name in library.names(os.environ)]
+    policies = [reading.policy for reading in found if reading.policy]
+    for reading in found:
+        if not reading.policy:
+            ui.say(f"warning: {reading.file} has mistakes: overlap policy check {reading.file}")
+    if options.json:
+        answer = {
+            "policies": [{"name": policy.name, "gpu": list(policy.gpus)} for policy in policies],
+            "gpus": [gpu._asdict() for gpu in known()],
+        }
+        ui.answer(json.dumps(answer, indent=2))
+        return 0
+    ui.table(("policy", "for"), [(policy.name, ", ".join(policy.gpus) or "every GPU") for policy in policies], (0, 1))
+    ui.show()
+    ui.table(list(_GPUS.values()), [[getattr(gpu, name) for name in _GPUS] for gpu in known()], (0, 1, 2))
+    return 0
 
 
 # ---- schema ----

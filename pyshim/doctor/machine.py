@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyshim.doctor import gpus
-from pyshim.launch import driver, hip
+from pyshim.launch import driver
 from pyshim.launch.simulate import Gpu as Simulated
 
-HIP = hip.NAME
+HIP = driver.HIP
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Machine:
     @cached_property
     def hip(self) -> gpus.Answer | None:
         """What AMD's runtime says, or a simulated one; None: there is no driver, or no runtime."""
-        runtimes = hip.installed(self.environment, self.root) if "amd" in self.vendors() else {}
+        runtimes = driver.hip_runtimes(self.environment, self.root) if "amd" in self.vendors() else {}
         if not runtimes:
             return None
         numbered = [name for name in runtimes if name != HIP] or list(runtimes)

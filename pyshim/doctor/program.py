@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import json
 import mmap
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pyshim import _native
-from pyshim.doctor import child, packages
+from pyshim.doctor import child
 from pyshim.doctor.line import Line, fail, ok, some, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
@@ -33,6 +34,23 @@ _SYSTEM = re.compile(r"/(usr/)?lib(64|/[^/]+-linux-gnu)?/|linux-vdso")  # where 
 _MOST_CONSTANTS = 64 << 20  # bytes of a file that are searched
 _NEEDED = re.compile(r"^\s*(\S+) => (not found|/.*?)(?: \(0x[0-9a-f]+\))?$", re.M)
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "csh", "tcsh", "fish", "busybox"))
+# What uses GPUs, and nvidia.nccl.
+_NAMES = ("torch", "jax", "cupy", "tensorflow", "numba", "triton", "nvidia.nccl")
+_LOOK = """
+import sys
+sys.path = [folder for folder in sys.path if folder]  # not the current one
+import importlib.util, json, os
+def place(name):
+    try:
+        found = importlib.util.find_spec(name)
+    except Exception:
+        return None
+    return next(iter(found.submodule_search_locations or ()), None) if found else None
+os.write(int(sys.argv[1]), json.dumps({name: place(name) for name in sys.argv[2:]}).encode())
+"""
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?\Z")
+# Of CPython's command line (Using Python, 1.1): letters after which no script follows, and letters with a value.
+_NO_SCRIPT, _WITH_VALUE = "cmhV?", "WX"
 _NOT_SIMULATED = "NVIDIA's own CUDA runtime, which does not run on the simulated GPU"
 
 
@@ -67,10 +85,10 @@ def program(machine: Machine) -> Iterator[Line]:
     yield ok(f"{path}{script}: the library can be loaded into it")
     if os.path.basename(name) in launchers.KINDS:
         yield from _launcher(machine, path)
-    elif packages.is_python(path):
+    elif is_python(path):
         yield from _script(machine)
         yield from _python(machine, path)
-    elif packages.is_python(end):
+    elif is_python(end):
         yield from _python(machine, end)
     elif os.path.basename(end) in _SHELLS:
         yield ok(f"{os.path.basename(path)} is for a shell: what is set arrives at what it starts, not looked at here")
@@ -81,7 +99,7 @@ def program(machine: Machine) -> Iterator[Line]:
 def packages_of(machine: Machine) -> dict[str, str]:
     """Return the folder of each package for GPUs, where PROGRAM is a Python."""
     end, python = _end(machine)
-    return packages.places(machine, python) or {} if end and python else {}
+    return _places(machine, python) or {} if end and python else {}
 
 
 def linked(machine: Machine) -> dict[str, str]:
@@ -99,7 +117,7 @@ def _end(machine: Machine) -> tuple[str, str]:
     except OverlapError:
         return "", ""
     end = programs.runs(path, machine.environment)[0]
-    return end, next((one for one in (path, end) if packages.is_python(one)), "")
+    return end, next((one for one in (path, end) if is_python(one)), "")
 
 
 def _launcher(machine: Machine, path: str) -> Iterator[Line]:
@@ -187,7 +205,7 @@ def _held(path: str) -> frozenset[bytes]:
 
 def _script(machine: Machine) -> Iterator[Line]:
     """Check the file that Python is to run."""
-    name = packages.script(machine.command[1:])
+    name = _argument(machine.command[1:])
     if name and not os.path.exists(name):
         said = f"{name}, which {os.path.basename(machine.command[0])} is to run, is not there"
         yield fail(said, _from_here())
@@ -201,13 +219,13 @@ def _from_here() -> str:
 
 
 def _python(machine: Machine, python: str) -> Iterator[Line]:
-    found = packages.places(machine, python)
+    found = _places(machine, python)
     if found is None:
         yield warn(f"{python} does not say which packages it has", f"try: {python} -c 'import torch'")
         return
     shown = [name for name in found if name not in ("torch", "nvidia.nccl")]
     if "torch" in found:
-        version, built = packages.pytorch(found["torch"])
+        version, built = _pytorch(found["torch"])
         if not built:
             said = f"PyTorch {version} ({found['torch']}) is built without CUDA and HIP: it uses no GPU"
             yield (warn if shown else fail)(said, "install a build of PyTorch for the GPU: https://pytorch.org")
@@ -221,3 +239,52 @@ def _python(machine: Machine, python: str) -> Iterator[Line]:
             f"{python} finds no package that uses GPUs",
             "nothing to do if the program loads a library of its own",
         )
+
+
+def is_python(path: str) -> bool:
+    return bool(_PYTHON.match(os.path.basename(path)))
+
+
+def _places(machine: Machine, python: str) -> dict[str, str] | None:
+    """Return the folder of each package that this Python, or a script that starts one, finds; None: it does not say."""
+    environment = {**machine.environment, "OVERLAP_RUN": "off", "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        outcome = child.run([python, "-c", _LOOK, "{answer}", *_NAMES], environment, machine.patience)
+        found = json.loads(outcome.answer)
+    except (OSError, ValueError):
+        return None
+    return {name: folder for name, folder in found.items() if isinstance(folder, str)}
+
+
+def _pytorch(folder: str) -> tuple[str, str]:
+    """Return PyTorch's version, and what it was built for: CUDA 13.0, HIP 7.2; empty for the CPU."""
+    said = driver.text(os.path.join(folder, "version.py"))
+    version = re.search(r"^__version__ = '([^']+)'", said, re.M)
+    for word, pattern in (("CUDA", r"^cuda\b[^=]*=\s*'([^']+)'"), ("HIP", r"^hip\b[^=]*=\s*'([^']+)'")):
+        found = re.search(pattern, said, re.M)
+        if found:
+            return version[1] if version else "", f"{word} {found[1]}"
+    return version[1] if version else "", ""
+
+
+def _argument(arguments: Iterable[str]) -> str:
+    """Return the file among the arguments of a Python that it is to run; empty with -m, -c or no argument."""
+    words = iter(arguments)
+    for word in words:
+        if word == "--check-hash-based-pycs":
+            next(words, "")
+        elif word == "--":
+            return next(words, "")
+        elif word == "-" or word.startswith("--"):
+            return ""
+        elif not word.startswith("-"):
+            return word
+        else:
+            for index, letter in enumerate(word[1:], 2):
+                if letter in _NO_SCRIPT:
+                    return ""
+                if letter in _WITH_VALUE:
+                    if index == len(word):
+                        next(words, "")
+                    break
+    return ""

@@ -1,4 +1,4 @@
-"""Whose drivers are on this machine? Looked for, never opened."""
+"""Whose drivers and runtimes are on this machine? Looked for, never opened."""
 
 from __future__ import annotations
 
@@ -6,11 +6,16 @@ import os
 import re
 from collections.abc import Mapping
 
+from pyshim.launch import elf
+
 NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
 CACHE = "/etc/ld.so.cache"
 _CACHE_SIZE = 16 << 20  # bytes; a larger file is no cache
 AMD_DEVICE = "/dev/kfd"
+HIP = "libamdhip64.so"
+HSA, THUNK = "libhsa-runtime64.so.1", "libhsakmt.so.1"
+_HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
 
 
 def library_path(environment: Mapping[str, str]) -> list[str]:
@@ -80,3 +85,25 @@ def names(folder: str) -> list[str]:
 def at_once(path: str, flags: int) -> int:
     """Open a file for open(): a named pipe must not hold us up."""
     return os.open(path, flags | os.O_NONBLOCK)
+
+
+def hip_runtimes(environment: Mapping[str, str], root: str = "/") -> dict[str, list[str]]:
+    """Return the path of each libamdhip64.so.N, in the loader's order, ROCm's own folder included."""
+    found: dict[str, list[str]] = {}
+    folders = (*library_path(environment), os.path.join(root, "opt/rocm/lib"))
+    paths = [os.path.join(folder, name) for folder in folders for name in names(folder)]
+    for path in filter(lambda path: _HIP_NUMBERED.fullmatch(os.path.basename(path)), (*paths, *cached(root))):
+        places = found.setdefault(os.path.basename(path), [])
+        if path not in places:
+            places.append(path)
+    return dict(sorted(found.items()))
+
+
+def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:
+    """Return whether the HSA runtime needs a library to reach the kernel's driver: Debian's does, AMD's does not."""
+    for folder in (os.path.dirname(runtime), *library_path(environment)):
+        path = os.path.join(folder, HSA)
+        if os.path.exists(path):
+            return THUNK in elf.inspect(path).needed
+    paths = (path for path in cached(root) if os.path.basename(path).startswith(HSA))
+    return any(THUNK in elf.inspect(path).needed for path in paths)

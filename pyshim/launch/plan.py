@@ -117,9 +117,11 @@ def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]
 
 def _simulate_amd(base: Mapping[str, str], plan: Plan) -> None:
     """HIP of AMD's own, where this machine has it in a form that runs on a simulated thunk; else simulated HIP."""
-    from pyshim.launch import hip
+    from pyshim.launch import driver
 
-    real = {name: paths[0] for name, paths in hip.installed(base).items() if hip.runs_on_a_thunk(paths[0], base)}
+    real = {
+        name: paths[0] for name, paths in driver.hip_runtimes(base).items() if driver.runs_on_a_thunk(paths[0], base)
+    }
     simulated = tuple(path for path in SIMULATED_RUNTIMES if os.path.basename(path) not in real)
     plan.settings = plan.settings._replace(simulated_runtimes=simulated, simulated_thunk=SIMULATED_THUNK)
     for name, path in real.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import hip
+from pyshim.launch import driver
 
 SHOW = (sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
 
@@ -30,7 +30,7 @@ def shared_object(folder: Path, name: str, *needed: Path) -> Path:
 def of_a_distribution(tmp_path: Path) -> Path:
     """A folder with a runtime, and an HSA runtime that needs a thunk."""
     folder = tmp_path / "distribution"
-    shared_object(folder, hip.HSA, shared_object(folder, hip.THUNK))
+    shared_object(folder, driver.HSA, shared_object(folder, driver.THUNK))
     return shared_object(folder, "libamdhip64.so.5")
 
 
@@ -38,24 +38,25 @@ def of_a_distribution(tmp_path: Path) -> Path:
 def of_amd(tmp_path: Path) -> Path:
     """Likewise, with the thunk inside of the HSA runtime."""
     folder = tmp_path / "amd"
-    shared_object(folder, hip.HSA)
+    shared_object(folder, driver.HSA)
     return shared_object(folder, "libamdhip64.so.6")
 
 
 def test_both_are_found_and_one_can_be_simulated(of_a_distribution: Path, of_amd: Path, tmp_path: Path) -> None:
     environment = {"LD_LIBRARY_PATH": f"{of_a_distribution.parent}:{of_amd.parent}"}
-    found = hip.installed(environment, str(tmp_path / "no root"))
+    found = driver.hip_runtimes(environment, str(tmp_path / "no root"))
     assert found == {"libamdhip64.so.5": [str(of_a_distribution)], "libamdhip64.so.6": [str(of_amd)]}
-    assert hip.runs_on_a_thunk(str(of_a_distribution), {}, "/nowhere")
-    assert not hip.runs_on_a_thunk(str(of_amd), {}, "/nowhere")
+    assert driver.runs_on_a_thunk(str(of_a_distribution), {}, "/nowhere")
+    assert not driver.runs_on_a_thunk(str(of_amd), {}, "/nowhere")
 
 
 def test_the_loaders_cache_counts(of_a_distribution: Path, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
-    names = [f"{of_a_distribution.parent}/{name}" for name in (of_a_distribution.name, hip.HSA, "libamdhip64.so.5.2.1")]
+    files = (of_a_distribution.name, driver.HSA, "libamdhip64.so.5.2.1")
+    names = [f"{of_a_distribution.parent}/{name}" for name in files]
     (tmp_path / "etc/ld.so.cache").write_bytes(b"\0".join([b"ld.so-1.7.0", *map(os.fsencode, names), b""]))
-    assert hip.installed({}, str(tmp_path)) == {"libamdhip64.so.5": [str(of_a_distribution)]}
-    assert hip.runs_on_a_thunk("/elsewhere/libamdhip64.so.5", {}, str(tmp_path))
+    assert driver.hip_runtimes({}, str(tmp_path)) == {"libamdhip64.so.5": [str(of_a_distribution)]}
+    assert driver.runs_on_a_thunk("/elsewhere/libamdhip64.so.5", {}, str(tmp_path))
 
 
 def test_a_runtime_of_its_own_is_left_to_run_on_a_simulated_thunk(

@@ -33,7 +33,7 @@ def tree(tmp_path: Path) -> Path:
     [
         ("pyshim/policy/model.py", "import cffi", "pyshim is not allowed to import cffi"),
         ("pyshim/report/text.py", "from rich import table", "pyshim is not allowed to import rich"),
-        ("pyshim/cli/policy_list.py", "import rich", "pyshim is not allowed to import rich"),
+        ("pyshim/cli/policy.py", "import rich", "pyshim is not allowed to import rich"),
         ("pyshim/launch/plan.py", "from pyshim.cli import ui", "pyshim.launch is not allowed to import pyshim.cli"),
         ("pyshim/report/text.py", "from ..cli.ui import say", "pyshim.report is not allowed to import pyshim.cli"),
         ("pyshim/stats/rows.py", "import pyshim.policy", "pyshim.stats is not allowed to import pyshim.policy"),

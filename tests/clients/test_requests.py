@@ -187,7 +187,7 @@ def check(
             continue
         (name,) = meant
         assert after.file == Path(plan.LIBRARY).name, f"{before} was not replaced"
-        assert f"proc_{name}" in thunks[after.offset], f"{before} was replaced by {thunks[after.offset]}"
+        assert f"looked_up_{name}" in thunks[after.offset], f"{before} was replaced by {thunks[after.offset]}"
         replaced.add(name)
     return replaced
 

@@ -37,7 +37,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].unrecorded": "launches without a recorded kernel: counted by rule and reason, or by reason alone",
         "processes[].streams_raised": "streams created with another priority than the program asks for",
         "processes[].judgements": "of the streams of a device",
-        "processes[].entry_points.WAY": "launches by the way they came in",
         "processes[].reasons.REASON": "launches by reason",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",
         "processes[].streams[].*": "?",

@@ -137,7 +137,13 @@ bool cuda_priorities(int *least, int *greatest) {
 
 /* ---- Kernels ---- */
 
+/* A handle that came from a private table of the driver (cuFFT) has a record, too, so that its launches are decided
+ * once. */
 struct handle *cuda_handle_of(const struct request *request) {
+    struct handle *const known = handle_find(request->function);
+    if (known || !request->function)
+        return known;
+    handle_learn(request->function, HANDLE_UNKNOWN, NULL, NULL, NULL);
     return handle_find(request->function);
 }
 

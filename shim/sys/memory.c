@@ -21,7 +21,3 @@ void overlap_unmap(void *memory, size_t size) {
     __atomic_fetch_add(&given_back, 1, __ATOMIC_RELEASE);
     kernel_munmap(memory, size);
 }
-
-void overlap_empty(void *memory, size_t size) {
-    kernel3(SYS_madvise, (long)memory, (long)size, MADV_DONTNEED);
-}

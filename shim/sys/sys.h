@@ -98,9 +98,6 @@ void overlap_object_pin(uintptr_t address);
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
 
-/* Zeroes whole pages of such memory and returns them to the system. */
-void overlap_empty(void *memory, size_t size);
-
 /* Is the calling thread on its alternate signal stack? */
 bool overlap_on_signal_stack(void);
 

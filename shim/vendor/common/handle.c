@@ -86,7 +86,7 @@ static const char *keep_name(const char *name) {
 const char *handle_name(struct handle *handle) {
     const char *const known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
     const enum vendor vendor = handle_vendor(handle);
-    const uint32_t born = handle_born(handle);
+    const uint32_t born = OVERLAP_RELAXED(handle->born);
     if (known || !driver_ready(vendor))
         return known;
     const int mode = OPERATION_OF(vendor, relax)();

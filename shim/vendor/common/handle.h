@@ -97,9 +97,6 @@ static inline enum vendor handle_kind_vendor(uint32_t kind) {
 static inline enum vendor handle_vendor(const struct handle *handle) {
     return handle_kind_vendor(handle_kind(handle));
 }
-static inline uint32_t handle_born(const struct handle *handle) {
-    return OVERLAP_RELAXED(handle->born);
-}
 static inline int handle_device(const struct handle *handle) {
     return OVERLAP_RELAXED(handle->device);
 }

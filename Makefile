@@ -79,7 +79,7 @@ test-all: test $(addprefix $(VENV)/.extra-,clients lint release docs) ## these, 
 	@$(BIN)/python tests/rest.py
 	$(PYTEST) --part rest $(ARGS) $(NONE)
 
-lint: setup $(VENV)/.extra-lint ## formatters, type checkers, checks of the structure
+lint: setup $(VENV)/.extra-lint $(VENV)/.extra-release ## formatters, type checkers, checks of the structure
 	$(BIN)/python -m tools.lint
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.

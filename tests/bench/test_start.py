@@ -17,11 +17,11 @@ from pyshim import _native
 
 SOURCE = Path(__file__).resolve().parents[2] / "tools" / "bench" / "start.py"
 TRUE = ["/bin/true"]
-STATIC = 20 << 10  # bytes
+STATIC = 64 << 10  # bytes
 # KiB over an empty preload. Locked are code and constants, too: 272 KiB of the file, which all processes share. An
 # armed process is compared with an empty preload beside the same variables: 8 KiB of them lie on its stack, whatever is
 # preloaded.
-DATA, LOCKED = 20, 512
+DATA, LOCKED = 64, 512
 # Of an armed start over an unarmed one. Three of the page faults and 2,000 of the instructions are those of a longer
 # environment, and 7,500 copy the policy of every GPU (7 KB).
 FAULTS, INSTRUCTIONS = 8, 20_000

@@ -25,7 +25,6 @@ PROGRAMS = {
 WORDS = (
     ("...", "something is left out"),
     ("IMAGE", "stands for an image"),
-    ("FILE", "stands for a file"),
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("tools/bench/", "takes minutes; tests/bench runs parts"),

@@ -132,7 +132,6 @@ def _page(pid: int) -> bytes:
     for index in range(head + 2):
         page.rows[index].key = (index + 1) << 6 | index % 8
         page.shards[index % 3].launches[index] = 100 + 7 * index
-        page.shards[index % 3].routes[index % 4] += 100 + 7 * index
     page.shards[1].counters[library.OVERLAP_COUNTER_COMMUNICATION] = 4096
     stream = page.streams[0]
     stream.state, stream.status, stream.share, stream.priority = 2, library.OVERLAP_STREAM_RAISED, 125, -5

@@ -81,7 +81,7 @@ def test_under_hold_priority_alone_gets_the_gain(under_hold: dict[str, Any]) -> 
 def test_policies_act_and_observe_does_not(under_hold: dict[str, Any]) -> None:
     ms = arms(under_hold, "tensor128")
     assert ms["policy:observe"] == pytest.approx(ms["plain"], rel=0.03)
-    assert ms["policy:h200-paper"] > ms["shape-1+priority"]  # the collective runs on a stream that is not raised
+    assert ms["policy:h200-paper"] == pytest.approx(ms["shape-1+priority"], rel=0.02)
 
 
 def test_under_backfill_priority_moves_nothing(under_backfill: dict[str, Any]) -> None:

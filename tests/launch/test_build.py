@@ -117,7 +117,7 @@ def test_progress_comes_while_files_are_compiled(
     monkeypatch.setattr(build, "FILES", files)
     monkeypatch.setattr(build, "build_one", compiled)
     monkeypatch.setattr(build, "sources", lambda artifact: ["a.c", "b.c"] if artifact == "shim" else ["a.c"])
-    for name in ("lead", "copy", "keep_policies", "carry"):
+    for name in ("copy", "keep_policies", "carry"):
         monkeypatch.setattr(build, name, lambda *_: [])
     monkeypatch.setattr(build.os, "cpu_count", lambda: 1)
     seen: list[tuple[str, int]] = []

@@ -84,7 +84,7 @@ def test_the_text_begins_with_the_verdict_and_has_tables_when_asked(overlap, rep
     assert lines[7].split()[-5:] == ["4,000", "3,000", "0", "0", "0"]
     assert any(line.split()[:4] == ["3,000", "75.0", "%", "shaped"] for line in lines)
     short = shown(overlap("report", str(report))).splitlines()
-    assert short == [*lines[:5], "--full adds notes and tables: processes, reasons, streams, rules, kernels, routes"]
+    assert short == [*lines[:5], "--full adds notes and tables: processes, reasons, streams, rules, kernels"]
 
 
 def test_several_processes_have_a_total(overlap, report, write_page):

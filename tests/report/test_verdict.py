@@ -190,15 +190,6 @@ def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):
     assert "160 of 200 launches shaped" in answer["verdict"]["done"]
 
 
-def test_no_word_needs_the_source(report, write_page, overlap):
-    ways = ("symbol", "dlsym", "proc_address", "runtime", "graph_node", "dispatch_table")
-    write_page({(way, "no_rule"): 1 for way in ways})
-    done = overlap("report", str(report), "--full")
-    said = done.stdout + done.stderr
-    assert "reached through" in said and "way in" not in said
-    assert said.count("the driver library, which") == 2 and "the runtime library (libcudart" in said
-
-
 # ---- Programs that never opened the simulated GPU ----
 
 

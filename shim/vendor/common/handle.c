@@ -281,12 +281,13 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     const bool same = known && is_known(known, &learned);
     if (known && !same)
         forget_decisions(known); /* another kernel had the address */
-    else if (!known && (number = pool_take(&handles)) && !map_put(&numbers, learned.value, number)) {
-        pool_give(&handles, number);
-        number = 0;
-    }
-    if (!same && number)
+    if (!known)
+        number = pool_take(&handles);
+    const bool placed = known || (number && map_put(&numbers, learned.value, number));
+    if (placed && !same)
         fill(at(number), &learned);
+    else if (!placed && number)
+        pool_give(&handles, number);
     lock_leave();
     if (same)
         handle_settle(known);

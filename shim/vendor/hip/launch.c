@@ -1,7 +1,6 @@
 /* Launches on AMD: from a call to a request, and from the request back to the call, with the decided size. */
 #include "../../core/core.h"
 #include "../common/launch.h"
-#include "../common/launch.h"
 #include "../common/streams.h"
 #include "../common/wait_calls.h"
 #include "launch.h"

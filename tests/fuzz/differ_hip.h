@@ -101,11 +101,6 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_uint64_t() 0
 #define arg_hipStreamWaitValue32_value() 0
 #define arg_hipStreamWaitValue32_flags() 0
-static uint64_t both(uint32_t x, uint32_t y) {
-    return x | (uint64_t)y << 32;
-}
-#define arg_uint64_t_grid_xy() both(arg_uint32_t_grid_x(), arg_uint32_t_grid_y())
-#define arg_uint64_t_block_xy() both(arg_uint32_t_block_x(), arg_uint32_t_block_y())
 static dim3 arg_dim3_grid(void) {
     return (dim3){arg_uint32_t_grid_x(), arg_uint32_t_grid_y(), arg_uint32_t_grid_z()};
 }

@@ -110,7 +110,7 @@ static struct decision *decision_at(uint32_t number) {
 static void forget_decisions(struct handle *handle) {
     while (handle->decisions) {
         const uint32_t first = handle->decisions;
-        handle->decisions = decision_at(first)->next;
+        __atomic_store_n(&handle->decisions, decision_at(first)->next, __ATOMIC_RELAXED); /* decision_find() looks */
         pool_give(&decisions, first);
     }
 }

@@ -189,7 +189,10 @@ static hipError_t take_step(const void *host, const struct launch_of *what) {
 }
 
 static hipError_t launch_host(const void *host, struct launch_of what) {
+    enum { LEGACY = 1, PER_THREAD = 2 };
     pthread_once(&steps_once, read_steps);
+    if (step_count > 0 && what.stream == NULL) /* the other entry points may mean another stream by NULL */
+        what.stream = (hipStream_t)(uintptr_t)(what.per_thread ? PER_THREAD : LEGACY);
     return take_step(host, &what);
 }
 

@@ -217,18 +217,20 @@ void stream_ends(struct stream *stream) {
     if (stream == &no_stream)
         return;
     raise_hold(stream);
-    const uint64_t key = stream->handle;
+    __atomic_store_n(&stream->ending, OVERLAP_RELAXED(stream->handle), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED); /* not found from now on */
-    stream->ending = key;
 }
 
 void stream_ended(struct stream *stream, bool gone) {
     if (stream == &no_stream)
         return;
-    __atomic_store_n(&stream->handle, stream->ending, __ATOMIC_RELAXED);
+    const uint64_t key = OVERLAP_RELAXED(stream->ending);
     if (!gone) { /* the driver has refused */
+        __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         raise_release(stream);
     } else if (lock_take()) {
+        /* Only under the lock: a new stream may have the handle by now, and its maker would end this record as well. */
+        __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         end(stream);
         lock_leave();
     }
@@ -324,7 +326,7 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
         __atomic_store_n(&stream->device, device->ordinal, __ATOMIC_RELAXED);
     bool judge = false;
     struct device *const its = device_at(stream->vendor, stream->device);
-    if (its && !stream->listed) {
+    if (its && !stream->listed && OVERLAP_RELAXED(stream->handle)) { /* else another thread has ended it */
         __atomic_store_n(&stream->listed, 1, __ATOMIC_RELAXED);
         stream->previous = 0;
         stream->next = its->streams;

@@ -254,11 +254,17 @@ def _is_bound(folder: str, asked: Asked) -> bool:
 # What the above have in common
 
 
+# Options that are followed by a program of the launcher's own. The value of Open MPI's --mca NAME VALUE may be one, too.
+_AGENTS = ("launch-agent", "launcher-exec", "rsh", "prolog", "epilog", "task-prolog", "task-epilog")
+
+
 def _program(command: Sequence[str], base: Mapping[str, str]) -> int:
     """Return where the first word stands that is a program, behind the launcher's own; the end if none is."""
     from shutil import which  # which most starts need not import
 
     for index, word in enumerate(command[1:], 1):
+        if command[index - 1].lstrip("-") in _AGENTS or command[max(index - 2, 0)].lstrip("-") in ("mca", "gmca"):
+            continue
         if not word.startswith("-") and "=" not in word and which(word, path=base.get("PATH")):
             return index
     return len(command)

@@ -17,6 +17,7 @@ static void pause_sometimes(void) {
         sched_yield();
 }
 #define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
+#define __atomic_compare_exchange_n(...) (pause_sometimes(), __atomic_compare_exchange_n(__VA_ARGS__))
 #include "vendor/common/table.c"
 
 void *overlap_map(size_t size) {
@@ -65,8 +66,9 @@ static void *change(void *argument) {
         else
             map_put(&map, key_of(number), 0);
         pthread_mutex_unlock(&lock);
-        if (seed & 2 && map_get(&map, key_of(number)))
-            map_replace(&map, key_of(number), value_of(number, round));
+        const uint64_t before = seed & 2 ? map_get(&map, key_of(number)) : 0;
+        if (before)
+            map_replace(&map, key_of(number), before, value_of(number, round));
     }
     return NULL;
 }

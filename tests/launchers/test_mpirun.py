@@ -93,10 +93,11 @@ def test_a_list_in_a_file_of_the_user_still_arrives(ranks, mpi, show, tmp_path):
 def test_with_the_users_x_it_runs_as_asked_and_what_we_say_helps(ranks, mpi, show, policy):
     """Both ways of naming variables together end mpirun."""
     launch = mpi.hosts(mpi.here, "n1")
-    words = (OVERLAP_RUN, "--policy", policy, *launch[:1], "-x", "MINE", *launch[1:])
+    launch = (*launch[:1], "-x", "MINE", *launch[1:])
+    words = (OVERLAP_RUN, "--policy", policy, *launch)
     done = ranks(*words, *show, env={"MINE": "1"})
     assert (done.status, done.values("MINE")) == (0, ["1", "1"]), done.stderr
-    instead = ranks("sh", "-c", done.advice, env={"MINE": "1"})
+    instead = ranks(*launch, *done.advice, *show, env={"MINE": "1"})
     assert (instead.mapped, instead.values("MY_OWN")) == ([True, True], ["x=y=="] * 2), instead.stderr
     assert ranks(OVERLAP_RUN, "--strict", *words[1:], "true", env={"MINE": "1"}).status == 125
 

@@ -78,7 +78,7 @@ def test_no_object_needs_another_against_the_law(objects: Any) -> None:
         (
             "shim/sys/log.c",
             "launch_forked",
-            "shim/sys/log.c: shim/sys must not need launch_forked of shim/vendor/common/launch_slow.c",
+            "shim/sys/log.c: shim/sys must not need launch_forked of shim/vendor/common/launch.c",
         ),
         (
             "shim/vendor/common/node.c",

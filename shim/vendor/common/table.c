@@ -75,10 +75,10 @@ uint64_t map_get(const struct map *map, uint64_t key) {
     return __atomic_load_n(&entry->key, __ATOMIC_RELAXED) == key ? value : 0; /* else removed meanwhile */
 }
 
-void map_replace(const struct map *map, uint64_t key, uint64_t value) {
+void map_replace(const struct map *map, uint64_t key, uint64_t before, uint64_t value) {
     struct map_entry *spare, *const entry = find(entries_of(map), key, &spare);
-    if (entry)
-        __atomic_store_n(&entry->value, value, __ATOMIC_RELEASE);
+    if (entry) /* unless another key has the entry by now */
+        __atomic_compare_exchange_n(&entry->value, &before, value, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static void add(struct map_entries *entries, struct map_entry *entry, uint64_t key, uint64_t value) {

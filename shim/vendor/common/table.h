@@ -64,7 +64,8 @@ bool map_put(struct map *map, uint64_t key, uint64_t value);
 /* Maps the memory of the first keys. */
 void map_prepare(struct map *map);
 
-/* Replaces the value of a key that has one. Needs no lock; a change beside map_put() of the same key may be lost. */
-void map_replace(const struct map *map, uint64_t key, uint64_t value);
+/* Replaces the value of a key if it is still `before`. Needs no lock; a change beside map_put() of the same key may be
+ * lost. */
+void map_replace(const struct map *map, uint64_t key, uint64_t before, uint64_t value);
 
 #pragma GCC visibility pop

@@ -61,10 +61,18 @@ RARE void thread_opens_gpu(void) {
     }
 }
 
-static void add(size_t offset) {
-    struct overlap_shard *const shard = this_thread.shard ? this_thread.shard : shard_of_thread();
+RARE static void add_without_own(size_t offset) {
+    struct overlap_shard *const shard = shard_of_thread();
     if (shard)
         overlap_shard_add(overlap_current_page, shard, (uint64_t *)((char *)shard + offset));
+}
+
+static void add(size_t offset) {
+    struct overlap_shard *const own = this_thread.shard;
+    if (own)
+        overlap_add_own((uint64_t *)((char *)own + offset), 1);
+    else
+        add_without_own(offset);
 }
 
 void count(enum overlap_counter counter) {

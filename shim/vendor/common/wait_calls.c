@@ -43,7 +43,7 @@ void event_recorded(vendor_event event, vendor_stream stream, enum default_strea
     if (before == entry)
         return;
     if (before && entry)
-        map_replace(&events, key, entry);
+        map_replace(&events, key, before, entry);
     else
         put(key, entry);
 }

@@ -8,16 +8,17 @@
 
 /* ---- Windows ---- */
 
+static uint32_t windows_open; /* on all devices */
+
 static void window_changes(struct stream *stream, uint32_t open) {
     struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
     uint32_t before = !open;
     if (!device ||
         !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
-    if (open)
-        __atomic_fetch_add(&device->open, 1, __ATOMIC_RELEASE);
-    else
-        __atomic_fetch_sub(&device->open, 1, __ATOMIC_RELEASE);
+    const uint32_t by = open ? 1 : UINT32_MAX;
+    __atomic_fetch_add(&device->open, by, __ATOMIC_RELEASE);
+    __atomic_fetch_add(&windows_open, by, __ATOMIC_RELAXED);
     invalidate_decisions();
 }
 
@@ -79,19 +80,15 @@ void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stre
 }
 
 RARE void context_waited(enum vendor vendor, uint64_t context) {
-    uint32_t open = 0; /* windows, on all devices: no further records are read */
-    for (int ordinal = 0; context && ordinal < OVERLAP_DEVICES; ordinal++) {
-        const struct device *const device = device_met(vendor, ordinal);
-        open += device ? OVERLAP_RELAXED(device->open) : 0;
-    }
-    if (!open || !lock_take())
+    uint32_t open = OVERLAP_RELAXED(windows_open); /* no further records are read */
+    if (!context || !open || !lock_take())
         return;
     for (uint32_t i = 1; open && i <= streams_used(); i++) {
         struct stream *const stream = stream_at(i);
-        if (!OVERLAP_RELAXED(stream->open) || stream->vendor != vendor)
+        if (!OVERLAP_RELAXED(stream->open))
             continue;
         open--;
-        if (stream->context == context)
+        if (stream->vendor == vendor && stream->context == context)
             window_closes(stream);
     }
     lock_leave();

@@ -20,8 +20,19 @@ struct hip_known {
     size_t shared;
 };
 /* Counts the launch, if it is the program's. events: it records events. */
-struct hip_known hip_known(ENTRY, const void *function, uint64_t threads, uint64_t blocks, size_t shared,
-                           hipStream_t stream, bool events);
+static inline __attribute__((always_inline)) struct hip_known hip_known(ENTRY, const void *function, uint64_t threads,
+                                                                        uint64_t blocks, size_t shared,
+                                                                        hipStream_t stream, bool events) {
+    const bool by_table = route == ROUTE_TABLE;
+    void *const real = real_known(hook, route);
+    if (by_table && hip_is_inside())
+        return (struct hip_known){real, shared};
+    if (!real || events || shared > OVERLAP_LARGEST_SIZE)
+        return (struct hip_known){NULL, 0};
+    uint32_t size = (uint32_t)shared;
+    const bool known = launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    return (struct hip_known){known ? real : NULL, size};
+}
 
 /* Makes any other launch. */
 hipError_t hip_launch(ENTRY, uint32_t flags, const void *function, dim3 grid, dim3 block, size_t shared,

@@ -254,7 +254,7 @@ def _is_bound(folder: str, asked: Asked) -> bool:
 # What the above have in common
 
 
-# Options that are followed by a program of the launcher's own. The value of Open MPI's --mca NAME VALUE may be one, too.
+# Options that are followed by a program of the launcher's own; so may the value of Open MPI's --mca NAME VALUE be.
 _AGENTS = ("launch-agent", "launcher-exec", "rsh", "prolog", "epilog", "task-prolog", "task-epilog")
 
 

@@ -124,17 +124,8 @@ static uint32_t reason_here(const struct decision *decision, const struct stream
                : decision->reason;
 }
 
-/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
-static void remember(const struct known *answer) {
-    struct launcher *const launcher = this_thread.launcher;
-    if (!launcher || !answer->stream)
-        return;
-    struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
-    struct known *const neighbour = known_neighbour(launcher, known);
-    if (known->epoch == answer->epoch &&
-        !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
-        *neighbour = *known; /* the other launch moves over */
-    known->epoch = 0;        /* not valid while it is being written: a signal handler may launch */
+static void write_known(struct known *known, const struct known *answer) {
+    known->epoch = 0; /* not valid meanwhile: a signal handler may launch */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy(known, answer, offsetof(struct known, epoch));
     known->size = answer->size;
@@ -143,6 +134,23 @@ static void remember(const struct known *answer) {
     known->raised = answer->raised;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     known->epoch = answer->epoch;
+}
+
+/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. The answer
+ * of a signal handler that interrupts this is not kept. */
+static void remember(const struct known *answer) {
+    struct launcher *const launcher = this_thread.launcher;
+    if (!launcher || !answer->stream || this_thread.remembers)
+        return;
+    this_thread.remembers = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
+    if (known->epoch == answer->epoch &&
+        !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
+        write_known(known_neighbour(launcher, known), known); /* the other launch moves over */
+    write_known(known, answer);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    this_thread.remembers = false;
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on

@@ -20,6 +20,7 @@ struct this_thread {
     uintptr_t deciding; /* stack address while a decision is being made; or 0 */
     uint32_t id;        /* gettid(); 0: not asked yet */
     bool shares;        /* no shard is left for this thread */
+    bool remembers;     /* its table of launches is being written */
 };
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
 

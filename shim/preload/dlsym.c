@@ -2,8 +2,9 @@
  * real function.
  *
  * The program finds one of our names where it would without us. An answer that is the driver's own function becomes our
- * thunk, or launches would not be seen. RTLD_NEXT is answered as the program's own search would be: a library that
- * overrides a driver's function calls the next one by that, and ours has been passed already.
+ * thunk, or launches would not be seen. RTLD_NEXT finds ours from an object before us, and the driver itself from one
+ * behind us: libraries that wrap the driver look their next function up so, and a call that has passed ours must not
+ * pass it again.
  *
  * dlsym is called before libc is ready, by sanitizers too. Until a name may be ours nothing of libc is called.
  */

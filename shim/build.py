@@ -61,8 +61,8 @@ FAST_SOURCES = (
 NEVER_UNWOUND = ("-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
 NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
-    *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "identity", "log")),
-    *(f"shim/sys/{name}.c" for name in ("memory", "prebind", "process")),
+    *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "log", "memory", "prebind")),
+    "shim/sys/process.c",
     *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "unopened")),
     "shim/preload/start.c",
 )

@@ -1,4 +1,13 @@
-/* Called by the assembler entries of dlsym and dlvsym (dlsym_*.S) for names that may be hooks. */
+/* dlsym and dlvsym: the entries in assembler (dlsym_*.S) call a function here, and then return its answer or jump to the
+ * real function.
+ *
+ * The program finds one of our names where it would without us. An answer that is the driver's own function becomes our
+ * thunk, or launches would not be seen. RTLD_NEXT finds ours from an object before us, and the driver itself from one
+ * behind us: libraries that wrap the driver look their next function up so, and a call that has passed ours must not
+ * pass it again.
+ *
+ * dlsym is called before libc is ready, by sanitizers too. Until a name may be ours nothing of libc is called.
+ */
 #include <dlfcn.h>
 
 #include "../core/core.h"
@@ -9,85 +18,80 @@
 #include "../vendor/common/resolve.h"
 #include "../vendor/common/vendor_ops.h"
 
-#define OVERLAP_NO_SYMBOL ((void *)1) /* dlsym returns NULL, although `real` exists; dlsym_*.S knows the value */
+/* What the entry does: jump to `real`, or return `answer` if that is NULL. */
+struct overlap_found {
+    void *real, *answer;
+};
 
-/* Returns the definition that the name would have without this library, or NULL. */
-static void *next_definition(int hook) {
-    if (hook >= TABLE_NAMES)
-        return table_behind(hook);
-    if (hook >= HOOK_COUNT)
-        return runtime_behind(hook - HOOK_COUNT);
-    return overlap_next_symbol(hook_name((enum hook)hook), driver_prefix(hook_vendor((enum hook)hook)));
+static bool begins(const char *text, const char *beginning) {
+    while (*beginning && *text == *beginning)
+        text++, beginning++;
+    return !*beginning;
 }
 
-/* Returns what dlsym gives the code at `caller` for one of our names instead of `real`, which is not NULL. NULL:
- * `real`. */
-static void *symbol_for(int hook, void *real, uintptr_t caller) {
-    struct overlap_object object;
-    const bool ours = overlap_is_ours((uintptr_t)real);
-    const bool off = hook >= TABLE_NAMES ? !overlap_armed() : overlap_is_off();
-    if (ours && off && hook < HOOK_COUNT) { /* switched off: search again without us, which also sets dlerror */
-        real = overlap_dlsym(RTLD_NEXT, hook_name((enum hook)hook));
-        return real ? real : OVERLAP_NO_SYMBOL;
-    }
-    if (ours && (off || hook < TABLE_NAMES)) {
-        /* The search found our wrapper. Without a driver behind it the answer is "no such symbol". */
-        real = next_definition(hook);
-        if (!real)
-            return OVERLAP_NO_SYMBOL;
-    }
-    if (off)
-        return ours ? real : NULL;
-    /* A runtime's own handle gives its own function, which reaches our hooks of the driver anyway. */
-    if (hook >= HOOK_COUNT)
-        return NULL;
-    const enum vendor vendor = hook_vendor((enum hook)hook);
-    if (!overlap_armed())
-        return NULL;
-    if (in_any_driver(vendor, caller, &object))
-        return real; /* a driver looks up its own functions: our hook would call back into it */
-    if (!adopt_driver_of(vendor, real) || !real_remember(ROUTE_LOOKED_UP, (enum hook)hook, real))
-        return NULL;
-    return OPERATION_OF(vendor, thunk)(ROUTE_LOOKED_UP, (enum hook)hook);
+static bool may_be_ours(const char *name) {
+    return begins(name, "cu") || begins(name, "hip") || begins(name, "__c") || begins(name, "__h") ||
+           begins(name, "_Z2") || begins(name, "rocp");
 }
 
-/* RTLD_NEXT: the caller gets the real function's answer, unless that could only be our wrapper without a driver behind
- * it. */
-static void *after_caller(int ours) {
-    const bool exists = ours < 0 || (ours >= TABLE_NAMES && overlap_armed()) || next_definition(ours);
-    return exists ? NULL : OVERLAP_NO_SYMBOL;
-}
-
-/* A driver that is adopted here is pinned at once: in dlsym the program takes the lock of the loader itself, so we may,
- * too. */
-static void *answer(int ours, void *real, uintptr_t caller) {
-    void *found = symbol_for(ours, real, caller);
+/* Returns our thunk for the function of a driver, which is adopted and pinned: in dlsym the program takes the lock of the
+ * loader itself, so we may, too. NULL: the function is no driver's, or another one than the thunk calls. */
+static void *thunk_for(enum hook hook, void *function) {
+    const enum vendor vendor = hook_vendor(hook);
+    void *const thunk = adopt_driver_of(vendor, function) && real_remember(ROUTE_LOOKED_UP, hook, function)
+                            ? OPERATION_OF(vendor, thunk)(ROUTE_LOOKED_UP, hook)
+                            : NULL;
     overlap_pin_due();
-    return found;
+    return thunk;
 }
 
-/* Returns the answer, or NULL if the real function must answer, which needs the caller's own return address. A name
- * without a definition is searched twice, so that dlerror reports the program's own call. caller: the return address.
- * none: in the register of dlvsym's third argument. */
-void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
-void *overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
-    (void)none;
-    if (!overlap_bound())
-        return NULL;
-    const int ours = hook_number(name);
-    if (handle == RTLD_NEXT)
-        return after_caller(ours);
-    void *real = ours < 0 ? NULL : overlap_dlsym(handle, name);
-    return real ? answer(ours, real, caller) : NULL;
+/* version: NULL for dlsym. A name without a definition is searched twice, so that dlerror reports the program's call. */
+static struct overlap_found look_up(void *real, void *handle, const char *name, const char *version, uintptr_t caller) {
+    const struct overlap_found as_asked = {.real = real};
+    const int hook = real && overlap_bound() && name && may_be_ours(name) ? hook_number(name) : NO_HOOK;
+    if (hook == NO_HOOK)
+        return as_asked;
+    void *found;
+    if (version)
+        found = ((overlap_dlvsym_type *)real)(handle, name, version);
+    else if (handle == RTLD_DEFAULT || handle == RTLD_NEXT) /* called by us, the real one would search from here */
+        found = overlap_next_is_ours(handle == RTLD_NEXT ? caller : 0, name) ? overlap_own_symbol(name) : NULL;
+    else
+        found = ((overlap_dlsym_type *)real)(handle, name);
+    if (!found)
+        return as_asked;
+    const bool off = hook == HOOK_OF_TABLE ? !overlap_armed() : overlap_is_off();
+    if (overlap_is_ours((uintptr_t)found)) { /* is there one without us? */
+        if (hook == HOOK_OF_TABLE && !off)
+            return as_asked;
+        found = overlap_dlsym(RTLD_NEXT, name);
+        if (!found && handle == RTLD_DEFAULT && (found = overlap_local_symbol(caller, name)) != NULL)
+            overlap_forget_error();
+        if (!found || off)
+            return (struct overlap_found){.answer = found};
+    }
+    /* A runtime's own handle gives its own function, which reaches our hooks of the driver anyway. */
+    if (off || handle == RTLD_NEXT || hook >= HOOK_COUNT || !overlap_armed())
+        return as_asked;
+    struct overlap_object object;
+    if (in_any_driver(hook_vendor((enum hook)hook), caller, &object))
+        return (struct overlap_found){.answer =
+                                          found}; /* a driver looks up its own: our hook would call back into it */
+    void *const thunk = thunk_for((enum hook)hook, found);
+    return thunk ? (struct overlap_found){.answer = thunk} : as_asked;
 }
 
-void *overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller);
-void *overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller) {
-    if (!overlap_bound())
-        return NULL;
-    const int ours = hook_number(name);
-    if (handle == RTLD_NEXT)
-        return after_caller(ours);
-    void *real = ours < 0 ? NULL : overlap_real_dlvsym(handle, name, version);
-    return real ? answer(ours, real, caller) : NULL;
+/* The arguments of dlsym and dlvsym, and the return address of the caller. */
+struct overlap_found overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller);
+struct overlap_found overlap_dlsym_hook(void *handle, const char *name, const char *none, uintptr_t caller) {
+    (void)none; /* dlvsym has a third argument */
+    return look_up((void *)overlap_real_dlsym(), handle, name, NULL, caller);
+}
+
+struct overlap_found overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller);
+struct overlap_found overlap_dlvsym_hook(void *handle, const char *name, const char *version, uintptr_t caller) {
+    void *const real = (void *)overlap_real_dlvsym();
+    if (!version || handle == RTLD_NEXT) /* none of our names has a version, so ours is not found by one */
+        return (struct overlap_found){.real = real};
+    return look_up(real, handle, name, version, caller);
 }

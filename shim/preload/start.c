@@ -3,14 +3,14 @@
 #include "../sys/system.h"
 #include "../vendor/common/page.h"
 
-__attribute__((constructor)) OVERLAP_STARTUP static void start(void) {
+__attribute__((constructor)) static void start(void) {
     overlap_start.constructed = true;
     overlap_bind_start();
     overlap_watch_forks();
     overlap_is_set_up();
 }
 
-__attribute__((destructor)) OVERLAP_STARTUP static void end(void) {
+__attribute__((destructor)) static void end(void) {
     if (overlap_is_set_up())
         overlap_page_end();
 }

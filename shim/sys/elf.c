@@ -1,4 +1,4 @@
-/* The symbols that an object defines and wants, read from its ELF tables. */
+/* The symbols that an object defines, and those that it wants, read from its ELF tables. */
 #include <elf.h>
 #include <link.h>
 #include <string.h>
@@ -23,7 +23,9 @@ struct tables {
     const uint32_t *gnu_hash;
     const uint32_t *hash;
     const uint16_t *versions; /* per symbol; NULL: the object has no versions */
-    uintptr_t defines;        /* DT_VERDEF; 0: none */
+    uintptr_t defines, needs; /* DT_VERDEF, DT_VERNEED; 0: none */
+    uintptr_t relocations[2]; /* of the PLT, of data */
+    size_t sizes[2];
 };
 
 static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *tables) {
@@ -44,6 +46,16 @@ static bool tables_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct tables *
             tables->versions = (const uint16_t *)address;
         else if (dynamic->d_tag == DT_VERDEF)
             tables->defines = address;
+        else if (dynamic->d_tag == DT_VERNEED)
+            tables->needs = address;
+        else if (dynamic->d_tag == DT_JMPREL)
+            tables->relocations[0] = address;
+        else if (dynamic->d_tag == DT_PLTRELSZ)
+            tables->sizes[0] = dynamic->d_un.d_val;
+        else if (dynamic->d_tag == DT_RELA)
+            tables->relocations[1] = address;
+        else if (dynamic->d_tag == DT_RELASZ)
+            tables->sizes[1] = dynamic->d_un.d_val;
     }
     return tables->symbols && tables->strings && (tables->gnu_hash || tables->hash);
 }
@@ -126,46 +138,14 @@ const char *overlap_own_name(uintptr_t address) {
     return (uintptr_t)symbol < end ? tables.strings + symbol->st_name : "";
 }
 
-/* ---- Symbol versions: which one does an object request? ---- */
-
-struct wants {
-    struct tables tables;
-    const uint16_t *versions;
-    uintptr_t needs;
-    uintptr_t relocations[2]; /* of the PLT, of data */
-    size_t sizes[2];
-};
-
-static bool wants_of(uintptr_t base, const ElfW(Dyn) * dynamic, struct wants *wants) {
-    *wants = (struct wants){0};
-    if (!tables_of(base, dynamic, &wants->tables))
-        return false;
-    for (; dynamic->d_tag != DT_NULL; dynamic++) {
-        const uintptr_t value = dynamic->d_un.d_ptr, address = value < base ? value + base : value;
-        if (dynamic->d_tag == DT_VERSYM)
-            wants->versions = (const uint16_t *)address;
-        else if (dynamic->d_tag == DT_VERNEED)
-            wants->needs = address;
-        else if (dynamic->d_tag == DT_JMPREL)
-            wants->relocations[0] = address;
-        else if (dynamic->d_tag == DT_PLTRELSZ)
-            wants->sizes[0] = value;
-        else if (dynamic->d_tag == DT_RELA)
-            wants->relocations[1] = address;
-        else if (dynamic->d_tag == DT_RELASZ)
-            wants->sizes[1] = value;
-    }
-    return wants->versions && wants->needs;
-}
-
 /* Returns the name of the version with this index. */
-static const char *version_of(const struct wants *wants, uint16_t version) {
-    for (const ElfW(Verneed) *need = (const ElfW(Verneed) *)wants->needs;;
+static const char *version_of(const struct tables *tables, uint16_t version) {
+    for (const ElfW(Verneed) *need = (const ElfW(Verneed) *)tables->needs;;
          need = (const ElfW(Verneed) *)((uintptr_t)need + need->vn_next)) {
         const ElfW(Vernaux) *entry = (const ElfW(Vernaux) *)((uintptr_t)need + need->vn_aux);
         for (uint16_t i = 0; i < need->vn_cnt; i++) {
             if (entry->vna_other == version)
-                return wants->tables.strings + entry->vna_name;
+                return tables->strings + entry->vna_name;
             entry = (const ElfW(Vernaux) *)((uintptr_t)entry + entry->vna_next);
         }
         if (need->vn_next == 0)
@@ -174,17 +154,17 @@ static const char *version_of(const struct wants *wants, uint16_t version) {
 }
 
 const char *overlap_version_wanted(const struct overlap_object *object, const char *name) {
-    struct wants wants;
-    if (!object->dynamic || !wants_of(object->base, object->dynamic, &wants))
+    struct tables tables;
+    if (!tables_of(object->base, object->dynamic, &tables) || !tables.versions || !tables.needs)
         return NULL;
     /* A symbol that is used has a relocation. The hash tables need not contain undefined symbols. */
     for (int table = 0; table < 2; table++) {
-        const ElfW(Rela) *entry = (const ElfW(Rela) *)wants.relocations[table];
-        for (size_t i = 0; entry && i < wants.sizes[table] / sizeof *entry; i++) {
+        const ElfW(Rela) *entry = (const ElfW(Rela) *)tables.relocations[table];
+        for (size_t i = 0; entry && i < tables.sizes[table] / sizeof *entry; i++) {
             const uint32_t index = (uint32_t)(entry[i].r_info >> 32);
-            const ElfW(Sym) *symbol = &wants.tables.symbols[index];
-            if (index && symbol->st_shndx == SHN_UNDEF && same(wants.tables.strings + symbol->st_name, name))
-                return version_of(&wants, wants.versions[index] & 0x7fff);
+            const ElfW(Sym) *symbol = &tables.symbols[index];
+            if (index && symbol->st_shndx == SHN_UNDEF && same(tables.strings + symbol->st_name, name))
+                return version_of(&tables, tables.versions[index] & 0x7fff);
         }
     }
     return NULL;

@@ -4,9 +4,6 @@
  * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until
  * a driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run:
  * overlap_is_set_up() does its work then.
- *
- * Strings are compared and copied by hand here: the first call of each function of libc costs a look-up by its name,
- * which is a microsecond, and more than the work.
  */
 #include <string.h>
 #include <sys/mman.h>
@@ -15,7 +12,7 @@
 
 extern char **__environ __attribute__((weak)); /* a name that no program may define (ISO C 7.1.3) */
 
-OVERLAP_STARTUP_DATA static uint32_t environment_read = OVERLAP_FRESH;
+static uint32_t environment_read = OVERLAP_FRESH;
 
 struct variables {
 #define ENV(field, name, meaning) const char *field;
@@ -23,35 +20,15 @@ struct variables {
 #undef ENV
 };
 
-/* Returns the text that follows `beginning`. NULL: the text begins otherwise. */
-OVERLAP_STARTUP static const char *after(const char *text, const char *beginning) {
-    while (*beginning && *text == *beginning)
-        text++, beginning++;
-    return *beginning ? NULL : text;
-}
-
-OVERLAP_STARTUP static bool is(const char *text, const char *other) {
-    const char *rest = text ? after(text, other) : NULL;
-    return rest && !*rest;
-}
-
-OVERLAP_STARTUP static void read_variables(struct variables *found) {
-    static const struct {
-        char name[24];
-        uint32_t offset;
-    } names[] = {
-#define ENV(field, name, meaning) {name "=", offsetof(struct variables, field)},
+static void read_variables(struct variables *found) {
+    for (char **entry = __environ; *entry; entry++) {
+        if (strncmp(*entry, "OVERLAP_", strlen("OVERLAP_")) != 0) /* in most processes this is all that happens */
+            continue;
+#define ENV(field, name, meaning)                                                                                      \
+    if (strncmp(*entry, name "=", strlen(name "=")) == 0)                                                              \
+        found->field = *entry + strlen(name "=");
 #include "env.def"
 #undef ENV
-    };
-    for (char **entry = __environ; *entry; entry++) {
-        if (!after(*entry, "OVERLAP_")) /* in most processes this is all that happens */
-            continue;
-        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-            const char *value = after(*entry, names[i].name);
-            if (value)
-                *(const char **)((char *)found + names[i].offset) = value;
-        }
     }
 }
 
@@ -64,7 +41,7 @@ const char *overlap_variable(const char *name) {
 }
 
 /* Returns the value of a decimal number, or -1. */
-OVERLAP_STARTUP static int64_t number(const char *text) {
+static int64_t number(const char *text) {
     int64_t value = 0;
     if (!text || !*text)
         return -1;
@@ -98,7 +75,7 @@ static int digit_of(char c) {
 }
 
 /* Undoes percent-encoding into `out`, at most size bytes with the NUL. */
-OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size) {
+static void decode_path(const char *text, char *out, size_t size) {
     size_t at = 0;
     for (; *text && at < size - 1; text++) {
         if (*text == '%' && digit_of(text[1]) >= 0 && digit_of(text[2]) >= 0) {
@@ -113,7 +90,7 @@ OVERLAP_STARTUP static void decode_path(const char *text, char *out, size_t size
 
 /* Makes the path of the report's folder absolute: users may set a relative one by hand, and the program may change its
  * folder. "": it is too long. */
-OVERLAP_STARTUP static void find_directory(const char *text, char *out, size_t size) {
+static void find_directory(const char *text, char *out, size_t size) {
     decode_path(text, out, size);
     if (!out[0] || out[0] == '/')
         return;
@@ -160,66 +137,40 @@ size_t overlap_decode_base64(const char *text, size_t length, uint8_t *out) {
     return at;
 }
 
-/* As strnlen(3) and memcpy(3). */
-OVERLAP_STARTUP static size_t length_of(const char *text, size_t most) {
-    /* Eight bytes at a time from the first aligned address on: an aligned word does not reach into another page. */
-    const uint64_t low = UINT64_C(0x0101010101010101), high = low << 7;
-    size_t length = 0;
-    while (length < most && ((uintptr_t)(text + length) & 7) && text[length])
-        length++;
-    while (length < most && !((uintptr_t)(text + length) & 7)) {
-        const uint64_t word = *(const uint64_t __attribute__((may_alias)) *)(const void *)(text + length);
-        if ((word - low) & ~word & high)
-            break;
-        length += 8;
-    }
-    while (length < most && text[length])
-        length++;
-    return length < most ? length : most;
-}
-OVERLAP_STARTUP static void copy_bytes(char *to, const char *from, size_t size) {
-#ifdef __x86_64__
-    size_t words = size / 8, rest = size % 8;
-    __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(words) : : "memory");
-    __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(rest) : : "memory");
-#else
-    for (size_t i = 0; i < size; i++)
-        to[i] = from[i];
-#endif
-}
-
 /* Copies what must outlive the environment. A table that is too long is cut, and will be found broken. */
-OVERLAP_STARTUP static void copy(const struct variables *found) {
+static void copy(const struct variables *found) {
     /* Room for the policies that are shipped; a longer one takes a mapping, for which there may be no memory. */
     static char text[8192] __attribute__((aligned(16)));
-    const size_t length = length_of(found->table, OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8);
+    enum { MOST = OVERLAP_TABLE_MAX_SIZE / 3 * 4 + 8 };
+    const char *const end = memchr(found->table, 0, MOST);
+    const size_t length = end ? (size_t)(end - found->table) : MOST;
     void *const mapped =
         length > sizeof text ? kernel_mmap(length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1) : NULL;
     overlap_start.text = mapped ? mapped : text;
     overlap_start.length = mapped || length <= sizeof text ? length : sizeof text;
-    copy_bytes(overlap_start.text, found->table, overlap_start.length);
+    memcpy(overlap_start.text, found->table, overlap_start.length);
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
     int64_t launcher = number(found->launcher_pid);
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
         .run = overlap_start.run,
-        .quiet = is(found->quiet, "1"),
+        .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
     };
 }
 
-OVERLAP_STARTUP static void read_environment(void) {
+static void read_environment(void) {
     struct variables found = {0};
     read_variables(&found);
-    if (!found.table || is(found.run, "off"))
+    if (!found.table || (found.run && strcmp(found.run, "off") == 0))
         return;
     copy(&found);
     overlap_start.pid = overlap_pid();
     overlap_log_start();
 }
 
-OVERLAP_STARTUP bool overlap_is_set_up(void) {
+bool overlap_is_set_up(void) {
     /* The environment may be there late, and gone early (clearenv). */
     bool readable = __atomic_load_n(&environment_read, __ATOMIC_ACQUIRE) != OVERLAP_FRESH || (&__environ && __environ);
     return readable && overlap_once(&environment_read, read_environment) && overlap_start.text;

@@ -3,12 +3,47 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "../text.h"
 #include "kernel.h"
 
 enum { MOST_FILES = 1000 /* per host name and process id */ };
+
+/* ---- Whose file, and which one, is a descriptor of? ---- */
+
+static bool look(int descriptor, struct stat *now) {
+    return descriptor >= 0 && kernel3(SYS_fstat, descriptor, (long)now, 0) == 0;
+}
+
+/* A program may close a descriptor of ours (a daemon closes all), and the next file that the program opens gets its
+ * number. We must not write into that file. */
+struct overlap_identity overlap_identify(int descriptor) {
+    struct stat now;
+    if (!look(descriptor, &now))
+        return (struct overlap_identity){.known = false};
+    return (struct overlap_identity){.device = now.st_dev, .inode = now.st_ino, .known = true};
+}
+
+bool overlap_is_still(int descriptor, const struct overlap_identity *before) {
+    struct stat now;
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has written it */
+    return before->known && look(descriptor, &now) && now.st_dev == before->device && now.st_ino == before->inode;
+}
+
+/* The uid that file servers and user namespaces report for unmapped users, root included: exports(5),
+ * user_namespaces(7). */
+enum { NOBODY = 65534 };
+
+bool overlap_is_trusted(int folder) {
+    struct stat now;
+    const uid_t user = (uid_t)kernel0(SYS_geteuid);
+    /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): the kernel has written it */
+    return look(folder, &now) && (now.st_uid == user || now.st_uid == 0 || now.st_uid == NOBODY || user == 0);
+}
+
+/* ---- Pages ---- */
 
 bool overlap_may_grow(uint64_t size) {
     struct rlimit limit = {0};

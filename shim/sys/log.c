@@ -9,9 +9,9 @@
 
 enum { STDERR = 2 };
 
-OVERLAP_STARTUP_DATA static struct overlap_identity at_start;
+static struct overlap_identity at_start;
 
-OVERLAP_STARTUP void overlap_log_start(void) {
+void overlap_log_start(void) {
     at_start = overlap_identify(STDERR);
 }
 

@@ -1,5 +1,5 @@
-/* The next definition of a symbol in the global scope, and pinned objects. All of this takes the loader's lock, so it
- * is called only when the program itself has called dlsym or dlclose. */
+/* dlsym behind us, and pinned objects. All of this takes the loader's lock, so it is called only when the program itself
+ * has called dlsym or dlclose. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -7,15 +7,49 @@
 
 #include "system.h"
 
+#pragma GCC visibility push(hidden)
+extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
+#pragma GCC visibility pop
+
+/* Racing threads find the same. Called before libc is ready, and before we are relocated. */
+static void *behind_us(void **known, const char *name) {
+    void *found = __atomic_load_n(known, __ATOMIC_RELAXED);
+    if (!found) {
+        found = overlap_behind_us(name);
+        __atomic_store_n(known, found, __ATOMIC_RELAXED);
+    }
+    return found;
+}
+
+overlap_dlsym_type *overlap_real_dlsym(void) {
+    static void *known;
+    return (overlap_dlsym_type *)behind_us(&known, "dlsym");
+}
+
+overlap_dlvsym_type *overlap_real_dlvsym(void) {
+    static void *known;
+    return (overlap_dlvsym_type *)behind_us(&known, "dlvsym");
+}
+
 void *overlap_dlsym(void *handle, const char *name) {
-    void *(*find)(void *, const char *) = __atomic_load_n(&overlap_real_dlsym, __ATOMIC_ACQUIRE);
-    if (!find)
-        find = (void *(*)(void *, const char *))overlap_find_dlsym();
+    overlap_dlsym_type *find = overlap_real_dlsym();
     return find ? find(handle, name) : NULL;
 }
 
-/* Clears the dlerror() of a search that the program did not make. */
-static void forget_error(void) {
+bool overlap_next_is_ours(uintptr_t caller, const char *name) {
+    struct overlap_object object = {.dynamic = NULL};
+    bool behind = !caller;
+    if (caller && !overlap_object_at(caller, &object))
+        return false;
+    for (const struct link_map *map = overlap_first_object(); map && map->l_ld != _DYNAMIC; map = map->l_next) {
+        if (behind && overlap_lookup(map->l_addr, map->l_ld, name, NULL))
+            return false;
+        behind = behind || map->l_ld == object.dynamic;
+    }
+    return behind;
+}
+
+void overlap_forget_error(void) {
     char *(*error)(void) = (char *(*)(void))overlap_dlsym(RTLD_NEXT, "dlerror");
     if (error)
         error();
@@ -27,7 +61,7 @@ void *overlap_next_symbol(const char *name, const char *prefix) {
         return address;
     address = overlap_object_defining(prefix, name);
     if (address)
-        forget_error(); /* the first search has left an error */
+        overlap_forget_error(); /* the first search has left an error */
     return address;
 }
 
@@ -54,11 +88,11 @@ static void pin(uintptr_t address) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     if (open && overlap_iterate(visit_path, &search) == 1 &&
         !open(search.path, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE))
-        forget_error(); /* the program's own call has succeeded */
+        overlap_forget_error(); /* the program's own call has succeeded */
 }
 
 /* Objects to be pinned: done when the program next calls a function that takes the loader's lock in any case. */
-static uintptr_t due[8];
+static uintptr_t due[4]; /* more than there are drivers */
 
 void overlap_object_pin(uintptr_t address) {
     struct overlap_object object;
@@ -88,6 +122,6 @@ bool overlap_open(const char *name) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     const bool opened = open && open(name, RTLD_LAZY | RTLD_GLOBAL);
     if (!opened)
-        forget_error();
+        overlap_forget_error();
     return opened;
 }

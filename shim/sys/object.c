@@ -10,6 +10,8 @@
 
 #include "system.h"
 
+#pragma weak _r_debug
+extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* _r_debug on musl */
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
 /* program_invocation_name(3), by a name that no program may define. */
 extern char *__progname_full __attribute__((weak));
@@ -17,7 +19,62 @@ extern char *__progname_full __attribute__((weak));
 extern ElfW(Dyn) _DYNAMIC[]; /* our own dynamic section */
 #pragma GCC visibility pop
 
-uint32_t overlap_closing;
+uint64_t overlap_closes = UINT64_C(1) << 32;
+
+/* ---- The list of the loader, read without its lock and without libc ---- */
+
+/* Returns the head of the loader's list of objects: the program. Objects loaded at program start come first and are
+ * never removed, so that part of the list may be read without a lock, and before libc is ready. */
+const struct link_map *overlap_first_object(void) {
+    const struct r_debug *debug = !overlap_bound()  ? overlap_unbound_list()
+                                  : &_r_debug       ? &_r_debug
+                                  : &_dl_debug_addr ? _dl_debug_addr
+                                                    : NULL;
+    return debug ? debug->r_map : NULL;
+}
+
+void *overlap_behind_us(const char *name) {
+    bool after = false;
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
+        if (map->l_ld == _DYNAMIC) {
+            after = true;
+            continue;
+        }
+        void *address = after ? overlap_lookup(map->l_addr, map->l_ld, name, NULL) : NULL;
+        if (address)
+            return address;
+    }
+    return NULL;
+}
+
+/* glibc: libc.so.6. musl: one file is both libc and the loader. */
+static bool is_libc(const char *path) {
+    const char *name = path;
+    for (const char *p = path; *p; p++)
+        if (*p == '/')
+            name = p + 1;
+    return (name[0] == 'l' && name[1] == 'i' && name[2] == 'b' && name[3] == 'c' &&
+            (name[4] == '.' || name[4] == '-')) ||
+           (name[0] == 'l' && name[1] == 'd' && name[2] == '-' && name[3] == 'm');
+}
+
+void *overlap_libc(const char *name) {
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next) {
+        void *address = is_libc(map->l_name) ? overlap_lookup(map->l_addr, map->l_ld, name, NULL) : NULL;
+        if (address)
+            return address;
+    }
+    return NULL;
+}
+
+uint32_t overlap_object_count(void) {
+    uint32_t count = 0;
+    for (const struct link_map *map = overlap_first_object(); map; map = map->l_next)
+        count++;
+    return count;
+}
+
+/* ---- Objects ---- */
 
 /* dl_iterate_phdr(3) of libc itself: some programs define one that walks a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
@@ -44,9 +101,9 @@ static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data)
 /* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have
  * held. The list is read without it there: the child begins with one thread, so only its own calls change the list.
  * While the child is in dlclose, which takes the same lock, dl_iterate_phdr is used. */
-OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
-    OVERLAP_STARTUP_DATA static iterate *known;
-    if (__builtin_expect(overlap_start.forked, 0) && !__atomic_load_n(&overlap_closing, __ATOMIC_ACQUIRE))
+int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+    static iterate *known;
+    if (__builtin_expect(overlap_start.forked, 0) && !(uint32_t)__atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE))
         return walk(visit, data);
     iterate *own = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (!own) {
@@ -56,12 +113,12 @@ OVERLAP_STARTUP int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size
     return own ? own(visit, data) : 0;
 }
 
-OVERLAP_STARTUP const char *overlap_basename(const char *path) {
+const char *overlap_basename(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
 }
 
-OVERLAP_STARTUP struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
+struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
     struct overlap_object object = {.base = info->dlpi_addr,
                                     .start = UINTPTR_MAX,
                                     .name = overlap_basename(info->dlpi_name ? info->dlpi_name : "")};
@@ -87,7 +144,7 @@ struct search {
     struct overlap_object *object;
 };
 
-OVERLAP_STARTUP static int visit(struct dl_phdr_info *info, size_t size, void *data) {
+static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     const struct search *search = data;
     const struct overlap_object object = overlap_object_of(info);
@@ -109,7 +166,7 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
     return true;
 }
 
-OVERLAP_STARTUP bool overlap_object_named(const char *prefix, struct overlap_object *object) {
+bool overlap_object_named(const char *prefix, struct overlap_object *object) {
     struct search search = {.prefix = prefix, .object = object};
     return overlap_iterate(visit, &search) == 1;
 }

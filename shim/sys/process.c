@@ -4,10 +4,10 @@
 
 #include "kernel.h"
 
-OVERLAP_STARTUP_DATA struct overlap_start overlap_start;
+struct overlap_start overlap_start;
 static const uint32_t *given_up[8]; /* waits that timed out: later waits on the same object fail at once */
 
-OVERLAP_STARTUP int overlap_pid(void) {
+int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
 
@@ -53,7 +53,7 @@ bool overlap_thread_alive(uint32_t tid) {
     return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }
 
-OVERLAP_STARTUP bool overlap_once(uint32_t *done, void (*work)(void)) {
+bool overlap_once(uint32_t *done, void (*work)(void)) {
     uint32_t now = __atomic_load_n(done, __ATOMIC_ACQUIRE);
     if (now == OVERLAP_FRESH &&
         __atomic_compare_exchange_n(done, &now, OVERLAP_WORKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {

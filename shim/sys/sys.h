@@ -11,12 +11,6 @@
 
 #include "../abi.h"
 
-/* Code and data used by every process of a job, even by those that never touch a GPU. The linker places the code
- * together at the start of the text, and the data next to data that the loader has already written: the first touch of
- * a page costs more than the work done on it. */
-#define OVERLAP_STARTUP __attribute__((section(".text.startup")))
-#define OVERLAP_STARTUP_DATA __attribute__((section(".data.startup")))
-
 /* ---- Start: the environment, copied before the program can change it ---- */
 
 struct overlap_settings {
@@ -56,10 +50,6 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object);
 /* Finds the first loaded object whose basename begins with the prefix. False: none does. */
 bool overlap_object_named(const char *prefix, struct overlap_object *object);
 
-/* Is an object loaded whose basename begins with one of the two prefixes? Cheap, because it runs at the end of every
- * process. */
-bool overlap_is_mapped(const char *prefix, const char *other);
-
 /* Returns a symbol that the object itself defines, or NULL. */
 void *overlap_object_symbol(const struct overlap_object *object, const char *name);
 
@@ -69,9 +59,10 @@ void *overlap_own_symbol(const char *name);
 const char *overlap_own_name(uintptr_t address);
 
 /* Returns the address that the loader would bind the code at `site` to for this name if this library were not loaded,
- * by the version that its object requests. NULL: none. Takes no lock that the loader holds while it runs the program's
+ * by the version that its object wants. NULL: none. Takes no lock that the loader holds while it runs the program's
  * code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
- * caller's scope has no definition (bind.c). overlap_behind_known() returns cached answers only. */
+ * caller's scope has no definition (bind.c). overlap_behind_known() returns an answer that this thread has cached, or
+ * NULL; overlap_behind() resolves the name, which takes microseconds. */
 void *overlap_behind_known(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
@@ -79,8 +70,8 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
  * unmapped. */
 bool overlap_is_global(uintptr_t address);
 
-/* Changes when an address that was looked up earlier may belong to another object now. */
-uint32_t overlap_generation(void);
+/* Changes when an address that was looked up earlier may belong to another object now. 0: this may happen at any time. */
+uint64_t overlap_generation(void);
 
 /* Is the address in this library? */
 bool overlap_is_ours(uintptr_t address);

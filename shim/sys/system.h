@@ -48,7 +48,7 @@ uint32_t overlap_object_count(void);
  * section. NULL: none. */
 void *overlap_lookup(uintptr_t base, const void *dynamic, const char *name, const char *version);
 
-/* Returns the version in which an object requests a name. NULL: any. */
+/* Returns the version in which an object wants a name. NULL: any. */
 const char *overlap_version_wanted(const struct overlap_object *object, const char *name);
 
 /* Returns the part of a path behind its last slash. */
@@ -64,8 +64,9 @@ void overlap_pin_due(void);
 void overlap_bind_start(void);
 void overlap_bind_forked(void);
 
-/* Calls of dlclose in progress, nested ones included (bind.c). */
-extern uint32_t overlap_closing;
+/* Calls of dlclose: in the lower half those in progress, nested ones included; the upper half counts them, from 1 on. */
+extern uint64_t overlap_closes;
+int overlap_dlclose(void *handle);
 
 /* Returns a function of libc itself, even if other objects define the name. NULL: none. Takes no lock. */
 void *overlap_libc(const char *name);
@@ -75,11 +76,22 @@ void *overlap_libc(const char *name);
  * before ours and is not used. */
 void *overlap_behind_us(const char *name);
 
-/* Set by the assembler entries before they call a hook; NULL until found. */
-extern void *(*overlap_real_dlsym)(void *handle, const char *name);
-extern void *(*overlap_real_dlvsym)(void *handle, const char *name, const char *version);
-void *overlap_find_dlsym(void);
-void *overlap_find_dlvsym(void);
+/* The real dlsym(3) and dlvsym(3): libc's, or those of another library behind us. NULL: there is none. Call nothing of
+ * libc. */
+typedef void *overlap_dlsym_type(void *handle, const char *name);
+typedef void *overlap_dlvsym_type(void *handle, const char *name, const char *version);
+overlap_dlsym_type *overlap_real_dlsym(void);
+overlap_dlvsym_type *overlap_real_dlvsym(void);
+
+/* Would a search of the objects of the program's start find our definition first? caller: search behind its object, as
+ * RTLD_NEXT does; 0: search all, as RTLD_DEFAULT does. */
+bool overlap_next_is_ours(uintptr_t caller, const char *name);
+
+/* Returns a definition in the caller's object or its dependencies, other than ours. NULL: none. */
+void *overlap_local_symbol(uintptr_t caller, const char *name);
+
+/* Clears the dlerror() of a search that the program did not make. */
+void overlap_forget_error(void);
 
 /* Identifies the file of a descriptor, and tells later whether the descriptor still refers to it. Async-signal-safe;
  * errno is kept. */

@@ -34,10 +34,3 @@ def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
     added, launches, counters, shared = map(int, output.split())
     assert launches == counters == added
     assert shared > 0, "some threads found no shard of their own"
-
-
-def test_no_call_is_bound_to_another_name(build: Callable[..., Path], run_program: Run) -> None:
-    """Two threads that fill one slot, of an answer or a caller: a library would call another function than its own."""
-    found, wrong = map(int, run_program(build("bind_stress"), 3, 8, **NO_REPORT).split())
-    assert found > 10_000
-    assert wrong == 0

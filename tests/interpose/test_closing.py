@@ -172,6 +172,7 @@ def test_a_plugin_launches_through_its_own_tracer(state: str, build: Build, bare
     assert answers == ["6", "12", "6", "18", "12"]
 
 
+@pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 def test_sixteen_threads_open_and_close_at_once(build: Build, bare: Runner, preloaded: Runner) -> None:
     program = build("opening", "opening.c")
     words = ["threads", str(build.library("libvalue7.so", "opened.c", "-DVALUE=7"))]

@@ -13,7 +13,7 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden"), weak));
 
-OVERLAP_STARTUP_DATA static uint32_t table_decoded = OVERLAP_FRESH;
+static uint32_t table_decoded = OVERLAP_FRESH;
 static const char *wrong; /* why the table is ignored, or NULL */
 static uint32_t wrong_said = OVERLAP_FRESH;
 
@@ -31,8 +31,8 @@ static void in_child(void) {
 }
 
 /* glibc's shared libraries export pthread_atfork(3) for old programs only; __register_atfork is what it calls. Allocates nothing. */
-OVERLAP_STARTUP void overlap_watch_forks(void) {
-    OVERLAP_STARTUP_DATA static bool watched;
+void overlap_watch_forks(void) {
+    static bool watched;
     if (!__register_atfork || __atomic_exchange_n(&watched, true, __ATOMIC_RELAXED))
         return;
     const int saved = errno;

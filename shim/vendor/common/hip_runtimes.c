@@ -3,30 +3,25 @@
  * and a handle of one runtime is invalid in the other, or worse. Decisions are made for the runtime that was found
  * first; calls from libraries bound to another runtime are forwarded to that.
  */
-#include <string.h>
-
 #include "../../sys/sys.h"
 #include "page.h"
 #include "resolve.h"
 
-#define RUNTIME_PREFIX "libamdhip64.so"
-
 /* The last function seen by this thread that lies outside the known runtime. It may be a profiler's, which forwards
  * to the known runtime. */
 static __thread struct {
+    uint64_t generation;
     uintptr_t bound;
-    uint32_t generation;
     bool foreign;
 } last __attribute__((tls_model("initial-exec")));
 
 __attribute__((cold, noinline)) static bool is_of_another(uintptr_t bound) {
     static uint32_t said;
     struct overlap_object object;
-    const uint32_t now = overlap_generation();
+    const uint64_t now = overlap_generation();
     if (now && last.generation == now && last.bound == bound)
         return last.foreign;
-    const bool foreign =
-        overlap_object_at(bound, &object) && strncmp(object.name, RUNTIME_PREFIX, strlen(RUNTIME_PREFIX)) == 0;
+    const bool foreign = in_any_driver(VENDOR_HIP, bound, &object);
     if (foreign && overlap_armed() && !__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
         overlap_say("there are several HIP runtimes in this process: launches on all but the first are not seen", NULL,
                     NULL);
@@ -48,5 +43,5 @@ bool calls_other_runtime(uintptr_t site) {
 
 void *other_runtime_function(enum hook hook, uintptr_t site) {
     void *const known = overlap_behind_known(site, (uint32_t)hook);
-    return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), RUNTIME_PREFIX);
+    return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(VENDOR_HIP));
 }

@@ -20,13 +20,13 @@ extern char *__progname_full __attribute__((weak));
 #define WAITING_ROOM "/dev/shm"
 
 enum { NONE, MAKING, MADE };
-OVERLAP_STARTUP_DATA static uint32_t state = NONE;
-OVERLAP_STARTUP_DATA static bool opened, initialised;
+static uint32_t state = NONE;
+static bool opened, initialised;
 static struct overlap_page *private_page; /* current before the page is made, and in a forked child */
 static char waiting[OVERLAP_NAME_SIZE];   /* file name in WAITING_ROOM until the page is moved to the report's folder */
 
 /* Is this a child that has not called exec, whether by fork, vfork or clone? */
-OVERLAP_STARTUP static bool is_forked(void) {
+static bool is_forked(void) {
     return overlap_pid() != overlap_start.pid;
 }
 
@@ -270,7 +270,7 @@ static void watch_for_late(const struct overlap_page *page) {
         ask(say_late, NULL, NULL);
 }
 
-OVERLAP_STARTUP void overlap_page_end(void) {
+void overlap_page_end(void) {
     const int saved = errno;
     /* A forked child does not call the loader: another thread of its parent may have held the loader's lock. */
     if (!opened && !is_forked() && driver_is_mapped() && overlap_opened_unseen(initialised))

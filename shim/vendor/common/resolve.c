@@ -29,7 +29,7 @@ const uint8_t hook_defaults[HOOK_COUNT] = {
 #undef DRIVER
 };
 
-OVERLAP_STARTUP const char *driver_prefix(enum vendor vendor) {
+const char *driver_prefix(enum vendor vendor) {
     return vendor == VENDOR_HIP ? "libamdhip64.so" : "libcuda.so";
 }
 
@@ -134,6 +134,8 @@ int real_by_address(enum vendor vendor, const void *address) {
     return -1;
 }
 
-OVERLAP_STARTUP bool driver_is_mapped(void) {
-    return overlap_is_mapped(driver_prefix(VENDOR_CUDA), driver_prefix(VENDOR_HIP));
+bool driver_is_mapped(void) {
+    struct overlap_object object;
+    return overlap_object_named(driver_prefix(VENDOR_CUDA), &object) ||
+           overlap_object_named(driver_prefix(VENDOR_HIP), &object);
 }

@@ -77,18 +77,12 @@ int real_by_address(enum vendor vendor, const void *address);
 
 /* ---- name.c ---- */
 
-/* Convert between hooks and names. hook_named() returns -1 for a name without a hook. */
+/* Convert between hooks and names. hook_named() returns NO_HOOK for a name without a hook. hook_number() also knows the
+ * names of NVIDIA's runtime (cuda/runtime.def), and those that AMD's profilers look up (hip/dispatch_table.c). */
+enum { NO_HOOK = -1, HOOK_OF_RUNTIME = HOOK_COUNT, HOOK_OF_TABLE };
 const char *hook_name(enum hook hook);
 int hook_named(enum vendor vendor, const char *name);
-int hook_number(const char *name); /* for any vendor; includes the numbers below */
-
-/* Names that are no entry point of a driver have numbers from HOOK_COUNT on (runtime.def, cuda/runtime.c) and from
- * TABLE_NAMES on (names that AMD's profilers look up, hip/dispatch_table.c). Return our function for such a number, or
- * NULL. */
-extern const char runtime_names[][40], table_names[2][32];
-enum { TABLE_NAMES = 1 << 16 };
-void *runtime_behind(int hook);
-void *table_behind(int number);
+int hook_number(const char *name);
 
 /* ---- hip_runtimes.c ---- */
 

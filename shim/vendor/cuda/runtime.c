@@ -24,8 +24,9 @@ enum runtime_hook {
     RUNTIME_COUNT
 };
 
-static inline void *real_runtime(enum runtime_hook hook, uintptr_t site) {
-    return overlap_behind(site, HOOK_COUNT + (uint32_t)hook, runtime_names[hook], RUNTIME_PREFIX);
+static inline void *real_runtime(enum runtime_hook hook, const char *name, uintptr_t site) {
+    void *const known = overlap_behind_known(site, HOOK_COUNT + (uint32_t)hook);
+    return known ? known : overlap_behind(site, HOOK_COUNT + (uint32_t)hook, name, RUNTIME_PREFIX);
 }
 
 /* A launch in a process whose driver was not found: report at least that there was one. */
@@ -44,7 +45,7 @@ static void count_unmet(enum runtime_hook hook, int result) {
     OVERLAP_EXPORT int name parameters {                                                                               \
         const uintptr_t site = (uintptr_t)__builtin_return_address(0);                                                 \
         const uintptr_t before = outer_is_set() ? this_thread.outer : 0;                                               \
-        int(*real) parameters = (int(*) parameters)real_runtime(RUNTIME_##name, site);                                 \
+        int(*real) parameters = (int(*) parameters)real_runtime(RUNTIME_##name, #name, site);                          \
         if (!real)                                                                                                     \
             return ERROR_INITIALIZATION;                                                                               \
         if (!before) {                                                                                                 \
@@ -59,7 +60,3 @@ static void count_unmet(enum runtime_hook hook, int result) {
     }
 #include "runtime.def"
 #undef RUNTIME
-
-void *runtime_behind(int hook) {
-    return overlap_next_symbol(runtime_names[hook], RUNTIME_PREFIX);
-}

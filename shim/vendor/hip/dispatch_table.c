@@ -66,10 +66,6 @@ static void take(void **table) {
 
 /* ---- The two exported names ---- */
 
-void *table_behind(int number) {
-    return overlap_next_symbol(table_names[number - TABLE_NAMES], PROFILER);
-}
-
 typedef int set_table(const char *name, uint64_t version, uint64_t instance, void **tables, uint64_t count);
 typedef void *configure(uint32_t version, const char *runtime, uint32_t priority, void *client);
 
@@ -84,17 +80,17 @@ OVERLAP_EXPORT void *rocprofiler_configure(uint32_t version, const char *runtime
 static bool is_wanted(void) {
     void *(*open)(const char *, int) = (void *(*)(const char *, int))overlap_dlsym(RTLD_NEXT, "dlopen");
     void *const everything = open ? open(NULL, RTLD_LAZY) : NULL;
-    const void *first = everything ? overlap_dlsym(everything, table_names[1]) : NULL;
-    return (first && !overlap_is_ours((uintptr_t)first)) || overlap_next_symbol(table_names[1], PROFILER) ||
+    const void *first = everything ? overlap_dlsym(everything, "rocprofiler_configure") : NULL;
+    return (first && !overlap_is_ours((uintptr_t)first)) || overlap_next_symbol("rocprofiler_configure", PROFILER) ||
            overlap_variable("ROCP_TOOL_LIBRARIES");
 }
 
 /* The profiler behind us, or NULL. If a loaded tool waits for it, load it here: librocprofiler-register would have
  * done so had it not found us. */
 static set_table *profiler(void) {
-    void *found = overlap_next_symbol(table_names[0], PROFILER);
+    void *found = overlap_next_symbol("rocprofiler_set_api_table", PROFILER);
     if (!found && is_wanted() && (overlap_open(PROFILER ".1") || overlap_open(PROFILER ".0") || overlap_open(PROFILER)))
-        found = overlap_next_symbol(table_names[0], PROFILER);
+        found = overlap_next_symbol("rocprofiler_set_api_table", PROFILER);
     return (set_table *)found;
 }
 

@@ -51,8 +51,8 @@ RCCL whose sizes are known.
   --keep-at-least SHARE 50%: of the kernel's own blocks (the default for room)
 
 --from TRACE takes what PyTorch's profiler and Chrome write (.json, .json.gz) and
-what `nsys export --type sqlite` does; no pipes. demo-stencil and demo-step are traces
-of two H200 that ship. --kernel is a glob then, or a set of kernels: gemm,
+what `nsys export --type sqlite` does; no pipes. demo-stencil is a trace
+of two H200 that ships. --kernel is a glob then, or a set of kernels: gemm,
 attention, elementwise, norm, optimizer. Communication is that of its own
 kernels, and what of it computation hid is told as well. So are priority
 inversions: what stood ready behind blocks of another stream while the host, a

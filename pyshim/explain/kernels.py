@@ -16,12 +16,12 @@ from pyshim.policy.kernels import SETS
 from pyshim.policy.values import Bad, kernel_pattern
 from pyshim.traces.names import ANONYMOUS
 
-SHIPPED = {"demo": "demo-stencil", "demo-stencil": "demo-stencil", "demo-step": "demo-step"}  # recorded on two H200
+SHIPPED = ("demo-stencil",)  # recorded on two H200
 
 
 def shipped(name: str) -> str:
     """Return the recorded trace that ships under a name unless a file has that name; else the name itself."""
-    path = _native.DEMO / f"{SHIPPED.get(name, '')}.json.gz"
+    path = _native.DEMO / f"{name}.json.gz"
     return str(path) if name in SHIPPED and not os.path.exists(name) and path.exists() else name
 
 
@@ -29,7 +29,7 @@ def trace_name(path: str) -> str:
     """Return the name under which a trace ships; the path of any other."""
     file = Path(path)
     name = file.name.partition(".")[0]
-    return name if file.parent == _native.DEMO and name in SHIPPED.values() else path
+    return name if file.parent == _native.DEMO and name in SHIPPED else path
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:

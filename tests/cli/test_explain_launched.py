@@ -14,7 +14,6 @@ import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, nsys, step
 from made_waits import Program, boundary, collective, interior
 
-from pyshim import _native
 from pyshim.explain.answer import Explainer
 from tests.cli.narrow import says_the_same
 
@@ -342,12 +341,10 @@ def run(overlap_run, library, tmp_path_factory):
     policy = folder / "mine.yaml"
     policy.write_text(
         'policy: 1\nname: mine\ngpu: ["NVIDIA H100*"]\ncompute:\n'
-        '  - match: {kernel: "sgemm*"}\n    shape: {blocks_per_sm: 50%}\n    when: always\n'
+        '  - match: {kernel: "stencil_i*"}\n    shape: {blocks_per_sm: 50%}\n    when: always\n'
     )
-    demo = _native.DEMO
-    words = ["--arm", "concurrent", "--warmup", "1", "--steps", "1", "--cubins", str(demo)]
     ours = ["--simulate", "h100", "--policy", str(policy), "--report", str(folder / "report"), "--quiet"]
-    done = overlap_run(*ours, "--", str(demo / "demo-step"), *words)
+    done = overlap_run(*ours, "demo-stencil")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -360,12 +357,12 @@ def test_a_run_is_answered_under_its_own_policy(overlap, library, run):
     kernels = {kernel["kernel"]: kernel for kernel in found["kernels"]}
     assert sum(kernel["launches"] for kernel in kernels.values()) == report["launches"] - report["communication"]
     assert found["communication_launches"] == report["communication"]
-    gemm = kernels["sgemm_128x64_nn"]
-    assert gemm["launches"] == report["shaped"]
-    assert gemm["launches"] - 1 == report["reasons"][gemm["reason"]], "the first came before any communication"
-    assert (gemm["control"], gemm["reason"], gemm["us"]) == ("cap", "capped_without_room", None)
-    assert kernels["optimizer_step"]["reason"] == "no_rule"
-    assert (found["communication"]["comm_threads"], found["communication"]["comm_static_smem"]) == (544, 36800)
+    interior = kernels["stencil_interior"]
+    assert interior["launches"] == report["shaped"]
+    assert interior["launches"] - 1 == report["reasons"][interior["reason"]], "the first came before any communication"
+    assert (interior["control"], interior["reason"], interior["us"]) == ("cap", "capped_without_room", None)
+    assert kernels["stencil_boundary"]["reason"] == "no_rule"
+    assert (found["communication"]["comm_threads"], found["communication"]["comm_dynamic_smem"]) == (640, 82240)
 
 
 def test_the_headline_says_when_the_rule_acts(overlap, library, run):
@@ -381,7 +378,7 @@ def test_a_run_is_answered_under_another_policy_and_gpu(overlap, library, run):
     assert found["gpu"] == "h100"
     by_shape = answer(overlap, "--report", run / "report", "--shape", "make_room", "--keep-at-least", "10%")
     assert by_shape["rule"] == "make_room, keep_at_least 10%"
-    done = overlap("explain", "--report", str(run / "report"), "--kernel", "sgemm*")
+    done = overlap("explain", "--report", str(run / "report"), "--kernel", "stencil_i*")
     assert (done.returncode, done.stderr) == (0, "")
     assert "because     capped_without_room" in done.stdout
     done = overlap("explain", "--report", str(run / "report"), "--policy", "h100")
@@ -406,15 +403,14 @@ def test_the_trace_of_a_simulated_gpu_says_what_kernels_take(overlap, overlap_ru
     assert "is what SIMGPU_TIMELINE writes" in done.stderr and "SIMGPU_TRACE" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["demo", "demo-stencil", "demo-step"])
-def test_a_recorded_trace_ships(overlap, library, tmp_path, name):
-    found = json.loads(overlap("explain", "--from", name, "--json", cwd=tmp_path).stdout)
+def test_a_recorded_trace_ships(overlap, library, tmp_path):
+    found = json.loads(overlap("explain", "--from", "demo-stencil", "--json", cwd=tmp_path).stdout)
     assert found["gpu"] == "h200"
     (process,) = found["waiting"][0]["processes"]
-    assert (process["most_us"] > 0.2 * process["span_us"]) == (name != "demo-step")
+    assert process["most_us"] > 0.2 * process["span_us"]
 
 
 def test_a_file_of_that_name_comes_first(overlap, library, tmp_path):
-    (tmp_path / "demo").write_text("no trace")
-    done = overlap("explain", "--from", "demo", cwd=tmp_path)
-    assert (done.returncode, "demo is no trace that we can read" in done.stderr) == (2, True)
+    (tmp_path / "demo-stencil").write_text("no trace")
+    done = overlap("explain", "--from", "demo-stencil", cwd=tmp_path)
+    assert (done.returncode, "demo-stencil is no trace that we can read" in done.stderr) == (2, True)

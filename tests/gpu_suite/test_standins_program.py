@@ -18,12 +18,13 @@ NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 BYTES = "bytes=1048576 warm=0"
 
 
-def test_the_cubin_is_that_of_the_source(tmp_path: Path) -> None:
+def test_the_cubins_are_those_of_the_sources(tmp_path: Path) -> None:
     if not shutil.which("nvcc"):
         pytest.skip("no nvcc")
-    made = tmp_path / "made.cubin"
-    subprocess.run([sys.executable, "-m", "tools.gpu.overlap.build_cubin", "--output", str(made)], cwd=ROOT, check=True)
-    assert made.read_bytes() == (SUITE / "overlap_sm90.cubin").read_bytes()
+    command = [sys.executable, "-m", "tools.gpu.overlap.build_cubin", "--output", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True)
+    for name in ("overlap_sm90.cubin", "simt_sm90.cubin"):
+        assert (tmp_path / name).read_bytes() == (SUITE / name).read_bytes()
 
 
 def test_resident_blocks_are_those_of_the_kinds(program: Program, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-CUBINS = (HERE / "overlap_sm90.cubin", ROOT / "tools" / "demo" / "demo_sm90.cubin")
+CUBINS = (HERE / "overlap_sm90.cubin", HERE / "simt_sm90.cubin")
 PATIENCE = 60.0  # seconds for one answer
 FOREIGN = ("OVERLAP_", "NCCL_", "CUDA_DEVICE_", "SIMGPU")  # what the user has set of these is about other runs
 

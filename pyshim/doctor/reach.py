@@ -1,4 +1,4 @@
-"""PROGRAM: can the library be loaded into it, and by which route does it reach the driver?"""
+"""PROGRAM: can the library be loaded into it, by which route does it reach the driver, and which NCCL would it take?"""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from pyshim import _native
+from pyshim import _native, preload
 from pyshim.doctor import child
-from pyshim.doctor.line import Line, fail, ok, some, warn
-from pyshim.doctor.machine import Machine
+from pyshim.doctor.machine import Line, Machine, ask, fail, ok, some, warn
 from pyshim.errors import OverlapError
 from pyshim.launch import driver, elf, folder, launchers, plan
 from pyshim.launch import program as programs
@@ -30,6 +29,9 @@ _HELD = (
     (b"libcuda.so", "nvidia", "opens libcuda.so itself, launches are seen by dlsym"),
     (b"libamdhip64.so", "amd", "opens libamdhip64.so itself, launches are seen by dlsym"),
 )
+# A program that has none of these, and no route, uses no GPU: it opens no library, and starts no other program.
+_LATER = (b"dlopen", b"execv", b"posix_spawn")
+_LIBC = re.compile(r"(lib(c|m|dl|rt|pthread)|ld-linux[\w-]*)\.so\.\d+|linux-vdso\.so\.1")
 _SYSTEM = re.compile(r"/(usr/)?lib(64|/[^/]+-linux-gnu)?/|linux-vdso")  # where the C library is
 _MOST_CONSTANTS = 64 << 20  # bytes of a file that are searched
 _NEEDED = re.compile(r"^\s*(\S+) => (not found|/.*?)(?: \(0x[0-9a-f]+\))?$", re.M)
@@ -52,6 +54,9 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*t?\Z")
 # Of CPython's command line (Using Python, 1.1): letters after which no script follows, and letters with a value.
 _NO_SCRIPT, _WITH_VALUE = "cmhV?", "WX"
 _NOT_SIMULATED = "NVIDIA's own CUDA runtime, which does not run on the simulated GPU"
+_NCCL = ("libnccl.so.2", "librccl.so.1", "librccl.so")
+# Below the folders of packages.
+_IN_PACKAGES = (("nvidia.nccl", "lib/libnccl.so.2"), ("torch", "lib/libnccl.so.2"), ("torch", "lib/librccl.so"))
 
 
 def program(machine: Machine) -> Iterator[Line]:
@@ -94,18 +99,6 @@ def program(machine: Machine) -> Iterator[Line]:
         yield ok(f"{os.path.basename(path)} is for a shell: what is set arrives at what it starts, not looked at here")
     else:
         yield from _reach(machine, end)
-
-
-def packages_of(machine: Machine) -> dict[str, str]:
-    """Return the folder of each package for GPUs, where PROGRAM is a Python."""
-    end, python = _end(machine)
-    return _places(machine, python) or {} if end and python else {}
-
-
-def linked(machine: Machine) -> dict[str, str]:
-    """Return the libraries that PROGRAM is linked to, by name; empty where one is missing."""
-    end, python = _end(machine)
-    return {name: path for name, path in _libraries(machine, end).items() if path} if end and not python else {}
 
 
 def _end(machine: Machine) -> tuple[str, str]:
@@ -172,10 +165,14 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
             found.setdefault(how, []).append(library)
     for how, names in found.items():
         yield ok(f"{some(names)}: {how}")
-    if not found:
+    files = (place for library, place in {name: path, **every}.items() if place and not _LIBC.fullmatch(library))
+    if not found and not any(_held(place).intersection(_LATER) for place in files):
+        said = f"{name} uses no GPU: neither it nor a library that it is linked to has a route to one"
+        yield fail(said, "name the program that does")
+    elif not found:
         yield warn(
             f"no route to a GPU was found in {name} or the libraries that it is linked to",
-            "nothing to do if it opens one later (plugins); after a run, overlap report says what was seen",
+            "nothing to do if it loads a plugin, or starts another program, that has one; else name that program",
         )
     simulated = machine.simulated
     if simulated and vendors and simulated.vendor not in vendors:
@@ -191,14 +188,18 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
 
 @functools.cache
 def _held(path: str) -> frozenset[bytes]:
-    """Return the words of _HELD that are in a file."""
+    """Return the words of _HELD and _LATER that are in a file."""
     try:
         with open(path, "rb", opener=driver.at_once) as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # ValueError: it is empty
         return frozenset()
     linked = elf.inspect(path).needed  # whose names are in the file, too
-    words = [word for word, _, _ in _HELD if not any(name.startswith(word.decode()) for name in linked)]
+    words = [
+        word
+        for word in (*(word for word, _, _ in _HELD), *_LATER)
+        if not any(name.startswith(word.decode()) for name in linked)
+    ]
     with data:
         return frozenset(word for word in words if data.find(word, 0, _MOST_CONSTANTS) >= 0)
 
@@ -288,3 +289,60 @@ def _argument(arguments: Iterable[str]) -> str:
                         next(words, "")
                     break
     return ""
+
+
+def nccl(machine: Machine) -> Iterator[Line]:
+    found: dict[str, list[str]] = {}
+    for path in dict.fromkeys(os.path.realpath(path) for path in _paths(machine)):
+        found.setdefault(_version(machine, path), []).append(path)
+    if not found:
+        yield ok("no NCCL or RCCL is found here; a program may bring its own")
+        return
+    named = "; ".join(f"{version} ({', '.join(paths)})" for version, paths in found.items())
+    if len(found) > 1 and len({version.split()[0] for version in found}) == 1:
+        hint = "all ranks must load the same one; after a run, NCCL_DEBUG=VERSION says which it was"
+        yield warn(f"several versions: {named}", hint)
+    else:
+        yield ok(named)
+
+
+def _paths(machine: Machine) -> Iterator[str]:
+    """Yield libraries in the order in which a program would take them."""
+    for entry in preload.split(machine.environment.get("LD_PRELOAD", "")):
+        if os.path.basename(entry).startswith(_NCCL) and os.path.isfile(entry):
+            yield entry
+    packages = _packages(machine)
+    for name, file in _IN_PACKAGES:
+        path = os.path.join(packages.get(name, ""), file)
+        if name in packages and os.path.isfile(path):
+            yield path
+    yield from (path for name, path in _linked(machine).items() if name in _NCCL)
+    for name in _NCCL:
+        folders = (*driver.library_path(machine.environment), machine.path("/opt/rocm/lib"))
+        yield from (path for folder in folders if os.path.isfile(path := os.path.join(folder, name)))
+        yield from (machine.path(path) for path in driver.cached(machine.root) if os.path.basename(path) == name)
+
+
+def _packages(machine: Machine) -> dict[str, str]:
+    """Return the folder of each package for GPUs, where PROGRAM is a Python."""
+    end, python = _end(machine)
+    return _places(machine, python) or {} if end and python else {}
+
+
+def _linked(machine: Machine) -> dict[str, str]:
+    """Return the libraries that PROGRAM is linked to, by name; empty where one is missing."""
+    end, python = _end(machine)
+    return {name: path for name, path in _libraries(machine, end).items() if path} if end and not python else {}
+
+
+def _version(machine: Machine, path: str) -> str:
+    """Return `NCCL 2.28.9`, asked of the library itself in a process of its own."""
+    library = "RCCL" if "rccl" in os.path.basename(path) else "NCCL"
+    number = ask("nccl", path, machine.environment, machine.patience).version
+    return f"{library} {_dotted(number) if number else 'of an unknown version'}"
+
+
+def _dotted(number: int) -> str:
+    """As ncclGetVersion counts: 22809 is 2.28.9, and 2708 was 2.7.8."""
+    step = 1000 if number < 10000 else 10000
+    return f"{number // step}.{number % step // 100}.{number % 100}"

@@ -15,8 +15,7 @@ from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, Request, read
 from pyshim.policy import gpus
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import KnownGpu
-from pyshim.policy.model import Policy
-from pyshim.policy.streams import RaiseKind
+from pyshim.policy.model import Policy, RaiseKind
 
 _NEEDED = NEEDED + COMMUNICATION
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.planner import plain
-from pyshim.policy.kernels import SETS
+from pyshim.policy.kernel_sets import SETS
 from pyshim.policy.values import Bad, kernel_pattern
 from pyshim.traces.names import ANONYMOUS
 

@@ -15,12 +15,13 @@ from pyshim.explain import planner
 from pyshim.explain.planner import Rule, member
 from pyshim.explain.request import Request, Shape, parse, written
 from pyshim.launch.policies import index_for
-from pyshim.policy import gpus, library, places
+from pyshim.policy import gpus, library
 from pyshim.policy import model as policy_model
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.layout import Sections, View, assemble
-from pyshim.policy.model import UNLIMITED, Match, Policy, Range
+from pyshim.policy.model import Match, Policy
 from pyshim.policy.table import compile_table, guarded
+from pyshim.policy.values import UNLIMITED, Range
 
 _MOST = 6  # patterns of a rule that are shown
 
@@ -127,7 +128,7 @@ def place(rule: policy_model.Rule) -> str | None:
     if not rule.file:
         return None
     path = Path(rule.file)
-    file = path.name if path.parent == places.shipped_directory() else rule.file
+    file = path.name if path.parent == library.shipped_directory() else rule.file
     return f"{file}:{rule.line}"
 
 

@@ -11,9 +11,10 @@ import pytest
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus, library
 from pyshim.policy.gpus import matching
-from pyshim.policy.model import AUTO, OFF, Match, Policy, Range, Shape
+from pyshim.policy.model import AUTO, OFF, Match, Policy, Shape
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
+from pyshim.policy.values import Range
 
 SHIPPED = (
     "a100",

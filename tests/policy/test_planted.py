@@ -10,13 +10,12 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from pyshim.policy import gone
 from pyshim.policy.document import compose
 from pyshim.policy.finding import Finding, render
 from pyshim.policy.model import KEYS
 from pyshim.policy.reader import Reading, read_bytes
 
-FILE = Path(__file__).parent / "planted" / "rich.yaml"
+FILE = Path(__file__).parent / "rich.yaml"
 RICH = FILE.read_text(encoding="utf-8")
 FREE = ("environment",)
 
@@ -130,16 +129,6 @@ def lost() -> Iterator[Planted]:
     yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 19)
     yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 28)
     yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 8)
-    for parent, names in gone.KEYS.items():
-        before = {"": lines[0], "compute[]": "    shape: leave\n", "compute[].match": "      kernel: gemm\n"}.get(
-            parent, f"{parent}:\n"
-        )
-        line = lines.index(before) + 1
-        indent = {"": "", "compute[]": "    ", "compute[].match": "      "}.get(parent, "  ")
-        for name in names:
-            for value in ("auto", "{a: b}", "[a]"):
-                text = "".join([*lines[:line], f"{indent}{name}: {value}\n", *lines[line:]])
-                yield Planted(f"gone: {parent}.{name}: {value}", text, line + 1)
 
 
 MISTAKES = list(planted())

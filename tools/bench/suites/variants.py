@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyshim.policy import places
+from pyshim.policy import library
 
 PAPER, WINDOWS = "-paper", "-windows"
 
@@ -18,5 +18,5 @@ def base_of(name: str) -> str | None:
 
 
 def text(base: str) -> str:
-    shipped = places.find(base, {}).read_text(encoding="utf-8")
+    shipped = library.find(base, {}).read_text(encoding="utf-8")
     return shipped.replace(f"name: {base}\n", f"name: {base}{WINDOWS}\n").replace("    when: always\n", "")

@@ -126,9 +126,11 @@ def lost() -> Iterator[Planted]:
         yield Planted(f"tab: {line.strip()}", "".join([*lines[:index], "\t" + line, *lines[index + 1 :]]), index + 1)
     for name in ("policy: 1", "name: rich"):
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 19)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 28)
-    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 8)
+    for text in ("    shape: make_room\n", "match: {kernel: [attention, norm]}\n    "):
+        rule = RICH.rindex("\n  - ", 0, RICH.index(text) + 1)
+        yield Planted(f"without {text.strip()}", RICH.replace(text, ""), RICH[:rule].count("\n") + 2)
+    share = RICH.index("{share: 10%}")
+    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), RICH[:share].count("\n") + 1)
 
 
 MISTAKES = list(planted())

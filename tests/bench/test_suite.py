@@ -154,7 +154,7 @@ def test_a_trace_of_every_run(suite: Suite, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "word", "says"),
     [
-        ("--gpu", "h10", "known: a40, l40s, a100, h100, h200, b200"),
+        ("--gpu", "h10", "known: a40, l40s, a100"),
         ("--gpu", "mi250x", "known: a40"),
         ("--rule", "fair", "known: hold, drain, backfill"),
         ("--policy", "h100-papr", "did you mean h100-paper?"),

@@ -3,7 +3,7 @@
 // They do real work, so that what they take from each other (multiprocessors, L2, device memory, the link) is real, and
 // their results are checked (program.c, `check`). Each has the footprint of its class: README.md beside this has the
 // table, build_cubin.py compares it. Names are plain C names and belong to the sets of pyshim/policy/kernel_sets.py. The
-// kind `simt` is the demo's sgemm_128x64_nn, so it is not here. Built by build_cubin.py; the cubin is committed.
+// kind `simt` is in simt.cu. Built by build_cubin.py; the cubin is committed.
 #include <cuda_bf16.h>
 
 typedef __nv_bfloat16 Half;

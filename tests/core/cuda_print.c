@@ -7,7 +7,7 @@
 #ifdef THEIRS
 #include <cuda.h>
 #else
-#include "vendor/cuda/cuda_abi.h"
+#include "cuda/cuda_abi.h"
 #endif
 
 #define CONSTANT(name) printf(#name " %d\n", (int)(intptr_t)(name));

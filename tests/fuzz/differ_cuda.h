@@ -1,7 +1,7 @@
 /* Arguments for NVIDIA's driver API: makers that differ_rows.py finds by their names. */
 #pragma once
 
-#include "vendor/cuda/cuda_abi.h"
+#include "cuda/cuda_abi.h"
 
 enum kind {
     NO_KIND,

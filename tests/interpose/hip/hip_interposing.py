@@ -158,7 +158,7 @@ def by_kernel(done: Done) -> dict[str, list[int]]:
 
 REGISTER = {"SIMGPU_HIP_TABLE": "register"}
 PLACES = dict(
-    re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/vendor/hip/dispatch_table.def").read_text(encoding="ascii"))
+    re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/hip/dispatch_table.def").read_text(encoding="ascii"))
 )
 
 

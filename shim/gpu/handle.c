@@ -225,8 +225,8 @@ void handle_settle(struct handle *handle) {
 
 void handle_unsettle(struct handle *handle) {
     const struct handle *const module = handle_find((void *)(uintptr_t)handle->owner);
-    if (!is_of_context(handle_kind(handle)) || (module && handle_is(module, HANDLE_MODULE)))
-        return;
+    if (!is_of_context(handle_kind(handle)) || handle_origin(handle) || (module && handle_is(module, HANDLE_MODULE)))
+        return; /* its context is known: a CUkernel's function is of the current one */
     __atomic_store_n(&handle->context, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->device, NO_DEVICE, __ATOMIC_RELAXED);
     handle_invalidate(handle);

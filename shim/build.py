@@ -67,15 +67,14 @@ NEVER_UNWOUND_SOURCES = (
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
-UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),
     "launcher": ("tools/launcher/*.c",),
-    **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", *UNPACK)),
-    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c", *UNPACK)),
+    **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c",)),
+    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
 LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_check.c", "elf.c", "ptx.c", "fatbin.c")}

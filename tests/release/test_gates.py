@@ -141,7 +141,8 @@ def test_names_modes_and_archives_that_are_wrong_are_noticed(
 def test_auditwheel_notices_what_it_would_copy_into_the_wheel(
     tools: ModuleType, changed: Change, compiled: Compile, tmp_path: Path
 ) -> None:
-    (tmp_path / "libamdhip64.so").write_bytes(compiled("int hipInit(void) { return 0; }", "-Wl,-soname,libamdhip64.so.7"))
+    other = compiled("int hipInit(void) { return 0; }", "-Wl,-soname,libamdhip64.so.7")
+    (tmp_path / "libamdhip64.so").write_bytes(other)
     data = compiled("int hipInit(); int cuInit(void) { return hipInit(); }", DRIVER_NAME, f"-L{tmp_path}", "-lamdhip64")
     assert list(tools.gates.check_object(DRIVER, data, tools.shim_build.machine())) == [
         "needs libamdhip64.so.7, which is not of libc or not everywhere"

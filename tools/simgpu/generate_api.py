@@ -4,8 +4,8 @@
     python tools/simgpu/generate_api.py /usr/local/cuda/include > tools/simgpu/api.def
 
 Needs cuda.h, cudaTypedefs.h, cudaProfiler.h and a C preprocessor ($CC or cc). Only maintainers run it: the build
-reads the committed table. Every name of the headers gets a STUB row; every typedef gets a PROC row, which says what
-cuGetProcAddress answers for that version. A typedef whose symbol cannot be told stops the generator.
+reads the committed table. Every function of the headers gets a row, which says for which name and version
+cuGetProcAddress answers it. One without a typedef, or a typedef without one, stops the generator.
 """
 
 from __future__ import annotations
@@ -68,14 +68,13 @@ def main() -> None:
     rows = proc_rows(include, names)
     version = re.search(r"#define CUDA_VERSION (\d+)", (include / "cuda.h").read_text())
     assert version is not None
-    print("/* Every entry point of the CUDA driver API, and what cuGetProcAddress answers for it.")
+    if names != {symbol for *_, symbol in rows}:
+        sys.exit(f"generate_api: no typedef: {sorted(names - {symbol for *_, symbol in rows})}")
+    print("/* Every entry point of the CUDA driver API, and for which question cuGetProcAddress answers it.")
     print(f" * Written by generate_api.py from the headers of CUDA {version[1]}; do not edit.")
-    print(" *   STUB(symbol)                                  an exported name")
-    print(" *   PROC(base name, version, per thread, symbol)  sorted by name, per thread within version */")
-    for name in sorted(names):
-        print(f"STUB({name})")
+    print(" *   ENTRY(symbol, base name, version, per thread)  sorted by base name, per thread within version */")
     for base, number, per_thread, symbol in rows:
-        print(f"PROC({base}, {number}, {per_thread}, {symbol})")
+        print(f"ENTRY({symbol}, {base}, {number}, {per_thread})")
 
 
 if __name__ == "__main__":

@@ -65,6 +65,26 @@ struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struc
 int hip_attribute(int device, int id); /* by the engine's number */
 
 /* table.c */
-void hip_tables_register(void **runtime, void **compiler);
+typedef void (*any_function)(void);
+#define MEMBER(name, node, releases, step) MEMBER_##name,
+#define COMPILER(name, node, releases)
+#define OUTSIDE(name, node, releases)
+enum hip_member {
+#include "names.def"
+    MEMBERS
+};
+#undef MEMBER
+#undef COMPILER
+#define MEMBER(name, node, releases, step)
+#define COMPILER(name, node, releases) MEMBER_##name,
+enum hip_compiler_member {
+#include "names.def"
+    COMPILER_MEMBERS
+};
+#undef MEMBER
+#undef COMPILER
+#undef OUTSIDE
+any_function hip_in_runtime(enum hip_member member);
+any_function hip_in_compiler(enum hip_compiler_member member);
 
 #endif

@@ -1,6 +1,5 @@
 /* Copies and fills: real, and done when they are called; in virtual time they take their place in the stream, and those that
- * leave the memory of a device take turns on its copy engines. While a memory operation (batch.c) is pending, which they may
- * have to follow, they are done in their place.
+ * leave the memory of a device take turns on its copy engines.
  *
  * Whether the host waits is that of "API synchronization behavior" in the reference of the driver API: for every copy from
  * host memory to host memory and from a device to pageable memory, and, where pageable memory must be staged, for copies
@@ -79,12 +78,7 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
         return CUDA_SUCCESS;
     }
     struct op *const op = sim_stream_op(stream, OP_DELAY);
-    if (!sim_batch_pending())
-        sim_transfer_run(transfer);
-    else if ((op->transfer = malloc(sizeof *transfer)) != NULL)
-        *op->transfer = *transfer;
-    else
-        abort();
+    sim_transfer_run(transfer);
     op->delay_us = transfer->us;
     op->unit = transfer->unit;
     sim_stream_submit(stream, op);
@@ -264,15 +258,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, uint32_t value, uint32_t byte
     }                                                                                                                  \
     SIM_API CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) {          \
         return fill(to, 0, value, bits / 8, count, 1, stream, true, false);                                            \
-    }                                                                                                                  \
-    SIM_API CUresult cuMemsetD2D##bits##_v2(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height) {   \
-        return fill(to, pitch, value, bits / 8, width, height, NULL, false, true);                                     \
-    }                                                                                                                  \
-    SIM_API CUresult cuMemsetD2D##bits##Async(CUdeviceptr to, size_t pitch, type value, size_t width, size_t height,   \
-                                              CUstream stream) {                                                       \
-        return fill(to, pitch, value, bits / 8, width, height, stream, false, false);                                  \
     }
 
 FILL(8, unsigned char)
-FILL(16, unsigned short)
 FILL(32, unsigned int)

@@ -254,27 +254,6 @@ SIM_API CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) {
-    SIM_CALL();
-    if (properties == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *properties = (CUdevprop){
-        .maxThreadsPerBlock = MAX_BLOCK_THREADS,
-        .maxThreadsDim = {1024, 1024, 64},
-        .maxGridSize = {2147483647, 65535, 65535},
-        .sharedMemPerBlock = DEFAULT_DYNAMIC,
-        .totalConstantMemory = 65536,
-        .SIMDWidth = WARP,
-        .memPitch = 2147483647,
-        .regsPerBlock = sim_gpu(device)->registers,
-        .clockRate = speed_of(13, sim_gpu(device)),
-        .textureAlign = 512,
-    };
-    return CUDA_SUCCESS;
-}
-
 SIM_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
     SIM_CALL();
     if (can == NULL)

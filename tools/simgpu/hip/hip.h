@@ -41,12 +41,10 @@ hipError_t hip_done(hipError_t result);
 
 /* check.c */
 hipError_t hip_ended(void);           /* what a call that waits answers once a queue has died */
-extern hipError_t hip_priority_error; /* the answer to a priority for one launch */
 
 /* binary.c: what hipcc's code registers. */
 hipError_t hip_function(const void *host, int device, hipFunction_t *function);
 hipError_t hip_variable(const void *host, void **address, size_t *bytes);
-void *hip_host_of(hipFunction_t function);
 void hip_forget_device(int device);
 
 /* function.c */

@@ -235,8 +235,6 @@ CUresult sim_config_read(void) {
     if (result == CUDA_SUCCESS)
         result = read_word("SIMGPU_HANDLES", "fresh", &sim_config.fresh_handles);
     if (result == CUDA_SUCCESS)
-        result = read_word("SIMGPU_CLOCK", "real", &sim_config.real_time);
-    if (result == CUDA_SUCCESS)
         read_mps();
     if (result == CUDA_SUCCESS)
         result = read_version();

@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-enum { STACK = 64, LIMITS = 10 };
+enum { STACK = 64 };
 
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local int depth;
@@ -36,11 +36,6 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
     context->device = device;
     context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
-    context->limits[0] = 1024;
-    context->limits[1] = 1 << 20;
-    context->limits[2] = 8 << 20;
-    context->limits[4] = 2048;
-    context->limits[5] = 64;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
     if (context->handle == NULL || context->legacy == NULL) {
         sim_handle_free(context->handle);
@@ -324,38 +319,12 @@ SIM_API CUresult cuCtxGetFlags(unsigned int *flags) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version) {
-    SIM_CALL();
-    if (version == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (handle != NULL && sim_context_of(handle) == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
-    *version = 3020;
-    return CUDA_SUCCESS;
-}
-
 SIM_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     SIM_CALL_IN_CONTEXT(context);
     if (least != NULL)
         *least = LEAST_PRIORITY;
     if (greatest != NULL)
         *greatest = GREATEST_PRIORITY;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuCtxGetLimit(size_t *value, int limit) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (value == NULL || limit < 0 || limit >= LIMITS)
-        return CUDA_ERROR_INVALID_VALUE;
-    *value = context->limits[limit];
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuCtxSetLimit(int limit, size_t value) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (limit < 0 || limit >= LIMITS)
-        return CUDA_ERROR_INVALID_VALUE;
-    context->limits[limit] = value;
     return CUDA_SUCCESS;
 }
 
@@ -380,10 +349,5 @@ SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
     SIM_CALL_IN_CONTEXT(context);
     if (flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-SIM_API CUresult cuCtxDisablePeerAccess(CUcontext peer) {
-    SIM_CALL_IN_CONTEXT(context);
     return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

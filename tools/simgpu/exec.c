@@ -258,14 +258,7 @@ SIM_BOTH(cuGraphUpload, upload, (CUgraphExec exec, CUstream handle), exec, handl
 
 /* ---- updates ---- */
 
-enum {
-    UPDATED = 0,
-    ERROR = 1,
-    TOPOLOGY_CHANGED = 2,
-    TYPE_CHANGED = 3,
-    FUNCTION_CHANGED = 7,
-    ATTRIBUTES_CHANGED = 8
-};
+enum { UPDATED = 0, ERROR = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, FUNCTION_CHANGED = 7, ATTRIBUTES_CHANGED = 8 };
 
 /* After an update the nodes still answer for those that the graph was instantiated from. */
 static void take_origins(struct graph *to, const struct graph *from) {

@@ -276,8 +276,9 @@ SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *
     for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
         const CUDA_LAUNCH_PARAMS *const one = &list[i];
         const struct stream *const stream = sim_handle_get(one->hStream, KIND_STREAM);
-        const CUlaunchConfig config = {one->gridDimX,  one->gridDimY,       one->gridDimZ, one->blockDimX, one->blockDimY,
-                                       one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
+        const CUlaunchConfig config = {
+            one->gridDimX,  one->gridDimY,       one->gridDimZ, one->blockDimX, one->blockDimY,
+            one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
         const struct call call = {.entry = __func__,
                                   .config = &config,
                                   .handle = one->func,

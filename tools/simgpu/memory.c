@@ -44,24 +44,10 @@ bool sim_memory_has(CUdeviceptr address, size_t bytes) {
     return found != NULL && bytes <= found->bytes - (address - found->start);
 }
 
-/* The program's own memory that it registered. */
-static struct registered {
-    CUdeviceptr start;
-    size_t bytes;
-} *registered;
-static size_t registered_count;
-
-static struct registered *find_registered(CUdeviceptr address) {
-    for (size_t i = 0; i < registered_count; i++)
-        if (address - registered[i].start < registered[i].bytes)
-            return &registered[i];
-    return NULL;
-}
-
 struct place sim_memory_place(CUdeviceptr address) {
     const struct allocation *const found = find(address);
     if (found == NULL)
-        return (struct place){.locked = find_registered(address) != NULL};
+        return (struct place){.locked = false};
     return (struct place){.device = found->type != MEMORY_HOST, .locked = true, .index = found->device};
 }
 
@@ -166,40 +152,6 @@ SIM_API CUresult cuMemFreeHost(void *address) {
     return release((CUdeviceptr)(uintptr_t)address);
 }
 
-SIM_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *address, unsigned int flags) {
-    SIM_CALL();
-    if (out == NULL || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUdeviceptr)(uintptr_t)address;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags) {
-    SIM_CALL();
-    if (address == NULL || bytes == 0 || flags > 15)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUdeviceptr start = (CUdeviceptr)(uintptr_t)address;
-    if (find_registered(start) != NULL)
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    struct registered *const grown = realloc(registered, (registered_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    registered = grown;
-    registered[registered_count++] = (struct registered){start, bytes};
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuMemHostUnregister(void *address) {
-    SIM_CALL();
-    if (address == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct registered *const found = find_registered((CUdeviceptr)(uintptr_t)address);
-    if (found == NULL || found->start != (CUdeviceptr)(uintptr_t)address)
-        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    *found = registered[--registered_count];
-    return CUDA_SUCCESS;
-}
-
 static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (out == NULL || bytes == 0)
@@ -237,18 +189,6 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
         return CUDA_ERROR_INVALID_VALUE;
     *total = (size_t)sim_gpu(context->device)->memory_gib << 30;
     *available = *total - used[context->device];
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *bytes, CUdeviceptr address) {
-    SIM_CALL();
-    const struct allocation *const found = find(address);
-    if (found == NULL)
-        return CUDA_ERROR_NOT_FOUND;
-    if (start != NULL)
-        *start = found->start;
-    if (bytes != NULL)
-        *bytes = found->bytes;
     return CUDA_SUCCESS;
 }
 
@@ -291,4 +231,3 @@ SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address)
     SIM_CALL();
     return value != NULL ? get_attribute(value, id, address) : CUDA_ERROR_INVALID_VALUE;
 }
-

@@ -197,4 +197,3 @@ SIM_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmod
         return CUDA_ERROR_INVALID_VALUE;
     return module != NULL ? sim_global_of(module, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }
-

@@ -179,8 +179,7 @@ static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const C
     SIM_CALL();
     const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
     const struct node *const original = kernel_node(handle);
-    struct node *const node =
-        exec != NULL && original != NULL ? sim_graph_find_copy(exec->graph, original->id) : NULL;
+    struct node *const node = exec != NULL && original != NULL ? sim_graph_find_copy(exec->graph, original->id) : NULL;
     return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
 }
 

@@ -56,7 +56,6 @@ struct config {
     int driver_version;
     bool crashes; /* SIMGPU_INVALID */
     bool fresh_handles;
-    bool real_time; /* SIMGPU_CLOCK */
     const char *timeline, *launches, *trace;
     struct limit refuse, no_attributes;
 };
@@ -123,7 +122,7 @@ void sim_lock(void);
     if (sim_found != CUDA_SUCCESS)                                                                                     \
     return sim_found
 
-/* ---- handles (registry.c) ---- */
+/* ---- handles (driver.c) ---- */
 
 enum kind {
     KIND_FREE,
@@ -217,7 +216,6 @@ struct context {
     struct stream *streams; /* all of this context, legacy and per thread included */
     struct module *modules;
     struct event *events;
-    size_t limits[10];
 };
 
 /* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */

@@ -226,7 +226,7 @@ struct exec {
     CUgraphExec handle;
     struct graph *graph; /* its own copy */
     unsigned long long flags;
-    struct op *latest;    /* the end of its latest launch, which the next one waits for; or NULL */
+    struct op *latest; /* the end of its latest launch, which the next one waits for; or NULL */
 };
 
 /* ---- launches (launch.c, request.c, logs.c) ---- */
@@ -292,7 +292,7 @@ struct place sim_memory_place(CUdeviceptr address);
 struct transfer {
     void *to;
     const void *from; /* NULL: a fill */
-    size_t to_pitch, from_pitch, width, height;
+    size_t bytes;
     uint32_t value, value_bytes;
     bool to_driver, from_driver; /* allocated by the driver */
     double us;
@@ -301,6 +301,5 @@ struct transfer {
 };
 
 void sim_transfer_run(const struct transfer *transfer);
-void sim_transfer_measure(struct transfer *transfer);
 
 #endif

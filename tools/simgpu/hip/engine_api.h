@@ -57,8 +57,6 @@ CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags);
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
-CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *what);
-CUresult cuMemcpy2D_v2_ptds(const CUDA_MEMCPY2D *what);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);

@@ -162,28 +162,6 @@ hipError_t hip_hipMemcpyFromSymbol(bool per_thread, void *to, const void *symbol
     SYMBOL_COPY(hip_hipMemcpy(per_thread, to, at, bytes, kind));
 }
 
-static hipError_t rectangle(CUDA_MEMCPY2D *made, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                            size_t width, size_t height, int kind) {
-    *made = (CUDA_MEMCPY2D){
-        .srcMemoryType = MEMORY_UNIFIED,
-        .srcDevice = (CUdeviceptr)from,
-        .srcPitch = from_pitch,
-        .dstMemoryType = MEMORY_UNIFIED,
-        .dstDevice = (CUdeviceptr)to,
-        .dstPitch = to_pitch,
-        .WidthInBytes = width,
-        .Height = height,
-    };
-    return may_copy(kind);
-}
-
-hipError_t hip_hipMemcpy2D(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                           size_t width, size_t height, int kind) {
-    CUDA_MEMCPY2D what;
-    const hipError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
-    return result != hipSuccess ? result : (per_thread ? cuMemcpy2D_v2_ptds : cuMemcpy2D_v2)(&what);
-}
-
 hipError_t hip_hipMemset(bool per_thread, void *to, int value, size_t bytes) {
     const hipError_t result = hip_ready();
     if (result != hipSuccess || bytes == 0)

@@ -62,8 +62,6 @@ cudaError_t rt_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes
 
 /* ---- copies ---- */
 
-enum { HOST = 1, DEVICE = 2, UNIFIED = 4 };
-
 cudaError_t rt_cudaMemcpy(bool per_thread, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
     const struct rt_calls *const calls = &rt_calls[per_thread];
     const cudaError_t result = rt_ready();
@@ -101,33 +99,6 @@ cudaError_t rt_cudaMemcpyAsync(bool per_thread, void *to, const void *from, size
         return calls->cuMemcpyAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);
     }
     return cudaErrorInvalidMemcpyDirection;
-}
-
-static cudaError_t rectangle(CUDA_MEMCPY2D *made, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                             size_t width, size_t height, enum cudaMemcpyKind kind) {
-    static const int types[][2] = {{HOST, HOST}, {HOST, DEVICE}, {DEVICE, HOST}, {DEVICE, DEVICE}, {UNIFIED, UNIFIED}};
-    if (kind > cudaMemcpyDefault)
-        return cudaErrorInvalidMemcpyDirection;
-    *made = (CUDA_MEMCPY2D){
-        .srcMemoryType = types[kind][0],
-        .srcHost = from,
-        .srcDevice = (CUdeviceptr)from,
-        .srcPitch = from_pitch,
-        .dstMemoryType = types[kind][1],
-        .dstHost = to,
-        .dstDevice = (CUdeviceptr)to,
-        .dstPitch = to_pitch,
-        .WidthInBytes = width,
-        .Height = height,
-    };
-    return rt_ready();
-}
-
-cudaError_t rt_cudaMemcpy2D(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                            size_t width, size_t height, enum cudaMemcpyKind kind) {
-    CUDA_MEMCPY2D what;
-    const cudaError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
-    return result != cudaSuccess ? result : rt_calls[per_thread].cuMemcpy2D(&what);
 }
 
 /* Where in a variable of the device; the other side is the host or the device. */

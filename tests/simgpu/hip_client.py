@@ -29,16 +29,6 @@ class FunctionParams(C.Structure):
     ]
 
 
-class KernelParams(C.Structure):
-    _fields_ = [
-        ("block", Dim3), ("extra", P), ("func", P), ("grid", Dim3), ("args", P), ("shared", C.c_uint),
-    ]  # fmt: skip
-
-
-class NodeParams(C.Structure):
-    _fields_ = [("type", C.c_int), ("reserved", C.c_int * 3), ("kernel", KernelParams), ("rest", C.c_char * 200)]
-
-
 class Attribute(C.Structure):
     _fields_ = [("id", C.c_int), ("pad", C.c_int), ("value", C.c_int * 16)]
 
@@ -146,7 +136,3 @@ class Hip:
 
 def grid(x: int, y: int = 1, z: int = 1) -> Dim3:
     return Dim3(x, y, z)
-
-
-def words(values: Sequence[int]) -> Any:
-    return (C.c_uint32 * len(values))(*values)

@@ -42,6 +42,7 @@ typedef CUstreamCallback hipStreamCallback_t;
 typedef CUlaunchAttribute hipLaunchAttribute;
 typedef CUlaunchAttributeValue hipLaunchAttributeValue;
 typedef CUlaunchConfig HIP_LAUNCH_CONFIG;
+typedef CUDA_LAUNCH_PARAMS hipFunctionLaunchParams;
 
 enum {
     hipSuccess = 0,

@@ -332,6 +332,21 @@ hipError_t hip_hipLaunchCooperativeKernelMultiDevice(hipLaunchParams *list, int 
     return launch_list(list, count, flags, true);
 }
 
+hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchParams *list, unsigned int count,
+                                                           unsigned int flags) {
+    hipError_t result = list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3
+                            ? hipErrorInvalidValue
+                            : hip_ready();
+    for (unsigned int i = 0; result == hipSuccess && i < count; i++) {
+        const hipFunctionLaunchParams *const one = &list[i];
+        const dim3 grid = {one->gridDimX, one->gridDimY, one->gridDimZ};
+        const dim3 block = {one->blockDimX, one->blockDimY, one->blockDimZ};
+        result = launch(one->func, (struct launch_of){LAUNCH_OF(grid, block, one->sharedMemBytes, one->hStream, one->kernelParams),
+                                                      .cooperative = true});
+    }
+    return result;
+}
+
 hipError_t hip_hipExtLaunchMultiKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
     return launch_list(list, count, flags, false);
 }

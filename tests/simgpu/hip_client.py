@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from collections.abc import Sequence
 from typing import Any
 
 P = C.c_void_p

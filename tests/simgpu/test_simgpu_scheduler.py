@@ -195,6 +195,19 @@ def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate: Any) -> N
     assert us(run.kernel("shared")) == 10
 
 
+def test_a_cluster_starts_at_once(simulate: Any) -> None:
+    run = simulate(
+        KERNELS
+        + """
+d.launch(f["half"], 131, 1024, stream=d.stream())    # leaves one multiprocessor whole, halves of the others
+assert d.launch_ex(f["big"], 4, 1024, stream=d.stream(), attributes=[(4, (4, 1, 1))]) == 0
+d.cuCtxSynchronize()
+""",
+        costs=COSTS,
+    )
+    assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
+
+
 def test_huge_grids_end_soon_and_take_as_long_as_they_should(simulate: Any) -> None:
     run = simulate(KERNELS + 'd.launch(f["half"], (5000000, 2, 1), 1024); d.cuCtxSynchronize()', costs=COSTS)
     row = run.kernel("half")

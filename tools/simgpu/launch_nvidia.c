@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-/* ---- clusters: their blocks are placed like all others ---- */
+/* ---- clusters ---- */
 
 enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
 

@@ -1,6 +1,6 @@
 /* Blocks on multiprocessors: who starts where.
  *
- * Per multiprocessor: warps and registers in four partitions, shared memory, block slots. Kernels
+ * Per multiprocessor: warps and registers in four partitions, shared memory, block slots (multiprocessor.c). Kernels
  * wait in one queue per priority, in the order in which they became eligible; only the head of a queue places
  * blocks, and a head that does not fit holds up those behind it. A block goes where the fewest blocks are, lowest index
  * first. What lower priorities may do while a head of a higher one fits nowhere is the rule: hold (nothing starts), drain
@@ -9,193 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim.h"
-
-/* A block has ended when what is left of it is less than this much time, and what times at `now` are rounded by: a block
- * that is due by a rounded time must have ended, or time stands still. speed: of the block's clock. */
-static double done_us(double now, double speed) {
-    return 1e-6 * speed + 0x1p-50 * now;
-}
-
-/* A moment, by two clocks. The second is that of all blocks that move memory: while the bandwidth of the device is
- * short it goes more slowly. So a change of their speed changes one number of the device, and no block. */
-struct moment {
-    double us, memory_us;
-};
-
-/* fmin() of numbers; without -ffast-math that is a call into libm, and it took a fifth of the simulator's time. */
-static double earlier(double one, double other) {
-    return other < one ? other : one;
-}
-
-struct block {
-    struct op *op;
-    double left, rate;
-    uint8_t warps[PARTITIONS];
-};
-
-struct multiprocessor {
-    struct block blocks[MAX_BLOCKS];
-    int count;
-    int warps[PARTITIONS], registers[PARTITIONS], scalars[PARTITIONS];
-    int barriers;  /* taken (vendor.h) */
-    size_t shared; /* likewise */
-    struct moment updated;
-    struct moment next;        /* when the first block ends, of each clock */
-    double demand;             /* bytes a microsecond that its blocks move while bandwidth is not short */
-    uint64_t no_room_for;      /* the operation known not to fit since a block last ended here, plus one */
-    const struct op *reserved; /* drain: for whom */
-};
-
-/* ---- one multiprocessor: what fits, how fast each block runs, which ends next ----
- *
- * Blocks of one kernel share the speed of their multiprocessor (work.c). While blocks of another kernel are there,
- * too, a block takes 1 + `sharing` times as long. A block that moves memory runs by the memory clock of its
- * device, which goes more slowly while the bandwidth is short.
- */
-
-static bool moves_memory(const struct block *block) {
-    return block->op->launch->work->bytes_per_us > 0;
-}
-
-static void processor_advance(struct multiprocessor *processor, const struct moment *now) {
-    for (int i = 0; i < processor->count; i++) {
-        struct block *const block = &processor->blocks[i];
-        const double passed =
-            moves_memory(block) ? now->memory_us - processor->updated.memory_us : now->us - processor->updated.us;
-        block->left -= passed * block->rate;
-    }
-    processor->updated = *now;
-}
-
-static int residents_of(const struct multiprocessor *processor, const struct work_class *work) {
-    int residents = 0;
-    for (int i = 0; i < processor->count; i++)
-        residents += processor->blocks[i].op->launch->work == work;
-    return residents;
-}
-
-static void set_rates(struct multiprocessor *processor) {
-    const struct work_class *work = NULL;
-    double rate = 1;
-    processor->demand = 0;
-    for (int i = 0; i < processor->count; i++) {
-        struct block *const block = &processor->blocks[i];
-        if (block->op->launch->work != work) { /* mostly the same as of the block before */
-            work = block->op->launch->work;
-            const int residents = residents_of(processor, work);
-            rate = work->rate[residents] / (residents < processor->count ? 1 + work->sharing : 1);
-        }
-        block->rate = rate;
-        processor->demand += rate * work->bytes_per_us;
-    }
-}
-
-static void set_next(struct multiprocessor *processor) {
-    processor->next = (struct moment){HUGE_VAL, HUGE_VAL};
-    for (int i = 0; i < processor->count; i++) {
-        const struct block *const block = &processor->blocks[i];
-        const double wait = fmax(block->left, 0) / block->rate;
-        if (moves_memory(block))
-            processor->next.memory_us = earlier(processor->next.memory_us, processor->updated.memory_us + wait);
-        else
-            processor->next.us = earlier(processor->next.us, processor->updated.us + wait);
-    }
-}
-
-/* Blocks have come or gone: all have other speeds. */
-static void processor_changed(struct multiprocessor *processor) {
-    set_rates(processor);
-    set_next(processor);
-}
-
-/* Spreads a block's warps over the partitions, the emptiest first. */
-static bool find_warps(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
-                       uint8_t *out) {
-    const int slots = gpu->threads / WARP / PARTITIONS, file = gpu->registers / PARTITIONS;
-    int room[PARTITIONS], total = 0;
-    for (int i = 0; i < PARTITIONS; i++) {
-        room[i] = slots - processor->warps[i];
-        if (launch->registers_of_warp > 0) {
-            const int by_registers = (file - processor->registers[i]) / launch->registers_of_warp;
-            room[i] = by_registers < room[i] ? by_registers : room[i];
-        }
-        if (launch->scalars_of_warp > 0) {
-            const int by_scalars = (SCALAR_FILE - processor->scalars[i]) / launch->scalars_of_warp;
-            room[i] = by_scalars < room[i] ? by_scalars : room[i];
-        }
-        total += room[i];
-        out[i] = 0;
-    }
-    if (total < launch->warps)
-        return false;
-    for (int warp = 0; warp < launch->warps; warp++) {
-        int best = 0;
-        for (int i = 1; i < PARTITIONS; i++)
-            if (room[i] - out[i] > room[best] - out[best])
-                best = i;
-        out[best]++;
-    }
-    return true;
-}
-
-static int barriers_of(const struct launch *launch) {
-    return BARRIERS > 0 && launch->warps > 1;
-}
-
-static bool processor_fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
-                           uint8_t *warps) {
-    return processor->count < gpu->blocks && processor->barriers + barriers_of(launch) <= BARRIERS &&
-           processor->shared + launch->shared <= launch->room && find_warps(gpu, processor, launch, warps);
-}
-
-static void take(struct multiprocessor *processor, const struct block *block, int sign) {
-    const struct launch *const launch = block->op->launch;
-    for (int i = 0; i < PARTITIONS; i++) {
-        processor->warps[i] += sign * block->warps[i];
-        processor->registers[i] += sign * block->warps[i] * launch->registers_of_warp;
-        processor->scalars[i] += sign * block->warps[i] * launch->scalars_of_warp;
-    }
-    processor->barriers += sign * barriers_of(launch);
-    processor->shared = sign > 0 ? processor->shared + launch->shared : processor->shared - launch->shared;
-}
-
-static void processor_put(struct multiprocessor *processor, struct op *op, const uint8_t *warps,
-                          const struct moment *now) {
-    struct launch *const launch = op->launch;
-    processor_advance(processor, now);
-    struct block *const block = &processor->blocks[processor->count++];
-    *block = (struct block){.op = op, .left = sim_block_work(launch, launch->placed)};
-    memcpy(block->warps, warps, sizeof block->warps);
-    take(processor, block, 1);
-    processor_changed(processor);
-    if (launch->placed++ == 0)
-        op->start_us = now->us;
-    int of_launch = 0;
-    for (int i = 0; i < processor->count; i++)
-        of_launch += processor->blocks[i].op == op;
-    launch->resident_peak = of_launch > launch->resident_peak ? of_launch : launch->resident_peak;
-}
-
-/* The first block from `*from` on that has ended, taken out; NULL: none. `speed`: that of the memory clock. */
-static struct op *processor_take_ended(struct multiprocessor *processor, int *from, double speed) {
-    for (int i = *from; i < processor->count; i++) {
-        const struct block *const block = &processor->blocks[i];
-        if (block->left > done_us(processor->updated.us, moves_memory(block) ? speed : 1) * block->rate)
-            continue;
-        struct op *const op = block->op;
-        take(processor, block, -1);
-        memmove(&processor->blocks[i], &processor->blocks[i + 1],
-                (size_t)(processor->count - i - 1) * sizeof(struct block));
-        processor->count--;
-        processor->no_room_for = 0;
-        *from = i;
-        return op;
-    }
-    return NULL;
-}
-
-/* ---- the device ---- */
+#include "multiprocessor.h"
 
 static struct device {
     const struct gpu *gpu;
@@ -234,34 +48,34 @@ static void find_next(struct device *device) {
         if (processor->count == 0)
             continue;
         demand += processor->demand;
-        next.us = earlier(next.us, processor->next.us);
-        next.memory_us = earlier(next.memory_us, processor->next.memory_us);
+        next.us = sim_earlier(next.us, processor->next.us);
+        next.memory_us = sim_earlier(next.memory_us, processor->next.memory_us);
     }
     device->speed = demand > device->bandwidth ? device->bandwidth / demand : 1;
-    device->next = earlier(next.us, device->now.us + (next.memory_us - device->now.memory_us) / device->speed);
+    device->next = sim_earlier(next.us, device->now.us + (next.memory_us - device->now.memory_us) / device->speed);
 }
 
 static void put(struct device *device, struct multiprocessor *processor, struct op *op, const uint8_t *warps) {
-    processor_put(processor, op, warps, &device->now);
+    sim_processor_put(processor, op, warps, &device->now);
     device->resident++;
 }
 
 static bool is_due(const struct device *device, const struct multiprocessor *processor) {
     const struct moment *const now = &device->now;
-    return processor->count > 0 && (processor->next.us <= now->us + done_us(now->us, 1) ||
-                                    processor->next.memory_us <= now->memory_us + done_us(now->us, device->speed));
+    return processor->count > 0 && (processor->next.us <= now->us + sim_done_us(now->us, 1) ||
+                                    processor->next.memory_us <= now->memory_us + sim_done_us(now->us, device->speed));
 }
 
 static void end_blocks(struct device *device, struct multiprocessor *processor) {
-    processor_advance(processor, &device->now);
+    sim_processor_advance(processor, &device->now);
     struct op *op;
-    for (int i = 0; (op = processor_take_ended(processor, &i, device->speed)) != NULL;) {
+    for (int i = 0; (op = sim_processor_take_ended(processor, &i, device->speed)) != NULL;) {
         device->resident--;
         device->changed = true;
         if (++op->launch->finished == op->launch->simulated)
             sim_op_finish(op, device->now.us);
     }
-    processor_changed(processor);
+    sim_processor_changed(processor);
 }
 
 void sim_scheduler_step(int index, double now) {
@@ -299,25 +113,62 @@ static bool may_use(const struct device *device, int index, const struct op *op)
            (reserved == NULL || reserved == op || level_of(reserved) >= level_of(op));
 }
 
-/* Where the fewest blocks are, lowest index first. False: the next block fits nowhere. */
-static bool place_block(struct device *device, struct op *op) {
-    struct multiprocessor *best = NULL;
-    uint8_t warps[PARTITIONS], found[PARTITIONS];
-    for (int i = 0; i < device->gpu->multiprocessors; i++) {
+/* Where the fewest blocks are, lowest index first; -1: the next block fits nowhere. */
+static int find_place(struct device *device, const struct op *op, int from, int to, uint8_t *warps) {
+    int best = -1;
+    for (int i = from; i < to; i++) {
         struct multiprocessor *const processor = &device->processors[i];
-        if ((best != NULL && processor->count >= best->count) || processor->no_room_for == op->sequence + 1 ||
-            !may_use(device, i, op))
+        uint8_t found[PARTITIONS];
+        if ((best >= 0 && processor->count >= device->processors[best].count) ||
+            processor->no_room_for == op->sequence + 1 || !may_use(device, i, op))
             continue;
-        if (!processor_fits(device->gpu, processor, op->launch, found)) {
+        if (!sim_processor_fits(device->gpu, processor, op->launch, found)) {
             processor->no_room_for = op->sequence + 1;
             continue;
         }
-        best = processor;
+        best = i;
         memcpy(warps, found, sizeof found);
     }
-    if (best != NULL)
-        put(device, best, op, warps);
-    return best != NULL;
+    return best;
+}
+
+static bool place_block(struct device *device, struct op *op) {
+    uint8_t warps[PARTITIONS];
+    const int place = find_place(device, op, 0, device->gpu->multiprocessors, warps);
+    if (place >= 0)
+        put(device, &device->processors[place], op, warps);
+    return place >= 0;
+}
+
+/* All blocks of a cluster start at once, in one set of multiprocessors. */
+static bool place_cluster(struct device *device, struct op *op) {
+    static struct multiprocessor saved[CLUSTER_SET];
+    const int count = device->gpu->multiprocessors;
+    for (int from = 0; from < count; from += CLUSTER_SET) {
+        const int to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+        uint8_t warps[PARTITIONS];
+        if (find_place(device, op, from, to, warps) < 0) /* the common case, and much cheaper than to try */
+            continue;
+        memcpy(saved, &device->processors[from], (size_t)(to - from) * sizeof *saved);
+        const int resident = device->resident, peak = op->launch->resident_peak;
+        const uint64_t placed = op->launch->placed;
+        const double started = op->start_us;
+        int done = 0;
+        for (; done < op->launch->cluster; done++) {
+            const int place = find_place(device, op, from, to, warps);
+            if (place < 0)
+                break;
+            put(device, &device->processors[place], op, warps);
+        }
+        if (done == op->launch->cluster)
+            return true;
+        memcpy(&device->processors[from], saved, (size_t)(to - from) * sizeof *saved);
+        device->resident = resident;
+        op->launch->placed = placed;
+        op->launch->resident_peak = peak;
+        op->start_us = started;
+    }
+    return false;
 }
 
 /* ---- drain: multiprocessors chosen for a head that fits nowhere ---- */
@@ -355,12 +206,9 @@ static bool may_reserve(const struct device *device, const struct op *op, int in
     return own < each;
 }
 
-/* As many multiprocessors as it needs: those that it has, and those with fewest residents. */
-static void reserve(struct device *device, const struct op *op) {
-    const int each = drained_room(device, op->launch);
-    const uint64_t pending = op->launch->simulated - op->launch->placed;
-    uint64_t wanted = (pending + (uint64_t)each - 1) / (uint64_t)each;
-    for (int i = 0; i < device->gpu->multiprocessors; i++) {
+/* Makes it `wanted` multiprocessors among those from `from` to `to`: what it has, and those with fewest residents. */
+static void reserve_some(struct device *device, const struct op *op, int from, int to, int each, uint64_t wanted) {
+    for (int i = from; i < to; i++) {
         struct multiprocessor *const processor = &device->processors[i];
         if (processor->reserved == op && wanted > 0 && may_reserve(device, op, i, each))
             wanted--;
@@ -369,7 +217,7 @@ static void reserve(struct device *device, const struct op *op) {
     }
     for (; wanted > 0; wanted--) {
         struct multiprocessor *best = NULL;
-        for (int i = 0; i < device->gpu->multiprocessors; i++) {
+        for (int i = from; i < to; i++) {
             struct multiprocessor *const processor = &device->processors[i];
             if (processor->reserved != op && may_reserve(device, op, i, each) &&
                 (best == NULL || processor->count < best->count))
@@ -381,11 +229,52 @@ static void reserve(struct device *device, const struct op *op) {
     }
 }
 
+static int count_reserved(const struct device *device, const struct op *op, int from, int to) {
+    int found = 0;
+    for (int i = from; i < to; i++)
+        found += device->processors[i].reserved == op;
+    return found;
+}
+
+/* Whole clusters in each set: first in those where some were reserved before, which have begun to drain. */
+static void reserve_clusters(struct device *device, const struct op *op, int each) {
+    const struct launch *const launch = op->launch;
+    const int needed = (launch->cluster + each - 1) / each, count = device->gpu->multiprocessors;
+    uint64_t clusters = (launch->simulated - launch->placed) / (uint64_t)launch->cluster;
+    bool before[MAX_MULTIPROCESSORS / CLUSTER_SET + 1];
+    for (int set = 0; set * CLUSTER_SET < count; set++)
+        before[set] = count_reserved(device, op, set * CLUSTER_SET, set * CLUSTER_SET + CLUSTER_SET) > 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int set = 0; set * CLUSTER_SET < count; set++) {
+            const int from = set * CLUSTER_SET, to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+            uint64_t room = 0;
+            for (int i = from; i < to; i++)
+                room += may_reserve(device, op, i, each);
+            room /= (uint64_t)needed;
+            const uint64_t here = room < clusters ? room : clusters;
+            if (before[set] != (pass == 0))
+                continue;
+            reserve_some(device, op, from, to, each, here * (uint64_t)needed);
+            clusters -= here;
+        }
+}
+
+static void reserve(struct device *device, const struct op *op) {
+    const struct launch *const launch = op->launch;
+    const int each = drained_room(device, launch);
+    const uint64_t pending = launch->simulated - launch->placed;
+    if (launch->cluster > 1)
+        reserve_clusters(device, op, each);
+    else
+        reserve_some(device, op, 0, device->gpu->multiprocessors, each,
+                     (pending + (uint64_t)each - 1) / (uint64_t)each);
+}
+
 /* Places what it can of one kernel. False: its next block fits nowhere. */
 static bool place_kernel(struct device *device, struct op *op) {
     struct launch *const launch = op->launch;
     while (launch->placed < launch->simulated)
-        if (!place_block(device, op))
+        if (launch->cluster > 1 ? !place_cluster(device, op) : !place_block(device, op))
             return false;
     unreserve(device, op);
     return true;

@@ -24,7 +24,7 @@ enum {
     PARTITIONS = 4,
     FIRST_VERSION_WITH_PRIORITY = 12000,
     FIRST_WITH_CLUSTERS = 9, /* compute capability */
-    CLUSTER_SET = 16,        /* multiprocessors among which a cluster must fit */
+    CLUSTER_SET = 16,        /* multiprocessors among which a cluster is placed */
     MAX_BLOCK_THREADS = 1024
 };
 

@@ -47,11 +47,10 @@ struct launch {
     unsigned int grid[3];
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
-    int threads, warps, registers_of_warp, scalars_of_warp;
+    int threads, warps, registers_of_warp, scalars_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
-    /* Shared memory of a multiprocessor: as its kernel sets up an idle one, and what a busy one must have. */
-    size_t room;
+    size_t room; /* shared memory of a multiprocessor for blocks of this kernel */
     int priority, resident_peak;
     uint64_t seed;
     unsigned long long stream_number, context_number;

@@ -341,8 +341,9 @@ hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchPara
         const hipFunctionLaunchParams *const one = &list[i];
         const dim3 grid = {one->gridDimX, one->gridDimY, one->gridDimZ};
         const dim3 block = {one->blockDimX, one->blockDimY, one->blockDimZ};
-        result = launch(one->func, (struct launch_of){LAUNCH_OF(grid, block, one->sharedMemBytes, one->hStream, one->kernelParams),
-                                                      .cooperative = true});
+        result = launch(one->func,
+                        (struct launch_of){LAUNCH_OF(grid, block, one->sharedMemBytes, one->hStream, one->kernelParams),
+                                           .cooperative = true});
     }
     return result;
 }

@@ -1,7 +1,7 @@
 /* Every name of the driver API, and which symbol each version of it is.
  *
  * A name that no other file implements is a weak stub here that answers CUDA_ERROR_NOT_SUPPORTED and says so once:
- * nothing pretends to work. `nm -D` shows stubs as W. The table is api.def, written by generate_api.py.
+ * nothing pretends to work. `nm -D` shows stubs as W. The table is api.def.
  */
 #include <stdatomic.h>
 #include <string.h>

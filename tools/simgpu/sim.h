@@ -157,7 +157,7 @@ struct kernel_image {
     char *name;
     int registers, scalars; /* scalars: of AMD's, likewise of a warp; 0: they limit nothing */
     int said_registers;     /* what the runtime answers, where that is another number */
-    int static_shared, max_threads, required_threads, local, constant, cluster[3];
+    int static_shared, max_threads, local, constant, cluster[3];
     bool bound_written; /* the source says __launch_bounds__ */
     bool layout_known;
     bool uniform; /* of AMD's: the grid is made of whole blocks */

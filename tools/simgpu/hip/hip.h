@@ -59,9 +59,6 @@ struct hip_occupancy {
 struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
                                    size_t dynamic);
 
-/* device.c */
-int hip_attribute(int device, int id); /* by the engine's number */
-
 /* table.c */
 typedef void (*any_function)(void);
 #define MEMBER(name, node, releases, step) MEMBER_##name,

@@ -96,7 +96,6 @@ NEEDS = {
     "clients/test_triton_amd.py": CLIENTS,
     "doctor/test_driver.py::test_nvidias_numbers_are_those_of_its_header": CLIENTS,
     "launchers/test_children.py::test_ptxas": CLIENTS,
-    "simgpu/test_hip_triton.py": CLIENTS,
     "fixture cross": CROSS,
 }
 

@@ -96,24 +96,6 @@ answer([codes, d.node(n).gx, d.attribute(n, 8)])
     assert (row["blocks"], row["threads"], row["dynamic_shared"], row["priority"]) == (9, 64, 1024, -4)
 
 
-def test_a_round_trip_of_parameters_changes_nothing(graphs: Any) -> None:
-    run = graphs(
-        """
-x, y = C.c_int(11), C.c_long(22)
-n = d.add_kernel(g, args, 2, 64, 128, [x, y])
-first = d.node(n)
-d.cuGraphKernelNodeSetParams_v2(n, C.byref(first))
-again = d.node(n)
-C.memset(C.addressof(x), 0, 4)
-run(g)
-answer([first.func == again.func, again.gx, again.shared])
-"""
-    )
-    assert run.answer == [True, 2, 128]
-    hashes = {row["parameters"] for row in run.launches if row["graph"] or row["node"]}
-    assert len(hashes) == 1
-
-
 @pytest.mark.parametrize(
     ("number", "given", "read"),
     [
@@ -137,39 +119,6 @@ answer([unset, d.attribute(n, {number}), d.attribute(other, {number}), d.attribu
 """
     )
     assert run.answer == [-1 if number == 14 else 0, read, read, read]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        "d.try_('cuGraphKernelNodeSetAttribute', n, 3, value(1))",
-        "d.try_('cuGraphKernelNodeSetAttribute', n, 99, value(1))",
-        "d.try_('cuGraphKernelNodeGetAttribute', n, 6, value(0))",
-        "d.try_('cuGraphKernelNodeGetAttribute', P(64), 8, value(0))",
-        "d.try_('cuGraphKernelNodeGetParams_v2', P(64), C.byref(KernelParams()))",
-        "d.try_('cuGraphKernelNodeCopyAttributes', n, P(64))",
-        "d.try_('cuGraphAddKernelNode_v2', C.byref(P()), g, nodes([n, n]), 2, C.byref(d.kernel_params(a)))",
-        "d.try_('cuGraphAddKernelNode_v2', C.byref(P()), g, nodes([P(64)]), 1, C.byref(d.kernel_params(a)))",
-    ],
-)
-def test_what_is_refused(graphs: Any, call: Any) -> None:
-    assert graphs(f"n = d.add_kernel(g, a)\nanswer([{call}, len(d.nodes_of(g))])").answer == [INVALID_VALUE, 1]
-
-
-def test_what_was_handed_out_of_a_nodes_parameters_stays_until_it_is_changed(graphs: Any) -> None:
-    """Whoever else asks: "valid until the node is destroyed or its own parameters are modified"."""
-    run = graphs(
-        """
-n = d.add_kernel(g, a, 4)
-first = d.node(n)
-many = [d.add_kernel(g, b, 4) for _ in range(50)]  # which would take the place
-again = [d.node(node) for node in (n, *many, n)]
-same = first.params == again[-1].params
-d.cuGraphKernelNodeSetParams_v2(n, C.byref(first))
-answer([same, d.node(n).params is not None])
-"""
-    )
-    assert run.answer == [True, True]
 
 
 def test_attributes_of_a_captured_launch_are_those_of_its_node(graphs: Any) -> None:

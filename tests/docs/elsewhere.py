@@ -32,9 +32,7 @@ WORDS = (
     ("tools.gpu.overlap.", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("shim/build.py", "make setup has done it"),
-    ("SIMGPU_PACKETS", "a HIP program; tests/hip runs such"),
-    ("--simulate mi250x", "a HIP program; tests/hip runs such"),
+    ("--simulate mi250x", "a HIP program; tests/interpose/hip runs such"),
     ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )

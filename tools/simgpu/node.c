@@ -1,7 +1,7 @@
 /* Kernel nodes: their parameters and attributes.
  *
  * A node is checked like a launch when it is made or changed, and is logged like one. Its attributes stay when its
- * parameters are set.
+ * parameters are set. The older form of the parameters is the beginning of the newer one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static void log_node(const struct launch_request *request, const char *entry, CU
                                          .request = request,
                                          .stream = "0x0",
                                          .result = result,
-                                         .priority = request->priority,
+                                         .priority = request->set.priority,
                                          .node = true});
 }
 
@@ -30,7 +30,7 @@ static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_
     return result;
 }
 
-CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
     struct launch_request request = node->launch;
     request.handle = what->func != NULL ? what->func : what->kern;
     request.function = NULL;
@@ -50,7 +50,70 @@ CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS 
     return result;
 }
 
-CUresult sim_kernel_node_read(struct node *node, CUDA_KERNEL_NODE_PARAMS *out) {
+/* The nodes of a graph that these handles are, each once; NULL: one is none. For free(). */
+static struct node **nodes_of(const struct graph *graph, const CUgraphNode *handles, size_t count) {
+    struct node **const nodes = calloc(count + 1, sizeof *nodes);
+    bool good = nodes != NULL;
+    for (size_t i = 0; good && i < count; i++) {
+        nodes[i] = sim_handle_get(handles[i], KIND_NODE);
+        good = nodes[i] != NULL && nodes[i]->graph == graph;
+        for (size_t k = 0; good && k < i; k++)
+            good = nodes[k] != nodes[i];
+    }
+    if (good)
+        return nodes;
+    free(nodes);
+    return NULL;
+}
+
+static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t count,
+                    const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+    SIM_CALL();
+    struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (out == NULL || graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct node **const nodes = nodes_of(graph, before, count);
+    struct node *const node = nodes != NULL ? sim_node_new(graph, NODE_KERNEL, nodes, (uint32_t)count) : NULL;
+    free(nodes);
+    if (node == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = write_node(node, what, entry);
+    if (result == CUDA_SUCCESS)
+        *out = node->handle;
+    else
+        sim_node_undo(node);
+    return result;
+}
+
+static CUDA_KERNEL_NODE_PARAMS newer(const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
+    CUDA_KERNEL_NODE_PARAMS made = {0};
+    memcpy(&made, what, sizeof *what);
+    return made;
+}
+
+SIM_API CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                      const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
+    if (what == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUDA_KERNEL_NODE_PARAMS made = newer(what);
+    return add(out, graph, before, count, &made, __func__);
+}
+
+SIM_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
+                                         const CUDA_KERNEL_NODE_PARAMS *what) {
+    return what != NULL ? add(out, graph, before, count, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static struct node *kernel_node(CUgraphNode handle) {
+    struct node *const node = sim_handle_get(handle, KIND_NODE);
+    return node != NULL && node->type == NODE_KERNEL ? node : NULL;
+}
+
+static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
+    SIM_CALL();
+    struct node *const node = kernel_node(handle);
+    if (node == NULL || out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = sim_node_resolve(node, sim_current_context());
     if (result != CUDA_SUCCESS)
         return result;
@@ -81,31 +144,13 @@ CUresult sim_kernel_node_read(struct node *node, CUDA_KERNEL_NODE_PARAMS *out) {
     return CUDA_SUCCESS;
 }
 
-/* The older form is the beginning of the newer one. */
-CUgraphNodeParams sim_kernel_node_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
-    CUgraphNodeParams params = {.type = NODE_KERNEL};
-    memcpy(&params.of.kernel, what, sizeof *what);
-    return params;
+SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out) {
+    return get(node, out);
 }
 
-static struct node *kernel_node(CUgraphNode handle) {
-    struct node *const node = sim_handle_get(handle, KIND_NODE);
-    return node != NULL && node->type == NODE_KERNEL ? node : NULL;
-}
-
-SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
-    SIM_CALL();
-    struct node *const node = kernel_node(handle);
-    return node != NULL && out != NULL ? sim_kernel_node_read(node, out) : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS_v1 *out) {
-    SIM_CALL();
-    struct node *const node = kernel_node(handle);
+SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out) {
     CUDA_KERNEL_NODE_PARAMS what;
-    if (node == NULL || out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = sim_kernel_node_read(node, &what);
+    const CUresult result = get(node, out != NULL ? &what : NULL);
     if (result == CUDA_SUCCESS)
         memcpy(out, &what, sizeof *out);
     return result;
@@ -114,35 +159,36 @@ SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode handle, CUDA_KERNEL_NODE
 static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
     SIM_CALL();
     struct node *const node = kernel_node(handle);
-    return node != NULL ? sim_kernel_node_write(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
+    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUgraphNodeParams params = sim_kernel_node_params_v1(what);
-    return set(node, &params.of.kernel, __func__);
+    const CUDA_KERNEL_NODE_PARAMS made = newer(what);
+    return set(node, &made, __func__);
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *what) {
     return what != NULL ? set(node, what, __func__) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult set_in_exec(CUgraphExec exec, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what,
+/* The node of an executable graph that was made from that of a graph. */
+static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what,
                             const char *entry) {
     SIM_CALL();
-    struct node *const node = sim_exec_node(exec, handle);
-    if (node == NULL || node->type != NODE_KERNEL)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_kernel_node_write(node, what, entry);
+    const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
+    const struct node *const original = kernel_node(handle);
+    struct node *const node = exec != NULL && original != NULL ? sim_graph_find_copy(exec->graph, original->id) : NULL;
+    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                                 const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUgraphNodeParams params = sim_kernel_node_params_v1(what);
-    return set_in_exec(exec, node, &params.of.kernel, __func__);
+    const CUDA_KERNEL_NODE_PARAMS made = newer(what);
+    return set_in_exec(exec, node, &made, __func__);
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
@@ -171,9 +217,9 @@ SIM_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode handle, int id, CUlau
         return CUDA_ERROR_INVALID_VALUE;
     memset(value, 0, sizeof *value);
     if (id == LAUNCH_PRIORITY)
-        value->integer = node->launch.priority;
+        value->integer = node->launch.set.priority;
     else if (id == LAUNCH_COOPERATIVE)
-        value->integer = node->launch.cooperative;
+        value->integer = node->launch.set.cooperative;
     else if (node->attributes != NULL && (node->attributes->known >> id & 1) != 0)
         *value = node->attributes->value[id];
     else if (id == LAUNCH_CARVEOUT)

@@ -22,7 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
 
 # With what tests need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (400 MB)
+setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (200 MB)
 
 $(VENV)/.made:
 	@echo 'make: making the virtual environment $(VENV)' >&2

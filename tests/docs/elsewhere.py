@@ -29,7 +29,6 @@ WORDS = (
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("tools/bench/", "takes minutes; tests/bench runs parts"),
     ("tools.bench.", "takes minutes; tests/bench runs parts"),
-    ("tools.gpu.overlap.", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
     ("shim/build.py", "make setup has done it"),

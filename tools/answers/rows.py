@@ -11,39 +11,20 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pyshim.enums import DISPATCH_RULES
+from tools.bench.suites.command import RULE
+from tools.bench.suites.rows import Row
 
-RULES = ",".join(DISPATCH_RULES)
 DATA = Path("tools/bench/results/suite.csv")
+HEADS = ("gpu", "policy", "program", "change", "first", "priority")
 ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
 AGAIN = (
     *("--gpu", "a40,h100"),
     *("--program", "no-communication/gemm,one-long-kernel/gemm,overlapped-already/wide,data-parallel/wide"),
 )
-
-
-@dataclass(frozen=True)
-class Row:
-    """Per cent of virtual time against the program as written; negative is faster."""
-
-    gpu: str
-    rule: str
-    policy: str
-    program: str
-    change: float  # steps 4 to 6
-    first: float  # steps 1 to 3
-    priority: float  # priority of communication alone, without the library
-    shaped: float  # share of the launches
-
-    @property
-    def shape(self) -> str:
-        """Of the program: several programs have one."""
-        return self.program.partition("/")[0]
 
 
 @dataclass(frozen=True)
@@ -60,37 +41,34 @@ def read(root: Path) -> Data:
 
 
 def _rows(text: str) -> Iterator[Row]:
-    for gpu, rule, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
-        yield Row(gpu, rule, policy, program, *map(float, numbers))
+    for gpu, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
+        change, first, priority = map(float, numbers)
+        yield Row(gpu, RULE, policy, program, change, first, priority)
 
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
     out = io.StringIO()
-    print(f"# simulated; tools/bench/suite --rule {RULES} --json; date={date} commit={commit}", file=out)
+    print(f"# simulated; tools/bench/suite --json; date={date} commit={commit}", file=out)
     made = csv.writer(out, lineterminator="\n")
-    made.writerow(field.name for field in fields(Row))
-    made.writerows(map(astuple, rows))
+    made.writerow(HEADS)
+    made.writerows(_kept(row) for row in rows)
     return out.getvalue()
 
 
+def _kept(row: Row) -> tuple[str | float, ...]:
+    return tuple(getattr(row, name) for name in HEADS)
+
+
 def suite(root: Path, *arguments: str) -> list[Row]:
-    """Of a run of the suite, under all rules."""
-    command = [sys.executable, str(root / "tools/bench/suite"), "--rule", RULES, "--json", *arguments]
+    command = [sys.executable, str(root / "tools/bench/suite"), "--json", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr.rstrip())
-    return [_row(row) for row in json.loads(done.stdout)]
-
-
-def _row(row: dict[str, Any]) -> Row:
-    return Row(
-        *(row[name] for name in ("gpu", "rule", "policy", "program")),
-        *(row[name] for name in ("change_percent", "first_change_percent", "priority_change_percent", "shaped_share")),
-    )
+    return [Row(**row) for row in json.loads(done.stdout)]
 
 
 def measure(root: Path) -> int:
-    """All rows into the file. Minutes."""
+    """All rows into the file. A minute."""
     found = suite(root)
     git = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
@@ -101,10 +79,9 @@ def measure(root: Path) -> int:
 
 def rotten(root: Path) -> Iterator[str]:
     """What is wrong with the file: rows that a run of today has differently."""
-    known = {(row.gpu, row.rule, row.policy, row.program): row for row in read(root).rows}
-    again = suite(root, *AGAIN)
-    for row in again:
-        old = known.get((row.gpu, row.rule, row.policy, row.program))
-        if old != row:
-            yield f"{DATA}: {row.policy} on {row.gpu}, {row.rule}, {row.program}: {old} there, {row} today: {ANEW}"
+    known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root).rows}
+    for row in suite(root, *AGAIN):
+        old = known.get((row.gpu, row.policy, row.program))
+        if old != _kept(row):
+            yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"
             return

@@ -19,12 +19,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tools.gpu import machine, needs, product, steps
+from tools.gpu import machine, needs, product
 from tools.gpu.build import HERE, NotBuilt, build
 from tools.gpu.files import write
 from tools.gpu.processes import LATE, ended
-from tools.gpu.sets import BY_NAME, SETS, absent
-from tools.gpu.steps import Set, Step
+from tools.gpu.sets import BY_NAME, CUBIN, SETS, Set, Step, absent
 
 VERSION = 1
 FINDINGS, USAGE = 1, 2
@@ -179,11 +178,7 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
             continue
         rows.append(run_step(one, step, place, left, work))
     cut = [row["step"] for row in rows if "cut" in row]
-    failed = [
-        f"{row['step']} ended with {row['status']}"
-        for row, step in zip(rows, one.steps)
-        if "cut" not in row and row["status"] and not (step.may_crash and row["status"] < 0)
-    ]
+    failed = [f"{row['step']} ended with {row['status']}" for row in rows if "cut" not in row and row["status"]]
     own = parsed(file.read_text(encoding="utf-8")) if file.exists() else None
     made: dict[str, Any] = {
         "version": VERSION,
@@ -224,8 +219,7 @@ def command_of(one: Set, step: Step, place: Place, limit: float, work: Path) -> 
         "python": sys.executable,
         "gpu": str(HERE),
         "bin": str(place.built),
-        "cubin": str(place.built / steps.CUBIN),
-        "names": " ".join(entry_points()) if "{names}" in step.command else "",
+        "cubin": str(place.built / CUBIN),
         "nccl": nccl() if "{nccl}" in step.command else "",
         "rounds": str(place.rounds or one.rounds),
         "limit": str(max(1, int(limit) - MARGIN)),
@@ -245,15 +239,6 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def entry_points() -> list[str]:
-    """Return the entry points that the library wraps or calls."""
-    found = []
-    for name in ("driver.def", "api.def"):
-        text = (product.ROOT / "shim/vendor/cuda" / name).read_text(encoding="utf-8")
-        found += re.findall(r"^[A-Z_]+\((cu\w+)", text, re.MULTILINE)
-    return list(dict.fromkeys(found))
 
 
 def nccl() -> str:

@@ -1,5 +1,5 @@
-"""Programs by shape on simulated GPUs, bare and under every shipped policy: the
-table of gains and losses.
+"""Programs by shape on simulated GPUs, under the shipped policies: do they get
+slower?
 
 Everything that it prints is simulated: it shows where a policy would gain or
 harm, and never by how much on a real GPU.
@@ -10,10 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -22,21 +24,15 @@ from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.policy import library
 from pyshim.policy.gpus import NVIDIA, known
-from tools.bench.suites import text, variants
 from tools.bench.suites.arms import Bench, built
-from tools.bench.suites.invented import invented
-from tools.bench.suites.picture import picture
 from tools.bench.suites.programs import PROGRAMS, Program
-from tools.bench.suites.rows import Case, harmed, measure
+from tools.bench.suites.rows import LIMIT_PERCENT, Case, Row, harmed, measure
 
-RULES = ("hold", "backfill")  # what a default policy must be safe under
-SEED = 1
-OBSERVE = "observe"
+RULE = "hold"  # what an H200 does
 END = """exit status: 0 measured, and with --check no default policy loses more than 1 %;
 1 with --check: one does; or a run failed; 2 the options are wrong, or make
-setup was not run. NAME-paper-windows is NAME-paper with `when: overlapping`.
-Options take several names and may be repeated. All of it takes three to six
-minutes on 2 cores."""
+setup was not run. Options take several names and may be repeated. All of it
+takes one to two minutes on 2 cores."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -45,19 +41,15 @@ def parser() -> argparse.ArgumentParser:
     )
     for option, what in (
         ("--gpu", "simulated GPUs (default: all)"),
-        ("--rule", f"dispatch rules: {', '.join(DISPATCH_RULES)} (default: {', '.join(RULES)})"),
-        ("--policy", "shipped policies, or files (default: all that are for the GPU, and observe)"),
+        ("--rule", f"dispatch rules: {', '.join(DISPATCH_RULES)} (default: {RULE})"),
+        ("--policy", "shipped policies, or files (default: all that are for the GPU)"),
         ("--program", "programs, or shapes for all programs of that shape (default: all)"),
     ):
         made.add_argument(option, action="append", default=[], metavar="NAME[,...]", help=what)
-    made.add_argument("--invent", type=int, metavar="N", help="N programs made at random instead of those of the table")
-    made.add_argument("--seed", type=int, metavar="N", help=f"with --invent: which ones (default: {SEED})")
     made.add_argument(
         "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="runs side by side (default: %(default)s)"
     )
     made.add_argument("--json", action="store_true", help="on stdout: a list of rows instead of the table")
-    made.add_argument("--picture", metavar="FILE.svg", help="draw, as SVG, a bar for each program, sorted by change")
-    made.add_argument("--timeline", metavar="DIR", help="keep a trace of every run, for chrome://tracing")
     made.add_argument("--check", action="store_true", help="exit status 1 if a default policy loses more than 1 %%")
     return made
 
@@ -69,71 +61,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OverlapError as error:
         ui.complain(error)
         return error.status
-    except OSError as error:
-        ui.complain(OverlapError(f"{error.filename}: {error.strerror}"))
-        return USAGE
 
 
 def _run(options: argparse.Namespace) -> int:
     named = {name: _listed(f"--{name}", getattr(options, name)) for name in ("gpu", "rule", "policy", "program")}
-    drawn, timelines = _drawn(options.picture), _timelines(options.timeline)
     if options.jobs < 1:
         raise OverlapError("--jobs is a number from 1", None, USAGE)
-    if options.seed is not None and options.invent is None:
-        raise OverlapError("--seed says which programs --invent makes", "--invent 100 --seed 1", USAGE)
     built()
-    programs = _programs(options, named["program"])
-    rules = _chosen("dispatch rule", named["rule"], DISPATCH_RULES) or RULES
+    programs = chosen_programs(named["program"])
+    rules = _chosen("dispatch rule", named["rule"], DISPATCH_RULES) or (RULE,)
     cases = chosen_cases(named["gpu"], named["policy"])
     if options.check and not any(case.gpu.key in case.policies for case in cases):
         gpus = " or ".join(case.gpu.key for case in cases)
         raise OverlapError("--check looks at default policies, and none is among these", f"--policy {gpus}", USAGE)
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="overlap-suite-") as folder:
-        bench = Bench(Path(folder), os.environ, timelines)
-        rows = measure(bench, cases, rules, programs, options.jobs)
-    if drawn:
-        drawn.write_text(picture(rows), encoding="utf-8")
+        rows = measure(Bench(Path(folder), os.environ), cases, rules, programs, options.jobs)
     if options.json:
-        sys.stdout.write("[" + ",\n ".join(json.dumps(row.as_dict()) for row in rows) + "]\n")
+        sys.stdout.write("[" + ",\n ".join(json.dumps(asdict(row)) for row in rows) + "]\n")
     else:
-        sys.stdout.write(text.table(rows) + "\n")
+        sys.stdout.write(table(rows) + "\n")
     sys.stdout.flush()
     ui.say(f"{len(programs)} programs, {len(rows)} rows, {time.monotonic() - begin:.0f} s; all of it simulated")
     lost = harmed(rows) if options.check else []
     if lost and options.json:
-        ui.show(text.verdict(rows))
+        ui.show(verdict(rows))
     return FINDINGS if lost else 0
-
-
-def _drawn(name: str | None) -> Path | None:
-    """Check the name of the picture at once, because the picture itself is written minutes later."""
-    if name is None:
-        return None
-    path = Path(name)
-    if path.suffix != ".svg":
-        raise OverlapError(f"--picture draws SVG, and {name!r} does not end in .svg", "--picture suite.svg", USAGE)
-    if not path.parent.is_dir():
-        raise OverlapError(f"--picture {name}: there is no folder {path.parent}", None, USAGE)
-    return path
-
-
-def _timelines(name: str | None) -> Path | None:
-    if name is None:
-        return None
-    if not name:
-        raise OverlapError("--timeline has an empty name", "--timeline traces", USAGE)
-    path = Path(name)
-    path.mkdir(parents=True, exist_ok=True)
-    return path.resolve()
-
-
-def _programs(options: argparse.Namespace, named: Sequence[str]) -> tuple[Program, ...]:
-    if options.invent is None:
-        return chosen_programs(named)
-    if options.invent < 1 or named:
-        raise OverlapError("--invent is a number from 1, without --program", "--invent 100 --seed 1", USAGE)
-    return invented(options.invent, SEED if options.seed is None else options.seed)
 
 
 def _listed(option: str, values: Sequence[str]) -> list[str]:
@@ -156,22 +109,20 @@ def chosen_cases(gpus: Sequence[str], policies: Sequence[str]) -> list[Case]:
     chosen = _chosen("simulated GPU", gpus, tuple(simulated)) or tuple(simulated)
     shipped = [name for key in simulated for name in policies_of(key)]
     files = [item for item in policies if "/" in item or Path(item).is_file()]
-    named = _chosen("policy", [item for item in policies if item not in files], tuple(dict.fromkeys(shipped)))
+    named = _chosen("policy", [item for item in policies if item not in files], (*dict.fromkeys(shipped), "observe"))
     cases = []
     for key in chosen:
         own = tuple(name for name in policies_of(key) if not policies or name in named)
-        if gpus and not own:
-            own = named
+        if gpus:
+            own += tuple(name for name in named if name not in own)
         if own or files:
             cases.append(Case(simulated[key], (*own, *files)))
     return cases
 
 
 def policies_of(key: str) -> list[str]:
-    """Return the default policy of a GPU, then its variants and those with overlap windows, then `observe`."""
-    shipped = [name for name in sorted(library.names({})) if name.startswith(f"{key}-")]
-    pairs = [(name, variants.with_windows(name)) for name in shipped]
-    return [key, *(name for pair in pairs for name in pair if name), OBSERVE]
+    """Return the default policy of a GPU, then its variants."""
+    return [key, *(name for name in sorted(library.names({})) if name.startswith(f"{key}-"))]
 
 
 def _chosen(what: str, wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
@@ -181,3 +132,27 @@ def _chosen(what: str, wanted: Sequence[str], names: Sequence[str]) -> tuple[str
             hint = f"did you mean {close[0]}? " if close else ""
             raise OverlapError(f"no {what} is called {word!r}", f"{hint}known: {', '.join(names)}", USAGE)
     return tuple(wanted)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """For each GPU, rule and policy: best, median and worst program, and how many lose more than the limit."""
+    lines = ["Simulated change of the time of a step against the program as written; negative is faster."]
+    lines.append(f"{'gpu':6} {'rule':9} {'policy':14} {'best':>7} {'median':>7} {'worst':>7}  losing  worst program")
+    for key in dict.fromkeys((row.gpu, row.rule, row.policy) for row in rows):
+        own = sorted((row for row in rows if (row.gpu, row.rule, row.policy) == key), key=lambda row: row.change)
+        ends = (own[0].change, statistics.median(row.change for row in own), own[-1].change)
+        numbers = " ".join(f"{value + 0.0:+6.1f}%" for value in ends)
+        losing = sum(row.change > LIMIT_PERCENT for row in own)
+        lines.append(f"{key[0]:6} {key[1]:9} {key[2]:14} {numbers}  {losing:6}  {own[-1].program}")
+    return "\n".join([*lines, verdict(rows)])
+
+
+def verdict(rows: Sequence[Row]) -> str:
+    found = harmed(rows)
+    if not any(row.default for row in rows):
+        return "no default policy among them"
+    if not found:
+        return f"no default policy loses more than {LIMIT_PERCENT:g} % of virtual time in any of these (simulated)"
+    head = f"default policies lose more than {LIMIT_PERCENT:g} % here (simulated; own: by priority alone):"
+    own = (f"  {row.gpu}, {row.rule}, {row.program}: {row.change:+.1f} %, own {row.priority:+.1f} %" for row in found)
+    return "\n".join([head, *own])

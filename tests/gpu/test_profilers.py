@@ -1,4 +1,4 @@
-"""Costs and profilers with stand-ins for what this machine lacks: parts, what is missing, limits, files. No GPU."""
+"""Profilers, with stand-ins for what this machine lacks: what is missing, limits, files. No GPU."""
 
 from __future__ import annotations
 
@@ -11,21 +11,11 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import machine, product, profilers
+from tools.gpu import product, profilers
 from tools.gpu.build import NotBuilt
 from tools.gpu.correctness.compare import Bench
 from tools.gpu.correctness.programs import AGGRESSIVE, Program
-from tools.gpu.whole import costs
 
-STENCIL = """#!/bin/sh
-echo 'answer {{"nccl": 1}}'
-read end
-exit {status}
-"""
-CALLS = """#!/bin/sh
-{before}
-echo '{{"case":"cuLaunchKernel","launches":'$2',"median_ns":'$((100 + ${{#OVERLAP_TABLE}}))'}}'
-"""
 NCU = """#!/bin/sh
 while [ "$1" != --log-file ]; do shift; done
 out=$2; shift 2
@@ -47,64 +37,6 @@ def script(path: Path, text: str) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_text(text, encoding="utf-8")
     path.chmod(0o755)
-
-
-@pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of built programs."""
-    monkeypatch.setattr(machine, "describe", dict)
-    monkeypatch.setattr(costs, "COMPARED", ("bare", "observe"))
-    monkeypatch.setenv("PATH", product.environment(tmp_path / "commands")["PATH"])
-    script(tmp_path / "stencil", STENCIL.format(status=0))
-    script(tmp_path / "launch_latency", CALLS.format(before=""))
-    return tmp_path
-
-
-def measure(place: Path, *words: str) -> tuple[int, Any]:
-    command = ["--built", str(place), "--nccl", "none", "--out", str(place / "out.json"), "--rounds", "2", *words]
-    status = costs.main(command)
-    return status, json.loads((place / "out.json").read_text(encoding="utf-8"))
-
-
-def test_every_part_of_costs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, made = measure(place)
-    assert status == 0 and made["not_measured"] == [] and list(made["seconds"]) == ["start", "calls"]
-    rows = [(row["part"], row.get("arm")) for row in made["rows"]]
-    assert rows == [(part, arm) for part in ("start", "calls") for arm in ("bare", "observe") * 2]
-    assert all(row["start_s"] > 0 and row["resident_mib"] > 0 for row in made["rows"] if row["part"] == "start")
-    calls = [row["median_ns"]["cuLaunchKernel"][0] for row in made["rows"] if row["part"] == "calls"]
-    bare, observe, *_ = calls
-    assert bare == 100 < observe, "behind overlap-run"
-    assert "cuLaunchKernel" in capsys.readouterr().out
-
-
-def test_what_a_machine_lacks_is_named_and_ends_nothing(place: Path) -> None:
-    (place / "launch_latency").unlink()
-    script(place / "stencil", "#!/bin/sh\necho no GPU >&2; exit 3\n")
-    status, made = measure(place)
-    assert status == 1 and len(made["rows"]) == 8
-    start, calls = made["not_measured"][0], made["not_measured"][4]
-    assert start.startswith("start, bare: status 3: ") and "no GPU" in start
-    assert "calls, bare: status 127: " in calls and "No such file" in calls
-
-
-def test_costs_keep_their_limit_and_what_they_had(place: Path) -> None:
-    script(place / "launch_latency", CALLS.format(before="sleep 60"))
-    begun = time.monotonic()
-    status, made = measure(place, "--limit", "6")
-    assert time.monotonic() - begun < 12 and status == 0
-    assert [row["part"] for row in made["rows"] if "failed" not in row] == ["start"] * 4
-    assert "calls: out of time" in made["not_measured"]
-
-
-def test_what_is_not_as_a_format_says_is_named(place: Path) -> None:
-    script(place / "launch_latency", "#!/bin/sh\necho a word\n")
-    status, made = measure(place, "--only", "calls")
-    assert status == 1 and made["not_measured"][0].startswith("calls: JSONDecodeError")
-    assert made["rows"] == []
-
-
-# ---- Profilers ----
 
 
 @pytest.fixture

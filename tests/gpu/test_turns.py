@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from tools.gpu.overlap.turns import Ranks
+from tools.gpu.turns import Ranks
 
 RANK = """
 import os, sys
-from tools.gpu.overlap.turns import say, serve
+from tools.gpu.turns import say, serve
 print("what somebody else prints")
 def turn(request):
     print("more of it")

@@ -1,5 +1,5 @@
-"""The rows of tools/bench/suite: measured once, committed, and a few of them measured again by every check, so that the
-file cannot grow old unseen.
+"""The rows of tools.bench.suites: measured once, committed, and a few of them measured again by every check, so that
+the file cannot grow old unseen.
 """
 
 from __future__ import annotations
@@ -7,24 +7,22 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import json
+import os
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench.suites.command import RULE
-from tools.bench.suites.rows import Row
+from tools.bench.suites.__main__ import GPUS, policies_of
+from tools.bench.suites.programs import PROGRAMS, Program
+from tools.bench.suites.rows import RULE, Case, Row, measured
 
 DATA = Path("tools/bench/results/suite.csv")
 HEADS = ("gpu", "policy", "program", "change", "first", "priority")
 ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
-AGAIN = (
-    *("--gpu", "a40,h100"),
-    *("--program", "no-communication/gemm,one-long-kernel/gemm,overlapped-already/wide,data-parallel/wide"),
-)
+AGAIN = ("no-communication/gemm", "one-long-kernel/gemm", "overlapped-already/wide", "data-parallel/wide")
+AGAIN_ON = ("a40", "h100")
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ def _rows(text: str) -> Iterator[Row]:
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
     out = io.StringIO()
-    print(f"# simulated; tools/bench/suite --json; date={date} commit={commit}", file=out)
+    print(f"# simulated; tools.answers --measure; date={date} commit={commit}", file=out)
     made = csv.writer(out, lineterminator="\n")
     made.writerow(HEADS)
     made.writerows(_kept(row) for row in rows)
@@ -59,17 +57,14 @@ def _kept(row: Row) -> tuple[str | float, ...]:
     return tuple(getattr(row, name) for name in HEADS)
 
 
-def suite(root: Path, *arguments: str) -> list[Row]:
-    command = [sys.executable, str(root / "tools/bench/suite"), "--json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr.rstrip())
-    return [Row(**row) for row in json.loads(done.stdout)]
+def suite(gpus: Iterable[str] = GPUS, programs: Sequence[Program] = PROGRAMS) -> list[Row]:
+    cases = [Case(GPUS[key], policies_of(key)) for key in gpus]
+    return measured(cases, [RULE], programs, os.cpu_count() or 1)
 
 
 def measure(root: Path) -> int:
     """All rows into the file. A minute."""
-    found = suite(root)
+    found = suite()
     git = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -80,7 +75,7 @@ def measure(root: Path) -> int:
 def rotten(root: Path) -> Iterator[str]:
     """What is wrong with the file: rows that a run of today has differently."""
     known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root).rows}
-    for row in suite(root, *AGAIN):
+    for row in suite(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
         old = known.get((row.gpu, row.policy, row.program))
         if old != _kept(row):
             yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"

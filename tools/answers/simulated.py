@@ -1,4 +1,4 @@
-"""The rows of tools/bench/suite, summed up: simulated, from assumed costs of kernels."""
+"""The rows of tools.bench.suites, summed up: simulated, from assumed costs of kernels."""
 
 from __future__ import annotations
 

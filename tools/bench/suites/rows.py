@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyshim.demo.arms import change
 from pyshim.policy.gpus import KnownGpu
-from tools.bench.suites.arms import Bench, Outcome
+from tools.bench.suites.arms import Bench, Outcome, built
 from tools.bench.suites.programs import Program
 
 LIMIT_PERCENT = 1.0  # what a default policy may lose
+RULE = "hold"  # what an H200 does
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,13 @@ class Case:
 
 
 Runs = dict[str, "Future[Outcome]"]
+
+
+def measured(cases: Sequence[Case], rules: Sequence[str], programs: Sequence[Program], jobs: int) -> list[Row]:
+    """Run all in a folder of their own. Raises OverlapError if a run fails, or nothing is built."""
+    built()
+    with tempfile.TemporaryDirectory(prefix="overlap-suite-") as folder:
+        return measure(Bench(Path(folder), os.environ), cases, rules, programs, jobs)
 
 
 def measure(

@@ -8,7 +8,6 @@ results. NAME=VALUE in front sets a variable.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 CUBIN = "kernels.cubin"
 
@@ -26,7 +25,6 @@ class Step:
 class Set:
     name: str
     question: str
-    programs: tuple[str, ...]  # files of this folder
     seconds: int  # about so long on an H200, without the build
     steps: tuple[Step, ...]  # or one that writes {out} itself, with the same head
     needs: tuple[str, ...] = ()
@@ -53,13 +51,11 @@ MEASURE = (
 )
 WHOLE_ONE = "gaining-loop-alone losing-loop host-copy halo-stream computing-stream third-stream host-stream equal "
 WHOLE_ONE += "swapped transpose --sizes 128 256 512 --starts 2"
-PARTS = tuple(f"whole/{name}" for name in ("measure.py", "rank.py", "stencil.cu", "transpose.cu"))
 
 SETS = (
     Set(
         "raise-cost",
         "what do launches, waits and copies cost on a raised stream, by how it was raised?",
-        ("raise_cost.cu",),
         40,
         (Step("raise cost", "{bin}/raise_cost {rounds}"),),
         NVCC,
@@ -69,7 +65,6 @@ SETS = (
     Set(
         "correctness",
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
-        ("correctness/kinds.cu", "correctness/cupy_program.py", "occupancy.cu", "compare_occupancy.py"),
         220,
         (Step("correctness", "{python} -m tools.gpu.correctness --build {bin} --limit {limit} --out {out}"),),
         NVCC + OURS,
@@ -78,7 +73,6 @@ SETS = (
     Set(
         "launch-latency",
         "what does a launch cost, bare and behind the library, by the driver and by cudart?",
-        ("launch_latency.cu",),
         20,
         tuple(Step(f"{arm}, {turn + 1}", command) for turn in range(5) for arm, command in LATENCIES),
         NVCC + OURS,
@@ -88,7 +82,6 @@ SETS = (
     Set(
         "profilers",
         "do profilers and the library run beside each other, and does each see the other's doing?",
-        ("profilers.py", "injection.c"),
         240,
         (
             Step(
@@ -102,7 +95,6 @@ SETS = (
     Set(
         "whole-one",
         "whole programs on one GPU, each its own neighbour: what do the default and their own priorities gain?",
-        (*PARTS, "whole/loops.py"),
         520,
         (Step("whole", f"{MEASURE} --only {WHOLE_ONE}"),),
         NVCC + TORCH + OURS,
@@ -112,7 +104,6 @@ SETS = (
     Set(
         "comd",
         "a miniapp that is not ours, CoMD-CUDA: what does it take by arm, and what do its own priorities gain?",
-        ("comd.py",),
         1500,
         (Step("comd", "{python} -m tools.gpu.comd --processes {rounds} --limit {limit} --out {out}"),),
         OURS + ("$COMD",),
@@ -121,7 +112,6 @@ SETS = (
     Set(
         "whole",
         "whole programs on two GPUs under every policy: what do they gain, what could they, what was expected?",
-        (*PARTS, "whole/solver.cu"),
         1300,
         (Step("whole", MEASURE),),
         NVCC + TORCH + OURS,
@@ -131,9 +121,3 @@ SETS = (
     ),
 )
 BY_NAME = {one.name: one for one in SETS}
-
-
-def absent(one: Set) -> list[str]:
-    """Programs of it that this checkout does not have."""
-    here = Path(__file__).resolve().parent
-    return [f"tools/gpu/{name}, which this checkout lacks" for name in one.programs if not (here / name).exists()]

@@ -36,7 +36,7 @@ OUTCOMES = (BESIDE, WINDOW, LATER, NEVER, LEFT, UNKNOWN)
 _OF_REASON = {"room_already": BESIDE, "shaped": WINDOW, "capped_without_room": NEVER}
 _LARGEST, _LARGEST_GRID = 2**32 - 1, 2**64 - 1
 _NAMED = 3  # kernels, of those that are in a trace
-# As the library leaves them out of what it measures of communication (shim/vendor/common/device.c).
+# As the library leaves them out of what it measures of communication (shim/gpu/device.c).
 _ONE_RANK, _NEARLY_ALL = "*oneRankReduce*", 0.9
 
 

@@ -22,7 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
 
 # With what tests need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (400 MB)
+setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (200 MB)
 
 $(VENV)/.made:
 	@echo 'make: making the virtual environment $(VENV)' >&2
@@ -96,7 +96,7 @@ READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
 	$(BIN)/python -m tools.verify.fuzz --readers $(READERS) $(ARGS)
 
-# What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
+# What the library costs. What policies gain and lose on simulated GPUs takes longer: python -m tools.bench.suites.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 

@@ -11,6 +11,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import large
 import pytest
 from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
 
@@ -19,7 +20,6 @@ from pyshim.errors import OverlapError
 from pyshim.traces import MemoryOperation, Span, Trace, TracedLaunch, chrome, open_trace
 from pyshim.traces.chrome import ChromeFile
 from pyshim.traces.measured import read_side
-from tools.bench import traces as bench
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -337,10 +337,10 @@ def test_a_folder_has_its_ranks(tmp_path):
 
 def test_memory_does_not_grow_with_the_trace(tmp_path):
     """30 MB of kernels alone, the worst case: 24 bytes a launch are kept, and what a window over the file needs."""
-    small, large = tmp_path / "small.json", tmp_path / "large.json"
-    bench.write(small, 3_000_000, kernels_only=True)
-    bench.write(large, 30_000_000, kernels_only=True)
-    (_, little, _), (_, much, _) = bench.read(small), bench.read(large)
-    launches = large.read_text().count('"cat": "kernel"')
+    few, many = tmp_path / "small.json", tmp_path / "large.json"
+    large.write(few, 3_000_000)
+    large.write(many, 30_000_000)
+    little, much = large.peak(few), large.peak(many)
+    launches = many.read_text().count('"cat": "kernel"')
     assert much - little < 24 * launches / 1e6 + 15
     assert much < 70

@@ -51,10 +51,10 @@ class Parser(argparse.ArgumentParser):
 class Help(argparse.HelpFormatter):
     """Prose is broken to the width of the screen; paragraphs in which a line is indented stay as they are written."""
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, options: int = _OPTIONS) -> None:
         from pyshim.cli import ui
 
-        super().__init__(prog, max_help_position=_OPTIONS, width=ui.width())
+        super().__init__(prog, max_help_position=options, width=ui.width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         from pyshim.cli import ui

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.policy.gpus import KnownGpu
-from pyshim.stats.page import sentences
 
 CONTROLS = ("leave", "room_already", "make_room", "priority", "cap")
 RESIZES = ("make_room", "cap")  # controls that change the dynamic size
@@ -30,11 +29,6 @@ class Footprint(NamedTuple):
     dynamic: int = 0
     barriers: int = 0
     scalars: int = 0
-
-    @classmethod
-    def of(cls, f: Any) -> Footprint:
-        """Return a struct overlap_footprint's."""
-        return cls(f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers)
 
 
 class Rule(NamedTuple):
@@ -78,76 +72,27 @@ class Window(NamedTuple):
     inflates: bool
 
 
-class Plan:
-    """What the planner finds for one launch beside one block of communication: a struct overlap_plan.
+class Plan(NamedTuple):
+    """What the planner finds for one launch beside one block of communication."""
 
-    Most plans are only asked for their control, so fields are read when they are needed.
-    """
-
-    __slots__ = ("_found",)
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    @property
-    def control(self) -> str:
-        """What the planner would do."""
-        return CONTROLS[self._found.control]
-
-    @property
-    def reason(self) -> str:
-        """Why, by its name in reason.def."""
-        return str(reasons()[self._found.reason])
-
-    @property
-    def dynamic(self) -> int:
-        """Bytes to launch with."""
-        return int(self._found.dynamic_shared)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks resident then."""
-        return int(self._found.blocks)
-
-    @property
-    def native_blocks(self) -> int:
-        """Blocks resident as launched; 0: it cannot be launched."""
-        return int(self._found.native_blocks)
-
-    @property
-    def native_limit(self) -> str | None:
-        """What stops one block more as launched."""
-        return LIMITS[self._found.native_limit]
-
-    @property
-    def beside_after_drain(self) -> int:
-        """Blocks as launched beside one of communication; -1: it fits nowhere."""
-        return int(self._found.beside_after_drain)
-
-    @property
-    def binding(self) -> str | None:
-        """What leaves no room beside one block."""
-        return LIMITS[self._found.binding]
-
-    @property
-    def windows(self) -> list[Window]:
-        """Sizes with which communication fits beside so many blocks at once."""
-        return _windows(self._found.windows, self._found.window_count)
+    control: str
+    reason: str  # its name in reason.def
+    dynamic: int  # bytes to launch with
+    blocks: int  # resident then
+    native_blocks: int  # resident as launched; 0: it cannot be launched
+    native_limit: str | None  # what stops one block more as launched
+    beside_after_drain: int  # blocks as launched beside one of communication; -1: it fits nowhere
+    binding: str | None  # what leaves no room beside one block
+    windows: list[Window]  # sizes with which communication fits beside so many blocks at once
 
 
 class Decision(NamedTuple):
-    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then; native: as launched."""
+    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then."""
 
     control: str
     reason: str
-    dynamic: int = 0
-    blocks: int = 0
-    native: int = 0
-
-    def as_json(self) -> dict[str, object]:
-        """Return it as lists of kernels have it."""
-        sizes = {"dynamic_shared_memory": self.dynamic, "blocks": self.blocks, "native_blocks": self.native}
-        return {"control": self.control, "reason": self.reason, **sizes}
+    dynamic: int
+    blocks: int
 
 
 def struct(gpu: KnownGpu) -> Any:
@@ -170,23 +115,24 @@ def member(enum: str, name: str) -> int:
 @functools.cache
 def reasons() -> tuple[str, ...]:
     """Return the names of reason.def, in its order."""
-    return tuple(sentences())
+    return tuple(_sentences())
+
+
+def _sentences() -> dict[str, str]:
+    from pyshim.stats.page import sentences
+
+    return sentences()
 
 
 def sentence(reason: str) -> str:
     """Return what a user reads in a report under this reason."""
-    return sentences()[reason]
+    return _sentences()[reason]
 
 
 def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
     found = _library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
-
-
-def shaped(shape: str, value: int = 0, keep: int = 0) -> Rule:
-    """Return a rule by the NAME of its OVERLAP_SHAPE_NAME."""
-    return Rule(member("SHAPE", shape), value, keep)
 
 
 def plan(case: Case, rule: Rule | None = None) -> Plan:
@@ -214,22 +160,9 @@ def encoded(name: str) -> bytes:
     return name.encode("utf-8", "replace")
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def plain(name: str) -> str:
-    """Return the plain form of a mangled name: _Z4gemmPf is gemm."""
-    text = _native.ffi.new("char[512]")
-    _library().overlap_plain_name(encoded(name), text, len(text))
-    return _native.text(text)
-
-
 def is_communication(kernel: str) -> bool:
     """Whether a kernel belongs to a known family of communication kernels."""
     return bool(_library().overlap_is_communication(encoded(kernel)))
-
-
-def knobs(gpu: KnownGpu, communication: Footprint) -> Iterator[tuple[str, Footprint]]:
-    """Yield the settings of NCCL or RCCL that make a block of communication smaller, and that block."""
-    return ((name, Footprint.of(smaller)) for name, smaller in _knobs(gpu.key, communication))
 
 
 def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
@@ -256,7 +189,17 @@ def _knobs(gpu: str, communication: Footprint) -> list[tuple[str, Any]]:
 def _plan(gpu: Any, launch: Any, communication: Any, rule: Rule) -> Plan:
     found = _native.ffi.new("struct overlap_plan *")
     _library().overlap_plan_of(gpu, launch, communication, *rule, found)
-    return Plan(found)
+    return Plan(
+        CONTROLS[found.control],
+        reasons()[found.reason],
+        found.dynamic_shared,
+        found.blocks,
+        found.native_blocks,
+        LIMITS[found.native_limit],
+        found.beside_after_drain,
+        LIMITS[found.binding],
+        [Window(w.blocks, w.minimum, w.maximum, w.inflates == 1) for w in found.windows[0 : found.window_count]],
+    )
 
 
 def largest_dynamic(gpu: KnownGpu, block: Footprint) -> int:
@@ -274,8 +217,3 @@ def _footprint(block: Footprint) -> Any:
 
 
 _communication = functools.lru_cache(maxsize=256)(_footprint)  # many requests have the same one
-
-
-def _windows(windows: Any, count: int) -> list[Window]:
-    found = _native.ffi.unpack(windows, count) if count else ()
-    return [Window(w.blocks, w.minimum, w.maximum, w.inflates == 1) for w in found]

@@ -13,16 +13,15 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.explain import planner
 from pyshim.explain.planner import Rule, member
-from pyshim.explain.request import Request, Shape, parse, written
+from pyshim.explain.request import Shape, parse, written
 from pyshim.launch.policies import index_for
 from pyshim.policy import gpus, library, places
 from pyshim.policy import model as policy_model
 from pyshim.policy.gpus import KnownGpu
 from pyshim.policy.layout import Sections, View, assemble
-from pyshim.policy.model import UNLIMITED, Match, Policy, Range
+from pyshim.policy.model import UNLIMITED, Policy
 from pyshim.policy.table import compile_table, guarded
-
-_MOST = 6  # patterns of a rule that are shown
+from pyshim.traces.names import plain
 
 
 @dataclass(frozen=True)
@@ -35,12 +34,6 @@ class PolicyRule:
     shape: str
     when: str = "always"
     place: str | None = None  # FILE:LINE
-    match: str = "every kernel"
-
-    @property
-    def shapes(self) -> bool:
-        """Whether it does anything."""
-        return self.shape != "leave"
 
     @functools.cached_property
     def json(self) -> dict[str, object]:
@@ -54,14 +47,6 @@ def own_rule(shape: Shape | None, keep: int | None) -> PolicyRule:
     """Return the rule of a request without a policy, make_room by default. keep: keep_at_least, percent."""
     kind, value, text, default = shape or parse("make_room")
     return PolicyRule(Rule(kind, value, default if keep is None else keep), None, None, text)
-
-
-def rule_text(request: Request) -> str:
-    """Return the rule of a request for a headline."""
-    if request.policy is not None:
-        return f"the first of {request.policy} that matches"
-    rule = own_rule(request.shape, request.keep_at_least)
-    return f"{rule.shape}, keep_at_least {rule.asked.keep}%"
 
 
 class Compiled:
@@ -102,14 +87,13 @@ class Compiled:
                 written(rule.shape, rule.value),
                 "always" if rule.when == member("WHEN", "always") else "overlapping",
                 place(text),
-                "kernels that compute and communicate at once" if text.guard else match_words(text.match),
             )
         return self._rules[index]
 
     def is_communication(self, policy: int, kernel: str, caller: str) -> bool:
         """Whether the policy itself declares a launch to be communication."""
         own, matches = self._view.policies[policy], self._view.matches
-        names = (planner.encoded(kernel), planner.encoded(planner.plain(kernel)))
+        names = (planner.encoded(kernel), planner.encoded(plain(kernel)))
         by_library = bool(caller) and matches(own.libraries, planner.encoded(caller))
         return by_library or any(matches(own.kernels, name) for name in names)
 
@@ -129,25 +113,3 @@ def place(rule: policy_model.Rule) -> str | None:
     path = Path(rule.file)
     file = path.name if path.parent == places.shipped_directory() else rule.file
     return f"{file}:{rule.line}"
-
-
-def match_words(match: Match) -> str:
-    """Return what a rule matches, as its file would say it."""
-    words = [_listed("kernel", (*match.sets, *match.kernels)), _listed("library", match.libraries)]
-    for name in ("threads", "resident_blocks"):
-        words.append(_compared(name, getattr(match, name), 1))
-    words.append(_compared("waves", match.waves_percent, 100))
-    return ", ".join(filter(None, words)) or "every kernel"
-
-
-def _listed(name: str, patterns: tuple[str, ...]) -> str:
-    shown = patterns if len(patterns) <= _MOST else (*patterns[: _MOST - 1], f"{len(patterns) - _MOST + 1} more")
-    return f"{name} {' or '.join(shown)}" if patterns else ""
-
-
-def _compared(name: str, found: Range, parts: int) -> str:
-    least, most = (f"{value / parts:g}" if parts > 1 else f"{value}" for value in (found.minimum, found.maximum))
-    if found.minimum == found.maximum:
-        return f"{name} {least}"
-    ends = [f">={least}"] * (found.minimum > 0) + [f"<={most}"] * (found.maximum < UNLIMITED)
-    return f"{name} {' and '.join(ends)}" if ends else ""

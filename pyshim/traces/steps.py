@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
-from pyshim.traces.record import Span, Trace
+from pyshim.traces.record import Span
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
@@ -84,14 +86,31 @@ class Finder:
         return Steps(name.replace("##", "#"), not on_host, (*(start for start, _ in ranges), last))
 
 
-def of_process(trace: Trace, finders: Mapping[int | None, Finder], process: int | None) -> Steps | None:
-    """Return the steps of a process in the GPU's time, or in the host's if the trace does not relate the two.
+def of_process(
+    finders: Mapping[int | None, Finder], process: int | None, ran: Iterable[tuple[float, float, float]]
+) -> Steps | None:
+    """Return the steps of a process in the GPU's time; None if there are none, or only in the host's.
 
-    finders: by process; the only one that there is serves every process."""
+    finders: by process; the only one that there is serves every process. ran: of each kernel the time of its launch
+    call, its start and its end."""
     finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
     steps = finder.find() if finder else None
-    bounds = trace.on_gpu(steps.bounds, process) if steps and not steps.on_gpu else None
-    return Steps(steps.source, True, tuple(bounds)) if steps and bounds else steps
+    if steps is None or steps.on_gpu:
+        return steps
+    bounds = _on_gpu(steps.bounds, ran)
+    return Steps(steps.source, True, tuple(bounds)) if bounds else None
+
+
+def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
+    """Return the GPU's first start after each of the host's times, and the last end."""
+    starts, last = [inf] * (len(bounds) - 1), -inf
+    for called, start, end in ran:
+        step = bisect_right(bounds, called) - 1
+        if 0 <= step < len(starts):
+            starts[step] = min(starts[step], start)
+            last = max(last, end)
+    begun = [start for start in starts if start < inf]
+    return [*begun, last] if begun == sorted(begun) and begun else None
 
 
 def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:

@@ -2,7 +2,7 @@
 
     python -m tools.bench.traces [--megabytes N] [--kernels-only] [--seed N] [--keep FILE]
 
-Reads it in a process of its own, as `overlap explain` does first, and prints time and peak memory. In a trace of a real
+Reads it in a process of its own, as `overlap explain` does, and prints time and peak memory. In a trace of a real
 program most events are of the host; --kernels-only is the worst case, because what is kept is kept of kernels.
 """
 
@@ -88,8 +88,8 @@ def write(path: Path, size: int, seed: int = 1, kernels_only: bool = False) -> N
 # Not by getrusage: a process's greatest size is also that of the one that has started it, before exec.
 _READ = """
 import json, re, statistics, sys
-from pyshim.traces.measured import read_side
-times = [one.span for rank in read_side(sys.argv[1]).ranks.values() for gpu in rank for one in gpu.times]
+from pyshim.traces.waiting import find
+times = [one.span_us for one in find(sys.argv[1]).processes]
 peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1)
 print(json.dumps([int(peak), statistics.fmean(times)]))
 """

@@ -1,8 +1,8 @@
-"""Steps like those of DDP, recorded by torch.profiler: traces for `overlap explain --from`.
+"""Steps like those of DDP, recorded by torch.profiler: traces for `overlap explain`.
 
     torchrun --standalone --nproc-per-node 2 profile_step.py --out BEFORE
     overlap-run --policy P -- torchrun --standalone --nproc-per-node 2 profile_step.py --out AFTER
-    overlap explain --from BEFORE/rank0.json.gz
+    overlap explain BEFORE/rank0.json.gz
 
 A step is a backward pass, two products a layer, with the gradients of every bucket summed over the ranks while the next
 layers run, then an update. OUT/rank0.json.gz and so on; on stdout, a JSON line of each rank: what a step took without

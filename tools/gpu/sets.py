@@ -299,12 +299,11 @@ SETS = (
     ),
     Set(
         "read-files",
-        "is what `overlap doctor` says of the machine true, and what `overlap explain --from` reads of NCCL?",
+        "is what `overlap doctor` says of the machine true?",
         (),
         30,
         (
             Step("doctor", "overlap doctor --json"),
-            Step("explain", "overlap explain --json --from {nccl}"),
         ),
         TORCH + OURS,
     ),

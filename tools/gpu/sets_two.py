@@ -134,7 +134,7 @@ SETS = (
                 "traces/times.json",
             ),
             *(
-                Step(f"explain {name}", f"overlap explain --json --from {{work}}/traces/stencil-{name}-events.json.gz")
+                Step(f"explain {name}", f"overlap explain --json {{work}}/traces/stencil-{name}-events.json.gz")
                 for name in ("nccl", "nccl-raised", "host", "host-raised")
             ),
         ),

@@ -1,4 +1,4 @@
-"""Record traces of a stencil that exchanges boundary planes between two GPUs: test data of `overlap explain --from`.
+"""Record traces of a stencil that exchanges boundary planes between two GPUs: test data of `overlap explain`.
 
     python -m tools.gpu.stencil_trace LIBRARY --out DIR       LIBRARY: libstencil_trace.so, built from stencil_trace.cu
 

@@ -5,7 +5,7 @@
 
 A process is one arm of one cell (programs.py). All processes of a stage are started at once and take turns in random
 order, so that what drifts hits all arms alike. `bare` is also asked for its computation and its communication alone.
-Traces of bare programs are given to `overlap explain --from`, for the upper bound that it says beforehand. Programs
+Traces of bare programs are given to `overlap explain`, for the estimate that it makes beforehand. Programs
 are started again as long as time is left, because a process often keeps a speed of its own.
 """
 
@@ -194,17 +194,16 @@ def trace_compiled(found: Sequence[Cell], place: Place, traces: Path) -> None:
 
 
 def predicted(traces: Path) -> dict[str, Any]:
-    """By trace: microseconds of a step, and how many of them raising can save at most, as explain says."""
+    """By trace: microseconds of a step, and how many of them raising may save, as explain estimates."""
 
     def explain(path: Path) -> tuple[str, Any]:
-        words = ["overlap", "explain", "--json", "--from", str(path)]
+        words = ["overlap", "explain", "--json", str(path)]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         if not done.stdout:
             return path.name, {"error": done.stderr[-500:]}
-        waiting = json.loads(done.stdout).get("waiting")
-        found = [one for trace in waiting or [] for one in trace.get("processes", [])]
-        keys = ("span_us", "most_us", "waited_us", "busy_us", "unclaimed_us", "count")
-        return path.name, {key: found[0].get(key) for key in keys} if found else {"error": "no process"}
+        found = json.loads(done.stdout)["processes"][0]
+        keys = ("span_us", "waited_us", "busy_us", "unclaimed_us", "count")
+        return path.name, {**{key: found[key] for key in keys}, "most_us": found["saves_us"]}
 
     with ThreadPoolExecutor(16) as pool:
         return dict(pool.map(explain, sorted(traces.glob("*.json.gz"))))

@@ -1,4 +1,4 @@
-"""Traces of torch.profiler that say what waited for what, as `overlap explain --from` reads them.
+"""Traces of torch.profiler that say what waited for what, as `overlap explain` reads them.
 
     python -m tools.gpu.whole.tracing STEPS <JOBS
 

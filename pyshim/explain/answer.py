@@ -75,7 +75,7 @@ class Explainer:
                     raise Mistake(name, "goes without a policy: with one, its rule says it")
         rule = own_rule(request.shape, request.keep_at_least)
         grid = MANY if request.blocks is None else request.blocks
-        case = planner.case_of(gpu, request.computation, request.communication, rule.asked, grid)
+        case = Case(gpu, request.computation, request.communication, rule.asked, grid)
         if compiled is None:
             is_plain = request.blocks is None and request.kernel is None
             if is_plain or planner.occupancy(gpu, case.block)[0] == 0:
@@ -125,7 +125,7 @@ def _decided(request: Request, case: Case, compiled: Compiled | None, rule: Poli
     if planner.is_communication(names[0]) or (
         compiled and policy is not None and compiled.is_communication(policy, *names)
     ):
-        case = planner.case_of(*case[:5], communicates=True)
+        case = case._replace(communicates=True)
     table, index = compiled.data if compiled else table_of(case.rule), NONE if policy is None else policy
     control, reason, size, at = planner.decide(table, index, case, names)
     if compiled:
@@ -140,7 +140,7 @@ def _decided(request: Request, case: Case, compiled: Compiled | None, rule: Poli
     if reason == "one_wave":
         # A larger grid may be refused for another reason, or meet another rule.
         grid = plan.native_blocks * case.gpu.multiprocessors + 1
-        larger = planner.case_of(*case[:4], grid)
+        larger = case._replace(grid=grid)
         if planner.decide(table, index, larger, names)[0] not in RESIZES:
             answer = answer._replace(help=None)
     return answer

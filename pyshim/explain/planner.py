@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.policy.gpus import KnownGpu
+from pyshim.stats.page import sentences
 
 CONTROLS = ("leave", "room_already", "make_room", "priority", "cap")
 RESIZES = ("make_room", "cap")  # controls that change the dynamic size
@@ -46,21 +47,19 @@ class Case(NamedTuple):
     block: Footprint
     communication: Footprint
     rule: Rule
-    grid: int  # blocks
-    structs: tuple[Any, Any, Any]  # GPU, launch and communication as the library takes them: made once, for many plans
+    grid: int = MANY  # blocks
+    communicates: bool = False  # the kernel is communication itself
+
+    @property
+    def launch(self) -> Any:
+        """The launch as the library takes it."""
+        flags = member("LAUNCH", "communication") if self.communicates else 0
+        largest = max(0, self.gpu.shared_memory_per_block - self.block.static)  # after opting in
+        return _native.ffi.new("struct overlap_launch *", (self.grid, flags, largest, self.block))
 
     def resident(self, dynamic: int) -> int:
         """Return the blocks of the kernel that one multiprocessor holds with another dynamic size."""
         return occupancy(self.gpu, self.block._replace(dynamic=dynamic))[0]
-
-
-def case_of(
-    gpu: KnownGpu, block: Footprint, communication: Footprint, rule: Rule, grid: int = MANY, communicates: bool = False
-) -> Case:
-    """Return the case of a kernel of blocks like this one. communicates: the kernel is communication itself."""
-    flags = member("LAUNCH", "communication") if communicates else 0
-    launch = _native.ffi.new("struct overlap_launch *", (grid, flags, largest_dynamic(gpu, block), block))
-    return Case(gpu, block, communication, rule, grid, (struct(gpu), launch, _communication(communication)))
 
 
 class Window(NamedTuple):
@@ -115,80 +114,20 @@ def member(enum: str, name: str) -> int:
 @functools.cache
 def reasons() -> tuple[str, ...]:
     """Return the names of reason.def, in its order."""
-    return tuple(_sentences())
-
-
-def _sentences() -> dict[str, str]:
-    from pyshim.stats.page import sentences
-
-    return sentences()
-
-
-def sentence(reason: str) -> str:
-    """Return what a user reads in a report under this reason."""
-    return _sentences()[reason]
+    return tuple(sentences())
 
 
 def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
-    found = _library().overlap_occupancy_of(struct(gpu), _footprint(block))
+    found = _native.library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
 
 
 def plan(case: Case, rule: Rule | None = None) -> Plan:
     """Return what the case's rule, or another one, achieves for the launch beside one block of communication."""
-    return _plan(*case.structs, rule or case.rule)
-
-
-def decide(
-    table: bytes | bytearray, policy: int, case: Case, names: tuple[str, str]
-) -> tuple[str, str, int, int | None]:
-    """Return the library's decision about a launch: control, reason, dynamic bytes, and the table's rule.
-
-    table: compiled policies; policy: index of one of them; names: of the kernel and of the library that launches it.
-    """
-    found, ffi = _native.ffi.new("struct overlap_decision *"), _native.ffi
-    gpu, launch, beside = case.structs
-    kernel, caller = (encoded(name) for name in names)
-    _library().overlap_decide(ffi.from_buffer(table), policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
-    rule = None if found.rule == NONE else found.rule
-    return CONTROLS[found.control], reasons()[found.reason], found.dynamic_shared, rule
-
-
-def encoded(name: str) -> bytes:
-    """Return a name as the library takes it."""
-    return name.encode("utf-8", "replace")
-
-
-def is_communication(kernel: str) -> bool:
-    """Whether a kernel belongs to a known family of communication kernels."""
-    return bool(_library().overlap_is_communication(encoded(kernel)))
-
-
-def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
-    """Yield the same settings, and what the rule achieves then."""
-    gpu, launch, _ = case.structs
-    for name, smaller in _knobs(case.gpu.key, case.communication):
-        yield name, _plan(gpu, launch, smaller, case.rule)
-
-
-@functools.lru_cache(maxsize=256)
-def _knobs(gpu: str, communication: Footprint) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    before = _footprint(communication)
-    for index in itertools.count():
-        after = _native.ffi.new("struct overlap_footprint *")
-        name = _library().overlap_knob(index, _structs()[gpu], before, after)
-        if name == _native.ffi.NULL:
-            return found
-        if (after.threads, after.registers) != communication[:2]:
-            found.append((_native.text(name), after))
-    return found
-
-
-def _plan(gpu: Any, launch: Any, communication: Any, rule: Rule) -> Plan:
     found = _native.ffi.new("struct overlap_plan *")
-    _library().overlap_plan_of(gpu, launch, communication, *rule, found)
+    beside = _footprint(case.communication)
+    _native.library().overlap_plan_of(struct(case.gpu), case.launch, beside, *(rule or case.rule), found)
     return Plan(
         CONTROLS[found.control],
         reasons()[found.reason],
@@ -202,18 +141,44 @@ def _plan(gpu: Any, launch: Any, communication: Any, rule: Rule) -> Plan:
     )
 
 
-def largest_dynamic(gpu: KnownGpu, block: Footprint) -> int:
-    """Return the dynamic bytes that a launch may ask for after opting in."""
-    return max(0, gpu.shared_memory_per_block - block.static)
+def decide(
+    table: bytes | bytearray, policy: int, case: Case, names: tuple[str, str]
+) -> tuple[str, str, int, int | None]:
+    """Return the library's decision about a launch: control, reason, dynamic bytes, and the table's rule.
+
+    table: compiled policies; policy: index of one of them; names: of the kernel and of the library that launches it.
+    """
+    found, ffi = _native.ffi.new("struct overlap_decision *"), _native.ffi
+    gpu, launch, beside = struct(case.gpu), case.launch, _footprint(case.communication)
+    kernel, caller = (encoded(name) for name in names)
+    decide_in_c, data = _native.library().overlap_decide, ffi.from_buffer(table)
+    decide_in_c(data, policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
+    rule = None if found.rule == NONE else found.rule
+    return CONTROLS[found.control], reasons()[found.reason], found.dynamic_shared, rule
 
 
-@functools.cache
-def _library() -> Any:
-    return _native.library()
+def encoded(name: str) -> bytes:
+    """Return a name as the library takes it."""
+    return name.encode("utf-8", "replace")
+
+
+def is_communication(kernel: str) -> bool:
+    """Whether a kernel belongs to a known family of communication kernels."""
+    return bool(_native.library().overlap_is_communication(encoded(kernel)))
+
+
+def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
+    """Yield the settings of NCCL or RCCL that make its block smaller, and what the rule achieves then."""
+    before = _footprint(case.communication)
+    for index in itertools.count():
+        after = _native.ffi.new("struct overlap_footprint *")
+        name = _native.library().overlap_knob(index, struct(case.gpu), before, after)
+        if name == _native.ffi.NULL:
+            return
+        if (after.threads, after.registers) != case.communication[:2]:
+            smaller = case.communication._replace(threads=after.threads, registers=after.registers)
+            yield _native.text(name), plan(case._replace(communication=smaller))
 
 
 def _footprint(block: Footprint) -> Any:
     return _native.ffi.new("struct overlap_footprint *", block)
-
-
-_communication = functools.lru_cache(maxsize=256)(_footprint)  # many requests have the same one

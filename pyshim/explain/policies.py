@@ -5,7 +5,6 @@ Which rule is for a launch is the library's answer, not ours.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,14 +34,13 @@ class PolicyRule:
     when: str = "always"
     place: str | None = None  # FILE:LINE
 
-    @functools.cached_property
+    @property
     def json(self) -> dict[str, object]:
         """What every answer says of the rule."""
         kept = {"keep_at_least": self.asked.keep, "when": self.when}
         return {"policy": self.policy, "line": self.line, "shape": self.shape, **kept}
 
 
-@functools.lru_cache(maxsize=256)
 def own_rule(shape: Shape | None, keep: int | None) -> PolicyRule:
     """Return the rule of a request without a policy, make_room by default. keep: keep_at_least, percent."""
     kind, value, text, default = shape or parse("make_room")
@@ -60,7 +58,6 @@ class Compiled:
         self.data = compile_table(self.models)
         self._written = [rule for model in self.models for rule in guarded(model.rules)]
         self._view = View(self.data)
-        self._rules: dict[int, PolicyRule] = {}
 
     def index_for(self, gpu: KnownGpu) -> int | None:
         """Return the index of the policy that is for a GPU; None if no policy is."""
@@ -78,17 +75,15 @@ class Compiled:
 
     def rule(self, policy: int, index: int) -> PolicyRule:
         """Return a rule of one of the policies. index: in the table."""
-        if index not in self._rules:
-            rule, text = self._view.rules[index], self._written[index]
-            self._rules[index] = PolicyRule(
-                Rule(rule.shape, rule.value, rule.keep_at_least),
-                self._view.text(self._view.policies[policy].name),
-                _native.line_of(rule.line)[0],
-                written(rule.shape, rule.value),
-                "always" if rule.when == member("WHEN", "always") else "overlapping",
-                place(text),
-            )
-        return self._rules[index]
+        rule, text = self._view.rules[index], self._written[index]
+        return PolicyRule(
+            Rule(rule.shape, rule.value, rule.keep_at_least),
+            self._view.text(self._view.policies[policy].name),
+            _native.line_of(rule.line)[0],
+            written(rule.shape, rule.value),
+            "always" if rule.when == member("WHEN", "always") else "overlapping",
+            place(text),
+        )
 
     def is_communication(self, policy: int, kernel: str, caller: str) -> bool:
         """Whether the policy itself declares a launch to be communication."""
@@ -98,7 +93,6 @@ class Compiled:
         return by_library or any(matches(own.kernels, name) for name in names)
 
 
-@functools.lru_cache(maxsize=256)
 def table_of(rule: Rule) -> bytes:
     """Return the table of one policy with one rule, for every launch at any time."""
     everything = dict.fromkeys(("threads", "waves_percent", "resident_blocks"), (0, UNLIMITED))

@@ -8,6 +8,7 @@ from pyshim.explain import planner
 from pyshim.explain.answer import Answer
 from pyshim.explain.parts import Line, Part, Prose, Table, apart, cut
 from pyshim.explain.policies import PolicyRule
+from pyshim.stats.page import sentences
 
 _HEADS = ("one block of", "threads", "registers", "static", "dynamic", "resident")
 _SIZE_HEADS = ("blocks", "of its own", "make room, bytes")
@@ -62,7 +63,7 @@ def _verdict(answer: Answer) -> Iterator[Part]:
         when = ", in overlap windows" if answer.rule and answer.rule.when == "overlapping" else ""
         kept = f"{blocks} of {native} blocks stay{when}"
         yield Prose(f"{control}: {size:,} bytes of dynamic shared memory instead of {asked:,} ({kept})", "decision")
-    yield Prose(f"{reason}: {planner.sentence(reason)}", "because")
+    yield Prose(f"{reason}: {sentences()[reason]}", "because")
     yield Prose(_rule(answer.rule), "rule")
     if native and (text := _as_asked(answer)):
         yield Prose(text, "as asked")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.parts import Line, Part, Prose, Table, apart, cut, plural
-from pyshim.traces.found import COPY, LEGACY, Found, Share, Waiting
+from pyshim.traces.found import COPY, LEGACY, NO_CALLS, Found, Share, Waiting
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
@@ -44,6 +44,11 @@ class Answer(NamedTuple):
     found: Sequence[Found]
     worst: Waiting  # the process that has most to gain
     notes: Sequence[str]
+
+    @property
+    def trace(self) -> Found:
+        """The one with the worst process."""
+        return next(one for one in self.found if self.worst in one.processes)
 
     @property
     def processes(self) -> list[Waiting]:
@@ -123,7 +128,7 @@ def screen(answer: Answer) -> Iterator[Part]:
     yield _line("waits", _waits(answer, inverted))
     if inverted:
         yield _line("behind", _behind(one))
-        yield _line("raise", _raise(one))
+        yield _line("raise", _raise(one, _is_amd(answer)))
         yield _line("saves", _saves(one))
         first, second = _code(answer)
         yield _line("write", first)
@@ -143,7 +148,7 @@ def _waits(answer: Answer, inverted: bool) -> str:
     name = f"{answer.name}: " if answer.name else ""
     step = f"of {_of(one)}"
     if not one.told:
-        return f"{name}not known: {answer.untold[0]}"
+        return f"{name}not known: {NO_CALLS}"
     if inverted:
         least = "at least " if any(found.at_least for found in one.inversions) else ""
         waiters = {waiter for found in one.inversions for waiter in found.waiters}
@@ -166,7 +171,7 @@ def _who(waiters: set[str]) -> str:
 
 def _is_doubtful(answer: Answer) -> bool:
     """Whether work waited, and the trace does not say all about what for."""
-    return bool(answer.untold) and answer.worst.unclaimed_us > _NEXT_TO_NOTHING * answer.worst.span_us
+    return bool(answer.trace.untold) and answer.worst.unclaimed_us > _NEXT_TO_NOTHING * answer.worst.span_us
 
 
 def _behind(one: Waiting) -> str:
@@ -180,13 +185,15 @@ def _behind(one: Waiting) -> str:
     return f"{kernel_name(first.behind, _NAME)} on {behind}; {waits} waits{more}"
 
 
-def _raise(one: Waiting) -> str:
+def _raise(one: Waiting, amd: bool) -> str:
     streams = _streams(dict.fromkeys(share.stream for share in one.minor))
     together = max(
         sum(share.share for share in one.minor if share.device == device) for device in {s.device for s in one.minor}
     )
     if any(share.stream == LEGACY for share in one.minor):
         how = f"{LEGACY} is the default stream, so put this work on another one"
+    elif amd:
+        how = "overlap-run cannot, because HIP takes a priority only when a stream is created"
     elif one.has_priorities:
         how = "overlap-run does not, because the program sets priorities itself"
     elif together > TOGETHER:
@@ -204,10 +211,13 @@ def _saves(one: Waiting) -> str:
 
 def _code(answer: Answer) -> Sequence[str]:
     """Return the lines that an author would write."""
-    one = next(found for found in answer.found if answer.worst in found.processes)
-    if one.trace.python:
+    if answer.trace.trace.python:
         return _TORCH, _TORCH_NCCL if answer.worst.communication_us else _TORCH_WORK
-    return _HIP if any(gpu.name.startswith("AMD ") for gpu in one.trace.gpus.values()) else _CUDA
+    return _HIP if _is_amd(answer) else _CUDA
+
+
+def _is_amd(answer: Answer) -> bool:
+    return any(gpu.name.startswith("AMD ") for gpu in answer.trace.trace.gpus.values())
 
 
 def _otherwise(answer: Answer) -> Iterator[Part]:

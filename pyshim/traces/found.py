@@ -9,6 +9,7 @@ from pyshim.traces.record import Trace
 
 COPY = "copy or memset"
 COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
+NO_CALLS = "the trace has no calls of the host that launched its kernels"
 LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 
 Place = tuple[int, str]  # device, stream

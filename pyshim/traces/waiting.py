@@ -34,6 +34,7 @@ from pyshim.traces.found import (
     COMPUTES,
     COPIES,
     COPY,
+    NO_CALLS,
     WAITS,
     Bar,
     Found,
@@ -117,7 +118,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
         if told:
             untold.update(dict.fromkeys(_untold(queues)))
         else:
-            untold["the trace has no calls of the host that launched its kernels"] = None
+            untold[NO_CALLS] = None
         called = {call.correlation: call.start_us for call in own.calls}
         launches = [work for work in own.works if isinstance(work, TracedLaunch)]
         ran = [(called[one.correlation], one.start_us, one.end_us) for one in launches if one.correlation in called]

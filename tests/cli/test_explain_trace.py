@@ -143,7 +143,9 @@ def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
     path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
     assert lines(overlap, path)[4:] == CUDA
     path.write_text(path.read_text().replace("NVIDIA H200", "AMD Instinct MI300X"))
-    assert lines(overlap, path)[4:] == [line.replace("cuda", "hip") for line in CUDA]
+    amd = lines(overlap, path)
+    assert amd[4:] == [line.replace("cuda", "hip") for line in CUDA]
+    assert amd[2] == "raise   stream 20: overlap-run cannot, because HIP takes a priority only when a stream is created"
 
 
 def test_what_is_at_least_so_is_said_so(overlap, library, tmp_path):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Iterable
 
-    from pyshim.explain.parts import Part
+    from pyshim.explain.screen import Part
 
 DESCRIPTION = """\
 Say what waits behind what in a profiler's trace, which streams to raise, and
@@ -138,7 +138,7 @@ def _one(options: argparse.Namespace, asked: dict[str, object]) -> int:
 def _show(parts: Iterable[Part]) -> None:
     """Print the parts of a screen, fitted to its width."""
     from pyshim.cli import ui
-    from pyshim.explain.parts import Line, Table
+    from pyshim.explain.screen import Line, Table
 
     for part in parts:
         if isinstance(part, Table):

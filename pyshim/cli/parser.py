@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
         name = word.partition("=")[0].replace("_", "-")
         known = [option for action in self._actions for option in action.option_strings]
-        close = get_close_matches(name, known, n=1) if name.startswith("--") else []
+        close = get_close_matches(name, known, n=1, cutoff=0.8) if name.startswith("--") else []
         return f"did you mean {close[0]}?" if close else f"{self.prog} --help"
 
     def _print_message(self, message: str, file: Any = None) -> None:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
+from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain import planner
 from pyshim.explain.planner import MANY, NONE, RESIZES, Case, Decision, Footprint, Plan, Rule, member
-from pyshim.explain.policies import Compiled, PolicyRule, own_rule, table_of
-from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, Request, read
-from pyshim.policy import gpus
+from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, Request, Shape, parse, read, written
+from pyshim.launch.policies import index_for
+from pyshim.policy import gpus, library, places
+from pyshim.policy import model as policy_model
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import NVIDIA, KnownGpu
+from pyshim.policy.layout import Sections, View, assemble
+from pyshim.policy.model import UNLIMITED, Policy
+from pyshim.policy.table import compile_table, guarded
+from pyshim.stats.page import sentences
+from pyshim.traces.names import plain
 
 _NEEDED = NEEDED + COMMUNICATION
 
@@ -27,6 +36,21 @@ class Answer(NamedTuple):
     decision: Decision
     rule: PolicyRule | None
     help: str | None
+
+    @property
+    def residents(self) -> list[tuple[Footprint, int, str | None]]:
+        """A block of computation and one of communication, how many a multiprocessor holds, what stops one more."""
+        return [(block, *planner.occupancy(self.case.gpu, block)) for block in self.case[1:3]]
+
+    @property
+    def resizes(self) -> bool:
+        """Whether the dynamic size is changed."""
+        return self.decision.control in RESIZES
+
+    @property
+    def because(self) -> str:
+        """What a user reads in a report under the reason."""
+        return sentences()[self.decision.reason]
 
     def as_json(self) -> dict[str, object]:
         """Return the answer as --json prints it."""
@@ -264,3 +288,92 @@ def _does(plan: Plan) -> str:
         return ""
     window = next(window for window in plan.windows if window.blocks == plan.blocks)
     return f"k={plan.blocks}, {window.minimum:,} to {window.maximum:,} bytes"
+
+
+# ---- policies as the library reads them: from a --policy value to the rule that decides a launch ----
+
+
+@dataclass(frozen=True)
+class PolicyRule:
+    """A rule in the words of the policy language. None: it stands in no policy."""
+
+    asked: Rule
+    policy: str | None
+    line: int | None
+    shape: str
+    when: str = "always"
+    place: str | None = None  # FILE:LINE
+
+    @property
+    def json(self) -> dict[str, object]:
+        """What every answer says of the rule."""
+        kept = {"keep_at_least": self.asked.keep, "when": self.when}
+        return {"policy": self.policy, "line": self.line, "shape": self.shape, **kept}
+
+
+def own_rule(shape: Shape | None, keep: int | None) -> PolicyRule:
+    """Return the rule of a request without a policy, make_room by default. keep: keep_at_least, percent."""
+    kind, value, text, default = shape or parse("make_room")
+    return PolicyRule(Rule(kind, value, default if keep is None else keep), None, None, text)
+
+
+class Compiled:
+    """The table of a --policy value, as overlap-run would make it here.
+
+    Raises OverlapError if a policy is missing or wrong.
+    """
+
+    def __init__(self, value: str, environment: Mapping[str, str]) -> None:
+        self.models = tuple(library.load(value, environment))
+        self.data = compile_table(self.models)
+        self._written = [rule for model in self.models for rule in guarded(model.rules)]
+        self._view = View(self.data)
+
+    def index_for(self, gpu: KnownGpu) -> int | None:
+        """Return the index of the policy that is for a GPU; None if no policy is."""
+        return index_for(self.data, gpu.name, gpu.architecture)
+
+    def model_for(self, gpu: KnownGpu) -> Policy | None:
+        """Return the policy that is for a GPU."""
+        index = self.index_for(gpu)
+        return None if index is None else self.models[index]
+
+    def only_gpu(self) -> str | None:
+        """Return the key of the GPU that the policies are for; None if they are for several known GPUs, or for none."""
+        found = {gpu.key for model in self.models for gpu in gpus.matching(model.gpus)}
+        return found.pop() if len(found) == 1 else None
+
+    def rule(self, policy: int, index: int) -> PolicyRule:
+        """Return a rule of one of the policies. index: in the table."""
+        rule, text = self._view.rules[index], self._written[index]
+        return PolicyRule(
+            Rule(rule.shape, rule.value, rule.keep_at_least),
+            self._view.text(self._view.policies[policy].name),
+            _native.line_of(rule.line)[0],
+            written(rule.shape, rule.value),
+            "always" if rule.when == member("WHEN", "always") else "overlapping",
+            place(text),
+        )
+
+    def is_communication(self, policy: int, kernel: str, caller: str) -> bool:
+        """Whether the policy itself declares a launch to be communication."""
+        own, matches = self._view.policies[policy], self._view.matches
+        names = (planner.encoded(kernel), planner.encoded(plain(kernel)))
+        by_library = bool(caller) and matches(own.libraries, planner.encoded(caller))
+        return by_library or any(matches(own.kernels, name) for name in names)
+
+
+def table_of(rule: Rule) -> bytes:
+    """Return the table of one policy with one rule, for every launch at any time."""
+    everything = dict.fromkeys(("threads", "waves_percent", "resident_blocks"), (0, UNLIMITED))
+    shaped = {"shape": rule.shape, "value": rule.value, "keep_at_least": rule.keep, "when": member("WHEN", "always")}
+    return assemble([{"rule_count": 1}], [{**everything, **shaped}], Sections())
+
+
+def place(rule: policy_model.Rule) -> str | None:
+    """Return FILE:LINE of a rule, the file's name alone for a shipped policy; None if the rule stands in no file."""
+    if not rule.file:
+        return None
+    path = Path(rule.file)
+    file = path.name if path.parent == places.shipped_directory() else rule.file
+    return f"{file}:{rule.line}"

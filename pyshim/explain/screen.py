@@ -1,14 +1,64 @@
-"""The screen of one kernel beside one communication kernel."""
+"""The parts that every screen is made of, and the screen of one kernel beside one communication kernel."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Union
 
-from pyshim.explain import planner
-from pyshim.explain.answer import Answer
-from pyshim.explain.parts import Line, Part, Prose, Table, apart, cut
-from pyshim.explain.policies import PolicyRule
-from pyshim.stats.page import sentences
+if TYPE_CHECKING:  # a trace is answered without any of them
+    from pyshim.explain.answer import Answer, PolicyRule
+
+Item = TypeVar("Item")
+
+
+class Table(NamedTuple):
+    """Rows below heads."""
+
+    heads: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    left: Sequence[int] = (0,)  # columns of text
+    above: bool = False  # names in the first column are worth a line of their own
+
+
+class Prose(NamedTuple):
+    """A paragraph."""
+
+    text: str
+    label: str = ""  # stands before it
+    width: int = 12  # columns of the label
+
+
+class Line(NamedTuple):
+    """A line that is never broken."""
+
+    text: str
+
+
+Part = Union[Table, Prose, Line]
+
+
+def apart(*groups: Iterable[Part]) -> Iterator[Part]:
+    """Yield all parts, with an empty line between groups that are not empty."""
+    first = True
+    for group in groups:
+        parts = list(group)
+        if parts and not first:
+            yield Line("")
+        first = first and not parts
+        yield from parts
+
+
+def plural(number: int, word: str, words: str = "") -> str:
+    """Return a number with its noun. words: the plural if it is not word + s."""
+    return f"{number:,} {word if number == 1 else words or word + 's'}"
+
+
+def cut(items: Sequence[Item], most: int) -> tuple[Sequence[Item], int]:
+    """Return the first items, and how many more there are; a single item more is shown rather than counted."""
+    return (items, 0) if len(items) <= most + 1 else (items[:most], len(items) - most)
+
+
+# ---- one kernel ----
 
 _HEADS = ("one block of", "threads", "registers", "static", "dynamic", "resident")
 _SIZE_HEADS = ("blocks", "of its own", "make room, bytes")
@@ -24,13 +74,12 @@ def screen(answer: Answer, usual: str = "") -> Iterator[Part]:
 
 
 def _footprints(answer: Answer, usual: str) -> Iterator[Part]:
-    gpu, request = answer.case.gpu, answer.request
+    request = answer.request
     kernel = f"{request.kernel} on " if request.kernel else ""
-    yield Prose(f"{kernel}{gpu.name}" + (f" under {request.policy}" if request.policy else ""))
+    yield Prose(f"{kernel}{answer.case.gpu.name}" + (f" under {request.policy}" if request.policy else ""))
     yield Line("")
     rows, limits = [], []
-    for who, block in (("computation", answer.case.block), ("communication", answer.case.communication)):
-        blocks, limit = planner.occupancy(gpu, block)
+    for who, (block, blocks, limit) in zip(("computation", "communication"), answer.residents):
         rows.append((who, *(f"{number:,}" for number in block[:4]), f"{blocks}"))
         limits.append(f"{who} by {_LIMITS.get(limit, limit)}" if limit else f"{who}: no block fits on this GPU")
     yield Table(_HEADS, rows)
@@ -63,7 +112,7 @@ def _verdict(answer: Answer) -> Iterator[Part]:
         when = ", in overlap windows" if answer.rule and answer.rule.when == "overlapping" else ""
         kept = f"{blocks} of {native} blocks stay{when}"
         yield Prose(f"{control}: {size:,} bytes of dynamic shared memory instead of {asked:,} ({kept})", "decision")
-    yield Prose(f"{reason}: {sentences()[reason]}", "because")
+    yield Prose(f"{reason}: {answer.because}", "because")
     yield Prose(_rule(answer.rule), "rule")
     if native and (text := _as_asked(answer)):
         yield Prose(text, "as asked")
@@ -90,7 +139,7 @@ def _as_asked(answer: Answer) -> str:
     if beside < 0:
         return "communication fits nowhere on this GPU"
     if beside == native:
-        return "communication fits beside all of its blocks" if answer.decision.control in planner.RESIZES else ""
+        return "communication fits beside all of its blocks" if answer.resizes else ""
     if beside == 0:
         return "communication waits until a multiprocessor is empty"
     return f"communication fits after {native - beside} of {native} blocks have ended"

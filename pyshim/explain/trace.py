@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain.parts import Line, Part, Prose, Table, apart, cut, plural
+from pyshim.explain.screen import Line, Part, Prose, Table, apart, cut, plural
 from pyshim.traces.found import COPY, LEGACY, NO_CALLS, Found, Share, Waiting
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain.answer import Answer, Explainer, with_usual
-from pyshim.explain.policies import PolicyRule
+from pyshim.explain.answer import Answer, Explainer, PolicyRule, with_usual
 from pyshim.explain.request import Mistake, read
 
 RULES = """policy: 1

@@ -50,10 +50,10 @@ FAST = (
 PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     *(
-        f"shim/vendor/common/{name}.c"
+        f"shim/gpu/{name}.c"
         for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")
     ),
-    *(f"shim/vendor/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
+    *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
 # is pure, and what asks the kernel or our own tables only. Unwind tables would be locked with the rest; debuggers read
@@ -63,13 +63,13 @@ NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "log", "memory", "prebind")),
     "shim/sys/process.c",
-    *(f"shim/vendor/common/{name}.c" for name in ("armed", "name", "page", "unopened")),
+    *(f"shim/gpu/{name}.c" for name in ("armed", "name", "page", "unopened")),
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
-    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/vendor/*/*.c", "shim/preload/*.[cS]"),
+    "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/gpu/*.c", "shim/cuda/*.c", "shim/hip/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),

@@ -1,7 +1,57 @@
 /* Arguments for NVIDIA's driver API: makers that differ_rows.py finds by their names. */
 #pragma once
 
-#include "vendor/cuda/cuda_abi.h"
+#include "cuda/cuda_abi.h"
+
+/* ---- What of cuda.h 13.0 the library does not need ---- */
+
+/* Kernel nodes: the first version ends before kern (10.0), the second has all members (12.0). */
+typedef struct {
+    CUfunction func;
+    uint32_t gridDimX, gridDimY, gridDimZ;
+    uint32_t blockDimX, blockDimY, blockDimZ;
+    uint32_t sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern; /* used if func is NULL */
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
+
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS kernel;
+        CUevent event; /* nodes that record or wait for it */
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
+_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
+
+typedef struct {
+    uint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+    int result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef union {
+    int operation;
+    uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+_Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "as in cuda.h");
+
+typedef struct {
+    char reserved[64];
+} CUipcEventHandle;
 
 enum kind {
     NO_KIND,

@@ -1,7 +1,7 @@
 /* Arguments for HIP: makers that differ_rows.py finds by their names. */
 #pragma once
 
-#include "vendor/hip/hip_abi.h"
+#include "hip/hip_abi.h"
 
 enum kind { NO_KIND, MODULE, LIBRARY, FUNCTION, KERNEL, STREAM, EVENT, GRAPH, NODE, EXEC, ADDRESS, KINDS };
 #include "differ.h"

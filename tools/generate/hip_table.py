@@ -1,4 +1,4 @@
-"""Write shim/vendor/hip/dispatch_table.def: the positions of our entry points in HIP's dispatch table.
+"""Write shim/hip/dispatch_table.def: the positions of our entry points in HIP's dispatch table.
 
     python -m tools.generate.hip_table [--check]
 
@@ -15,7 +15,7 @@ from tools.generate import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 ORDER = ROOT / "tools/simgpu/hip/dispatch-table.txt"
-HIP = ROOT / "shim/vendor/hip"
+HIP = ROOT / "shim/hip"
 HEAD = """\
 /* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
  * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of

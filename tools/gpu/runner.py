@@ -251,7 +251,7 @@ def entry_points() -> list[str]:
     """Return the entry points that the library wraps or calls."""
     found = []
     for name in ("driver.def", "api.def"):
-        text = (product.ROOT / "shim/vendor/cuda" / name).read_text(encoding="utf-8")
+        text = (product.ROOT / "shim/cuda" / name).read_text(encoding="utf-8")
         found += re.findall(r"^[A-Z_]+\((cu\w+)", text, re.MULTILINE)
     return list(dict.fromkeys(found))
 

@@ -108,7 +108,10 @@ def _files(path: str) -> list[str]:
     if not os.path.isdir(path):
         shipped = _native.DEMO / f"{SHIPPED.get(path, '')}.json.gz"
         return [str(shipped) if path in SHIPPED and not os.path.exists(path) and shipped.exists() else path]
-    files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
+    try:
+        files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
+    except OSError as error:
+        raise OverlapError(f"{path} cannot be read: {error.strerror or error}", None, USAGE) from error
     parts = {file: re.split(r"(\d+)", file) for file in files}
     return sorted(files, key=lambda file: [(len(part), part) if part.isdigit() else (0, part) for part in parts[file]])
 

@@ -18,6 +18,7 @@ import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, step
 from made_waits import Program, boundary, by_host, collective, interior, steps
 
+from pyshim.errors import OverlapError
 from pyshim.explain import trace as explained
 from pyshim.traces.chrome import ChromeFile
 
@@ -250,6 +251,15 @@ def test_a_folder_without_traces(overlap, library, tmp_path):
     assert done.stderr.startswith(
         f"overlap: error: {tmp_path}: no kernel of a GPU in it\noverlap: help: torch.profiler "
     )
+
+
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    def denied(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(OverlapError, match=f"^{tmp_path} cannot be read: Permission denied$"):
+        explained.look([str(tmp_path)])
 
 
 # ---- what it reads ----

@@ -89,7 +89,7 @@ FILES = {
     "runtime13": "simgpu/libcudart.so.13",
     **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
 }
-# Recorded on two H200 (tests/traces/data): `overlap explain --from demo-stencil`.
+# Recorded on two H200 (tests/traces/data): `overlap explain demo-stencil`.
 TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz", "demo-step.json.gz": "bare-rank0.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"

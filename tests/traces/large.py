@@ -56,8 +56,8 @@ def write(path: Path, size: int) -> None:
 # Not by getrusage: a process's greatest size is also that of the one that has started it, before exec.
 _READ = """
 import re, sys
-from pyshim.traces.measured import read_side
-assert [one.span for rank in read_side(sys.argv[1]).ranks.values() for gpu in rank for one in gpu.times]
+from pyshim.traces.waiting import find
+assert all(one.span_us for one in find(sys.argv[1]).processes)
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1))
 """
 

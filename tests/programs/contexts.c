@@ -31,7 +31,7 @@ static int other(void) {
     printf("in the other: %d\n", launch(function, 0));
     bad += cuCtxSetCurrent(context) + cuDevicePrimaryCtxRelease_v2(0) + cuFuncGetAttribute(&limit, 8, function);
     printf("limit %d, launches %d", limit, launch(function, 0));
-    printf(" %d\n", launch(function, limit + 1));
+    printf(" %d\n", launch(function, (unsigned)limit + 1));
     free(text);
     return bad;
 }

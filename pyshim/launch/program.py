@@ -13,7 +13,7 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.launch import elf
 
 DEFAULT_PATH = "/bin:/usr/bin"
-BUNDLED = ("demo", "demo-stencil", "demo-step")  # ours, in PATH with --simulate
+BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
 _MOST_SCRIPTS = 4  # as the kernel follows #!
 _LOADER = re.compile(
     r"ld-linux[-a-z0-9_]*\.so\.[0-9]+\Z|ld-[0-9.]+\.so\Z"

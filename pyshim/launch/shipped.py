@@ -20,7 +20,7 @@ Kept = tuple[str, tuple[Mapping[str, Optional[str]], ...], tuple[Asked, ...]]
 
 
 def look_up(value: str, environment: Mapping[str, str], path: str = KEPT) -> Kept | None:
-    """Return a kept table; None where the value may mean something else (pyshim/policy/places.py)."""
+    """Return a kept table; None where the value may mean something else (pyshim/policy/reader.py)."""
     is_file = value.endswith(_SUFFIX) and os.path.isfile(value)
     if is_file or "/" in value or environment.get("OVERLAP_POLICY_PATH"):
         return None

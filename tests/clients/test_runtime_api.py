@@ -167,9 +167,7 @@ def test_functions_take_as_many_parameters_as_in_the_headers(version: int) -> No
     for name, inside in re.findall(r"(?:CUDARTAPI|cudaError_t)\s+(cuda\w+)\(([^;]*)\);", header):
         declared.setdefault(name, 0 if inside.strip() == "void" else inside.count(",") + 1)
     checked = [name for name in names_of(version) if not UNDECLARED.match(name.name)]
-    assert {name.name: name.parameters for name in checked} == {
-        name.name: declared.get(name.name) for name in checked
-    }
+    assert {name.name: name.parameters for name in checked} == {name.name: declared.get(name.name) for name in checked}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -65,7 +65,7 @@ struct overlap_policy {
     uint32_t first_rule;
     uint32_t rule_count;
     uint32_t raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so
-                           * much of the device's computation (core/streams.h); 0: no stream is raised */
+                           * much of the device's computation (core/judge.h); 0: no stream is raised */
     uint32_t reserved;
 };
 
@@ -205,7 +205,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
-    OVERLAP_COUNTER_JUDGEMENTS = 5      /* of the streams of a device (core/streams.h) */
+    OVERLAP_COUNTER_JUDGEMENTS = 5      /* of the streams of a device (core/judge.h) */
 };
 
 enum overlap_page_flag {
@@ -269,7 +269,7 @@ struct overlap_device {
     uint8_t policy[64]; /* empty: no policy fits, launches are only observed */
 };
 
-/* Streams that the rule (core/streams.h) has judged, in the order in which they were first judged. The status is the first
+/* Streams that the rule (core/judge.h) has judged, in the order in which they were first judged. The status is the first
  * condition of the rule that did not hold at the latest judgement. */
 enum overlap_stream_status {
     OVERLAP_STREAM_RAISED = 1,

@@ -22,7 +22,7 @@ CUDA_ATTRIBUTES = {
     "major": 75,
     "minor": 76,
 }
-# hipDeviceProp_t: size, and where multiprocessors and architecture are: HIP_PROPERTIES_* of shim/vendor/hip/hip_abi.h.
+# hipDeviceProp_t: size, and where multiprocessors and architecture are: HIP_PROPERTIES_* of shim/hip/hip_abi.h.
 HIP_PROPERTIES = {
     "hipGetDevicePropertiesR0600": (1472, 388, 1160),
     "hipGetDeviceProperties": (792, 336, 396),

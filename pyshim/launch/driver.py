@@ -6,15 +6,12 @@ import os
 import re
 from collections.abc import Mapping
 
-from pyshim.launch import elf
-
 NAME = "libcuda.so.1"
 PROC = "/proc/driver/nvidia/version"
 CACHE = "/etc/ld.so.cache"
 _CACHE_SIZE = 16 << 20  # bytes; a larger file is no cache
 AMD_DEVICE = "/dev/kfd"
 HIP = "libamdhip64.so"
-HSA, THUNK = "libhsa-runtime64.so.1", "libhsakmt.so.1"
 _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
 
 
@@ -97,13 +94,3 @@ def hip_runtimes(environment: Mapping[str, str], root: str = "/") -> dict[str, l
         if path not in places:
             places.append(path)
     return dict(sorted(found.items()))
-
-
-def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:
-    """Return whether the HSA runtime needs a library to reach the kernel's driver: Debian's does, AMD's does not."""
-    for folder in (os.path.dirname(runtime), *library_path(environment)):
-        path = os.path.join(folder, HSA)
-        if os.path.exists(path):
-            return THUNK in elf.inspect(path).needed
-    paths = (path for path in cached(root) if os.path.basename(path).startswith(HSA))
-    return any(THUNK in elf.inspect(path).needed for path in paths)

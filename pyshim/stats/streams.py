@@ -1,4 +1,4 @@
-"""The streams that a page lists: those that the rule has judged (shim/core/streams.h)."""
+"""The streams that a page lists: those that the rule has judged (shim/core/judge.h)."""
 
 from __future__ import annotations
 

@@ -13,10 +13,10 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "../sys/system.h"
-#include "../vendor/common/hook.h"
-#include "../vendor/common/page.h"
-#include "../vendor/common/resolve.h"
-#include "../vendor/common/vendor_ops.h"
+#include "../gpu/hook.h"
+#include "../gpu/page.h"
+#include "../gpu/resolve.h"
+#include "../gpu/vendor_ops.h"
 
 /* What the entry does: jump to `real`, or return `answer` if that is NULL. */
 struct overlap_found {

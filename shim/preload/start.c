@@ -1,7 +1,7 @@
 /* Start and end of a process. */
 #include "../sys/sys.h"
 #include "../sys/system.h"
-#include "../vendor/common/page.h"
+#include "../gpu/page.h"
 
 __attribute__((constructor)) static void start(void) {
     overlap_start.constructed = true;

@@ -2,7 +2,7 @@
  *
  * Every process of a job passes here, most of which never touch a GPU. So the constructor only looks for OVERLAP_TABLE;
  * where it is set, the variables are copied, because programs overwrite their environment. Everything else waits until
- * a driver is used (vendor/common/armed.c). Code of the program may call us before the constructor has run:
+ * a driver is used (gpu/armed.c). Code of the program may call us before the constructor has run:
  * overlap_is_set_up() does its work then.
  */
 #include <string.h>

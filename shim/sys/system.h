@@ -1,4 +1,4 @@
-/* Shared by the files of sys/. Besides them only preload/, and common/'s armed.c, page.c and unopened.c include
+/* Shared by the files of sys/. Besides them only preload/, and gpu/'s armed.c, page.c and unopened.c include
  * this. */
 #pragma once
 

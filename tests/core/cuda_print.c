@@ -7,7 +7,7 @@
 #ifdef THEIRS
 #include <cuda.h>
 #else
-#include "vendor/cuda/cuda_abi.h"
+#include "cuda/cuda_abi.h"
 #endif
 
 #define CONSTANT(name) printf(#name " %d\n", (int)(intptr_t)(name));
@@ -57,36 +57,12 @@ int main(void) {
     SIZE(CUDA_LAUNCH_PARAMS)
     FIELD(CUDA_LAUNCH_PARAMS, function)
     FIELD(CUDA_LAUNCH_PARAMS, sharedMemBytes)
-    SIZE(CUDA_KERNEL_NODE_PARAMS)
-    SIZE(CUgraphNodeParams)
-    SIZE(CUDA_GRAPH_INSTANTIATE_PARAMS)
     SIZE(CUstreamAttrValue)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, func)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimX)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, gridDimZ)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimX)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, blockDimZ)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, kernelParams)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, extra)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, kern)
-    FIELD(CUDA_KERNEL_NODE_PARAMS, ctx)
-    FIELD(CUgraphNodeParams, type)
-    FIELD(CUgraphNodeParams, kernel)
-    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, flags)
-    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hUploadStream)
-    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, hErrNode_out)
-    FIELD(CUDA_GRAPH_INSTANTIATE_PARAMS, result_out)
     SIZE(CUevent)
-    SIZE(CUipcEventHandle)
     SIZE(CUgraphEdgeData)
     FIELD(CUgraphEdgeData, from_port)
     FIELD(CUgraphEdgeData, type)
-    SIZE(CUstreamBatchMemOpParams)
-    FIELD(CUstreamBatchMemOpParams, operation)
     VALUE(value.event, value.programmaticEvent.event)
     VALUE(value.event, value.launchCompletionEvent.event)
-    NAMED(CUgraphNodeParams, event, eventRecord.event)
-    NAMED(CUgraphNodeParams, event, eventWait.event)
     return 0;
 }

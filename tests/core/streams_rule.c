@@ -1,7 +1,7 @@
 /* The rule of streams for test_streams.py, made into a shared library: what is inline, and the layout that it assumes. */
 #include <stddef.h>
 
-#include "core/streams.h"
+#include "core/judge.h"
 
 bool is_due(uint64_t waits) {
     return overlap_judgement_is_due(waits);

@@ -1,4 +1,4 @@
-/* The tables of vendor/common/table.c under readers without the lock: no reader ever sees the value of another key.
+/* The tables of gpu/table.c under readers without the lock: no reader ever sees the value of another key.
  * table_stress SECONDS THREADS
  *
  * Prints how often readers looked, how often there was a value, how many were wrong, and how many entries there are. */
@@ -18,7 +18,7 @@ static void pause_sometimes(void) {
 }
 #define __atomic_store_n(object, value, order) (pause_sometimes(), __atomic_store_n(object, value, order))
 #define __atomic_compare_exchange_n(...) (pause_sometimes(), __atomic_compare_exchange_n(__VA_ARGS__))
-#include "vendor/common/table.c"
+#include "gpu/table.c"
 
 void *overlap_map(size_t size) {
     void *const made = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

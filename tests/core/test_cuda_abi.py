@@ -17,7 +17,7 @@ import pytest
 from tools.generate import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
-ABI = ROOT / "shim/vendor/cuda/cuda_abi.h"
+ABI = ROOT / "shim/cuda/cuda_abi.h"
 EXPECTED = Path(__file__).parent / "cuda" / "abi_13.0.txt"
 
 
@@ -103,7 +103,7 @@ def declared(cuda_headers: Path) -> dict[str, set[str]]:
 
 def test_prototypes_are_those_of_the_installed_header(declared: dict[str, set[str]]) -> None:
     """Of each name by itself: a form for per-thread default streams is not taken for another form."""
-    api = (ROOT / "shim/vendor/cuda/api.def").read_text()
+    api = (ROOT / "shim/cuda/api.def").read_text()
     rows = [(row.name, row.parameters) for row in driver_table.rows()]
     assert len(rows) > 100
     for name, parameters in rows + re.findall(r"^CALL\((\w+), (\(.*\))\)$", api, re.M):

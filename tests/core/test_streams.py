@@ -1,4 +1,4 @@
-"""The one rule (core/streams.h): raise the smaller streams that something waits for. Against a model of ten lines."""
+"""The one rule (core/judge.h): raise the smaller streams that something waits for. Against a model of ten lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Rule:
 
 @pytest.fixture(scope="module")
 def rule(compile_c: Any) -> Rule:
-    made = compile_c("streams_rule.c", "core/streams.c", flags=("-shared", "-fPIC"), name="streams_rule.so")
+    made = compile_c("streams_rule.c", "core/judge.c", flags=("-shared", "-fPIC"), name="streams_rule.so")
     return Rule(ctypes.CDLL(str(made)))
 
 

@@ -133,7 +133,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
 
 def test_amds_numbers_are_where_the_library_reads_them() -> None:
     """One fact, two languages: HIP_PROPERTIES_* of the header, in the order of struct hip_properties."""
-    header = (ROOT / "shim/vendor/hip/hip_abi.h").read_text()
+    header = (ROOT / "shim/hip/hip_abi.h").read_text()
     for version, function in (("R0600", "hipGetDevicePropertiesR0600"), ("R0000", "hipGetDeviceProperties")):
         row = re.search(rf"HIP_PROPERTIES_{version} \{{(.*)\}}", header)
         assert row

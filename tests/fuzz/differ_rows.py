@@ -1,6 +1,6 @@
 """Write what differ.c calls, from the tables of hooked entry points: python differ_rows.py VENDOR > rows.h
 
-    TABLE                      shim/vendor/VENDOR/driver.def, and what the fuzzer calls besides: differ_VENDOR.def
+    TABLE                      shim/VENDOR/driver.def, and what the fuzzer calls besides: differ_VENDOR.def
     differ_VENDOR.h            a maker for every argument: arg_ROW_NAME, else arg_TYPE_NAME, else arg_TYPE; how it
                                is shown, where that is more than a word: show_TYPE
 
@@ -27,7 +27,7 @@ class Uncovered(Exception):
 
 def rows(vendor: str, more: Path | None = None) -> dict[str, list[tuple[str, str]]]:
     """name -> the types and names of its arguments."""
-    tables = [ROOT / f"shim/vendor/{vendor}/driver.def", HERE / f"differ_{vendor}.def", *filter(None, [more])]
+    tables = [ROOT / f"shim/{vendor}/driver.def", HERE / f"differ_{vendor}.def", *filter(None, [more])]
     text = "#define DRIVER(name, body, parameters, ...) ROW name parameters ;\n"
     text += "".join(f'#define CALL(name, parameters) ROW name parameters ;\n#include "{table}"\n' for table in tables)
     command = [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", "-"]

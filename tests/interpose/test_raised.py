@@ -1,4 +1,4 @@
-"""Streams that something waits for: the smaller ones are raised, all others stay (shim/core/streams.h).
+"""Streams that something waits for: the smaller ones are raised, all others stay (shim/core/judge.h).
 
 Devices are judged at the 16th, 32nd, 64th, ... wait of a thread, and at the first wait for a stream that communicates.
 """

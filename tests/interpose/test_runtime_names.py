@@ -18,7 +18,7 @@ from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(plan.SIMULATED_DRIVER).parent
-DEFINED = (ROOT / "shim" / "vendor" / "cuda" / "runtime.def").read_text(encoding="utf-8")
+DEFINED = (ROOT / "shim" / "cuda" / "runtime.def").read_text(encoding="utf-8")
 ROWS = re.findall(r"^RUNTIME\((\w+),", DEFINED, re.M)
 CREATES = [row for row in ROWS if row.startswith("cudaStreamCreate")]
 LAUNCHES = [row for row in ROWS if row not in CREATES]

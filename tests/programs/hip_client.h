@@ -20,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../shim/vendor/hip/hip_abi.h"
+#include "../../shim/hip/hip_abi.h"
 
 #define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
-#include "../../shim/vendor/hip/driver.def"
+#include "../../shim/hip/driver.def"
 #undef DRIVER
 typedef hipError_t type_hipGetDeviceCount(int *);
 typedef hipError_t type_hipEventCreateWithFlags(hipEvent_t *, unsigned), type_hipGetLastError(void);
@@ -54,7 +54,7 @@ extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;
 #define DRIVER(name, body, parameters, ...) extern type_##name name;
-#include "../../shim/vendor/hip/driver.def"
+#include "../../shim/hip/driver.def"
 #undef DRIVER
 #define HIP(name) name
 #else

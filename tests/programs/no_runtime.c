@@ -2,7 +2,7 @@
 #include "runtime_rows.h"
 
 #define EACH_ROW(name, parameters, ...) extern int name parameters __attribute__((weak));
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
 
 int main(int argc, char **argv) {
@@ -19,14 +19,14 @@ int main(int argc, char **argv) {
         const char *text = dlerror();                                                                                  \
         printf("%s %d %s\n", #name, found != NULL, text ? text : "no error");                                          \
     }
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
     void *made = NULL;
     CUstream none = NULL;
 #define EACH_ROW(name, parameters, ...)                                                                                \
     if (name)                                                                                                          \
         printf("%s is linked\n", #name);
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
     if (!cudaLaunchKernel)
         return 0;

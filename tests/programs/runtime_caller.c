@@ -32,14 +32,14 @@ static void *target(const char *name) {
         return result;                                                                                                 \
     }
 #endif
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
 
 void *runtime_caller(const char *name) {
 #define EACH_ROW(row, ...)                                                                                             \
     if (strcmp(name, #row) == 0)                                                                                       \
         return (void *)call_##row;
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
     return NULL;
 }

@@ -30,7 +30,7 @@ static int answer(int first, ...) {
         return answer(0, __VA_ARGS__);                                                                                 \
     }
 #endif
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
 
 #ifdef NESTED

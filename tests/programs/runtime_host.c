@@ -79,7 +79,7 @@ static const char *file_of(const char *row) {
 #define EACH_ROW(name, ...)                                                                                            \
     if (strcmp(row, #name) == 0)                                                                                       \
         found = (void *)name;
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
     const char *path = found && dladdr(found, &info) ? info.dli_fname : "/nobody";
     return strrchr(path, '/') + 1;

@@ -15,7 +15,7 @@ typedef void *CUstream;
 
 #define RUNTIME(...) EACH_ROW(__VA_ARGS__)
 #define EACH_ROW(name, parameters, ...) extern int name parameters;
-#include "../../shim/vendor/cuda/runtime.def"
+#include "../../shim/cuda/runtime.def"
 #undef EACH_ROW
 
 /* The kinds of rows. */

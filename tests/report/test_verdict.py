@@ -114,19 +114,19 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         ),
         pytest.param(
             {"no_rule": 200, "communication": 160}, "default", {"communication": 160},
-            f"none: nothing was changed; {NO_STREAM}", "overlap explain --from TRACE",
+            f"none: nothing was changed; {NO_STREAM}", "overlap explain TRACE",
             id="nothing waits",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"judgements": 3},
             "none: nothing was changed; no stream is raised: all have ended, or none has launched anything",
-            "overlap explain --from TRACE",
+            "overlap explain TRACE",
             id="judged",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"streams": [{"status": LARGE, "share": 700}], "judgements": 3},
             "none: nothing was changed; no stream is raised: 1 stream: more of the computation than ",
-            "overlap explain --from TRACE",
+            "overlap explain TRACE",
             id="large",
         ),
         pytest.param(
@@ -138,7 +138,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"one_wave": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
             f"none: nothing was changed; {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
-            "overlap explain --report ",
+            "overlap explain --gpu GPU ",
             id="one wave",
         ),
         pytest.param(
@@ -202,7 +202,7 @@ def test_a_program_that_never_opens_the_simulated_gpu_is_explained(overlap, over
     first, second, third = said.splitlines()[:3]
     assert first == "done: nothing: no process of true opened a GPU with the library loaded"
     assert "PyTorch, do not run on it" in second
-    assert third.startswith("next: overlap demo") and "overlap explain --from" in third
+    assert third.startswith("next: overlap demo") and "overlap explain TRACE" in third
     answer = json.loads(overlap("report", str(report), "--json").stdout)
     assert (answer["processes"], answer["totals"]["launches"]) == ([], 0)
     assert overlap("report", str(report), "--check").returncode == 1
@@ -248,15 +248,6 @@ def test_a_second_run_in_the_folder_is_kept_apart(overlap, twice):
     done = overlap("report", str(report), "--run", "f" * 16)
     assert done.returncode == 2 and f"there are {first.id}" in done.stderr
     assert overlap("report", str(report), "--run", first.id, "--all").returncode == 2
-
-
-def test_explain_keeps_runs_apart(overlap, twice):
-    report, _ = twice
-    done = overlap("explain", "--report", str(report), "--json")
-    answer = json.loads(done.stdout)
-    latest = json.loads(overlap("report", str(report), "--json").stdout)["totals"]["launches"]
-    assert sum(kernel["launches"] for kernel in answer["kernels"]) <= latest
-    assert any("holds another run that is not shown" in note for note in answer["notes"])
 
 
 def test_runs_that_are_one_start_are_one_group(report, write_page):

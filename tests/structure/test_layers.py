@@ -15,7 +15,7 @@ from tools.lint import check_layers as layers
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST, LONGEST_IN_SHIM = 600, 400
-GENERATED = {"tools/simgpu/hip/names.def", "tools/simgpu/api.def"}
+NAMES = {"tools/simgpu/hip/names.def", "tools/simgpu/api.def"}  # all those of an interface, one a line
 CONTRACT = "shim/overlap_abi.h"  # one file, which cffi reads
 
 
@@ -34,14 +34,14 @@ def test_the_law_is_kept() -> None:
     ("file", "line", "says"),
     [
         ("shim/core/decide.c", '#include "../sys/sys.h"', "shim/core must not know shim/sys/sys.h"),
-        ("shim/core/decide.c", '#include "vendor/cuda/cuda.h"', "shim/core must not know shim/vendor/cuda/cuda.h"),
+        ("shim/core/decide.c", '#include "cuda/cuda.h"', "shim/core must not know shim/cuda/cuda.h"),
         ("shim/core/decide.c", "#include <unistd.h>", "<unistd.h>: core is pure"),
         ("shim/core/gpu.def", "#include <stdio.h>", "<stdio.h>: core is pure"),
         ("shim/sys/log.c", '#include "../core/core.h"', "shim/sys must not know shim/core/core.h"),
-        ("shim/sys/log.c", '#include "../vendor/cuda/cuda_abi.h"', "must not know"),
+        ("shim/sys/log.c", '#include "../cuda/cuda_abi.h"', "must not know"),
         ("shim/sys/log.c", '#include "missing.h"', "is not there"),
         ("shim/abi.h", '#include "core/core.h"', "shim must not know"),
-        ("shim/vendor/cuda/stream.c", '#include "../../../tools/simgpu/sim.h"', "is not there"),
+        ("shim/cuda/stream.c", '#include "../../../tools/simgpu/sim.h"', "is not there"),
     ],
 )
 def test_a_breach_is_noticed(file: str, line: str, says: str, tmp_path: Path) -> None:
@@ -78,18 +78,18 @@ def test_no_object_needs_another_against_the_law(objects: Any) -> None:
         (
             "shim/sys/log.c",
             "launch_forked",
-            "shim/sys/log.c: shim/sys must not need launch_forked of shim/vendor/common/launch.c",
+            "shim/sys/log.c: shim/sys must not need launch_forked of shim/gpu/launch.c",
         ),
         (
-            "shim/vendor/common/node.c",
+            "shim/gpu/node.c",
             "cuda_relax",
-            "shim/vendor/common must not need cuda_relax of shim/vendor/cuda/cuda_ops.c",
+            "shim/gpu must not need cuda_relax of shim/cuda/cuda_ops.c",
         ),
-        ("shim/vendor/common/node.c", "overlap_dlsym_hook", "must not need overlap_dlsym_hook of shim/preload/dlsym.c"),
+        ("shim/gpu/node.c", "overlap_dlsym_hook", "must not need overlap_dlsym_hook of shim/preload/dlsym.c"),
         (
-            "shim/vendor/cuda/module.c",
+            "shim/cuda/module.c",
             "hip_relax",
-            "shim/vendor/cuda must not need hip_relax of shim/vendor/hip/hip_ops.c",
+            "shim/cuda must not need hip_relax of shim/hip/hip_ops.c",
         ),
         ("shim/sys/process.c", "overlap_say", "a cycle: "),
         ("shim/core/occupancy.c", "overlap_choose", "a cycle: "),
@@ -126,7 +126,7 @@ def test_no_file_is_too_long_to_be_read() -> None:
     long = {}
     for path in sources():
         name = path.relative_to(ROOT).as_posix()
-        if path.suffix in CODE and name not in {*GENERATED, CONTRACT}:
+        if path.suffix in CODE and name not in {*NAMES, CONTRACT}:
             count = path.read_bytes().count(b"\n")
             if count > (LONGEST_IN_SHIM if name.startswith("shim/") else LONGEST):
                 long[name] = count

@@ -20,7 +20,7 @@ static int devices = 1, capturing;
 
 enum {
 #define TABLE(name, place) PLACE_##name = place,
-#include "../../shim/vendor/hip/dispatch_table.def"
+#include "../../shim/hip/dispatch_table.def"
 #undef TABLE
     MEMBERS = 1024
 };
@@ -88,7 +88,7 @@ API int hipGetDevice(int *device) {
     return *device = 0, 0;
 }
 API int hipGetDevicePropertiesR0600(void *properties, int device) {
-    char *to = memset(properties, 0, 1472); /* places: HIP_PROPERTIES_R0600 in shim/vendor/hip/hip_abi.h */
+    char *to = memset(properties, 0, 1472); /* places: HIP_PROPERTIES_R0600 in shim/hip/hip_abi.h */
     static const int values[][2] = {{296, 65536}, {320, 1024}, {388, 104}, {624, 2048}, {1416, 65536}};
     (void)device;
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)

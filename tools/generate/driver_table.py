@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIVER_DEF = ROOT / "shim" / "vendor" / "cuda" / "driver.def"
+DRIVER_DEF = ROOT / "shim" / "cuda" / "driver.def"
 # NVIDIA's macros of which one line is two entry points -> their endings.
 ENDINGS = {"BOTH": ("", "_ptsz"), "COPY_HOST": ("", "_ptds")}
 

@@ -159,15 +159,15 @@ class Reader:
         return Symbol(self.string(name), section != 0, info >> 4 == 2, node, not version & 0x8000)
 
 
-# By which librocprofiler-register finds who wants HIP's table of functions (shim/vendor/hip/dispatch_table.c).
+# By which librocprofiler-register finds who wants HIP's table of functions (shim/hip/dispatch_table.c).
 PROFILER = {"rocprofiler_configure", "rocprofiler_set_api_table"}
 
 
 def vendor_names(root: Path = ROOT) -> set[str]:
     rows: set[str] = set()
-    for path in (root / "shim" / "vendor").glob("*/driver.def"):
+    for path in (root / "shim").glob("*/driver.def"):
         rows |= {row.name for row in driver_table.rows(path)}
-    for path in (root / "shim" / "vendor").glob("*/runtime.def"):
+    for path in (root / "shim").glob("*/runtime.def"):
         rows |= set(re.findall(r"^RUNTIME\((\w+),", path.read_text(encoding="utf-8"), re.M))
     return rows | PROFILER
 

@@ -2,8 +2,8 @@
 
 python -m tools.lint.check_layers [--no-symbols] [ROOT]
 
-C       vendor -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
-        vendor/cuda, vendor/hip -> vendor/common too, which knows of them their tables (.def) only
+C       gpu -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
+        cuda, hip -> gpu too, which knows of them their tables (.def) only
         by include, and by symbol but for the vendors' table (JOINED): `nm` of every object, compiled for this alone
         no object of core or sys needs itself by way of others
         and core is pure: it includes nothing of libc that asks an operating system
@@ -32,15 +32,15 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>|(\w+))'
 
 def may_include(folder: str) -> tuple[str, ...]:
     """Folders, besides its own and the contract, that the files of a folder may include from."""
-    below = ("shim/core", "shim/sys", "shim/vendor/common")
+    below = ("shim/core", "shim/sys", "shim/gpu")
     if folder == "shim/preload":
-        return (*below, "shim/vendor/cuda", "shim/vendor/hip")
-    return below if folder.startswith("shim/vendor/") else ()
+        return (*below, "shim/cuda", "shim/hip")
+    return below if folder in ("shim/gpu", "shim/cuda", "shim/hip") else ()
 
 
 def is_table(folder: str, target: str) -> bool:
     """Both vendors' entry points have numbers of one row."""
-    return folder == "shim/vendor/common" and re.fullmatch(r"shim/vendor/\w+/(driver|runtime)\.def", target) is not None
+    return folder == "shim/gpu" and re.fullmatch(r"shim/(cuda|hip)/(driver|runtime)\.def", target) is not None
 
 
 def resolve(root: Path, path: Path, name: str) -> str | None:

@@ -1,0 +1,51 @@
+/* The one rule: raise the smaller streams that something waits for.
+ *
+ * A stream of a device is to have the greatest priority when, since the judgement before,
+ *   1. something waited for it: the host, or another stream;
+ *   2. it carried at most `share` of the device's computation, counted in threads (blocks times threads of a block).
+ *      Communication is no computation; a stream that launches graphs counts as large, since their work is not seen;
+ *   3. no stream to which the program gave a priority other than 0 has carried a launch on this device;
+ *   4. it is no default stream, and no communication kernel on it takes more than a third of the multiprocessors;
+ *   5. all streams for which 1 to 4 hold carried at most TOGETHER; else none is raised, because eight equal streams in
+ *      turn are all of the work.
+ * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more.
+ *
+ * Pure: who waits, launches and raises is in gpu/streams.c, waits.c and raise.c.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../abi.h"
+
+enum {
+    OVERLAP_SHARE_TOGETHER = 60,     /* per cent; `share` is the policy's, 50 by default */
+    OVERLAP_JUDGEMENTS_FROM = 16,    /* waits before the first judgement, which is repeated when they have doubled... */
+    OVERLAP_JUDGEMENTS_EVERY = 1024, /* ...until there are so many, and then every so many */
+    OVERLAP_WIDE_PART = 3,           /* of the multiprocessors: wider communication is not raised */
+};
+
+/* What a judgement reads and writes of a stream. Work in threads. */
+struct overlap_judged {
+    uint64_t work;   /* launched on it so far */
+    uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work` */
+    bool waited;     /* something has waited for it since then; overlap_judge() clears it */
+    bool communicates, launches_graphs, is_default, is_wide, is_fixed;
+    uint8_t status; /* result: enum overlap_stream_status */
+    uint32_t share; /* result: of the device's work since the judgement before, in thousandths */
+};
+
+/* Is a judgement due after so many waits? */
+static inline bool overlap_judgement_is_due(uint64_t waits) {
+    return waits < OVERLAP_JUDGEMENTS_EVERY ? waits >= OVERLAP_JUDGEMENTS_FROM && (waits & (waits - 1)) == 0
+                                            : waits % OVERLAP_JUDGEMENTS_EVERY == 0;
+}
+
+/* Judges the streams of a device that have carried a launch. others: threads that all other streams of the device
+ * launched since the judgement before. share: per cent. programs: condition 3 does not hold. False: no computation was
+ * launched since the judgement before, so there is nothing to judge, and nothing is written. But streams are given back all
+ * the same once condition 3 does not hold, and a device that has never computed is judged once a stream that communicates was
+ * waited for. */
+bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,
+                   bool programs);

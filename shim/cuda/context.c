@@ -1,0 +1,145 @@
+/* Contexts: they show that the process may launch kernels, and handles end with them. */
+#include "../core/core.h"
+#include "../gpu/handle.h"
+#include "../gpu/streams.h"
+#include "cuda.h"
+
+/* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
+ * (PyTorch 2.11) before it starts its ranks. */
+CUresult init_body(ENTRY, uint32_t flags) {
+    REAL_OR_RETURN(cuInit);
+    CUresult result = real(flags);
+    if (result == CUDA_SUCCESS)
+        overlap_page_initialised();
+    return result;
+}
+
+static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
+static uint32_t some_created;               /* 1: the program has made contexts that are no primary ones */
+
+static CUresult made(CUresult result) {
+    context_unknown(VENDOR_CUDA);
+    if (result == CUDA_SUCCESS)
+        thread_opens_gpu();
+    return result;
+}
+
+static CUresult created(CUresult result) {
+    __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
+    return made(result);
+}
+
+CUresult context_create_body(ENTRY, CUcontext *context, uint32_t flags, CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate);
+    return created(real(context, flags, device));
+}
+
+CUresult context_create_v3_body(ENTRY, CUcontext *context, void *affinities, int count, uint32_t flags,
+                                CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate_v3);
+    return created(real(context, affinities, count, flags, device));
+}
+
+CUresult context_create_v4_body(ENTRY, CUcontext *context, void *parameters, uint32_t flags, CUdevice device) {
+    REAL_OR_RETURN(cuCtxCreate_v4);
+    return created(real(context, parameters, flags, device));
+}
+
+CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
+    REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
+    const CUresult result = real(context, device);
+    if (result == CUDA_SUCCESS && context && device >= 0 && device < OVERLAP_DEVICES)
+        __atomic_store_n(&primaries[device], (uint64_t)(uintptr_t)*context, __ATOMIC_RELAXED);
+    return made(result);
+}
+
+/* A context takes its functions with it, and the driver may reuse their addresses. cuCtxDetach may leave the context
+ * alive; it then stays current. */
+CUresult context_destroy_body(ENTRY, CUcontext context) {
+    REAL_OR_RETURN(cuCtxDestroy);
+    const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
+    streams_context_ends(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
+    CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    const bool gone =
+        result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
+    handle_ended(&ending, gone);
+    streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE, gone);
+    return result;
+}
+
+CUresult context_set_body(ENTRY, CUcontext context) {
+    REAL_OR_RETURN(cuCtxSetCurrent);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    return result;
+}
+
+CUresult context_pop_body(ENTRY, CUcontext *context) {
+    REAL_OR_RETURN(cuCtxPopCurrent);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    return result;
+}
+
+CUresult context_wait_v2_body(ENTRY, CUcontext context) {
+    REAL_OR_RETURN(cuCtxSynchronize_v2);
+    const CUresult result = real(context);
+    if (result == CUDA_SUCCESS && streams_wanted() & STREAMS_WINDOWS)
+        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : context_here(VENDOR_CUDA));
+    return result;
+}
+
+/* What ends with the primary context of a device: the context's own, or all of the device where no other contexts
+ * exist but green ones, which are parts of it. */
+struct ending {
+    struct handle_scope handles;
+    uint64_t primary; /* 0: all of the device */
+    CUdevice device;
+};
+
+static struct ending primary_ends(CUdevice device) {
+    const bool other = OVERLAP_RELAXED(some_created) && device >= 0 && device < OVERLAP_DEVICES;
+    const uint64_t primary = other ? OVERLAP_RELAXED(primaries[device]) : 0;
+    streams_context_ends(VENDOR_CUDA, primary, device);
+    return (struct ending){primary ? handle_ends(HANDLES_OF_CONTEXT, primary)
+                                   : handle_ends(HANDLES_OF_DEVICE, (uint64_t)device),
+                           primary, device};
+}
+
+static void primary_ended(const struct ending *ending, bool gone) {
+    handle_ended(&ending->handles, gone);
+    streams_context_ended(VENDOR_CUDA, ending->primary, ending->device, gone);
+}
+
+/* The primary context lives until its last user releases it; only the driver has that count. */
+static bool primary_is_gone(CUdevice device) {
+    uint32_t flags = 0;
+    int active = 1;
+    return driver.cuDevicePrimaryCtxGetState &&
+           driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
+}
+
+CUresult primary_end_body(ENTRY, CUdevice device) {
+    REAL_OR_RETURN(cuDevicePrimaryCtxReset);
+    const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
+    const struct ending ending = primary_ends(device);
+    const CUresult result = real(device);
+    primary_ended(&ending,
+                  result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && (reset || primary_is_gone(device)));
+    return result;
+}
+
+/* A green context is a part of the primary one: it ends no kernel and no stream, but it may have been its last user. */
+CUresult green_context_destroy_body(ENTRY, CUgreenCtx context) {
+    REAL_OR_RETURN(cuGreenCtxDestroy);
+    const CUresult result = real(context);
+    context_unknown(VENDOR_CUDA);
+    for (CUdevice device = 0; result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && device < OVERLAP_DEVICES;
+         device++)
+        if (OVERLAP_RELAXED(primaries[device]) && primary_is_gone(device)) {
+            const struct ending ending = primary_ends(device);
+            primary_ended(&ending, true);
+        }
+    return result;
+}

@@ -1,0 +1,225 @@
+/* What the shared part of the frontends needs from NVIDIA's driver (gpu/vendor_ops.def). */
+#include <string.h>
+
+#include "../core/core.h"
+#include "../sys/sys.h"
+#include "../gpu/device.h"
+#include "../gpu/handle.h"
+#include "../gpu/launch.h"
+#include "../gpu/streams.h"
+#include "cuda.h"
+
+struct driver_calls driver;
+
+/* One text: the loader would have to relocate an array of pointers in every process. */
+static const char names[] =
+#define CALL(name, parameters) #name "\0"
+#include "api.def"
+#undef CALL
+    ;
+
+void cuda_met(const struct overlap_object *object) {
+    driver_functions(object, names, &driver);
+}
+
+/* ---- Contexts and streams ---- */
+
+uint64_t cuda_context(void) {
+    CUcontext context = NULL;
+    return driver.cuCtxGetCurrent && driver.cuCtxGetCurrent(&context) == CUDA_SUCCESS ? (uint64_t)(uintptr_t)context
+                                                                                      : 0;
+}
+
+/* Must not query the flags of a stream that captures: that would invalidate the capture in every mode (seen on
+ * driver 580). */
+bool cuda_stream_facts(CUstream stream, uint64_t *context, uint32_t *flags, int *priority) {
+    CUcontext its = NULL;
+    const int mode = cuda_relax();
+    const bool told = !cuda_captures(stream, STREAM_OF_CONTEXT) && driver.cuStreamGetCtx &&
+                      driver.cuStreamGetCtx(stream, &its) == CUDA_SUCCESS && its && driver.cuStreamGetFlags &&
+                      driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS && driver.cuStreamGetPriority &&
+                      driver.cuStreamGetPriority(stream, priority) == CUDA_SUCCESS;
+    cuda_restore(mode);
+    *context = (uint64_t)(uintptr_t)its;
+    return told;
+}
+
+int cuda_captures(CUstream stream, enum default_stream null_stream) {
+    CUresult (*ask)(CUstream, int *) =
+        default_is_thread(null_stream) ? driver.cuStreamIsCapturing_ptsz : driver.cuStreamIsCapturing;
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !ask || ask(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+/* The driver keeps no last error, so there is nothing to preserve. */
+CUresult cuda_pending(void) {
+    return CUDA_SUCCESS;
+}
+
+CUresult cuda_settle(CUresult pending, CUresult answer) {
+    (void)pending;
+    return answer;
+}
+
+bool cuda_capture_ended(CUstream stream, enum default_stream null_stream, CUresult result) {
+    (void)result;
+    return !cuda_captures(stream, null_stream);
+}
+
+int cuda_relax(void) {
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    return driver.cuThreadExchangeStreamCaptureMode && driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS
+               ? mode
+               : -1;
+}
+
+void cuda_restore(int mode) {
+    if (mode >= 0)
+        driver.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+/* ---- Devices ---- */
+
+int cuda_device(void) {
+    CUdevice ordinal = 0;
+    return driver.cuCtxGetDevice && driver.cuCtxGetDevice(&ordinal) == CUDA_SUCCESS ? ordinal : NO_DEVICE;
+}
+
+int cuda_device_count(void) {
+    int count = 0;
+    return driver.cuDeviceGetCount && driver.cuDeviceGetCount(&count) == CUDA_SUCCESS ? count : 0;
+}
+
+static uint32_t attribute(int which, int ordinal) {
+    int value = 0;
+    return driver.cuDeviceGetAttribute && driver.cuDeviceGetAttribute(&value, which, ordinal) == CUDA_SUCCESS &&
+                   value > 0
+               ? (uint32_t)value
+               : 0;
+}
+
+/* False for limits that make no sense, from a driver that does not report them: they must not reach the planner. */
+static bool usable(const struct overlap_gpu *gpu) {
+    return gpu->major >= 7 && gpu->multiprocessors && gpu->warp_size == 32 && gpu->threads && gpu->blocks &&
+           gpu->registers && gpu->registers_per_block && gpu->threads_per_block && gpu->shared && gpu->shared_optin;
+}
+
+bool cuda_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
+    if (!driver.cuDeviceGetName || driver.cuDeviceGetName((char *)gpu->name, sizeof gpu->name, ordinal) != CUDA_SUCCESS)
+        gpu->name[0] = 0;
+    gpu->name[sizeof gpu->name - 1] = 0;
+    gpu->major = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, ordinal);
+    gpu->minor = attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, ordinal);
+    gpu->multiprocessors = attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, ordinal);
+    gpu->warp_size = attribute(CU_DEVICE_ATTRIBUTE_WARP_SIZE, ordinal);
+    gpu->threads = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, ordinal);
+    gpu->blocks = attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, ordinal);
+    gpu->registers = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, ordinal);
+    gpu->registers_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, ordinal);
+    gpu->threads_per_block = attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, ordinal);
+    gpu->shared = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, ordinal);
+    gpu->shared_default = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, ordinal);
+    gpu->shared_optin = attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, ordinal);
+    gpu->shared_reserved = attribute(CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, ordinal);
+    overlap_gpu_units(gpu);
+    CUuuid told = {{0}};
+    if (driver.cuDeviceGetUuid_v2)
+        driver.cuDeviceGetUuid_v2(&told, ordinal);
+    else if (driver.cuDeviceGetUuid)
+        driver.cuDeviceGetUuid(&told, ordinal);
+    memcpy(uuid, told.bytes, sizeof told.bytes);
+    return usable(gpu);
+}
+
+bool cuda_priorities(int *least, int *greatest) {
+    return driver.cuCtxGetStreamPriorityRange && driver.cuCtxGetStreamPriorityRange(least, greatest) == CUDA_SUCCESS;
+}
+
+/* ---- Kernels ---- */
+
+/* A handle that came from a private table of the driver (cuFFT) has a record, too, so that its launches are decided
+ * once. */
+struct handle *cuda_handle_of(const struct request *request) {
+    struct handle *const known = handle_find(request->function);
+    if (known || !request->function)
+        return known;
+    handle_learn(request->function, HANDLE_UNKNOWN, NULL, NULL, NULL);
+    return handle_find(request->function);
+}
+
+const char *cuda_kernel_name(const struct handle *handle) {
+    const char *answer = NULL;
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    if (handle_is(handle, HANDLE_FUNCTION) && driver.cuFuncGetName)
+        result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
+    else if (handle_is(handle, HANDLE_KERNEL) && driver.cuKernelGetName)
+        result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
+    return result == CUDA_SUCCESS ? answer : NULL;
+}
+
+CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
+    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_export(HOOK_cuFuncGetAttribute);
+    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_export(HOOK_cuKernelGetAttribute);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    int mode = cuda_relax();
+    if (handle_is(handle, HANDLE_FUNCTION) && function_get)
+        result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_get)
+        result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
+    cuda_restore(mode);
+    return result;
+}
+
+CUresult handle_set(const struct handle *handle, int attribute, int device, int value) {
+    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_export(HOOK_cuFuncSetAttribute);
+    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_export(HOOK_cuKernelSetAttribute);
+    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+    int mode = cuda_relax();
+    if (handle_is(handle, HANDLE_FUNCTION) && function_set)
+        result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
+    else if (handle_is(handle, HANDLE_KERNEL) && kernel_set)
+        result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
+    cuda_restore(mode);
+    return result;
+}
+
+struct handle *cuda_function_of(const struct handle *kernel) {
+    type_cuKernelGetFunction *get = real_export(HOOK_cuKernelGetFunction);
+    CUfunction value = NULL;
+    int mode = cuda_relax();
+    struct handle *function =
+        get && get(&value, (CUkernel)(uintptr_t)kernel->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
+    cuda_restore(mode);
+    return function;
+}
+
+bool cuda_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
+    int registers = 0, shared = 0;
+    CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
+    if (result == CUDA_SUCCESS)
+        result = handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &shared);
+    *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
+    if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
+        return false;
+    /* Clusters may be compiled in (__cluster_dims__); the launch then needs no attribute. */
+    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
+         streams_wanted() & STREAMS_SHAPES && which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH; which++) {
+        int size = 0;
+        if (handle_get(handle, which, device->ordinal, &size) == CUDA_SUCCESS && size > 1)
+            launch->flags |= OVERLAP_LAUNCH_CLUSTER;
+    }
+    launch->footprint.registers = (uint32_t)registers;
+    launch->footprint.static_shared = (uint32_t)shared;
+    launch->maximum_dynamic =
+        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
+    return true;
+}
+
+bool cuda_prepare(struct handle *handle, uint32_t dynamic) {
+    const struct device *device = device_current(VENDOR_CUDA);
+    if (!device || !limit_raise(handle, device, dynamic))
+        return false;
+    carveout_raise(handle, device->ordinal);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the program may have asked for its occupancy meanwhile (query.c) */
+    return !handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED);
+}

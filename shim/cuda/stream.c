@@ -1,0 +1,86 @@
+/* Streams of NVIDIA: creation without a priority, and attributes. The rest is in ../gpu/stream_calls.c. */
+#include "../core/core.h"
+#include "../gpu/launch.h"
+#include "../gpu/streams.h"
+#include "../gpu/calls.h"
+#include "cuda.h"
+
+bool cuda_stream_set_priority(CUstream stream, int priority) {
+    type_cuStreamSetAttribute *set = real_export(HOOK_cuStreamSetAttribute);
+    CUstreamAttrValue value = {{0}};
+    value.priority = priority;
+    const int mode = cuda_relax(); /* another stream may be capturing */
+    const bool done = set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    cuda_restore(mode);
+    return done;
+}
+
+CUresult stream_create_body(ENTRY, CUstream *stream, uint32_t flags) {
+    REAL_OR_RETURN(cuStreamCreate);
+    type_cuStreamCreateWithPriority *create = real_export(HOOK_cuStreamCreateWithPriority);
+    bool raised;
+    const CUresult result = stream_create_at(VENDOR_CUDA, site, stream, flags, 0, create, &raised);
+    return raised ? result : stream_created(VENDOR_CUDA, site, stream, flags, 0, real(stream, flags));
+}
+
+/* The stream has the program's own priority from now on. `touched` stays: another thread may be between the driver's
+ * answer and ours. */
+static void is_programs(struct stream *stream, int priority) {
+    __atomic_store_n(&stream->own, priority, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->created, 0, __ATOMIC_RELAXED);
+    invalidate_decisions();
+    if (priority != 0 && OVERLAP_RELAXED(stream->listed)) /* it has carried launches: who sets priorities has decided */
+        stream_carries(stream, false, false);
+}
+
+CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const CUstreamAttrValue *value) {
+    REAL_OR_RETURN(cuStreamSetAttribute);
+    if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || !value || !streams_tracked())
+        return real(stream, attribute, value);
+    struct stream *const known = stream_met(stream, hook_default(hook));
+    const bool held = known != &no_stream && raise_hold(known);
+    const CUresult result = real(stream, attribute, value);
+    if (held && result == CUDA_SUCCESS)
+        is_programs(known, stream_priority_in_range(VENDOR_CUDA, value->priority));
+    if (held)
+        raise_release(known);
+    return result;
+}
+
+/* As stream_get_priority_body(). */
+CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaunchAttributeValue *shown) {
+    REAL_OR_RETURN(cuStreamGetAttribute);
+    const CUresult result = real(stream, attribute, shown);
+    if (result == CUDA_SUCCESS && shown && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && streams_tracked()) {
+        const struct stream *const known = stream_known(stream, hook_default(hook));
+        if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
+            shown->priority = OVERLAP_RELAXED(known->own);
+    }
+    return result;
+}
+
+/* The original has the program's priority while it is copied, so that the copy gets that. */
+CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
+    REAL_OR_RETURN(cuStreamCopyAttributes);
+    if (!streams_tracked() || to == from)
+        return real(to, from);
+    const enum default_stream null_stream = hook_default(hook);
+    struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
+    const bool lends = raise_hold(source), held = raise_hold(target);
+    int greatest = 0, own = 0;
+    const bool lowered = lends && OVERLAP_RELAXED(source->raised) && device_greatest_priority(VENDOR_CUDA, &greatest) &&
+                         cuda_stream_set_priority(from, OVERLAP_RELAXED(source->own));
+    const CUresult result = real(to, from);
+    if (lowered)
+        cuda_stream_set_priority(from, greatest);
+    if (held && result == CUDA_SUCCESS && !target->is_default && driver.cuStreamGetPriority &&
+        driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS)
+        is_programs(target, own);
+    if (held)
+        raise_release(target);
+    if (lends)
+        raise_release(source);
+    return result;
+}

@@ -1,0 +1,49 @@
+/* Devices: limits, policy, and the footprint of communication. */
+#pragma once
+
+#include "../core/core.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+#define NO_DEVICE (-1)
+
+struct device {
+    uint32_t state; /* 2: ready */
+    enum vendor vendor;
+    int ordinal;
+    uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
+    uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
+    /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
+    uint32_t streams;
+    bool programs;   /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open;   /* streams on which an overlap window is open */
+    bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */
+    struct overlap_gpu gpu;
+    /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
+    uint32_t seen;
+    struct overlap_footprint communication;
+};
+
+/* Returns the current device of the calling thread, ready for decisions. NULL: there is none, or it is unknown. */
+struct device *device_current(enum vendor vendor);
+struct device *device_at(enum vendor vendor, int ordinal);
+/* The same without a call of the driver: NULL also if nothing has asked for that device yet. */
+struct device *device_met(enum vendor vendor, int ordinal);
+
+/* In a forked child: discards all devices, so that they are queried and recorded again. */
+void device_forked(void);
+
+/* Adds a communication kernel to the footprint of communication. True: the footprint has grown. */
+bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+
+/* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
+const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
+
+/* Returns the policy of the device, or NULL. */
+const struct overlap_policy *device_policy(const struct device *device);
+
+/* Sets *priority to the greatest of the current device. False: there is only one priority. */
+bool device_greatest_priority(enum vendor vendor, int *priority);
+
+#pragma GCC visibility pop

@@ -1,0 +1,151 @@
+/* Kernels and the modules that they come from, by the handles that the program has; and the decisions about launches of
+ * each kernel. A CUfunction and a CUkernel look alike to a launch: only the call that returned the handle tells which one
+ * it is, and only the matching functions of the driver accept it.
+ *
+ * Records are found without the lock, and written under it (table.h). A record that has ended is used again, so what was
+ * found may be of another kernel by now: whoever keeps an answer checks the epoch (launch.h), which changes with that. */
+#pragma once
+
+#include "../core/core.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+enum handle_kind {
+    HANDLE_UNKNOWN = 1,      /* was launched, but no call that returned it was seen */
+    HANDLE_FUNCTION = 2,     /* CUfunction: of one context */
+    HANDLE_KERNEL = 3,       /* CUkernel: of every device */
+    HANDLE_MODULE = 4,       /* of a library, which is its owner */
+    HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
+    HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
+};
+
+enum handle_mark {
+    HANDLE_REFUSED = 1,         /* a changed launch was refused */
+    HANDLE_OCCUPANCY_ASKED = 2, /* the program has queried the occupancy */
+    HANDLE_ENDING = 4           /* a call that may end it is in progress; not shared by its other forms */
+};
+
+/* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
+ * device, which is a bit here; a function has one, bit 0. */
+struct setting {
+    uint32_t known; /* the program's value is `own` */
+    uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
+    int32_t own;
+    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked yet */
+};
+
+struct handle {
+    uint32_t next;      /* in the list of free records (table.h) */
+    uint32_t kind;      /* enum handle_kind; 0: free */
+    uint64_t value;     /* the address that the program has */
+    uint64_t owner;     /* module or library */
+    uint64_t context;   /* of a function... */
+    uint64_t kernel;    /* ...and the kernel that it came from, or 0 */
+    int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_settle) */
+    uint32_t marks;     /* enum handle_mark */
+    uint32_t born;      /* number of the call that learned it: a later kernel at the address has another one */
+    uint32_t version;   /* incremented when decisions about the kernel may be stale */
+    uint32_t decisions; /* the first one; 0: none */
+    uint32_t reserved;
+    struct setting limit; /* of dynamic shared memory */
+    struct setting carveout;
+    const char *name; /* as given by the program or the driver; NULL: unknown */
+};
+
+/* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
+ * CUkernel that a function was obtained from, or NULL. name: may be NULL. */
+void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
+/* Maps the tables: the program may enter a sandbox before its first launch. The lock is held. */
+void handles_prepare(void);
+/* Returns the record of a handle, or NULL. */
+struct handle *handle_find(const void *value);
+
+/* Assigns a function that was obtained without a current context to the context of its first launch. */
+void handle_settle(struct handle *handle);
+/* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
+ * which it was obtained: it is assigned anew at its next launch. */
+void handle_unsettle(struct handle *handle);
+
+/* Called before and after a call that may end handles: those of a module or a library; of a context;
+ * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that
+ * still exists.
+ *
+ * The driver may reuse addresses before the call returns, and it may refuse the call. So from handle_ends() on these
+ * kernels are left alone. handle_ended() is told whether the driver has destroyed them (gone). Handles that were
+ * recorded in between stay. */
+struct handle_scope {
+    enum handle_scope_of { HANDLES_OF_OWNER, HANDLES_OF_CONTEXT, HANDLES_OF_DEVICE, HANDLES_UNOWNED } of;
+    uint64_t value; /* address, ordinal or enum handle_kind */
+    uint32_t born;
+};
+struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value);
+void handle_ended(const struct handle_scope *scope, bool gone);
+static inline bool handle_is_ending(const struct handle *handle) {
+    return OVERLAP_LOAD(handle->marks) & HANDLE_ENDING;
+}
+
+/* Returns the name; queries the driver once if the program has not given one. NULL: unknown. */
+const char *handle_name(struct handle *handle);
+
+static inline uint32_t handle_kind(const struct handle *handle) {
+    return OVERLAP_RELAXED(handle->kind);
+}
+static inline bool handle_is(const struct handle *handle, enum handle_kind kind) {
+    return handle_kind(handle) == (uint32_t)kind;
+}
+static inline enum vendor handle_kind_vendor(uint32_t kind) {
+    return kind >= HANDLE_HIP_FUNCTION ? VENDOR_HIP : VENDOR_CUDA;
+}
+static inline enum vendor handle_vendor(const struct handle *handle) {
+    return handle_kind_vendor(handle_kind(handle));
+}
+static inline int handle_device(const struct handle *handle) {
+    return OVERLAP_RELAXED(handle->device);
+}
+/* Is the handle valid on every device? */
+static inline bool handle_is_everywhere(const struct handle *handle) {
+    return handle_is(handle, HANDLE_KERNEL) || handle_is(handle, HANDLE_HIP_SYMBOL);
+}
+
+/* Returns the kernel that a function was obtained from, or NULL. Both are forms of one kernel, which share their marks
+ * and attributes. */
+struct handle *handle_origin(const struct handle *handle);
+
+/* Marks all forms of a kernel permanently; decisions that change its launches no longer hold. */
+void handle_mark(struct handle *handle, enum handle_mark mark);
+bool handle_is_marked(const struct handle *handle, enum handle_mark mark);
+
+/* Decisions about all forms of a kernel may be stale: a fact about it has changed. handle_doubt(): the same for a kernel
+ * that no thread launches with our size, so that the threads' tables hold nothing stale. */
+void handle_invalidate(struct handle *handle);
+void handle_doubt(struct handle *handle);
+
+/* ---- Decisions about launches of a kernel ---- */
+
+struct decision {
+    uint32_t next;
+    uint32_t version; /* of the kernel */
+    uint64_t key;     /* launch_key() in launch.h */
+    uint32_t flags;   /* of the call: enum overlap_launch_flag */
+    int32_t device;
+    uint32_t least, most; /* blocks of the grid for which it holds */
+    uint32_t size;        /* dynamic bytes to launch with */
+    uint16_t row, reason; /* row of the page; index into reason.def */
+    uint8_t communicates;
+    uint8_t changes;  /* `size` is not what the program asks for */
+    uint8_t windowed; /* ...but only inside overlap windows */
+    uint8_t proven;   /* the driver has accepted the change */
+};
+
+/* Copies the decision about a launch. asked: key, flags, device, and as `least` the blocks of the grid. False: there is
+ * none. */
+bool decision_find(const struct handle *handle, const struct decision *asked, struct decision *found);
+/* Keeps a decision, unless the epoch has changed meanwhile. */
+void decision_keep(struct handle *handle, const struct decision *made, uint32_t epoch);
+/* The driver has accepted a change. */
+void decision_is_proven(struct handle *handle, const struct decision *decision);
+/* Forgets all decisions, of every kernel. */
+void decisions_forget(void);
+
+#pragma GCC visibility pop

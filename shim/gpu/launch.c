@@ -1,0 +1,222 @@
+/* Launches that the thread's table does not hold: first launches, launches whose answer may have changed, those that the
+ * driver has not accepted yet.
+ *
+ * Whatever goes wrong here, the program's own launch is made exactly as asked. A changed launch that the driver refuses
+ * is repeated as asked, at once. Any other error is the program's own and is returned.
+ */
+#include <string.h>
+
+#include "../sys/sys.h"
+#include "launch.h"
+#include "device.h"
+#include "handle.h"
+#include "page.h"
+#include "resolve.h"
+#include "vendor_ops.h"
+
+RARE void launch_forked(bool used) {
+    thread_forked();
+    streams_forked();
+    if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
+        is_forked_child = is_forked_child || used;
+        device_forked();
+        decisions_forget();
+    }
+}
+
+void count_special(bool communicates, bool raised, struct stream *stream) {
+    if (raised)
+        count(OVERLAP_COUNTER_RAISED);
+    if (communicates) {
+        count_communication();
+        if (streams_wanted() & STREAMS_WINDOWS)
+            window_opens(stream);
+    }
+}
+
+/* ---- Making launches ---- */
+
+static vendor_result with_size(struct request *request, uint32_t dynamic) {
+    return OPERATION_OF(hook_vendor(request->hook), launch_with)(request, dynamic);
+}
+
+static vendor_result as_asked(struct request *request) {
+    return with_size(request, request->config.sharedMemBytes);
+}
+
+static bool is_refusal(const struct request *request, vendor_result result) {
+    return OPERATION_OF(hook_vendor(request->hook), is_refusal)(result);
+}
+
+/* During capture a success proves nothing, because the driver checks the launch later. */
+static bool captures(const struct request *request) {
+    return OPERATION_OF(hook_vendor(request->hook), captures)(request->config.hStream, hook_default(request->hook));
+}
+
+/* Repeats a changed launch as asked after it was refused, or could not be tried. The change was at fault unless the
+ * driver refuses the launch as asked, too. It was also at fault if that call fails only because our launch has
+ * invalidated the capture. Returns the reason under which it is counted in *reason. */
+static vendor_result launch_again(struct request *request, bool tried, uint32_t *reason) {
+    const vendor_result result = as_asked(request);
+    struct handle *const handle = handle_find(request->function);
+    *reason = OVERLAP_REASON_refused;
+    if (is_refusal(request, result) && tried) {
+        *reason = OVERLAP_REASON_invalid_as_asked; /* the program's own error says nothing about the kernel */
+        return result;
+    }
+    if (handle)
+        handle_mark(handle, HANDLE_REFUSED); /* left alone from now on */
+    if (tried)
+        count(OVERLAP_COUNTER_REFUSED);
+    return result;
+}
+
+/* Launches with a size that the driver has not accepted yet. handle: NULL if the decision is not kept. */
+static vendor_result launch_unproven(struct request *request, struct handle *handle, struct decision *decision,
+                                     uint32_t *reason) {
+    struct handle *const kernel = handle_find(request->function);
+    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, decision->size);
+    const vendor_result result = possible ? with_size(request, decision->size) : VENDOR_INVALID_VALUE;
+    if (result == VENDOR_SUCCESS) {
+        if (handle && !captures(request)) {
+            decision->proven = 1;
+            decision_is_proven(handle, decision);
+        }
+        return result;
+    }
+    if (is_refusal(request, result))
+        return launch_again(request, possible, reason);
+    if (kernel)
+        handle_unsettle(kernel);
+    return result;
+}
+
+/* ---- Any launch ---- */
+
+/* Finds the decision about a launch, or makes and keeps it. Returns the kernel; NULL: the decision holds for this launch
+ * only. */
+static struct handle *find_or_decide(const struct request *request, uint32_t epoch, struct decision *decision) {
+    const enum vendor vendor = hook_vendor(request->hook);
+    const uint64_t threads = threads_of(request), blocks = blocks_of(request);
+    const uint32_t shared = request->config.sharedMemBytes;
+    const bool keeps = has_launch_key(threads, shared) && blocks <= UINT32_MAX;
+    struct handle *const handle = OPERATION_OF(vendor, handle_of)(request);
+    const struct decision asked = {.key = launch_key(threads, shared, request->site),
+                                   .flags = request->flags,
+                                   .device = is_forked_child ? NO_DEVICE : device_here(vendor),
+                                   .least = (uint32_t)blocks};
+    *decision = asked;
+    if (handle && keeps && decision_find(handle, &asked, decision))
+        return handle;
+    if (!decide(request, handle, decision) || !keeps)
+        return NULL;
+    decision_keep(handle, decision, epoch);
+    return handle;
+}
+
+/* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
+static uint32_t reason_here(const struct decision *decision, const struct stream *stream, const struct device *device) {
+    if (decision->communicates || decision->reason == OVERLAP_REASON_invalid_as_asked)
+        return decision->reason;
+    if (OVERLAP_RELAXED(stream->raised))
+        return OVERLAP_REASON_raised;
+    if (decision->changes && OVERLAP_RELAXED(captures_open))
+        return OVERLAP_REASON_captured;
+    return decision->changes && decision->windowed && !(device && window_is_open(device, stream))
+               ? OVERLAP_REASON_not_overlapping
+               : decision->reason;
+}
+
+static void write_known(struct known *known, const struct known *answer) {
+    known->epoch = 0; /* not valid meanwhile: a signal handler may launch */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    memcpy(known, answer, offsetof(struct known, epoch));
+    known->size = answer->size;
+    known->row = answer->row;
+    known->communicates = answer->communicates;
+    known->raised = answer->raised;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    known->epoch = answer->epoch;
+}
+
+/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. The answer
+ * of a signal handler that interrupts this is not kept. */
+static void remember(const struct known *answer) {
+    struct launcher *const launcher = this_thread.launcher;
+    if (!launcher || !answer->stream || this_thread.remembers)
+        return;
+    this_thread.remembers = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
+    if (known->epoch == answer->epoch &&
+        !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
+        write_known(known_neighbour(launcher, known), known); /* the other launch moves over */
+    write_known(known, answer);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    this_thread.remembers = false;
+}
+
+/* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
+ * an H200 raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.2 %
+ * (docs/data/overlap.csv). */
+static bool is_wide(const struct request *request, const struct device *device) {
+    return blocks_of(request) > device->gpu.multiprocessors / OVERLAP_WIDE_PART;
+}
+
+/* The stream's record, with what this launch is the first to show of it; no_stream: streams are not tracked now. */
+static struct stream *stream_of(const struct request *request, const struct device *device, bool communicates) {
+    if (!streams_tracked() || OVERLAP_RELAXED(captures_open) || is_forked_child)
+        return &no_stream;
+    struct stream *const stream = stream_met(request->config.hStream, hook_default(request->hook));
+    const bool wide = communicates && device && is_wide(request, device);
+    if (stream != &no_stream &&
+        (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+         (wide && !OVERLAP_RELAXED(stream->judged.is_wide))))
+        stream_carries(stream, communicates, wide);
+    return stream;
+}
+
+vendor_result launch_slow(struct request *request) {
+    const enum vendor vendor = hook_vendor(request->hook);
+    const uint32_t epoch = OVERLAP_LOAD(launch_epoch);
+    struct decision decision;
+    if (!overlap_armed() || !real_function(request->route, request->hook, request->site) || !driver_ready(vendor))
+        return as_asked(request);
+    struct handle *const handle = find_or_decide(request, epoch, &decision);
+    /* Before the call: after one that has failed the driver must not be asked anything. */
+    const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
+    const bool captured = OVERLAP_RELAXED(captures_open);
+    const struct device *const device = streams_tracked() && !is_forked_child ? device_current(vendor) : NULL;
+    struct stream *const stream = stream_of(request, device, decision.communicates);
+    const uint32_t serial = OVERLAP_LOAD(stream->serial);
+    uint32_t reason = reason_here(&decision, stream, device);
+    const bool changes = decision.changes && reason == decision.reason;
+    const uint32_t size = changes ? decision.size : request->config.sharedMemBytes;
+    const vendor_result result =
+        changes && !decision.proven ? launch_unproven(request, handle, &decision, &reason) : with_size(request, size);
+    const uint32_t row =
+        reason == decision.reason ? decision.row : overlap_row_of_reason(overlap_current_page, decision.row, reason);
+    const bool raised = OVERLAP_RELAXED(stream->raised);
+    count_launch(row);
+    count_special(decision.communicates, raised, stream);
+    if (!decision.communicates && this_thread.launcher && stream != &no_stream) {
+        work_slot(this_thread.launcher, stream); /* the record may be of another stream since the last launch */
+        add_work(this_thread.launcher, stream, blocks_of(request) * threads_of(request));
+    }
+    if (handle && !captured && (!changes || decision.proven)) {
+        const struct known answer = {.function = function_key(request->function, request->flags),
+                                     .stream = of,
+                                     .key = decision.key,
+                                     .least = decision.least,
+                                     .range = decision.most - decision.least,
+                                     .record = stream,
+                                     .serial = serial,
+                                     .epoch = epoch,
+                                     .size = size,
+                                     .row = (uint16_t)row,
+                                     .communicates = decision.communicates,
+                                     .raised = raised};
+        remember(&answer);
+    }
+    return result;
+}

@@ -1,0 +1,163 @@
+/* Calls that create, destroy and describe streams, and those that begin and end captures; of both vendors. */
+#include "../core/core.h"
+#include "../sys/sys.h"
+#include "launch.h"
+#include "streams.h"
+#include "resolve.h"
+#include "calls.h"
+#include "vendor_ops.h"
+
+/* ---- Creation ---- */
+
+/* Does the policy say that the library at `site` creates its streams at the greatest priority? */
+static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
+    const struct overlap_settings *const settings = overlap_armed();
+    const struct overlap_policy *const policy = settings ? device_policy(device_current(vendor)) : NULL;
+    char library[256];
+    if (!policy || !policy->stream_creators.count)
+        return false;
+    library_of(outer_site(site), library, sizeof library);
+    const struct overlap_view view = overlap_table_view(settings->table);
+    return overlap_match_any(&view, policy->stream_creators, library) && device_greatest_priority(vendor, priority);
+}
+
+vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream *stream, uint32_t flags, int asked,
+                               vendor_result (*create)(vendor_stream *stream, uint32_t flags, int priority),
+                               bool *tried) {
+    int priority = asked;
+    *tried = false;
+    if (!create || !stream || !(streams_wanted() & STREAMS_RAISES) || !is_wanted(vendor, site, &priority) ||
+        priority == asked)
+        return VENDOR_SUCCESS;
+    /* While a capture is open the stream has the program's priority, and gets ours when it ends. */
+    const bool later = vendor == VENDOR_CUDA && OVERLAP_RELAXED(captures_open);
+    const vendor_result pending = OPERATION_OF(vendor, pending)();
+    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, later ? asked : priority));
+    if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
+        return result;
+    *tried = true;
+    count(OVERLAP_COUNTER_STREAMS_RAISED);
+    struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
+    if (made != &no_stream) { /* the program has no handle yet */
+        made->created = made->touched = made->wanted = 1;
+        made->raised = !later;
+    }
+    return result;
+}
+
+vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, uint32_t flags,
+                             int priority, vendor_result result) {
+    if (result == VENDOR_SUCCESS && stream && streams_tracked() && driver_ready(vendor))
+        stream_made(vendor, *stream, flags, priority, outer_site(site));
+    return result;
+}
+
+vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t flags, int priority) {
+    BEHIND((vendor_stream * stream, uint32_t flags, int priority));
+    const enum vendor vendor = hook_vendor(hook);
+    bool raised;
+    const vendor_result result = stream_create_at(vendor, site, stream, flags, priority, real, &raised);
+    return raised ? result : stream_created(vendor, site, stream, flags, priority, real(stream, flags, priority));
+}
+
+/* ---- The end ---- */
+
+vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
+        return real(stream);
+    struct stream *const known = stream_known(stream, hook_default(hook));
+    stream_ends(known);
+    const vendor_result result = real(stream);
+    stream_ended(known, result == VENDOR_SUCCESS);
+    if (result == VENDOR_SUCCESS)
+        capture_closes((uint64_t)(uintptr_t)stream);
+    return result;
+}
+
+/* ---- What the program asks and sets ---- */
+
+/* `touched` is set before the driver gets our priority, so of a changed value that the driver has answered this tells. */
+vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priority) {
+    BEHIND((vendor_stream stream, int *priority));
+    const vendor_result result = real(stream, priority);
+    if (result == VENDOR_SUCCESS && priority && streams_tracked()) {
+        const struct stream *const known = stream_known(stream, hook_default(hook));
+        if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
+            *priority = OVERLAP_RELAXED(known->own);
+    }
+    return result;
+}
+
+/* ---- Captures ---- */
+
+/* Before the driver's call: raised streams must have the program's priorities by then, and after a call that has failed
+ * the driver must not be asked anything. */
+static uint64_t begins(enum hook hook, vendor_stream stream) {
+    const uint64_t key = stream_key(stream, hook_default(hook));
+    capture_opens(key, context_here(hook_vendor(hook)));
+    return key;
+}
+
+static vendor_result begun(uint64_t key, vendor_result result) {
+    if (result != VENDOR_SUCCESS)
+        capture_closes(key);
+    return result;
+}
+
+vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
+    BEHIND((vendor_stream stream));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream));
+}
+
+vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
+    BEHIND((vendor_stream stream, int mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, mode));
+}
+
+vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
+                                       const vendor_edge *edges, size_t count, int mode) {
+    BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
+            size_t count, int mode));
+    const uint64_t key = begins(hook, stream);
+    return begun(key, real(stream, graph, dependencies, edges, count, mode));
+}
+
+/* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
+ * it. */
+vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {
+    BEHIND((vendor_stream stream, vendor_graph * graph));
+    const enum default_stream null_stream = hook_default(hook);
+    const uint64_t key = OVERLAP_RELAXED(captures_open) ? stream_key(stream, null_stream) : 0;
+    const vendor_result result = real(stream, graph);
+    if (key &&
+        (result == VENDOR_SUCCESS || OPERATION_OF(hook_vendor(hook), capture_ended)(stream, null_stream, result)))
+        capture_closes(key);
+    return result;
+}
+
+/* The kernels of a graph run at the priority of the stream, and cannot be seen one by one. So the report counts graph
+ * launches, and a stream that launches graphs is never taken for a small one: if the rule has raised it, it gets the
+ * program's priority before its first graph. */
+static void launches_graph(struct stream *stream) {
+    if (stream == &no_stream || OVERLAP_RELAXED(stream->judged.launches_graphs))
+        return;
+    __atomic_store_n(&stream->judged.launches_graphs, true, __ATOMIC_RELAXED);
+    stream_carries(stream, false, false);
+    if (OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->created)) {
+        __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+        raise_apply(stream);
+    }
+}
+
+vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
+    BEHIND((vendor_exec graph, vendor_stream stream));
+    if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
+        return real(graph, stream);
+    count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
+    if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
+        launches_graph(stream_met(stream, hook_default(hook)));
+    return real(graph, stream);
+}

@@ -1,0 +1,58 @@
+/* State of the calling thread, and its counters in the statistics page. */
+#pragma once
+
+#include "../core/core.h"
+#include "hook.h"
+
+#pragma GCC visibility push(hidden)
+
+struct launcher;
+
+struct this_thread {
+    struct launcher *launcher;   /* what this thread has launched before (streams.h); NULL: none, use the slow path */
+    struct overlap_shard *shard; /* counters; NULL: none yet, or shared with other threads */
+    uint64_t context[VENDORS];   /* the current context, while contexts_changed is `contexts_at`; 0: not known */
+    int32_t device[VENDORS];     /* its device + 1; 0: not known */
+    uint32_t contexts_at;
+    /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
+    uintptr_t outer, outer_frame;
+    uintptr_t inside;   /* AMD: frame of the hook whose call the runtime serves, or 0 */
+    uintptr_t deciding; /* stack address while a decision is being made; or 0 */
+    uint32_t id;        /* gettid(); 0: not asked yet */
+    bool shares;        /* no shard is left for this thread */
+    bool remembers;     /* its table of launches is being written */
+};
+extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+
+/* The stack grows down: a call that began in a frame above ours is still in progress. A siglongjmp out of it leaves its
+ * mark behind, which the frames tell apart. */
+static inline bool outer_is_set(void) {
+    return __builtin_expect(this_thread.outer != 0, 0) &&
+           (uintptr_t)__builtin_frame_address(0) < this_thread.outer_frame;
+}
+
+/* The caller of the outermost hook: a call of NVIDIA's runtime reaches the driver's hooks, too. */
+static inline uintptr_t outer_site(uintptr_t site) {
+    return outer_is_set() ? this_thread.outer : site;
+}
+
+/* Returns gettid() of the calling thread; cached after the first system call. */
+uint32_t thread_id(void);
+
+/* The process uses a GPU. Makes all system calls that are needed once for the process or for this thread, because the
+ * program may enter a sandbox before its first launch. */
+void thread_opens_gpu(void);
+
+/* Adds one to a counter, or to the launches of a row. */
+void count(enum overlap_counter counter);
+void count_launch(uint32_t row);
+/* Counts a launch of communication, and samples its time. */
+void count_communication(void);
+
+/* The table of the thread that owns this shard, or NULL. */
+struct launcher *launcher_of_shard(uint32_t shard);
+
+/* In a forked child, where pointers into the parent's page must not be used. */
+void thread_forked(void);
+
+#pragma GCC visibility pop

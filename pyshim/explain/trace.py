@@ -95,7 +95,7 @@ def look(paths: Sequence[str]) -> Answer:
             notes += one.trace.warnings
             found.append(one)
     processes = [process for one in found for process in one.processes]
-    source = _name(paths[0]) if len(paths) == 1 else f"{len(paths)} traces"
+    source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)

@@ -76,11 +76,11 @@ def test_six_lines_of_the_trace_that_readme_asks_about(overlap, library):
 def test_the_error_of_estimates_is_that_of_the_committed_pairs():
     """The most that any arm that raises gained, against what was estimated of the bare program's trace."""
     with (ROOT / "docs" / "data" / "whole-programs.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["predicted"]]
+        rows = [row for row in csv.DictReader(file) if row["predicted_percent"]]
     errors = []
     for row in rows:
         gained = min(0.0, *(float(row[f"{arm}_percent"]) for arm in ("default", "own") if row[f"{arm}_percent"]))
-        errors.append(abs(100 * float(row["predicted"]) - gained))
+        errors.append(abs(float(row["predicted_percent"]) - gained))
     found = (len(errors), round(statistics.median(errors), 1), round(max(errors)))
     assert found == (explained.PROGRAMS, explained.MEDIAN, explained.LARGEST)
 
@@ -294,7 +294,7 @@ def test_a_recorded_trace_ships(overlap, library, tmp_path, name):
 def test_a_file_of_that_name_comes_first(overlap, library, tmp_path):
     (tmp_path / "demo-stencil").write_text("no trace")
     done = overlap("explain", "demo-stencil", cwd=tmp_path)
-    assert (done.returncode, "demo is no trace that we can read" in done.stderr) == (2, True)
+    assert (done.returncode, "demo-stencil is no trace that we can read" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("gpu", ["h100", "mi250x"])

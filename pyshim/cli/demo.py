@@ -66,7 +66,7 @@ def _scenes(args: argparse.Namespace) -> Sequence[Sequence[Run]]:
     from pyshim.cli import ui
     from pyshim.demo import arms
     from pyshim.demo.scenes import SCENES
-    from pyshim.launch.simulate import parse
+    from pyshim.launch.driver import parse
     from pyshim.policy.gpus import NVIDIA
 
     if not (args.gpu or args.rule):

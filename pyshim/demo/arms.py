@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +21,7 @@ from pyshim.demo.counters import read_counters
 from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
-from pyshim.launch.environment import Settings, environment
-from pyshim.preload import split
+from pyshim.launch.environment import Settings, environment, preloaded
 from pyshim.stats.page import Page
 
 ARMS = ("sequential", "plain", "default")
@@ -147,10 +145,10 @@ def real_gpu(base: Mapping[str, str]) -> str:
 def clean(base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without anything of ours: a simulated GPU must not be taken for a real one."""
     kept = {name: value for name, value in base.items() if not name.startswith(_OURS)}
-    preloaded = [entry for entry in split(base.get("LD_PRELOAD", "")) if Path(entry).name != _native.SHIM.name]
+    others = [entry for entry in preloaded(base.get("LD_PRELOAD", "")) if Path(entry).name != _native.SHIM.name]
     kept.pop("LD_PRELOAD", None)
-    if preloaded:
-        kept["LD_PRELOAD"] = ":".join(preloaded)
+    if others:
+        kept["LD_PRELOAD"] = ":".join(others)
     if "LD_LIBRARY_PATH" in kept:
         simulated = str(_native.SIMULATED_DRIVER.parent)
         kept["LD_LIBRARY_PATH"] = ":".join(
@@ -183,7 +181,7 @@ def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str]
         return Arm(arm, scene.read(arm, _call(scene.program, words, names), path), None)
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
         settings = plan.make(plan.Request(simulate=simulated), names).settings._replace(
-            library=str(_native.SHIM), report=report, run_id=secrets.token_hex(8), quiet=True
+            library=str(_native.SHIM), report=report, quiet=True
         )
         printed = _call(scene.program, words, environment(names, settings))
         return Arm(arm, scene.read(arm, printed, path), read_counters(Path(report)))

@@ -9,16 +9,17 @@ import shutil
 import sys
 from collections.abc import Iterator
 
-from pyshim import __version__, _native, preload
+from pyshim import __version__, _native
 from pyshim.doctor import child
 from pyshim.doctor.line import Line, fail, ok, warn
 from pyshim.doctor.machine import Machine
 from pyshim.launch import plan
+from pyshim.launch.environment import can_preload, is_sanitizer, preload, preloaded
 from pyshim.policy.finding import closest
 
 # What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
 OURS = (
-    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET"),
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET"),
     *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
     "OVERLAP_PROGRESS",
 )
@@ -40,7 +41,7 @@ def library(machine: Machine) -> Iterator[Line]:
     if not os.path.isfile(path):
         yield fail(f"the library {path} is missing: programs run without it", _native.AGAIN)
         return
-    if not preload.can_hold(path):
+    if not can_preload(path):
         yield fail(f"LD_PRELOAD cannot hold the path {path}", "install into a folder without spaces, colons and quotes")
         return
     wrong = next(_loaded(machine, path), None)
@@ -55,7 +56,7 @@ def _loaded(machine: Machine, path: str) -> Iterator[Line]:
     """Yield what is wrong with the library; nothing where it loads."""
     environment = {
         **machine.environment,
-        "LD_PRELOAD": preload.merge(machine.environment.get("LD_PRELOAD", ""), path),
+        "LD_PRELOAD": preload(machine.environment.get("LD_PRELOAD", ""), path),
         "OVERLAP_RUN": "off",
     }
     true = shutil.which("true", path="/bin:/usr/bin")
@@ -114,7 +115,7 @@ def switches(machine: Machine) -> Iterator[Line]:
 
 def preloads(machine: Machine) -> Iterator[Line]:
     """Check other libraries that are preloaded."""
-    variable = preload.split(machine.environment.get("LD_PRELOAD", ""))
+    variable = preloaded(machine.environment.get("LD_PRELOAD", ""))
     etc = [entry for entry in re.split(r"[\s:]+", machine.text(ETC)) if entry]
     for where, entry in [("LD_PRELOAD", entry) for entry in variable] + [(ETC, entry) for entry in etc]:
         name = os.path.basename(entry)
@@ -126,7 +127,7 @@ def preloads(machine: Machine) -> Iterator[Line]:
                 yield ok(f"{where} has our library already")
             else:
                 yield warn(f"{where} has another copy of our library: {entry}", "overlap-run puts its own in its place")
-        elif preload.is_sanitizer(name):
+        elif is_sanitizer(name):
             yield ok(f"{where} has {name}, a sanitizer: it stays in front of ours")
         else:
             yield ok(f"{where} has {name}: ours is put in front of it; if launches are missing, try without it first")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pyshim.doctor import gpus
-from pyshim.launch import driver
-from pyshim.launch.simulate import Gpu as Simulated
+from pyshim.launch import driver, program
+from pyshim.launch.driver import Gpu as Simulated
 
 HIP = driver.HIP
 
@@ -41,14 +41,14 @@ class Machine:
     def vendors(self) -> frozenset[str]:
         if self.simulated:
             return frozenset((self.simulated.vendor,))
-        return driver.vendors(self.environment, self.root)
+        return program.vendors(self.environment, self.root)
 
     @cached_property
     def cuda(self) -> gpus.Answer | None:
         """What NVIDIA's driver says, or the simulated one; None: there is none."""
         if "nvidia" not in self.vendors():
             return None
-        return gpus.ask("cuda", driver.NAME, self.environment, self.patience)
+        return gpus.ask("cuda", program.CUDA, self.environment, self.patience)
 
     @cached_property
     def hip(self) -> gpus.Answer | None:

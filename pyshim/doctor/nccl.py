@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from pyshim import preload
 from pyshim.doctor import gpus, program
 from pyshim.doctor.line import Line, ok, warn
 from pyshim.doctor.machine import Machine
-from pyshim.launch import driver
+from pyshim.launch.environment import preloaded
+from pyshim.launch.program import cached, library_path
 
 NAMES = ("libnccl.so.2", "librccl.so.1", "librccl.so")
 # Below the folders of packages.
@@ -33,7 +33,7 @@ def libraries(machine: Machine) -> Iterator[Line]:
 
 def _paths(machine: Machine) -> Iterator[str]:
     """Yield libraries in the order in which a program would take them."""
-    for entry in preload.split(machine.environment.get("LD_PRELOAD", "")):
+    for entry in preloaded(machine.environment.get("LD_PRELOAD", "")):
         if os.path.basename(entry).startswith(NAMES) and os.path.isfile(entry):
             yield entry
     packages = program.packages_of(machine)
@@ -43,9 +43,9 @@ def _paths(machine: Machine) -> Iterator[str]:
             yield path
     yield from (path for name, path in program.linked(machine).items() if name in NAMES)
     for name in NAMES:
-        folders = (*driver.library_path(machine.environment), machine.path("/opt/rocm/lib"))
+        folders = (*library_path(machine.environment), machine.path("/opt/rocm/lib"))
         yield from (path for folder in folders if os.path.isfile(path := os.path.join(folder, name)))
-        yield from (machine.path(path) for path in driver.cached(machine.root) if os.path.basename(path) == name)
+        yield from (machine.path(path) for path in cached(machine.root) if os.path.basename(path) == name)
 
 
 def _version(machine: Machine, path: str) -> str:

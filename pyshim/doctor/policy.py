@@ -11,6 +11,7 @@ from pyshim.doctor.line import Line, fail, ok
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
 from pyshim.launch import plan, policies
+from pyshim.launch.environment import AUTO
 from pyshim.policy import layout
 
 
@@ -62,7 +63,7 @@ def _around(text: str) -> _Taken:
 def _asked(wanted: str | None, machine: Machine) -> _Taken:
     chosen = policies.choose(wanted, machine.environment)
     names = [str(item["name"]) for item in chosen.described]
-    asked = wanted or (names[0] if len(names) == 1 else policies.AUTO)
+    asked = wanted or (names[0] if len(names) == 1 else AUTO)
     return _Taken(f"policy {asked}", names, layout.decode(chosen.table))
 
 

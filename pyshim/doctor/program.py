@@ -14,7 +14,7 @@ from pyshim.doctor import child
 from pyshim.doctor.line import Line, fail, ok, some, warn
 from pyshim.doctor.machine import Machine
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, elf, folder, launchers, plan
+from pyshim.launch import driver, folder, launchers, plan
 from pyshim.launch import program as programs
 
 # What is linked by name -> whose GPUs it leads to, and how its launches are seen.
@@ -72,7 +72,7 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     end, kind = programs.runs(path, machine.environment)
     script = f", a script for {end}" if end != path else ""
-    if kind.kind != elf.ELF:
+    if kind.kind != programs.ELF:
         yield warn(
             f"{path}{script}: {end if script else 'it'} is no ELF file that can be read: nothing more is known of it",
             "after a run, overlap report says how many launches were seen",
@@ -83,7 +83,7 @@ def program(machine: Machine) -> Iterator[Line]:
         yield fail(obstacle.sentence, obstacle.hint)
         return
     yield ok(f"{path}{script}: the library can be loaded into it")
-    if os.path.basename(name) in launchers.KINDS:
+    if os.path.basename(name) in programs.LAUNCHERS:
         yield from _launcher(machine, path)
     elif is_python(path):
         yield from _script(machine)
@@ -135,7 +135,7 @@ def _libraries(machine: Machine, path: str) -> dict[str, str]:
     """Return the path of each library that the loader finds for a program; empty if it is missing.
 
     The loader itself is asked, as ldd does: it lists them and does not start the program."""
-    loader = elf.inspect(path).interpreter
+    loader = programs.inspect(path).interpreter
     environment = {**machine.environment, "LD_TRACE_LOADED_OBJECTS": "1"}
     environment.pop("LD_PRELOAD", None)
     try:
@@ -152,7 +152,7 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     every = _libraries(machine, path)
     for library in (library for library, found in every.items() if not found):
         hint = "LD_LIBRARY_PATH of the module or package that brings it"
-        if library == driver.NAME:
+        if library == programs.CUDA:
             hint = "the driver of NVIDIA brings it; without a GPU: overlap doctor --simulate h100 PROGRAM"
         yield fail(f"{library}, which {name} needs, is not found: the loader ends the program", hint)
     found: dict[str, list[str]] = {}
@@ -197,7 +197,7 @@ def _held(path: str) -> frozenset[bytes]:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # ValueError: it is empty
         return frozenset()
-    linked = elf.inspect(path).needed  # whose names are in the file, too
+    linked = programs.inspect(path).needed  # whose names are in the file, too
     words = [word for word, _, _ in _HELD if not any(name.startswith(word.decode()) for name in linked)]
     with data:
         return frozenset(word for word in words if data.find(word, 0, _MOST_CONSTANTS) >= 0)

@@ -23,7 +23,6 @@ from pyshim.explain.screen import plural
 from pyshim.policy import library
 from pyshim.policy.gpus import KnownGpu, known
 from pyshim.report.collect import Collected, collect
-from pyshim.report.runs import chosen, remark
 from pyshim.traces import TracedLaunch, open_trace
 from pyshim.traces.measured import read_side
 from pyshim.traces.names import driver_name, is_communication
@@ -198,7 +197,7 @@ def _number(value: object, largest: int = _LARGEST) -> int | None:
 
 def of_run(directory: str) -> Launched:
     """Return what all processes of a report folder launched. Raise OverlapError."""
-    collected = chosen(collect(directory))
+    collected = collect(directory)
     found: dict[Kernel, Weight] = {}
     gpus: list[str] = []
     policies: list[str] = []
@@ -221,7 +220,7 @@ def of_run(directory: str) -> Launched:
     if not found:
         hint = f"overlap report {directory} says what there is"
         raise OverlapError(f"{directory}: no launch of a kernel with a name in its pages", hint, USAGE)
-    notes = [*remark(collected, "overlap report "), "grids are those of each kernel's last launch"]
+    notes = ["grids are those of each kernel's last launch"]
     if nameless:
         notes.append(f"{nameless:,} launches of kernels without a name are left out")
     return Launched(directory, gpus, found, False, _policy(collected, policies), notes)

@@ -15,7 +15,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.doctor import ask, gpus
-from pyshim.launch import simulate
+from pyshim.launch import driver
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,7 +124,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
     done = overlap("doctor", "--simulate", f"{gpu},3", "--json")
     found = json.loads(done.stdout)
     told = [check["sentence"] for check in found["checks"] if check["check"] == "driver"]
-    name = simulate.parse(gpu).name
+    name = driver.parse(gpu).name
     assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
     assert told[1].startswith(f"GPUs 0-2: {name} (")
     policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]

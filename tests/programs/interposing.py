@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from pyshim import preload
 from pyshim.launch import plan
 from pyshim.launch.environment import environment
+from pyshim.launch.environment import preload as preload_of
 from pyshim.report import collect, summary
 
 PROGRAMS = Path(__file__).resolve().parent
@@ -264,7 +264,7 @@ def report_of(pages: Path) -> dict[str, Any]:
 def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
     """Preload the runtime of a library built with a sanitizer (tools/verify/instrumented.py) before all else."""
     first = os.environ.get("OVERLAP_TEST_PRELOAD")
-    return {**env, "LD_PRELOAD": preload.merge(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
+    return {**env, "LD_PRELOAD": preload_of(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
 
 
 def _run(

@@ -79,9 +79,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "rules[].unsure": "not seen to match, or to act, and may have among launches counted by reason alone",
         "rules[].unrecorded.REASON": "?",
         "runs[].*": "what `overlap-run` wrote: `id`, `started`, `command`, `policies`, `environment`, `host`, ...",
-        "steps[].*": "processes that belong together: `id`, `runs`, `world`, `ranks`, `missing`, `processes`",
+        "steps[].*": "processes that belong together: `world`, `ranks`, `missing`, `processes`",
         "findings[]": "warnings, as `--check` counts them",
-        "other_runs[]": "ids of the runs of these folders that are left out",
         "remarks[]": "what is no fault",
     },
     "overlap report --compare BEFORE AFTER --json": {

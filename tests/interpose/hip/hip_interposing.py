@@ -157,9 +157,7 @@ def by_kernel(done: Done) -> dict[str, list[int]]:
 # ---- The runtime's table of functions ----
 
 REGISTER = {"SIMGPU_HIP_TABLE": "register"}
-PLACES = dict(
-    re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/hip/dispatch_table.def").read_text(encoding="ascii"))
-)
+PLACES = dict(re.findall(r"TABLE\((\w+), (\d+)\)", (ROOT / "shim/hip/dispatch_table.def").read_text(encoding="ascii")))
 
 
 def profiler_as(world: World, name: str, *flags: str) -> Path:

@@ -21,7 +21,7 @@ from pyshim.stats.file import Unreadable, me, of_folder, read, write_whole
 from pyshim.stats.page import OtherLayout, Page, Stranger, page_size, read_page
 
 WAITING_ROOM = "/dev/shm"
-_WAITING = re.compile(r"overlap-([0-9a-f]{16}|)-(?P<process>.+\.\d+\.\d+)\.page\Z")
+_WAITING = re.compile(r"overlap-(.+\.\d+\.\d+)\.page\Z")
 _LARGEST = 1 << 24
 _OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has this number in every Linux
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
@@ -265,7 +265,7 @@ def _fetch(directory: str, room: str) -> Iterator[tuple[str, str]]:
             if os.path.realpath(page.directory) == os.path.realpath(directory):
                 over = is_over(page, everybody)  # first: what it counts up to its end is read after that
                 # Not by the name that the process itself will give it; `start` tells containers apart.
-                target = f"waiting-{match['process']}.{page.start}.page"
+                target = f"waiting-{match[1]}.{page.start}.page"
                 write_whole(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
                 if over:
                     os.unlink(path)

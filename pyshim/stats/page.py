@@ -89,7 +89,6 @@ class Page:
     host: str
     rank: int | None
     world: int | None
-    run: str
     program: str
     directory: str  # of the report, as the process knew it
     library: str  # version of the preloaded library
@@ -132,7 +131,6 @@ class Stranger:
     pid: int
     rank: int | None
     world: int | None
-    run: str
     start: int
 
 
@@ -189,7 +187,7 @@ def _struct(data: bytes) -> Any:
 def _stranger(page: Any) -> Stranger:
     """By what is down to `host`, which keeps its place in every version."""
     rank = page.rank if page.rank >= 0 else None
-    return Stranger(_native.text(page.host), page.pid, rank, page.world or None, _native.text(page.run), page.start)
+    return Stranger(_native.text(page.host), page.pid, rank, page.world or None, page.start)
 
 
 def _page(page: Any, library: Any) -> Page:
@@ -209,7 +207,6 @@ def _page(page: Any, library: Any) -> Page:
         host=_native.text(page.host),
         rank=page.rank if page.rank >= 0 else None,
         world=page.world or None,
-        run=_native.text(page.run),
         program=_native.text(page.program),
         directory=_native.text(page.directory),
         library=_native.text(page.library),

@@ -189,7 +189,7 @@ def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
     command = [sys.executable, "-m", "pyshim", "doctor"]
     done = overlap_run("--report", str(tmp_path / "report"), "--simulate", "h100", *command)
     assert "the simulated driver answers (CUDA 13.0): 1 GPU" in done.stdout, done.stderr
-    assert [path.suffix for path in (tmp_path / "report").iterdir()] == [".json"]
+    assert [path.suffix for path in (tmp_path / "report" / "last").iterdir()] == [".json"]
 
 
 def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -247,7 +247,7 @@ def preloaded(build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_pa
         log, pages = tmp_path / f"preloaded{number}.launches", report or tmp_path / f"report{number}"
         if report is None:
             pages.mkdir()
-        ours = {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef", "SIMGPU_LAUNCHES": str(log)}
+        ours = {"OVERLAP_REPORT": str(pages), "SIMGPU_LAUNCHES": str(log)}
         made = {**table_of(policy), **ours, "LD_PRELOAD": preload.format(plan.LIBRARY), **(env or {})}
         done = _run(build, program or build.client(way), words, made, log, more)
         if pages.is_dir():

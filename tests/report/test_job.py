@@ -1,5 +1,5 @@
 """All ranks or none: real processes with the library in them, as ranks of a job on hosts with made-up names. Nobody
-has started overlap-run, so there is no run-ID.json: what is known, the pages say."""
+has started overlap-run, so there is no run.json: what is known, the pages say."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ def test_missing_ranks_are_said(report, write_page):
 def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, write_page, parents, said_so):
     (report / "run.json").unlink()
     for pid, parent in zip((7, 8), parents):
-        write_page({"no_rule": 1}, pid=pid, parent=parent, rank=0, world=1, run="")
+        write_page({"no_rule": 1}, pid=pid, parent=parent, rank=0, world=1)
     assert [sentence.startswith("rank 0 was seen more than once") for sentence in said(report)] == [True] * said_so
 
 

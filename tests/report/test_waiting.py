@@ -27,7 +27,7 @@ def room(tmp_path: Path) -> Path:
 @pytest.fixture
 def wait_for(report: Path, room: Path, write_page: Callable[..., Path]) -> Callable[..., Path]:
     def write(launches: int = 5, host: str = HERE, pid: int = 7, **more: object) -> Path:
-        path = room / f"overlap--{host}.{pid}.0.page"
+        path = room / f"overlap-{host}.{pid}.0.page"
         return write_page({"no_rule": launches}, pid=pid, path=path, host=host, **{"directory": str(report), **more})
 
     return write
@@ -43,7 +43,7 @@ def dead() -> int:
 def test_pages_that_wait_elsewhere_are_fetched_if_they_name_this_folder(report, wait_for, write_page, tmp_path, room):
     wait_for(5, host="node1", pid=7)
     wait_for(9, host="node1", pid=8, directory=str(tmp_path))
-    (room / "overlap--node1.9.0.page").symlink_to("/etc/passwd")
+    (room / "overlap-node1.9.0.page").symlink_to("/etc/passwd")
     collected = collect(str(report), waiting_room=str(room))
     assert [page.launches for page in collected.pages] == [5] and collected.skipped == ()
     (copy,) = report.glob("*.page")
@@ -58,10 +58,9 @@ def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_pat
     """OVERLAP_REPORT was set by hand, so there is no run.json."""
     (report / "run.json").unlink()
     (tmp_path / "link").symlink_to(report)
-    for pid, run, directory in ((7, "", report), (8, "f" * 16, tmp_path / "link"), (9, "", tmp_path), (10, "", "")):
-        path = room / f"overlap-{run}-node1.{pid}.0.page"
-        write_page({"no_rule": 5}, pid=pid, path=path, run=run, directory=str(directory))
-    (room / "overlap--node1.11.0.page").write_bytes(b"garbage")
+    for pid, directory in ((7, report), (8, tmp_path / "link"), (9, tmp_path), (10, "")):
+        write_page({"no_rule": 5}, pid=pid, path=room / f"overlap-node1.{pid}.0.page", directory=str(directory))
+    (room / "overlap-node1.11.0.page").write_bytes(b"garbage")
     collected = collect(str(report), waiting_room=str(room))
     assert [page.pid for page in collected.pages] == [7, 8]
     assert collected.skipped == ()
@@ -78,7 +77,7 @@ def test_of_several_folders_each_gets_its_own(report, wait_for, write_page, tmp_
 
 def test_a_page_that_was_brought_meanwhile_is_no_fault(report, room, monkeypatch):
     listed = os.listdir
-    gone = f"overlap--{HERE}.7.0.page"
+    gone = f"overlap-{HERE}.7.0.page"
     monkeypatch.setattr(os, "listdir", lambda path: [gone] if str(path) == str(room) else listed(path))
     assert collect(str(report), waiting_room=str(room)).skipped == ()
 

@@ -36,15 +36,15 @@ def tree(tmp_path: Path) -> Path:
         ("pyshim/cli/policy.py", "import rich", "pyshim is not allowed to import rich"),
         ("pyshim/launch/plan.py", "from pyshim.cli import ui", "pyshim.launch is not allowed to import pyshim.cli"),
         ("pyshim/report/text.py", "from ..cli.ui import say", "pyshim.report is not allowed to import pyshim.cli"),
-        ("pyshim/stats/rows.py", "import pyshim.policy", "pyshim.stats is not allowed to import pyshim.policy"),
+        ("pyshim/stats/page.py", "import pyshim.policy", "pyshim.stats is not allowed to import pyshim.policy"),
         (
             "pyshim/policy/table.py",
             "def later() -> None:\n    from pyshim.launch import plan",
             "No cycles are allowed in pyshim",
         ),
         (
-            "pyshim/report/steps.py",
-            "if TYPE_CHECKING:\n    from pyshim.report.collect import Collected",
+            "pyshim/report/collect.py",
+            "if TYPE_CHECKING:\n    from pyshim.report.text import Kind",
             "No cycles are allowed in pyshim.report",
         ),
     ],

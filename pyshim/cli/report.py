@@ -61,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
     from pyshim.report.summary import as_json
-    from pyshim.report.text import FEW
+    from pyshim.report.tables import FEW
 
     if options.compare:
         return _compare(options)
@@ -109,12 +109,12 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
 
     full: print all warnings, notes, what was run, and tables."""
     from pyshim.cli import ui
-    from pyshim.report import text
+    from pyshim.report import tables
     from pyshim.report.verdict import verdict
 
     for name, sentence in verdict(collected)._asdict().items():
         ui.sentence(f"{name}: {sentence}")
-    most = (len(found) if len(collected.pages) <= text.FEW else _FINDINGS) if full else 1
+    most = (len(found) if len(collected.pages) <= tables.FEW else _FINDINGS) if full else 1
     for sentence in found[:most]:
         ui.sentence(f"warning: {sentence}")
     more = len(found) - most
@@ -126,7 +126,7 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
         ui.sentence(f"warning: {more:,} more: --json has all")
     for sentence in about:
         ui.sentence(f"note: {sentence}")
-    for line in (*text.runs(collected), *text.devices(collected)):
+    for line in (*tables.runs(collected), *tables.devices(collected)):
         ui.show(ui.printable(line))
     _show_tables(collected)
 
@@ -134,36 +134,36 @@ def _show(collected: Collected, found: list[str], about: list[str], full: bool) 
 def _show_tables(collected: Collected) -> None:
     """Print the tables, each after an empty line."""
     from pyshim.cli import ui
-    from pyshim.report import streams, text
+    from pyshim.report import streams, tables
 
     def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
         if rows:
             ui.show()
             ui.table(heads, rows, left=left)
 
-    if len(collected.pages) > text.FEW:
+    if len(collected.pages) > tables.FEW:
         _show_many(collected)
     else:
-        table(text.HEADS, text.processes(collected), (0, 2, 3))
-    table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+        table(tables.HEADS, tables.processes(collected), (0, 2, 3))
+    table(("launches", "share", "reason", "meaning"), tables.reasons(collected), (2, 3))
     table(streams.HEADS, streams.rows(collected), (1, 2, 5))
-    table(("count", "what"), text.others(collected), (1,))
-    table(RULES, text.rules(collected), (0, 1, 6))
-    table(text.KERNEL_HEADS, text.by_kernel(collected), (0, len(text.KERNEL_HEADS) - 1))
+    table(("count", "what"), tables.others(collected), (1,))
+    table(RULES, tables.rules(collected), (0, 1, 6))
+    table(tables.KERNEL_HEADS, tables.by_kernel(collected), (0, len(tables.KERNEL_HEADS) - 1))
 
 
 def _show_many(collected: Collected) -> None:
     from pyshim.cli import ui
-    from pyshim.report import text
+    from pyshim.report import tables
 
     ui.show()
-    ui.table(text.SUMMED_HEADS, text.summed(collected), left=(2, 3, 4))
-    far = text.far(collected)
+    ui.table(tables.SUMMED_HEADS, tables.summed(collected), left=(2, 3, 4))
+    far = tables.far(collected)
     if far:
         more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
         ui.show()
         ui.show(f"far from the others of their kind{more} (--json has every process):")
-        ui.table(text.HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+        ui.table(tables.HEADS, [tables.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
 
 
 # Two runs

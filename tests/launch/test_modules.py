@@ -44,9 +44,11 @@ sys.exit(main())
 """
 
 
-def start(clean: Mapping[str, str], kind: str, *words: str, **more: str) -> tuple[list[str], bool, dict[str, int]]:
+def start(
+    clean: Mapping[str, str], cwd: Path, kind: str, *words: str, **more: str
+) -> tuple[list[str], bool, dict[str, int]]:
     command = [sys.executable, "-c", ASK, kind, *words]
-    done = subprocess.run(command, env={**clean, **more}, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env={**clean, **more}, cwd=cwd, capture_output=True, text=True, check=True)
     modules, argparse, calls = json.loads(done.stdout)
     return modules, argparse, calls
 
@@ -57,15 +59,16 @@ def test_a_start_imports_ten_modules_of_ours_at_most(
     clean_environment: Mapping[str, str], library: object, tmp_path: Path, options: list[str], driver: bool
 ) -> None:
     (tmp_path / "libcuda.so.1").write_text("")
+    (tmp_path / "observe").mkdir()  # as `--policy observe --report observe` makes it
     words = [word.format(tmp_path) for word in options]
     path = {"LD_LIBRARY_PATH": str(tmp_path)} if driver else {}
-    modules, argparse, _ = start(clean_environment, "list", *words, "true", **path)
+    modules, argparse, _ = start(clean_environment, tmp_path, "list", *words, "true", **path)
     assert len(modules) <= MOST and not argparse, modules
 
 
 def test_a_start_computes_nothing_twice(clean_environment: Mapping[str, str], library: object, tmp_path: Path) -> None:
     words = ("--report", str(tmp_path / "out"), "--policy", "observe", "true")
-    _, _, calls = start(clean_environment, "count", *words)
+    _, _, calls = start(clean_environment, tmp_path, "count", *words)
     assert {name for name in calls if name.startswith(("shipped(", "inspect(", "make(", "begin("))}
     heavy = ("shipped(", "inspect(", "obstacle(", "vendors(", "cached(", "find(", "make(", "begin(", "environment(")
     assert {name: count for name, count in calls.items() if count > 1 and name.startswith(heavy)} == {}

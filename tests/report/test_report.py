@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyshim.launch import folder
-from pyshim.report import text as texts
+from pyshim.report import tables
 from pyshim.report.collect import collect, ranks
 from pyshim.report.findings import findings, remarks
 from pyshim.report.verdict import verdict
@@ -235,9 +235,9 @@ def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, 
 def test_the_farthest_of_many_come_first(report, write_page):
     for pid in range(30):
         write_page({"no_rule": {3: 50, 4: 900, 5: 1}.get(pid, 100)}, pid=pid)
-    assert [page.pid for page in texts.far(collect(str(report)))] == [4, 5, 3]
+    assert [page.pid for page in tables.far(collect(str(report)))] == [4, 5, 3]
     write_page({"no_rule": 101}, pid=30)
-    assert len(texts.far(collect(str(report)))) == 3, "one in a hundred is not far"
+    assert len(tables.far(collect(str(report)))) == 3, "one in a hundred is not far"
 
 
 def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, tmp_path):

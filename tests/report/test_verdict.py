@@ -11,7 +11,7 @@ import pytest
 from pyshim import _native
 from pyshim.launch import folder
 from pyshim.report.collect import collect
-from pyshim.report.text import reasons
+from pyshim.report.tables import reasons
 from pyshim.report.verdict import Verdict, verdict
 from pyshim.stats.page import Rule
 

@@ -32,10 +32,10 @@ def tree(tmp_path: Path) -> Path:
     ("file", "line", "says"),
     [
         ("pyshim/policy/model.py", "import cffi", "pyshim is not allowed to import cffi"),
-        ("pyshim/report/text.py", "from rich import table", "pyshim is not allowed to import rich"),
+        ("pyshim/report/tables.py", "from rich import table", "pyshim is not allowed to import rich"),
         ("pyshim/cli/policy.py", "import rich", "pyshim is not allowed to import rich"),
         ("pyshim/launch/plan.py", "from pyshim.cli import ui", "pyshim.launch is not allowed to import pyshim.cli"),
-        ("pyshim/report/text.py", "from ..cli.ui import say", "pyshim.report is not allowed to import pyshim.cli"),
+        ("pyshim/report/tables.py", "from ..cli.ui import say", "pyshim.report is not allowed to import pyshim.cli"),
         ("pyshim/stats/page.py", "import pyshim.policy", "pyshim.stats is not allowed to import pyshim.policy"),
         (
             "pyshim/policy/table.py",
@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
         ),
         (
             "pyshim/report/collect.py",
-            "if TYPE_CHECKING:\n    from pyshim.report.text import Kind",
+            "if TYPE_CHECKING:\n    from pyshim.report.tables import Kind",
             "No cycles are allowed in pyshim.report",
         ),
     ],

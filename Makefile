@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cac
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # Files, no folders: Python adds its cache to a folder, which would then be newer than what is built.
-BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/launcher tools/simgpu tools/simgpu/runtime tools/simgpu/kfd) tools/simgpu/zstd/*.[ch] $(addprefix tools/simgpu/hip/,*.c *.h *.def *.txt names.py) policies/*.yaml pyshim/policy/*.py))
+BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/launcher tools/simgpu tools/simgpu/runtime) $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py))
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
@@ -22,7 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
 
 # With what tests need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (400 MB)
+setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (200 MB)
 
 $(VENV)/.made:
 	@echo 'make: making the virtual environment $(VENV)' >&2
@@ -96,7 +96,7 @@ READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
 	$(BIN)/python -m tools.verify.fuzz --readers $(READERS) $(ARGS)
 
-# What the library costs. What policies gain and lose on simulated GPUs takes longer: tools/bench/suite.
+# What the library costs. What policies gain and lose on simulated GPUs takes longer: python -m tools.bench.suites.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 

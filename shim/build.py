@@ -67,33 +67,29 @@ NEVER_UNWOUND_SOURCES = (
     "shim/preload/start.c",
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
-UNPACK = ("tools/simgpu/zstd/*.c",)
 SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/gpu/*.c", "shim/cuda/*.c", "shim/hip/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),
     "launcher": ("tools/launcher/*.c",),
-    "kfd": ("tools/simgpu/kfd/*.c",),
-    **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c", *UNPACK)),
-    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c", *UNPACK)),
+    **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c",)),
+    **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
-LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_check.c", "elf.c", "ptx.c", "fatbin.c")}
+LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_nvidia.c", "node.c", "elf.c", "fatbin.c")}
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
     "demo-step": "demo/demo-step",
     "demo-stencil": "demo/demo-stencil",
     "launcher": "launcher",  # the commands `overlap` and `overlap-run`
-    "kfd": "simgpu/kfd/libhsakmt.so.1",
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
     "runtime12": "simgpu/libcudart.so.12",
     "runtime13": "simgpu/libcudart.so.13",
-    # A folder for each, so that a real one can take the place of one of them.
     **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
 }
-# Recorded on two H200 (tests/traces/data): `overlap explain --from demo-stencil`.
+# Recorded on two H200 (tests/traces/data): `overlap explain demo-stencil`.
 TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz", "demo-step.json.gz": "bare-rank0.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
@@ -170,9 +166,6 @@ def arguments(artifact: str) -> list[str]:
     if artifact == "simgpu":
         link = ["-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic", "-lm", "-pthread"]
         return [*COMMON, *SHARED, *INCLUDES[artifact], *sources(artifact), *link]
-    if artifact == "kfd":
-        link = ["-Wl,-soname,libhsakmt.so.1", "-Wl,--version-script=tools/simgpu/kfd/libhsakmt.map", "-pthread"]
-        return [*COMMON, *SHARED, *WARNINGS, *INCLUDES["simgpu"], *sources(artifact), *link]
     if artifact.startswith("runtime"):
         version = artifact[len("runtime") :]
         link = [f"-Wl,-soname,libcudart.so.{version}", "-Wl,-Bsymbolic", "-ldl", "-pthread"]

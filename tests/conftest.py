@@ -25,7 +25,7 @@ from tests import rest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports these: their asserts say values.
-pytest.register_assert_rewrite("interposing", "iterating", "hip_interposing", "hip_world")
+pytest.register_assert_rewrite("interposing", "iterating", "hip_interposing")
 # A loaded machine is no failure.
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

@@ -44,7 +44,7 @@ SLURM = Need("a Slurm cluster", 0, "slurm-wlm munge openmpi-bin")
 MPI = Need("Open MPI", 0, "openmpi-bin libopenmpi-dev")
 PYTORCH = Need("PyTorch for CPUs, accelerate, DeepSpeed", 350)
 LIBCS = Need("other C libraries and processors", 90, "libcap2-bin")
-HIP = Need("AMD's compiler and runtimes", 300)
+REGISTER = Need("ROCm's register of profilers", 5)
 MODULES = Need("Lmod and Environment Modules", 1, "lua5.3 lua-posix lua-filesystem lua-term lua-json tcl")
 BROWSER = Need("a browser", 0, "chromium")
 PRELOADS = Need("libraries that others preload", 5)
@@ -64,8 +64,7 @@ NEEDS = {
     "fixture torch": PYTORCH,
     "libcs": LIBCS,
     "structure/test_aarch64_unbound.py": LIBCS,
-    "hip": HIP,
-    "interpose/hip/test_hip_register.py": HIP,
+    "interpose/hip/test_hip_register.py": REGISTER,
     "modulefiles": MODULES,
     "slurm/test_readers.py[lmod]": MODULES,
     "slurm/test_readers.py[tcl]": MODULES,
@@ -97,7 +96,6 @@ NEEDS = {
     "clients/test_triton_amd.py": CLIENTS,
     "doctor/test_driver.py::test_nvidias_numbers_are_those_of_its_header": CLIENTS,
     "launchers/test_children.py::test_ptxas": CLIENTS,
-    "simgpu/test_hip_triton.py": CLIENTS,
     "fixture cross": CROSS,
 }
 

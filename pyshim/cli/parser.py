@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
 
         name = word.partition("=")[0].replace("_", "-")
         known = [option for action in self._actions for option in action.option_strings]
-        close = get_close_matches(name, known, n=1) if name.startswith("--") else []
+        close = get_close_matches(name, known, n=1, cutoff=0.8) if name.startswith("--") else []
         return f"did you mean {close[0]}?" if close else f"{self.prog} --help"
 
     def _print_message(self, message: str, file: Any = None) -> None:
@@ -51,10 +51,10 @@ class Parser(argparse.ArgumentParser):
 class Help(argparse.HelpFormatter):
     """Prose is broken to the width of the screen; paragraphs in which a line is indented stay as they are written."""
 
-    def __init__(self, prog: str) -> None:
+    def __init__(self, prog: str, options: int = _OPTIONS) -> None:
         from pyshim.cli import ui
 
-        super().__init__(prog, max_help_position=_OPTIONS, width=ui.width())
+        super().__init__(prog, max_help_position=options, width=ui.width())
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         from pyshim.cli import ui

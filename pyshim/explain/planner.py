@@ -31,11 +31,6 @@ class Footprint(NamedTuple):
     barriers: int = 0
     scalars: int = 0
 
-    @classmethod
-    def of(cls, f: Any) -> Footprint:
-        """Return a struct overlap_footprint's."""
-        return cls(f.threads, f.registers, f.static_shared, f.dynamic_shared, f.barriers, f.scalar_registers)
-
 
 class Rule(NamedTuple):
     """What is asked of the planner."""
@@ -52,21 +47,19 @@ class Case(NamedTuple):
     block: Footprint
     communication: Footprint
     rule: Rule
-    grid: int  # blocks
-    structs: tuple[Any, Any, Any]  # GPU, launch and communication as the library takes them: made once, for many plans
+    grid: int = MANY  # blocks
+    communicates: bool = False  # the kernel is communication itself
+
+    @property
+    def launch(self) -> Any:
+        """The launch as the library takes it."""
+        flags = member("LAUNCH", "communication") if self.communicates else 0
+        largest = max(0, self.gpu.shared_memory_per_block - self.block.static)  # after opting in
+        return _native.ffi.new("struct overlap_launch *", (self.grid, flags, largest, self.block))
 
     def resident(self, dynamic: int) -> int:
         """Return the blocks of the kernel that one multiprocessor holds with another dynamic size."""
         return occupancy(self.gpu, self.block._replace(dynamic=dynamic))[0]
-
-
-def case_of(
-    gpu: KnownGpu, block: Footprint, communication: Footprint, rule: Rule, grid: int = MANY, communicates: bool = False
-) -> Case:
-    """Return the case of a kernel of blocks like this one. communicates: the kernel is communication itself."""
-    flags = member("LAUNCH", "communication") if communicates else 0
-    launch = _native.ffi.new("struct overlap_launch *", (grid, flags, largest_dynamic(gpu, block), block))
-    return Case(gpu, block, communication, rule, grid, (struct(gpu), launch, _communication(communication)))
 
 
 class Window(NamedTuple):
@@ -78,76 +71,27 @@ class Window(NamedTuple):
     inflates: bool
 
 
-class Plan:
-    """What the planner finds for one launch beside one block of communication: a struct overlap_plan.
+class Plan(NamedTuple):
+    """What the planner finds for one launch beside one block of communication."""
 
-    Most plans are only asked for their control, so fields are read when they are needed.
-    """
-
-    __slots__ = ("_found",)
-
-    def __init__(self, found: Any) -> None:
-        self._found = found
-
-    @property
-    def control(self) -> str:
-        """What the planner would do."""
-        return CONTROLS[self._found.control]
-
-    @property
-    def reason(self) -> str:
-        """Why, by its name in reason.def."""
-        return str(reasons()[self._found.reason])
-
-    @property
-    def dynamic(self) -> int:
-        """Bytes to launch with."""
-        return int(self._found.dynamic_shared)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks resident then."""
-        return int(self._found.blocks)
-
-    @property
-    def native_blocks(self) -> int:
-        """Blocks resident as launched; 0: it cannot be launched."""
-        return int(self._found.native_blocks)
-
-    @property
-    def native_limit(self) -> str | None:
-        """What stops one block more as launched."""
-        return LIMITS[self._found.native_limit]
-
-    @property
-    def beside_after_drain(self) -> int:
-        """Blocks as launched beside one of communication; -1: it fits nowhere."""
-        return int(self._found.beside_after_drain)
-
-    @property
-    def binding(self) -> str | None:
-        """What leaves no room beside one block."""
-        return LIMITS[self._found.binding]
-
-    @property
-    def windows(self) -> list[Window]:
-        """Sizes with which communication fits beside so many blocks at once."""
-        return _windows(self._found.windows, self._found.window_count)
+    control: str
+    reason: str  # its name in reason.def
+    dynamic: int  # bytes to launch with
+    blocks: int  # resident then
+    native_blocks: int  # resident as launched; 0: it cannot be launched
+    native_limit: str | None  # what stops one block more as launched
+    beside_after_drain: int  # blocks as launched beside one of communication; -1: it fits nowhere
+    binding: str | None  # what leaves no room beside one block
+    windows: list[Window]  # sizes with which communication fits beside so many blocks at once
 
 
 class Decision(NamedTuple):
-    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then; native: as launched."""
+    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then."""
 
     control: str
     reason: str
-    dynamic: int = 0
-    blocks: int = 0
-    native: int = 0
-
-    def as_json(self) -> dict[str, object]:
-        """Return it as lists of kernels have it."""
-        sizes = {"dynamic_shared_memory": self.dynamic, "blocks": self.blocks, "native_blocks": self.native}
-        return {"control": self.control, "reason": self.reason, **sizes}
+    dynamic: int
+    blocks: int
 
 
 def struct(gpu: KnownGpu) -> Any:
@@ -173,25 +117,28 @@ def reasons() -> tuple[str, ...]:
     return tuple(sentences())
 
 
-def sentence(reason: str) -> str:
-    """Return what a user reads in a report under this reason."""
-    return sentences()[reason]
-
-
 def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
-    found = _library().overlap_occupancy_of(struct(gpu), _footprint(block))
+    found = _native.library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
-
-
-def shaped(shape: str, value: int = 0, keep: int = 0) -> Rule:
-    """Return a rule by the NAME of its OVERLAP_SHAPE_NAME."""
-    return Rule(member("SHAPE", shape), value, keep)
 
 
 def plan(case: Case, rule: Rule | None = None) -> Plan:
     """Return what the case's rule, or another one, achieves for the launch beside one block of communication."""
-    return _plan(*case.structs, rule or case.rule)
+    found = _native.ffi.new("struct overlap_plan *")
+    beside = _footprint(case.communication)
+    _native.library().overlap_plan_of(struct(case.gpu), case.launch, beside, *(rule or case.rule), found)
+    return Plan(
+        CONTROLS[found.control],
+        reasons()[found.reason],
+        found.dynamic_shared,
+        found.blocks,
+        found.native_blocks,
+        LIMITS[found.native_limit],
+        found.beside_after_drain,
+        LIMITS[found.binding],
+        [Window(w.blocks, w.minimum, w.maximum, w.inflates == 1) for w in found.windows[0 : found.window_count]],
+    )
 
 
 def decide(
@@ -202,9 +149,10 @@ def decide(
     table: compiled policies; policy: index of one of them; names: of the kernel and of the library that launches it.
     """
     found, ffi = _native.ffi.new("struct overlap_decision *"), _native.ffi
-    gpu, launch, beside = case.structs
+    gpu, launch, beside = struct(case.gpu), case.launch, _footprint(case.communication)
     kernel, caller = (encoded(name) for name in names)
-    _library().overlap_decide(ffi.from_buffer(table), policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
+    decide_in_c, data = _native.library().overlap_decide, ffi.from_buffer(table)
+    decide_in_c(data, policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
     rule = None if found.rule == NONE else found.rule
     return CONTROLS[found.control], reasons()[found.reason], found.dynamic_shared, rule
 
@@ -214,68 +162,23 @@ def encoded(name: str) -> bytes:
     return name.encode("utf-8", "replace")
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def plain(name: str) -> str:
-    """Return the plain form of a mangled name: _Z4gemmPf is gemm."""
-    text = _native.ffi.new("char[512]")
-    _library().overlap_plain_name(encoded(name), text, len(text))
-    return _native.text(text)
-
-
 def is_communication(kernel: str) -> bool:
     """Whether a kernel belongs to a known family of communication kernels."""
-    return bool(_library().overlap_is_communication(encoded(kernel)))
-
-
-def knobs(gpu: KnownGpu, communication: Footprint) -> Iterator[tuple[str, Footprint]]:
-    """Yield the settings of NCCL or RCCL that make a block of communication smaller, and that block."""
-    return ((name, Footprint.of(smaller)) for name, smaller in _knobs(gpu.key, communication))
+    return bool(_native.library().overlap_is_communication(encoded(kernel)))
 
 
 def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
-    """Yield the same settings, and what the rule achieves then."""
-    gpu, launch, _ = case.structs
-    for name, smaller in _knobs(case.gpu.key, case.communication):
-        yield name, _plan(gpu, launch, smaller, case.rule)
-
-
-@functools.lru_cache(maxsize=256)
-def _knobs(gpu: str, communication: Footprint) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
-    before = _footprint(communication)
+    """Yield the settings of NCCL or RCCL that make its block smaller, and what the rule achieves then."""
+    before = _footprint(case.communication)
     for index in itertools.count():
         after = _native.ffi.new("struct overlap_footprint *")
-        name = _library().overlap_knob(index, _structs()[gpu], before, after)
+        name = _native.library().overlap_knob(index, struct(case.gpu), before, after)
         if name == _native.ffi.NULL:
-            return found
-        if (after.threads, after.registers) != communication[:2]:
-            found.append((_native.text(name), after))
-    return found
-
-
-def _plan(gpu: Any, launch: Any, communication: Any, rule: Rule) -> Plan:
-    found = _native.ffi.new("struct overlap_plan *")
-    _library().overlap_plan_of(gpu, launch, communication, *rule, found)
-    return Plan(found)
-
-
-def largest_dynamic(gpu: KnownGpu, block: Footprint) -> int:
-    """Return the dynamic bytes that a launch may ask for after opting in."""
-    return max(0, gpu.shared_memory_per_block - block.static)
-
-
-@functools.cache
-def _library() -> Any:
-    return _native.library()
+            return
+        if (after.threads, after.registers) != case.communication[:2]:
+            smaller = case.communication._replace(threads=after.threads, registers=after.registers)
+            yield _native.text(name), plan(case._replace(communication=smaller))
 
 
 def _footprint(block: Footprint) -> Any:
     return _native.ffi.new("struct overlap_footprint *", block)
-
-
-_communication = functools.lru_cache(maxsize=256)(_footprint)  # many requests have the same one
-
-
-def _windows(windows: Any, count: int) -> list[Window]:
-    found = _native.ffi.unpack(windows, count) if count else ()
-    return [Window(w.blocks, w.minimum, w.maximum, w.inflates == 1) for w in found]

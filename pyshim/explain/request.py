@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from pyshim.explain.planner import Footprint, member
@@ -28,8 +26,6 @@ NAMES = (*COUNTS, *SIZES, *WORDS, "blocks", "shape", "keep_at_least")
 _LARGEST = 2**32 - 1  # of a footprint's numbers: any larger number makes the launch just as impossible
 _LARGEST_GRID = 2**64 - 1
 _ZEROS = dict.fromkeys((*COUNTS, *SIZES), 0)
-_COMPUTATION, _COMMUNICATION = itemgetter(*FOOTPRINT), itemgetter(*COMM_FOOTPRINT)
-_KNOWN = frozenset(NAMES)
 _SHAPE_NUMBERS = ("blocks_per_sm", "dynamic_shared_memory")
 _PAIR = re.compile(r"\{?\s*(\w+)\s*[=:]\s*([^\s}]+(?: ?[KMG]iB)?)\s*\}?")
 
@@ -78,20 +74,9 @@ class Request(NamedTuple):
             missing = tuple(name for name in names if name not in self.said)
             raise Mistake("", f"missing required option{'s' * (len(missing) > 1)}", "", missing)
 
-    def of(self, gpu: str, kernel: str | None, library: str | None, block: Footprint) -> Request:
-        """Return the request about a kernel on a GPU, by its key. block: what one of its blocks takes."""
-        asked = self.asked if block.dynamic == self.computation.dynamic else block.dynamic
-        said = self.said | {*NEEDED}
-        return self._replace(said=said, gpu=gpu, kernel=kernel, library=library, computation=block, asked=asked)
-
     def beside(self, block: Footprint) -> Request:
         """Return the request beside another block of communication."""
         return self._replace(said=self.said | {*COMMUNICATION}, communication=block)
-
-    @property
-    def communicates(self) -> bool:
-        """Whether all that a block of communication needs was given."""
-        return self.said.issuperset(COMMUNICATION)
 
 
 def read(request: Mapping[str, object]) -> Request:
@@ -102,23 +87,18 @@ def read(request: Mapping[str, object]) -> Request:
     numbers: dict[str, Any] = _ZEROS.copy()
     others: dict[str, Any] = {}
     for name, value in request.items():
-        # The common case first: 100,000 requests take seconds.
-        if type(value) is int and 0 <= value <= _LARGEST and name in _ZEROS:
-            numbers[name] = value
-        elif name not in _KNOWN:
+        if name not in NAMES:
             hint = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
             raise Mistake("", f"there is no {quote(name)}", hint)
-        elif value is not None:
+        if value is not None:
             try:
                 (numbers if name in _ZEROS else others)[name] = _value(name, value)
             except Bad as bad:
                 raise Mistake(name, bad.sentence, bad.hint) from None
-    said, asked = frozenset(request), numbers["dynamic_smem"]
-    if None in request.values():
-        said = frozenset(name for name in said if request[name] is not None)
+    asked = numbers["dynamic_smem"]
     numbers["dynamic_smem"] = min(asked, _LARGEST)
-    blocks = Footprint._make(_COMPUTATION(numbers)), Footprint._make(_COMMUNICATION(numbers))
-    return Request(said, *blocks, asked, **others)
+    own, beside = (Footprint(*(numbers[name] for name in names)) for names in (FOOTPRINT, COMM_FOOTPRINT))
+    return Request(frozenset(name for name in request if request[name] is not None), own, beside, asked, **others)
 
 
 def _value(name: str, value: object) -> object:
@@ -160,15 +140,10 @@ def _percent(value: object) -> int:
     return found
 
 
-def parse(value: object) -> Shape:
+def parse(text: object) -> Shape:
     """Return the shape of a word, or of `blocks_per_sm=50%` as options and policy files write it. Raise Bad."""
-    if not isinstance(value, str):
-        raise Bad("shape", f"{quote(str(value))} is not a shape", f"write {SPELLINGS}")
-    return _parse(value)
-
-
-@functools.lru_cache(maxsize=256)
-def _parse(text: str) -> Shape:
+    if not isinstance(text, str):
+        raise Bad("shape", f"{quote(str(text))} is not a shape", f"write {SPELLINGS}")
     if text in SHAPES:
         return Shape(member("SHAPE", text), 0, text, 0 if text == "leave" else KEEP)
     pair = _PAIR.fullmatch(text.strip())

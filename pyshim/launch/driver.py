@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.program import NVIDIA_PROC, cached, inspect, library_path
+from pyshim.launch.program import NVIDIA_PROC, cached, library_path
 
 HIP = "libamdhip64.so"
-HSA, THUNK = "libhsa-runtime64.so.1", "libhsakmt.so.1"
 _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
 MOST = 16  # simulated GPUs
 
@@ -94,13 +93,3 @@ def hip_runtimes(environment: Mapping[str, str], root: str = "/") -> dict[str, l
         if path not in places:
             places.append(path)
     return dict(sorted(found.items()))
-
-
-def runs_on_a_thunk(runtime: str, environment: Mapping[str, str], root: str = "/") -> bool:
-    """Return whether the HSA runtime needs a library to reach the kernel's driver: Debian's does, AMD's does not."""
-    for folder in (os.path.dirname(runtime), *library_path(environment)):
-        path = os.path.join(folder, HSA)
-        if os.path.exists(path):
-            return THUNK in inspect(path).needed
-    paths = (path for path in cached(root) if os.path.basename(path).startswith(HSA))
-    return any(THUNK in inspect(path).needed for path in paths)

@@ -49,7 +49,6 @@ class Settings(NamedTuple):
     simulated_gpu: str | None = None  # GPU:rule,COUNT
     simulated_programs: str | None = None  # folder of programs for it, found where PATH has no others
     simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
-    simulated_thunk: str | None = None  # the file on which AMD's own runtimes run, where programs bring them
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
 
 
@@ -97,8 +96,6 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
             result.setdefault(name, value)
     if settings.simulated_driver is not None and settings.simulated_gpu is not None:
         path = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
-        if settings.simulated_thunk:
-            path = _first(path, os.path.dirname(settings.simulated_thunk))
         for runtime in settings.simulated_runtimes:
             path = _first(path, os.path.dirname(runtime))
             result["TRITON_LIBHIP_PATH"] = runtime

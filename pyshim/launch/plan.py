@@ -31,7 +31,6 @@ SIMULATED_DRIVER = os.path.join(BUILT, "simgpu", "libcuda.so.1")
 SIMULATED_RUNTIMES = tuple(
     os.path.join(BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
 )
-SIMULATED_THUNK = os.path.join(BUILT, "simgpu", "kfd", "libhsakmt.so.1")
 SIMULATED_PROGRAMS = os.path.join(BUILT, "demo")
 ETC = "/etc/nccl.conf"
 CHOICE, OFF = "OVERLAP_POLICY", "off"  # where there is no --policy
@@ -129,7 +128,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
     plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")
     if gpu.vendor == "amd":
-        _simulate_amd(base, plan)
+        plan.settings = plan.settings._replace(simulated_runtimes=SIMULATED_RUNTIMES)
     return gpu
 
 
@@ -139,19 +138,6 @@ def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]
     gpu = _simulate(Request(simulate=value), base, plan)
     assert gpu is not None
     return gpu, environment(base, plan.settings)
-
-
-def _simulate_amd(base: Mapping[str, str], plan: Plan) -> None:
-    """HIP of AMD's own, where this machine has it in a form that runs on a simulated thunk; else simulated HIP."""
-    from pyshim.launch import driver
-
-    real = {
-        name: paths[0] for name, paths in driver.hip_runtimes(base).items() if driver.runs_on_a_thunk(paths[0], base)
-    }
-    simulated = tuple(path for path in SIMULATED_RUNTIMES if os.path.basename(path) not in real)
-    plan.settings = plan.settings._replace(simulated_runtimes=simulated, simulated_thunk=SIMULATED_THUNK)
-    for name, path in real.items():
-        plan.remarks.append(f"{name} is this machine's own ({path}): kernels take no time on it, whatever the rule")
 
 
 def _library(path: str, plan: Plan) -> str | None:

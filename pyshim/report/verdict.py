@@ -29,7 +29,8 @@ OBSERVE = "observe"
 _BY_FAR = 0.9
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
-_EXPLAIN = "overlap explain --from TRACE (torch.profiler or nsys) shows what waits behind what"
+_EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
+_KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one kernel what would change that"
 # What to do about the commonest reason for which computation was left alone; of others `overlap explain` tells it.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
@@ -142,7 +143,7 @@ def _no_gpu(counts: _Counts) -> Verdict:
             f"nothing: {opened}",
             f"{gain}. The simulated driver serves programs that open libcuda.so.1 or libamdhip64.so themselves; those "
             "that ship NVIDIA's runtime library, such as PyTorch, do not run on it",
-            "overlap demo runs a program that does; for PyTorch: overlap explain --from TRACE (torch.profiler or nsys)",
+            "overlap demo runs a program that does; for PyTorch: overlap explain TRACE (torch.profiler or nsys)",
         )
     return Verdict(
         f"nothing: {opened}", gain, f"overlap doctor {_command(counts)} shows why the library sees no launch"
@@ -219,7 +220,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         reason, launches = counts.reasons.most_common(1)[0]
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
-        following = _NEXT.get(reason) or _explain(counts)
+        following = _NEXT.get(reason) or _KERNEL
     return f"nothing was changed: {'; '.join(why)}", following
 
 
@@ -255,10 +256,6 @@ def _limits(counts: _Counts) -> Iterator[str]:
         )
     if not counts.streams and not counts.sum("streams_raised"):
         yield _why_not_raised(counts)
-
-
-def _explain(counts: _Counts) -> str:
-    return f"overlap explain --report {shlex.quote(counts.collected.directories[0])} shows what would change that"
 
 
 def _measure(counts: _Counts) -> str:

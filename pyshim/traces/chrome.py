@@ -1,17 +1,46 @@
-"""Chrome traces, event by event, in bounded memory: JSON of gigabytes, plain or compressed by gzip, whole or torn.
+"""Read traces of the PyTorch profiler, and of our simulated GPU: both are Chrome traces, with different words.
 
-The standard library's decoder reads one event after the other out of a window over the file. It is faster here than
-an event-driven parser, and where a file ends in the middle of an event everything before that is there.
+ChromeFile reads JSON of gigabytes event by event, in bounded memory, plain or compressed by gzip, whole or torn. The
+standard library's decoder reads one event after the other out of a window over the file. It is faster here than an
+event-driven parser, and where a file ends in the middle of an event everything before that is there.
+
+Kineto writes the traces of PyTorch (libkineto: output_json.cpp, CuptiActivity.cpp), SIMGPU_TRACE the simulated ones
+(simgpu/trace.c). Kineto's words have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch 1.11;
+numbers have come as strings; shared memory is one number, the sum of the static and the dynamic part. AMD's events have
+no grid in some versions. The events are in no order. A kernel has its `priority` from CUDA 13.1 on.
+
+Waits are rows of the category cuda_sync, recorded with enable_cuda_sync_events (CuptiActivity.h, class
+CudaSyncActivity; cupti_strings.cpp for their names); each poll by cudaEventQuery is a row "Event Sync". The event that
+is waited for is -1 where CUPTI did not send its record: always from CUDA 12.9 on (pytorch/kineto#1552), unless the
+program itself asks CUPTI for these. Waits of streams that nothing ran on are left out (CuptiActivityProfiler.cpp,
+logDeferredEvents).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 import zlib
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any, BinaryIO
+
+from pyshim.errors import OverlapError
+from pyshim.traces.names import is_communication
+from pyshim.traces.record import (
+    Activity,
+    Call,
+    Gpu,
+    MemoryOperation,
+    Span,
+    Trace,
+    TracedLaunch,
+    Wait,
+    architecture,
+    priority,
+)
 
 _BYTES = 1 << 20
 _COMPRESSED = 1 << 16  # becomes 64 MiB at the very worst
@@ -24,6 +53,15 @@ _SPACE = re.compile(r"[\s,]*")
 # As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).
 _NO_NUMBER = re.compile(r"-?(inf|nan)\b", re.IGNORECASE)
 _decode = json.JSONDecoder(strict=False).raw_decode
+
+_MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
+_LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
+_LARGEST = 1 << 63  # of any number of a launch
+_SPANS = {"user_annotation": False, "gpu_user_annotation": True}
+_SYNC, _OPERATOR = "cuda_sync", "cpu_op"
+_KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
+_STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
+_ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d{1,6}) \((.*)\)")
 
 
 class Torn(Exception):
@@ -180,3 +218,174 @@ def _bytes(file: BinaryIO) -> Iterator[bytes]:
             data = member.unused_data
             if member.eof:
                 member = zlib.decompressobj(31)
+
+
+class _ChromeTrace(Trace):
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._timeless = 0  # events
+
+    def activity(self) -> Iterator[Activity]:
+        self.warnings = []
+        self._timeless = 0
+        file = ChromeFile(self.path)
+        try:
+            for event in file.events():
+                yield from self._records(event)
+        except OSError as error:
+            raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        if file.torn:
+            self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
+        if self._timeless:
+            self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
+        self._know(file.fields)
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
+        raise NotImplementedError
+
+    def _know(self, fields: Mapping[str, Any]) -> None:
+        """Keep the fields of the file beside its events."""
+
+    def _when(self, event: Mapping[str, Any]) -> tuple[float, float] | None:
+        """Return start and end; None for what has neither."""
+        try:
+            start, length = float(event["ts"]), float(event.get("dur", 0))
+        except (KeyError, TypeError, ValueError, OverflowError):
+            return None
+        if abs(start) < _LATEST and 0 <= length < _LATEST:
+            return start, start + length
+        self._timeless += 1
+        return None
+
+
+class KinetoTrace(_ChromeTrace):
+    kind = "pytorch"
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
+        category = event.get("cat")
+        if event.get("ph") != "X" or not isinstance(category, str):
+            return
+        category = category.lower()
+        if category == _OPERATOR:
+            self.python = True
+        if category not in _KNOWN:
+            return
+        when = self._when(event)
+        if when is None:
+            return
+        name = sys.intern(str(event.get("name", "")))  # a trace repeats few names
+        if category == "kernel":
+            yield _kernel(event, name, *when)
+        elif category in _MEMORY:
+            yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
+        elif category in _SPANS:
+            yield Span(name, *when, on_gpu=_SPANS[category])
+        elif correlation := _correlation(event):
+            if category != _SYNC:
+                yield Call(name, *when, correlation)
+            elif name == _STREAM_WAITS or name in _HOST_WAITS:
+                yield _wait(event, name, *when, correlation)
+
+    def _know(self, fields: Mapping[str, Any]) -> None:
+        self.rank = _integer(_mapping(fields.get("distributedInfo")).get("rank"))
+        devices = fields.get("deviceProperties")
+        for device in map(_mapping, devices if isinstance(devices, list) else ()):
+            index, name = _integer(device.get("id")), device.get("name")
+            if index is not None and isinstance(name, str):
+                capability = architecture(*(_integer(device.get(f"compute{part}")) for part in ("Major", "Minor")))
+                self.gpus[index] = Gpu(name, capability, _integer(device.get("numSms")) or 0)
+
+
+class SimulatedTrace(_ChromeTrace):
+    """Times are those of the virtual clock."""
+
+    kind = "simulated"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._rows: dict[tuple[str, str], tuple[int, str]] = {}  # of a process: device and stream
+
+    def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
+        row = (str(event.get("pid")), str(event.get("tid")))  # anything may stand there, also a list
+        arguments = _mapping(event.get("args"))
+        named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
+        when = self._when(event) if event.get("ph") == "X" else None
+        if named:
+            self._rows[row] = (int(named.group(2)), named.group(1))
+            self.gpus[int(named.group(2))] = Gpu(named.group(3))
+        elif when:
+            kernel = str(event.get("name", ""))
+            device, stream = self._rows.get(row, (0, row[1]))
+            yield TracedLaunch(
+                *(kernel, is_communication(kernel), device, stream, *when),
+                blocks=_product(arguments.get("grid")),
+                threads=_integer(arguments.get("threads")),
+                registers=_integer(arguments.get("registers")),
+                static_shared_memory=_integer(arguments.get("static_shared")),
+                dynamic_shared_memory=_integer(arguments.get("dynamic_shared")),
+                process=_integer(event.get("pid")),
+                priority=_integer(arguments.get("priority")),
+            )
+
+
+def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: float) -> TracedLaunch:
+    arguments = _mapping(event.get("args"))
+    return TracedLaunch(
+        *(kernel, is_communication(kernel), *_place(event), start_us, end_us),
+        blocks=_product(arguments.get("grid")),
+        threads=_product(arguments.get("block")),
+        registers=_integer(arguments.get("registers per thread")),
+        shared_memory=_integer(arguments.get("shared memory")),
+        correlation=_correlation(event),
+        priority=priority(_integer(arguments.get("priority"))),
+        graph=bool(_integer(arguments.get("graph node id"))),
+    )
+
+
+def _wait(event: Mapping[str, Any], name: str, start_us: float, end_us: float, correlation: int) -> Wait:
+    arguments = _mapping(event.get("args"))
+    on, recorded = (_integer(arguments.get(f"wait_on_{what}")) for what in ("stream", "cuda_event_record_corr_id"))
+    event_of = (str(on), recorded) if on is not None and on >= 0 and recorded is not None else None
+    device, stream = _place(event)
+    own = None if name == "Event Sync" else stream
+    return Wait(name in _HOST_WAITS, device, own, start_us, end_us, correlation, event_of)
+
+
+def _correlation(event: Mapping[str, Any]) -> int | None:
+    """Of a call, and of what it launched; 0 is none (CUPTI)."""
+    return _integer(_mapping(event.get("args")).get("correlation")) or None
+
+
+def _place(event: Mapping[str, Any]) -> tuple[int, str]:
+    """Device and stream: Kineto's rows are these, and its arguments say them as well."""
+    arguments = _mapping(event.get("args"))
+    device = _integer(arguments.get("device"))
+    if device is None:
+        device = _integer(event.get("pid")) or 0
+    stream = arguments.get("stream", event.get("tid", ""))
+    return device, sys.intern(str(stream).replace("stream ", ""))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _integer(value: object) -> int | None:
+    if isinstance(value, (int, str, float)):
+        try:
+            number = int(value)
+        except (ValueError, OverflowError):
+            return None
+        return number if abs(number) < _LARGEST else None
+    return None
+
+
+def _product(values: object) -> int | None:
+    """Of a grid or block, which older versions wrote as a string: "[8, 1, 1]"."""
+    if isinstance(values, str):
+        values = re.findall(r"\d+", values)
+    if not isinstance(values, list) or not values:
+        return None
+    numbers = [_integer(value) for value in values]
+    known = [number for number in numbers if number is not None]
+    return prod(known) if len(known) == len(numbers) else None

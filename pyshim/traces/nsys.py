@@ -13,7 +13,7 @@ import sqlite3
 import sys
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,16 +23,16 @@ from pyshim.traces.names import is_communication
 from pyshim.traces.record import (
     Activity,
     Call,
+    Gpu,
     MemoryOperation,
-    Record,
     Span,
     Trace,
     TracedLaunch,
     Wait,
-    bounds_on_gpu,
+    architecture,
+    priority,
 )
 
-MAGIC = b"SQLite format 3\0"
 _LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
 _MEMORY = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET")
@@ -44,6 +44,7 @@ _SYNC_TYPES = "ENUM_CUPTI_SYNC_TYPE"
 _EVENT_SYNC, _STREAM_WAIT, _STREAM_SYNC = "EVENT_SYNCHRONIZE", "STREAM_WAIT_EVENT", "STREAM_SYNCHRONIZE"
 _CUPTI_SYNC_TYPES = {1: _EVENT_SYNC, 2: _STREAM_WAIT, 3: _STREAM_SYNC}
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
+_STREAMS = "TARGET_INFO_CUDA_STREAM"  # every stream that the program created
 _RANGES = "NVTX_EVENTS"
 # What nsys writes into every export; a database of something else has none of them.
 _SIGNS = {KERNELS, "TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", _RANGES, *_MEMORY}
@@ -63,7 +64,11 @@ _WAIT_COLUMNS = (
 class NsysTrace(Trace):
     kind = "nsys"
 
-    def activity(self, host: bool) -> Iterator[Activity]:
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._priorities: dict[tuple[int | None, str], int] = {}  # by process ID and stream
+
+    def activity(self) -> Iterator[Activity]:
         self.warnings = []
         if _is_torn(self.path):
             self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
@@ -77,17 +82,10 @@ class NsysTrace(Trace):
             yield from self._kernels(tables)
             for table in _MEMORY:
                 for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
-                    yield MemoryOperation(device or 0, str(stream or 0), start / 1e3, end / 1e3, *more)
+                    yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
             yield from self._ranges(tables)
-            if host:
-                yield from self._calls(tables)
-                yield from self._waits(tables)
-
-    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """Place times on the GPU by the calls of the host that launched kernels, which correlationId names."""
-        with self._tables() as tables:
-            ran = ((called / 1e3, start / 1e3, end / 1e3) for called, start, end in tables.launched(process))
-            return bounds_on_gpu(bounds, ran)
+            yield from self._calls(tables)
+            yield from self._waits(tables)
 
     @contextmanager
     def _tables(self) -> Iterator[_Tables]:
@@ -108,10 +106,20 @@ class NsysTrace(Trace):
                 raise OverlapError(f"{self.path}: {sentence}", "export it again with nsys export") from error
             raise OverlapError(f"{self.path} cannot be read: {error}", "export it again with nsys export") from error
 
+    def priority_of(self, process: int | None, stream: str) -> int | None:
+        return self._priorities.get((_pid(process), stream))
+
+    def priorities_of(self, process: int | None) -> list[int]:
+        return [number for (pid, _), number in self._priorities.items() if pid == _pid(process)]
+
     def _know(self, tables: _Tables) -> None:
-        for index, name in tables.rows("TARGET_INFO_GPU", ("id", "name")):
-            if isinstance(index, int) and name:
-                self.gpus[index] = str(name)
+        columns = ("id", "name", "computeMajor", "computeMinor", "smCount")
+        for index, name, major, minor, multiprocessors in tables.rows("TARGET_INFO_GPU", columns):
+            if index is not None and name:
+                self.gpus[index] = Gpu(str(name), architecture(major, minor), multiprocessors or 0)
+        for pid, stream, number in tables.rows(_STREAMS, ("processId", "streamId", "priority")):
+            if number is not None:
+                self._priorities[pid, str(stream)] = priority(number) or 0
         graphs = tables.count(_GRAPHS)
         if graphs:
             self.warnings.append(
@@ -119,7 +127,7 @@ class NsysTrace(Trace):
                 "them: record with --cuda-graph-trace=node"
             )
 
-    def _kernels(self, tables: _Tables) -> Iterator[Record]:
+    def _kernels(self, tables: _Tables) -> Iterator[Activity]:
         strings = tables.strings(KERNELS, _KERNEL_COLUMNS[5:8])
         for row in tables.rows(KERNELS, _KERNEL_COLUMNS, _ENDED):
             start, end, device, stream, process = row[:5]
@@ -127,7 +135,7 @@ class NsysTrace(Trace):
             kernel = next((strings[name] for name in row[5:8] if name in strings), "")
             static, dynamic, correlation = row[15:18]
             yield TracedLaunch(
-                *(kernel, is_communication(kernel), device or 0, str(stream or 0), start / 1e3, end / 1e3),
+                *(kernel, is_communication(kernel), device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3),
                 blocks=_product(row[8:11]),
                 threads=_product(row[11:14]),
                 registers=row[14],
@@ -162,7 +170,7 @@ class NsysTrace(Trace):
             times = start / 1e3, end / 1e3
             yield Wait(kind != _STREAM_WAIT, device or 0, own, *times, correlation, recorded, process)
 
-    def _ranges(self, tables: _Tables) -> Iterator[Record]:
+    def _ranges(self, tables: _Tables) -> Iterator[Activity]:
         strings = tables.strings(_RANGES, ("textId",))
         columns = ("start", "end", "text", "textId", "globalTid")
         kinds = f" AND eventType IN {_RANGE_TYPES}" if "eventType" in tables.columns(_RANGES) else ""
@@ -254,20 +262,6 @@ class _Tables:
         (found,) = self._database.execute(f'SELECT COUNT(*) FROM "{table}"').fetchone()
         return int(found)
 
-    def launched(self, process: int | None) -> Iterator[tuple[int, int, int]]:
-        """Yield when each kernel was called for, started and ended; nothing where calls were not recorded."""
-        calls, kernels = {"start", "correlationId", "globalTid"}, {"start", "end", "correlationId", "globalPid"}
-        needed = {_CALLS: calls, KERNELS: kernels}
-        if any(table not in self.names or not columns <= self.columns(table) for table, columns in needed.items()):
-            return
-        yield from self._database.execute(
-            f"SELECT c.start, k.start, k.end FROM {KERNELS} AS k JOIN {_CALLS} AS c "
-            "ON c.correlationId = k.correlationId AND c.globalTid & ~16777215 = k.globalPid "
-            "WHERE (? IS NULL OR k.globalPid = ?) "
-            "AND typeof(c.start) = 'integer' AND typeof(k.start) = 'integer' AND typeof(k.end) = 'integer'",
-            (process, process),
-        )
-
     def strings(self, table: str, columns: tuple[str, ...]) -> dict[int, str]:
         """Return the strings that these columns refer to: a long recording may have millions of others."""
         there = self.columns(table)
@@ -284,6 +278,11 @@ def _typed(column: str) -> str:
 def _process(thread: int | None) -> int | None:
     """Return the globalPid of a globalTid: the same number with the thread's 24 bits 0 (NVIDIA's document)."""
     return None if thread is None else thread & ~0xFFFFFF
+
+
+def _pid(process: int | None) -> int | None:
+    """Return the process ID of a globalPid, from which TARGET_INFO tables know it."""
+    return None if process is None else process >> 24 & 0xFFFFFF
 
 
 def _product(sizes: tuple[int | None, ...]) -> int | None:

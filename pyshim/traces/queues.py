@@ -23,6 +23,7 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
+from pyshim.traces.found import LEGACY
 from pyshim.traces.record import Call, MemoryOperation, TracedLaunch, Wait, Work
 
 LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
@@ -31,7 +32,6 @@ HOST, COMMUNICATION = "the host", "communication"
 _STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 _HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
-_LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
 _FAR = 1000  # ends that are looked at for one that can have released a stream
 
@@ -185,7 +185,7 @@ class _Walk:
         stream.by_event, stream.last = False, correlation
         if call is not None and isinstance(work, MemoryOperation) and call.end_us >= work.end_us:  # it blocks
             self._host_waits(call.start_us, stream.ended())
-            if work.stream == _LEGACY and _BLOCKING.fullmatch(call.name):
+            if work.stream == LEGACY and _BLOCKING.fullmatch(call.name):
                 self._legacy_waits(call, work)
 
     def _legacy_waits(self, call: Call, copy: MemoryOperation) -> None:
@@ -193,7 +193,7 @@ class _Walk:
         for other in islice(self.streams.values(), _MANY):
             device, name = other.place
             ended_just_before = other.time_us <= copy.start_us <= other.time_us + LEGACY_US
-            if device == copy.device and name != _LEGACY and call.start_us < other.time_us and ended_just_before:
+            if device == copy.device and name != LEGACY and call.start_us < other.time_us and ended_just_before:
                 self._host_waits(call.start_us, other.ended())
 
     def _record(self, correlation: int, name: str) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from math import inf
-from typing import NamedTuple, Union, cast
+from collections.abc import Iterator
+from typing import NamedTuple, Union
 
 
 class TracedLaunch(NamedTuple):
     """A kernel as it ran. None: the trace does not say. Times are of the trace's own clock."""
 
-    kernel: str  # as the trace has it: names.driver_name makes what patterns are tried on
+    kernel: str  # as the trace has it
     communication: bool  # by the library's own families of names, and nothing else
     device: int
     stream: str
@@ -26,6 +24,8 @@ class TracedLaunch(NamedTuple):
     shared_memory: int | None = None  # their sum: Kineto says no more
     process: int | None = None  # where several processes share a file
     correlation: int | None = None  # of the call that launched it: grows from call to call of a process
+    priority: int | None = None  # of the launch; the smaller number is the greater priority
+    graph: bool = False  # a node of a graph
 
 
 class MemoryOperation(NamedTuple):
@@ -73,46 +73,47 @@ class Wait(NamedTuple):
 
 
 Work = Union[TracedLaunch, MemoryOperation]
-Record = Union[TracedLaunch, MemoryOperation, Span]
 Activity = Union[TracedLaunch, MemoryOperation, Span, Call, Wait]
 
 
+class Gpu(NamedTuple):
+    """A GPU as a trace describes it."""
+
+    name: str
+    architecture: str = ""  # sm_90
+    multiprocessors: int = 0
+
+
 class Trace(ABC):
-    """One file. What it says of itself is known once records() has come to its end."""
+    """One file. What it says of itself is known once activity() has come to its end."""
 
     kind: str  # pytorch, nsys or simulated
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.rank: int | None = None
-        self.gpus: dict[int, str] = {}  # device -> name
+        self.gpus: dict[int, Gpu] = {}  # by device
+        self.python = False  # PyTorch's operators are in it
         self.warnings: list[str] = []  # sentences
 
     @abstractmethod
-    def activity(self, host: bool) -> Iterator[Activity]:
-        """Read the file from its beginning; calls and waits only with `host`. Raises OverlapError for another kind."""
+    def activity(self) -> Iterator[Activity]:
+        """Read the file from its beginning. Raises OverlapError for another kind."""
 
-    def records(self) -> Iterator[Record]:
-        return cast("Iterator[Record]", self.activity(host=False))
-
-    def on_gpu(self, bounds: Sequence[float], process: int | None) -> list[float] | None:
-        """Return the GPU's first start after each of the host's times, and the last end; None if not recorded."""
+    def priority_of(self, process: int | None, stream: str) -> int | None:
+        """Return the priority with which a stream was created, if the trace lists streams."""
         return None
 
-    def launches(self) -> Iterator[TracedLaunch]:
-        return (record for record in self.records() if isinstance(record, TracedLaunch))
-
-    def spans(self) -> Iterator[Span]:
-        return (record for record in self.records() if isinstance(record, Span))
+    def priorities_of(self, process: int | None) -> list[int]:
+        """Return those of all streams that a process created."""
+        return []
 
 
-def bounds_on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
-    """Place times as Trace.on_gpu, by the call, the start and the end of each kernel."""
-    starts, last = [inf] * (len(bounds) - 1), -inf
-    for called, start, end in ran:
-        step = bisect_right(bounds, called) - 1
-        if 0 <= step < len(starts):
-            starts[step] = min(starts[step], start)
-            last = max(last, end)
-    begun = [start for start in starts if start < inf]
-    return [*begun, last] if begun == sorted(begun) and begun else None
+def architecture(major: int | None, minor: int | None) -> str:
+    """Return the name of a compute capability."""
+    return "" if major is None or minor is None else f"sm_{major}{minor}"
+
+
+def priority(number: int | None) -> int | None:
+    """Return a priority that CUPTI may have stored without its sign (CUpti_ActivityStream)."""
+    return number if number is None or number < 1 << 31 else number - (1 << 32)

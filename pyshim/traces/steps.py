@@ -8,11 +8,13 @@ but for their numbers. Ranges on the GPU go before those of the host, which may 
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
 
-from pyshim.traces.record import Span, Trace
+from pyshim.traces.record import Span
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
@@ -34,45 +36,24 @@ class Steps:
         return self.bounds[:-1] if len(self.bounds) > 3 else self.bounds
 
 
-@dataclass
-class _Group:
-    """Ranges of one name. A range that is on several streams of the GPU is one range, from first to last."""
-
-    numbered: bool
-    names: array[int] = field(default_factory=lambda: array("q"))
-    starts: array[float] = field(default_factory=lambda: array("d"))
-    ends: array[float] = field(default_factory=lambda: array("d"))
-
-    def ranges(self) -> list[tuple[float, float]]:
-        united: dict[object, tuple[float, float]] = {}
-        for index, (name, start, end) in enumerate(zip(self.names, self.starts, self.ends)):
-            key = name if self.numbered else -index
-            first, last = united.get(key, (start, end))
-            united[key] = (min(first, start), max(last, end))
-        return sorted(united.values())
-
-
 class Finder:
-    """Takes the spans of one process as they come, keeps 24 bytes of each."""
+    """Takes the spans of one process as they come."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, bool], _Group] = {}
+        self._groups: defaultdict[tuple[str, bool], dict[object, tuple[float, float]]] = defaultdict(dict)
 
     def add(self, span: Span) -> None:
         name = _NUMBERS.sub("#", span.name)
-        group = self._groups.get((name, span.on_gpu))
-        if group is None:
-            group = self._groups[name, span.on_gpu] = _Group(name != span.name)
-        group.names.append(hash(span.name))
-        group.starts.append(span.start_us)
-        group.ends.append(span.end_us)
+        group = self._groups[name, span.on_gpu]
+        # A numbered range that is on several streams of the GPU is one range, from first to last.
+        key = span.name if name != span.name else len(group)
+        first, last = group.get(key, (span.start_us, span.end_us))
+        group[key] = min(first, span.start_us), max(last, span.end_us)
 
     def find(self) -> Steps | None:
         candidates = []
         for (name, on_gpu), group in self._groups.items():
-            if len(group.starts) < 2 and not name.startswith(_PROFILER):
-                continue
-            ranges = group.ranges()
+            ranges = sorted(group.values())
             rank = _rank(name, ranges)
             if rank is not None:
                 covered = ranges[-1][1] - ranges[0][0]
@@ -84,14 +65,31 @@ class Finder:
         return Steps(name.replace("##", "#"), not on_host, (*(start for start, _ in ranges), last))
 
 
-def of_process(trace: Trace, finders: Mapping[int | None, Finder], process: int | None) -> Steps | None:
-    """Return the steps of a process in the GPU's time, or in the host's if the trace does not relate the two.
+def of_process(
+    finders: Mapping[int | None, Finder], process: int | None, ran: Iterable[tuple[float, float, float]]
+) -> Steps | None:
+    """Return the steps of a process in the GPU's time; None if there are none, or only in the host's.
 
-    finders: by process; the only one that there is serves every process."""
+    finders: by process; the only one that there is serves every process. ran: of each kernel the time of its launch
+    call, its start and its end."""
     finder = finders.get(process) or (next(iter(finders.values())) if len(finders) == 1 else None)
     steps = finder.find() if finder else None
-    bounds = trace.on_gpu(steps.bounds, process) if steps and not steps.on_gpu else None
-    return Steps(steps.source, True, tuple(bounds)) if steps and bounds else steps
+    if steps is None or steps.on_gpu:
+        return steps
+    bounds = _on_gpu(steps.bounds, ran)
+    return Steps(steps.source, True, tuple(bounds)) if bounds else None
+
+
+def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:
+    """Return the GPU's first start after each of the host's times, and the last end."""
+    starts, last = [inf] * (len(bounds) - 1), -inf
+    for called, start, end in ran:
+        step = bisect_right(bounds, called) - 1
+        if 0 <= step < len(starts):
+            starts[step] = min(starts[step], start)
+            last = max(last, end)
+    begun = [start for start in starts if start < inf]
+    return [*begun, last] if begun == sorted(begun) and begun else None
 
 
 def _rank(name: str, ranges: Sequence[tuple[float, float]]) -> int | None:

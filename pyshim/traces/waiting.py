@@ -5,128 +5,131 @@ What counts:
 - It waited: it began later than it was ready (queues.py), and later than such work usually begins in this trace where
   nothing else runs.
 - Behind a kernel of another stream: one that computes, ran when it began, and had begun before. Behind a kernel whose
-  blocks were all resident at once nothing can be gained: a priority takes effect when a block ends.
+  blocks were all resident at once nothing can be gained: a priority takes effect when a block ends. Nor can it where
+  the work has the greater priority already.
 - It was waited for: by the host, by another stream through an event, or by communication on its own stream.
-- On a minor stream: one with at most a quarter of the GPU's computation, by blocks times threads. A stream that has
-  most of the work may lose by being raised.
+- On a minor stream: one with at most half of the GPU's computation, by blocks times threads, as in the default policy.
+  A stream that has most of the work may lose by being raised.
 
-The most that raising can save in a step is the time in which any of it waited, on all GPUs of the process, counted
+What raising may save in a step is estimated as the time in which any of it waited, on all GPUs of the process, counted
 once; no more than its waiters waited for it; and no more than the time in which the stream in front of it did nothing,
 because that stream's work remains. The last is of all steps together, because work crosses from one to the next.
 """
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, field
 from math import inf
-from statistics import mean, median
 from typing import NamedTuple
 
-from pyshim.traces.opened import open_trace
+from pyshim import _native
+from pyshim.errors import OverlapError
+from pyshim.traces import open_trace
+from pyshim.traces.found import (
+    COMMUNICATES,
+    COMPUTES,
+    COPIES,
+    COPY,
+    NO_CALLS,
+    WAITS,
+    Bar,
+    Found,
+    Inversion,
+    Kernel,
+    Place,
+    Share,
+    Waiting,
+)
+from pyshim.traces.priorities import Priorities, faults
 from pyshim.traces.queues import LEAST_US, Cause, Delay, Queued, Queues, walk
-from pyshim.traces.record import Call, MemoryOperation, Span, TracedLaunch, Wait, Work
+from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, TracedLaunch, Wait, Work
 from pyshim.traces.steps import Finder, Steps, of_process
 
-MINOR = 0.25  # of the GPU's computation: a policy's default share
+MINOR = 0.5  # of the GPU's computation: the default policy's share
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
 _FEW = 0.1  # of its waits, or its work, need not be known
-MOST = 500_000  # pieces of work and calls of a trace: 300 bytes of memory each
+MOST = 1_000_000  # records of a trace: a kilobyte of memory each
 
 Resident = Callable[[TracedLaunch], "int | None"]  # blocks of such a kernel on the whole GPU; None: not known
 
 
-@dataclass(frozen=True)
-class Inversion:
-    """Work of one kernel behind one other kernel; count and time are of a step, on average."""
+@dataclass
+class _Records:
+    """Those of one process."""
 
-    device: int
-    kernel: str  # or COPY
-    streams: tuple[str, ...]
-    behind: str
-    behind_streams: tuple[str, ...]
-    waiters: tuple[str, ...]
-    count: float
-    waited_us: float
-    at_least: bool
+    works: list[Work] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    waits: list[Wait] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Major:
-    """A stream whose work waited, too, but which has too much of the computation to gain by being raised."""
+def resident_on(gpu: Gpu) -> Resident:
+    """Return how many blocks of a kernel a GPU holds, by its name, or by its architecture if it is not in gpu.def."""
+    known = {_native.text(one.name): one for one in _native.gpus()}
+    alike = {_native.text(one.architecture): one for one in known.values()}
+    limits = known.get(gpu.name) or alike.get(gpu.architecture)
+    multiprocessors = gpu.multiprocessors or (limits.multiprocessors if limits and gpu.name in known else 0)
 
-    device: int
-    stream: str
-    share: float
-    waited_us: float
+    @functools.cache
+    def blocks(*block: int) -> int | None:
+        footprint = _native.ffi.new("struct overlap_footprint *", block)
+        found = _native.library().overlap_occupancy_of(limits, footprint).blocks
+        return int(found) * multiprocessors or None  # 0: it cannot have been launched
 
+    def resident(launch: TracedLaunch) -> int | None:
+        static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
+        if static is None or dynamic is None:
+            static, dynamic = 0, launch.shared_memory
+        block = launch.threads, launch.registers, static, dynamic
+        numbers = [
+            number for number in block if number is not None and 0 <= number < 1 << 32
+        ]  # a file may say anything
+        return blocks(*numbers) if limits and len(numbers) == len(block) else None
 
-@dataclass(frozen=True)
-class Waiting:
-    """The GPUs of one process. Times are of a step, on average; of the whole trace where steps is None."""
-
-    path: str
-    process: int  # which of those in the file
-    devices: tuple[int, ...]
-    steps: str | None  # the ranges' name
-    count: int  # of steps
-    span_us: float
-    inversions: tuple[Inversion, ...]  # the longest first
-    waited_us: float  # time in which any of these waited
-    busy_us: float  # what the stream in front of them works; the busiest, where there are several
-    most_us: float  # that raising can save
-    major: tuple[Major, ...]
-    one_wave_us: float  # what was waited behind kernels of one wave
-    unclaimed_us: float  # what was waited that nothing is known to have waited for
-    idle_us: float  # in which the GPU with the most work had nothing to do
+    return resident
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a trace says. untold: sentences about what it does not say."""
-
-    processes: tuple[Waiting, ...]
-    untold: tuple[str, ...]
-
-
-COPY = "copy or memset"
-
-
-def find(path: str, resident: Resident) -> Found:
+def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Found:
     """Find what waited in a trace. Raises OverlapError."""
     trace = open_trace(path)
-    works: defaultdict[int | None, list[Work]] = defaultdict(list)
-    calls: defaultdict[int | None, list[Call]] = defaultdict(list)
-    waits: defaultdict[int | None, list[Wait]] = defaultdict(list)
+    records: defaultdict[int | None, _Records] = defaultdict(_Records)
     finders: defaultdict[int | None, Finder] = defaultdict(Finder)
-    kept = 0
-    for one in trace.activity(host=True):
-        kept += not isinstance(one, Span)
-        if kept > MOST:
-            return Found((), (f"the trace has more than {MOST:,} records; a trace of a few steps is enough",))
+    for number, one in enumerate(trace.activity()):
+        if number >= MOST:
+            raise OverlapError(f"{path} has more than {MOST:,} records", "a trace of about ten steps is enough")
         if isinstance(one, Span):
             finders[one.process].add(one)
         elif isinstance(one, Call):
-            calls[one.process].append(one)
+            records[one.process].calls.append(one)
         elif isinstance(one, Wait):
-            waits[one.process].append(one)
+            records[one.process].waits.append(one)
         else:
-            works[one.process].append(one)
+            records[one.process].works.append(one)
+    limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
     found: list[Waiting] = []
     untold: dict[str, None] = {}
-    for number, (process, own) in enumerate(sorted(works.items(), key=lambda item: item[0] or 0)):
-        queues = walk(own, calls[process], waits[process])
-        if queues.without_call == len(own):
-            untold["the trace has no calls of the host that launched its kernels"] = None
-            continue
-        untold.update(dict.fromkeys(_untold(queues)))
-        steps = of_process(trace, finders, process)
-        in_gpu_time = steps if steps and steps.on_gpu else None
-        found.append(_Process(queues, in_gpu_time, resident).waiting(path, number))
-    return Found(tuple(found), tuple(untold))
+    of_kernels = {process: own for process, own in records.items() if any(map(_is_kernel, own.works))}
+    for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0)):
+        queues = walk(own.works, own.calls, own.waits)
+        told = queues.without_call < len(own.works)
+        if told:
+            untold.update(dict.fromkeys(_untold(queues)))
+        else:
+            untold[NO_CALLS] = None
+        called = {call.correlation: call.start_us for call in own.calls}
+        launches = [work for work in own.works if isinstance(work, TracedLaunch)]
+        ran = [(called[one.correlation], one.start_us, one.end_us) for one in launches if one.correlation in called]
+        priorities = Priorities(launches, trace, process, own.calls)
+        one_process = _Process(queues, of_process(finders, process, ran), limits, priorities)
+        found.append(one_process.waiting(trace, number, told))
+    return Found(trace, tuple(found), tuple(untold))
+
+
+def _is_kernel(work: Work) -> bool:
+    return isinstance(work, TracedLaunch)
 
 
 def _untold(queues: Queues) -> Iterable[str]:
@@ -159,14 +162,14 @@ class _Wait(NamedTuple):
         return self.until_us - self.start_us
 
     @property
-    def behind_place(self) -> tuple[int, str]:
+    def behind_place(self) -> Place:
         return self.behind.device, self.behind.stream
 
 
 class _Gpu:
     """What waited behind what on one GPU."""
 
-    def __init__(self, queues: Queues, device: int, resident: Resident) -> None:
+    def __init__(self, queues: Queues, device: int, resident: Resident | None) -> None:
         self.streams = {stream.place[1]: stream for stream in queues.streams.values() if stream.place[0] == device}
         self.device = device
         self.resident = resident
@@ -212,32 +215,34 @@ class _Gpu:
         return min(computing, key=lambda other: (self._is_one_wave(other), other.start_us), default=None)
 
     def _is_one_wave(self, kernel: TracedLaunch) -> bool:
-        blocks = self.resident(kernel)
+        blocks = self.resident(kernel) if self.resident else None
         return blocks is not None and kernel.blocks is not None and kernel.blocks <= blocks
 
 
 class _Process:
     """What of it was waited for, by step."""
 
-    def __init__(self, queues: Queues, steps: Steps | None, resident: Resident) -> None:
+    def __init__(
+        self, queues: Queues, steps: Steps | None, limits: dict[int, Resident], priorities: Priorities
+    ) -> None:
         self.queues = queues
         self.steps = steps
-        works = [one.work for stream in queues.streams.values() for one in stream.works]
-        self.devices = tuple(sorted({work.device for work in works}))
-        whole = min(work.start_us for work in works), max(work.end_us for work in works)
+        self.priorities = priorities
+        self.works = [one.work for stream in queues.streams.values() for one in stream.works]
+        self.kernels = [work for work in self.works if isinstance(work, TracedLaunch)]
+        self.devices = tuple(sorted({work.device for work in self.works}))
+        whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
         self.bounds = steps.whole if steps else whole
-        gpus = [_Gpu(queues, device, resident) for device in self.devices]
+        gpus = [_Gpu(queues, device, limits.get(device)) for device in self.devices]
         self.waits = {id(wait.queued): wait for gpu in gpus for wait in gpu.waits()}
-        self.shares = self._shares(
-            [work for work in works if isinstance(work, TracedLaunch) and not work.communication]
-        )
+        self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
         for delay in queues.delays:
             self._spread(delay)
 
-    def _shares(self, kernels: Sequence[TracedLaunch]) -> dict[tuple[int, tuple[int, str]], float]:
+    def _shares(self, kernels: Sequence[TracedLaunch]) -> dict[tuple[int, Place], float]:
         """Return a stream's share of its GPU's computation by step, as roles may swap: blocks x threads, or time."""
         sized = all(kernel.blocks and kernel.threads for kernel in kernels)
-        sums: defaultdict[tuple[int, tuple[int, str]], float] = defaultdict(float)
+        sums: defaultdict[tuple[int, Place], float] = defaultdict(float)
         whole: defaultdict[tuple[int, int], float] = defaultdict(float)
         for kernel in kernels:
             step = self._step(kernel)
@@ -265,11 +270,12 @@ class _Process:
             queued.waiters.add(delay.waiter)
             left -= saved
 
-    def waiting(self, path: str, process: int) -> Waiting:
+    def waiting(self, trace: Trace, process: int, told: bool) -> Waiting:
         count = len(self.bounds) - 1
         by_step: defaultdict[int, list[_Wait]] = defaultdict(list)
-        major: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
-        one_wave = unclaimed = 0.0
+        minor: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
+        major: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
+        one_wave = unclaimed = raised = 0.0
         for wait in self.waits.values():
             queued, step = wait.queued, self._step(wait.queued.work)
             share = self.shares.get((step, queued.place), 0.0)
@@ -279,51 +285,89 @@ class _Process:
                 unclaimed += wait.length_us
             elif wait.one_wave:
                 one_wave += wait.length_us
+            elif self.priorities.is_greater(queued.place, wait.behind_place):
+                raised += wait.length_us
             elif share > MINOR:
                 major[queued.place].append((share, wait.length_us))
             else:
                 by_step[step].append(wait)
+                minor[queued.place].append((share, wait.length_us))
         waited = saved = 0.0
+        longest = 0.0, count // 2
         for step, waits in by_step.items():
-            waited += _union((wait.start_us, wait.until_us) for wait in waits)
+            of_step = _union((wait.start_us, wait.until_us) for wait in waits)
+            longest = max(longest, (of_step, step))
+            waited += of_step
             if any(wait.queued.at_least for wait in waits):
                 saved += self.bounds[step + 1] - self.bounds[step]
             else:
                 saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
         span = self.bounds[-1] - self.bounds[0]
-        busy = max(
-            (self._busy(place) for place in {w.behind_place for ws in by_step.values() for w in ws}), default=0.0
-        )
+        pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
+        busy = max((self._busy(place) for _, place in pairs), default=0.0)
+        communication, hidden = self._hidden()
         return Waiting(
-            path=path,
+            path=trace.path,
+            rank=trace.rank,
             process=process,
             devices=self.devices,
             steps=self.steps.source if self.steps else None,
             count=count,
             span_us=span / count,
+            told=told,
             inversions=tuple(_grouped([wait for waits in by_step.values() for wait in waits], count)),
             waited_us=waited / count,
             busy_us=busy / count,
-            most_us=max(0.0, min(saved, span - busy)) / count,
-            major=tuple(
-                Major(*place, mean(share for share, _ in found), sum(time for _, time in found) / count)
-                for place, found in sorted(major.items())
-            ),
+            saves_us=max(0.0, min(saved, span - busy)) / count,
+            minor=_streams(minor, count),
+            major=_streams(major, count),
             one_wave_us=one_wave / count,
+            raised_us=raised / count,
             unclaimed_us=unclaimed / count,
             idle_us=(span - max(map(self._worked, self.devices))) / count,
+            communication_us=communication / count,
+            hidden_us=hidden / count,
+            faults=tuple(faults(self.priorities, pairs)),
+            has_priorities=self.priorities.differ,
+            kernels=tuple(_kernels(self.kernels)),
+            pictured=(self.bounds[longest[1]], self.bounds[longest[1] + 1]),
+            picture=tuple(self._picture(longest[1], by_step[longest[1]])),
         )
 
-    def _busy(self, place: tuple[int, str]) -> float:
-        return self._within(self.queues.streams[place].works)
+    def _hidden(self) -> tuple[float, float]:
+        """Return the time of communication, and that of it in which computation ran as well: mean of the GPUs."""
+        communication, hidden = [0.0], [0.0]
+        for device in {kernel.device for kernel in self.kernels}:
+            own = [kernel for kernel in self.kernels if kernel.device == device]
+            computes, communicates = (
+                self._within(kernel for kernel in own if kernel.communication is kind) for kind in (False, True)
+            )
+            communication.append(communicates)
+            hidden.append(computes + communicates - self._within(own))
+        return sum(communication) / (len(communication) - 1 or 1), sum(hidden) / (len(hidden) - 1 or 1)
+
+    def _picture(self, step: int, waits: Sequence[_Wait]) -> Iterable[Bar]:
+        begin, end = self.bounds[step : step + 2]
+        for work in self.works:
+            if work.end_us > begin and work.start_us < end:
+                kernel = work if isinstance(work, TracedLaunch) else None
+                kind = COPIES if kernel is None else COMMUNICATES if kernel.communication else COMPUTES
+                yield Bar(
+                    (work.device, work.stream), work.start_us, work.end_us, kind, kernel.kernel if kernel else COPY
+                )
+        for wait in waits:
+            yield Bar(wait.queued.place, wait.start_us, wait.until_us, WAITS, wait.behind.kernel)
+
+    def _busy(self, place: Place) -> float:
+        return self._within(one.work for one in self.queues.streams[place].works)
 
     def _worked(self, device: int) -> float:
-        streams = (stream for (number, _), stream in self.queues.streams.items() if number == device)
-        return self._within(chain.from_iterable(stream.works for stream in streams))
+        return self._within(work for work in self.works if work.device == device)
 
-    def _within(self, works: Iterable[Queued]) -> float:
+    def _within(self, works: Iterable[Work]) -> float:
+        """Return the time in which any of it ran in the steps."""
         begin, end = self.bounds[0], self.bounds[-1]
-        return _union((max(begin, one.work.start_us), min(end, one.work.end_us)) for one in works)
+        return _union((max(begin, work.start_us), min(end, work.end_us)) for work in works)
 
 
 def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> dict[tuple[Cause, bool], float]:
@@ -336,7 +380,12 @@ def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> di
         if idle and not one.at_least:
             alone[kind].append(gap)
             alone[None, kind[1]].append(gap)
-    return {kind: median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
+    return {kind: _median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
+
+
+def _median(values: Sequence[float]) -> float:
+    ordered, half = sorted(values), len(values) // 2
+    return (ordered[half] + ordered[~half]) / 2
 
 
 def _kind(queued: Queued) -> tuple[Cause, bool]:
@@ -373,3 +422,22 @@ def _grouped(waits: Sequence[_Wait], count: int) -> list[Inversion]:
         for (device, kernel, behind), own in groups.items()
     ]
     return sorted(found, key=lambda one: (-one.waited_us, one.device))
+
+
+def _streams(waited: dict[Place, list[tuple[float, float]]], count: int) -> tuple[Share, ...]:
+    """Return the streams of shares and times that waited."""
+    return tuple(
+        Share(*place, sum(share for share, _ in found) / len(found), sum(time for _, time in found) / count)
+        for place, found in sorted(waited.items())
+    )
+
+
+def _kernels(launches: Iterable[TracedLaunch]) -> list[Kernel]:
+    groups: defaultdict[tuple[str, bool, int | None, int | None, int | None], list[float]] = defaultdict(list)
+    for one in launches:
+        static, dynamic = one.static_shared_memory, one.dynamic_shared_memory
+        shared = one.shared_memory if static is None or dynamic is None else static + dynamic
+        key = (one.kernel, one.communication, one.threads, one.registers, shared)
+        groups[key].append(max(0.0, one.end_us - one.start_us))
+    found = [Kernel(key[0], key[1], len(times), sum(times), *key[2:]) for key, times in groups.items()]
+    return sorted(found, key=lambda one: (-one.us, one.kernel))

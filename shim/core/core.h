@@ -1,4 +1,4 @@
-/* Pure functions of launches, policies and GPUs. The rule of streams has a header of its own: streams.h.
+/* Pure functions of launches, policies and GPUs. The rule of streams has a header of its own: judge.h.
  *
  * Rules of this folder: no operating system, no vendor, no allocation, no lock, no global but the current statistics
  * page. Functions that Python calls as well are declared in overlap_abi.h.

@@ -1,4 +1,4 @@
-/* The rule of streams.h. */
+/* The rule of judge.h. */
 #include "judge.h"
 
 #define LOAD(field) __atomic_load_n(&(field), __ATOMIC_RELAXED) /* other threads set it meanwhile */

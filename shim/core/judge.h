@@ -10,7 +10,7 @@
  *      turn are all of the work.
  * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more.
  *
- * Pure: who waits, launches and raises is in gpu/streams.c and raise.c.
+ * Pure: who waits, launches and raises is in gpu/streams.c, waits.c and raise.c.
  */
 #pragma once
 

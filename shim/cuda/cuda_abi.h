@@ -26,14 +26,12 @@ enum {
     CUDA_ERROR_NOT_INITIALIZED = 3,
     CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES = 701,
     CUDA_ERROR_NOT_SUPPORTED = 801,
-    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
     CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
     CUDA_ERROR_FUNCTION_NOT_LOADED = 913,
     CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION = 915,
 };
 
 enum {
-    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 0,
     CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
     CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
@@ -73,7 +71,6 @@ enum {
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
     CU_LAUNCH_ATTRIBUTE_PRIORITY = 8,
     CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION = 11,
-    CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT = 12,          /* 12.3 */
     CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT = 14, /* 12.5 */
 };
 
@@ -93,89 +90,12 @@ typedef struct {
 } CUDA_LAUNCH_PARAMS;
 _Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "as in cuda.h");
 
-enum { CU_STREAM_LEGACY = 1, CU_STREAM_PER_THREAD = 2 }; /* handles; NULL means either, depending on the entry point */
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
-enum { CU_STREAM_NON_BLOCKING = 1 };
-enum { CU_EVENT_RECORD_EXTERNAL = 1 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };
-
-/* Kernel nodes: the first version ends before kern (10.0), the second has all members (12.0). */
-typedef struct {
-    CUfunction func;
-    uint32_t gridDimX, gridDimY, gridDimZ;
-    uint32_t blockDimX, blockDimY, blockDimZ;
-    uint32_t sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern; /* used if func is NULL */
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS;
-_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
-
-typedef struct {
-    int type;
-    int reserved0[3];
-    union {
-        int64_t reserved1[29];
-        CUDA_KERNEL_NODE_PARAMS kernel;
-        CUevent event; /* nodes that record or wait for it */
-        CUgraph graph; /* child graphs */
-    };
-    int64_t reserved2;
-} CUgraphNodeParams;
-_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
 
 /* 12.3 */
 typedef struct vendor_edge {
     unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
 _Static_assert(sizeof(CUgraphEdgeData) == 8, "as in cuda.h");
-
-typedef struct {
-    uint64_t flags;
-    CUstream hUploadStream;
-    CUgraphNode hErrNode_out;
-    int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-enum {
-    CU_GRAPH_NODE_TYPE_KERNEL = 0,
-    CU_GRAPH_NODE_TYPE_GRAPH = 4,
-    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
-    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
-    CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT = 9,
-    CU_GRAPH_NODE_TYPE_BATCH_MEM_OP = 12,
-    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
-};
-_Static_assert((int)CU_GRAPH_NODE_TYPE_KERNEL == NODE_KERNEL && (int)CU_GRAPH_NODE_TYPE_GRAPH == NODE_GRAPH &&
-                   (int)CU_GRAPH_NODE_TYPE_WAIT_EVENT == NODE_WAIT_EVENT &&
-                   (int)CU_GRAPH_NODE_TYPE_EVENT_RECORD == NODE_EVENT_RECORD &&
-                   (int)CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT == NODE_EXTERNAL_WAIT &&
-                   (int)CU_GRAPH_NODE_TYPE_BATCH_MEM_OP == NODE_BATCH_CUDA,
-               "as in gpu/vendor_abi.h");
-enum { CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1 };
-enum { CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8 };
-
-/* CUgraphExecUpdateResult, 10.2, and the result of the second form of the update, 12.0. */
-enum {
-    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
-    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
-    CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
-    CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
-};
-typedef struct {
-    int result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo;
-
-/* 8.0: memory operations in a stream. */
-typedef union {
-    int operation;
-    uint64_t pad[6];
-} CUstreamBatchMemOpParams;
-_Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "as in cuda.h");
-enum { CU_STREAM_MEM_OP_WAIT_VALUE_32 = 1, CU_STREAM_MEM_OP_WAIT_VALUE_64 = 4 };
-
-typedef vendor_ipc_event CUipcEventHandle;

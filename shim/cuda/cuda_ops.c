@@ -158,8 +158,8 @@ const char *cuda_kernel_name(const struct handle *handle) {
 }
 
 CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
-    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_own(HOOK_cuFuncGetAttribute);
-    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_own(HOOK_cuKernelGetAttribute);
+    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_export(HOOK_cuFuncGetAttribute);
+    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_export(HOOK_cuKernelGetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
     if (handle_is(handle, HANDLE_FUNCTION) && function_get)
@@ -171,8 +171,8 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
 }
 
 CUresult handle_set(const struct handle *handle, int attribute, int device, int value) {
-    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_own(HOOK_cuFuncSetAttribute);
-    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_own(HOOK_cuKernelSetAttribute);
+    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_export(HOOK_cuFuncSetAttribute);
+    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_export(HOOK_cuKernelSetAttribute);
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
     if (handle_is(handle, HANDLE_FUNCTION) && function_set)
@@ -184,7 +184,7 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
 }
 
 struct handle *cuda_function_of(const struct handle *kernel) {
-    type_cuKernelGetFunction *get = real_own(HOOK_cuKernelGetFunction);
+    type_cuKernelGetFunction *get = real_export(HOOK_cuKernelGetFunction);
     CUfunction value = NULL;
     int mode = cuda_relax();
     struct handle *function =

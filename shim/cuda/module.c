@@ -8,7 +8,7 @@
  * library's CUkernel, whether or not the program has asked for that. A function known to be one stays so: its module
  * may be untracked (cuFuncGetModule). */
 static void learn_function(CUfunction function, CUmodule module, const char *name) {
-    type_cuLibraryGetKernel *get = real_own(HOOK_cuLibraryGetKernel);
+    type_cuLibraryGetKernel *get = real_export(HOOK_cuLibraryGetKernel);
     const struct handle *alias = handle_find(module), *known = handle_find(function);
     const bool stays = !alias && known && handle_is(known, HANDLE_FUNCTION) && !handle_is_ending(known);
     const struct handle *origin = stays ? handle_origin(known) : NULL;

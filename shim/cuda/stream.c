@@ -6,7 +6,7 @@
 #include "cuda.h"
 
 bool cuda_stream_set_priority(CUstream stream, int priority) {
-    type_cuStreamSetAttribute *set = real_own(HOOK_cuStreamSetAttribute);
+    type_cuStreamSetAttribute *set = real_export(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
     value.priority = priority;
     const int mode = cuda_relax(); /* another stream may be capturing */
@@ -17,7 +17,7 @@ bool cuda_stream_set_priority(CUstream stream, int priority) {
 
 CUresult stream_create_body(ENTRY, CUstream *stream, uint32_t flags) {
     REAL_OR_RETURN(cuStreamCreate);
-    type_cuStreamCreateWithPriority *create = real_own(HOOK_cuStreamCreateWithPriority);
+    type_cuStreamCreateWithPriority *create = real_export(HOOK_cuStreamCreateWithPriority);
     bool raised;
     const CUresult result = stream_create_at(VENDOR_CUDA, site, stream, flags, 0, create, &raised);
     return raised ? result : stream_created(VENDOR_CUDA, site, stream, flags, 0, real(stream, flags));

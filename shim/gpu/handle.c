@@ -223,6 +223,15 @@ void handle_settle(struct handle *handle) {
     __atomic_store_n(&handle->context, context_here(vendor), __ATOMIC_RELAXED);
 }
 
+void handle_unsettle(struct handle *handle) {
+    const struct handle *const module = handle_find((void *)(uintptr_t)handle->owner);
+    if (!is_of_context(handle_kind(handle)) || handle_origin(handle) || (module && handle_is(module, HANDLE_MODULE)))
+        return; /* its context is known: a CUkernel's function is of the current one */
+    __atomic_store_n(&handle->context, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, NO_DEVICE, __ATOMIC_RELAXED);
+    handle_invalidate(handle);
+}
+
 /* Is this the kernel that the record already describes? A function may be obtained from its CUkernel and from its
  * library's module; and a function of a module is the same whichever context is current. If it is ending, the driver may
  * have reused its address and that of its module. */

@@ -63,6 +63,9 @@ struct handle *handle_find(const void *value);
 
 /* Assigns a function that was obtained without a current context to the context of its first launch. */
 void handle_settle(struct handle *handle);
+/* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
+ * which it was obtained: it is assigned anew at its next launch. */
+void handle_unsettle(struct handle *handle);
 
 /* Called before and after a call that may end handles: those of a module or a library; of a context;
  * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that

@@ -84,7 +84,11 @@ static vendor_result launch_unproven(struct request *request, struct handle *han
         }
         return result;
     }
-    return is_refusal(request, result) ? launch_again(request, possible, reason) : result;
+    if (is_refusal(request, result))
+        return launch_again(request, possible, reason);
+    if (kernel)
+        handle_unsettle(kernel);
+    return result;
 }
 
 /* ---- Any launch ---- */

@@ -70,7 +70,7 @@ static void note(struct stream *stream, const struct device *device, int priorit
 
 /* ---- Judgements ---- */
 
-/* Adds up what all threads have launched on the streams of the device; lists those that are not yet. */
+/* Adds up what all threads have launched on the streams of the device. */
 static void sum_work(struct device *device) {
     for (uint32_t at = device->streams; at; at = stream_at(at)->next)
         stream_at(at)->judged.work = OVERLAP_RELAXED(stream_at(at)->gone_work);

@@ -1,7 +1,7 @@
 /* Resolves the driver's functions behind our hooks. On AMD the driver is the HIP runtime.
  *
  * dlsym calls the real dlsym first. Its result is replaced by our thunk only if it is the driver's function of that
- * name. The vendors' lookup functions (cuda/lookup.c, hip/lookup.c) do the same.
+ * name. The vendors' lookup functions (cuda/lookup.c, hip/entry.c) do the same.
  */
 #include <errno.h>
 #include <string.h>

@@ -40,15 +40,9 @@ static inline bool armed_and_ready(enum vendor vendor) {
     return overlap_armed() && driver_ready(vendor);
 }
 
-/* real_export() returns the function that the driver exports, NULL if there is none or no driver is adopted yet.
- * real_own() returns the function for our own calls: if the runtime has a dispatch table, what it exports would reach
- * our hook in that table. */
+/* Returns the function that the driver exports, for our own calls. NULL: there is none, or no driver is adopted yet. */
 static inline void *real_export(enum hook hook) {
     return __atomic_load_n(&real_exports[hook], __ATOMIC_ACQUIRE);
-}
-static inline void *real_own(enum hook hook) {
-    void *const behind = real_known(hook, ROUTE_TABLE);
-    return behind ? behind : real_export(hook);
 }
 
 /* Stores the driver's functions of these names, which each end with NUL (the last one with two), one behind the other. */

@@ -18,7 +18,6 @@ enum {
     VENDOR_SUCCESS = 0,
     VENDOR_INVALID_VALUE = 1,
     VENDOR_NOT_INITIALIZED = 3,
-    VENDOR_NOT_READY = 600,
     VENDOR_OUT_OF_RESOURCES = 701,
     VENDOR_NOT_SUPPORTED = 801,
 };
@@ -26,11 +25,10 @@ enum {
 enum { STREAM_LEGACY = 1, STREAM_PER_THREAD = 2 }; /* handles; NULL means either, depending on the entry point */
 enum { STREAM_CAPTURES_NOT = 0 };
 enum { STREAM_NON_BLOCKING = 1 };
-enum { EVENT_RECORD_EXTERNAL = 1 };
 enum { CAPTURE_MODE_RELAXED = 2 };
 
 /* Launch attributes. On AMD only COOPERATIVE has an effect on the supported GPUs. */
-enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2, LAUNCH_ATTRIBUTE_PRIORITY = 8 };
+enum { LAUNCH_ATTRIBUTE_COOPERATIVE = 2 };
 
 typedef union {
     char bytes[64];
@@ -63,16 +61,3 @@ typedef struct {
     uint32_t pad2;
 } vendor_launch;
 _Static_assert(sizeof(vendor_launch) == 56, "as in cuda.h and hip_runtime_api.h");
-
-enum {
-    NODE_KERNEL = 0,
-    NODE_GRAPH = 4,
-    NODE_WAIT_EVENT = 6,
-    NODE_EVENT_RECORD = 7,
-    NODE_EXTERNAL_WAIT = 9,
-    NODE_BATCH_CUDA = 12, /* memory operations, which may wait */
-};
-
-typedef struct {
-    char reserved[64];
-} vendor_ipc_event; /* passed by value */

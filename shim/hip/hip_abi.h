@@ -1,6 +1,5 @@
 /* The few declarations of AMD's HIP that the library needs, so that it builds without a toolkit. Layouts and values
- * are those of hip_runtime_api.h 5.2 to 7.2, which agree on everything here except the device properties; tests/hip
- * compares them where the header is installed. */
+ * are those of hip_runtime_api.h 5.2 to 7.2, which agree on everything here except the device properties. */
 #pragma once
 
 #include "../gpu/vendor_abi.h"

@@ -21,7 +21,7 @@ PARTS = (
     "shim",
     *(f"tools/{name}" for name in ("answers", "bench", "demo", "simgpu")),
 )
-PARTS += ("tools/gpu/overlap", "tools/gpu/results", "tools/gpu/whole")
+PARTS += ("tools/gpu/results",)
 
 
 @pytest.fixture(autouse=True)

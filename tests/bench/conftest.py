@@ -12,15 +12,14 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BENCH = ROOT / "tools" / "bench"
 
 Suite = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
-def suite(python: Suite, built: None, tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    """Run `tools/bench/suite` from an empty folder."""
-    return partial(python, str(BENCH / "suite"), cwd=tmp_path_factory.mktemp("elsewhere"))
+def suite(python: Suite, built: None) -> Suite:
+    """Run `python -m tools.bench.suites`."""
+    return partial(python, "-m", "tools.bench.suites", cwd=ROOT)
 
 
 @pytest.fixture(scope="session")

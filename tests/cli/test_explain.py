@@ -1,15 +1,13 @@
-"""overlap explain: its help, its screens, where answers go, and how it fails."""
+"""overlap explain --gpu: one kernel beside one communication kernel: screens, JSON, and how it fails."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import re
+import os
 from pathlib import Path
 
 import pytest
 
-from pyshim.cli.explain import add_to
 from tests.cli.narrow import says_the_same
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -21,17 +19,6 @@ GEMM = {"gpu": "h100", "threads": 128, "registers": 224, "dynamic-smem": "48KiB"
 def options(**changes) -> list[str]:
     asked = {**GEMM, **{name.replace("_", "-"): value for name, value in changes.items()}}
     return [f"--{name}={value}" for name, value in asked.items() if value is not None]
-
-
-def test_all_options_are_in_the_help_and_the_rare_ones_explained(overlap):
-    short, whole = (overlap("explain", option).stdout for option in ("--help", "--help-all"))
-    assert max(map(len, whole.splitlines())) <= 80
-    commands = argparse.ArgumentParser().add_subparsers()
-    add_to(commands)
-    explain = commands.choices["explain"]
-    for name in (option for action in explain._actions for option in action.option_strings if option != "-h"):
-        assert re.search(rf"{name}[ ,\n]", short), name
-        assert f"{name} " in whole or f"{name}," in whole or name == "--help-all", name
 
 
 MINE = "tests/cli/golden/explain.yaml"  # rules on lines 6, 9, 11
@@ -59,9 +46,11 @@ def test_a_screen_is_golden_and_fits(overlap, library, name):
         overlap("explain", *words, cwd=ROOT, env={"COLUMNS": columns, "PYTHONIOENCODING": "utf-8"})
         for columns in ("80", "60")
     )
+    if os.environ.get("OVERLAP_WRITE_GOLDEN"):
+        (GOLDEN / f"explain-{name}.txt").write_text(wide.stdout, encoding="utf-8")
     assert (wide.returncode, wide.stderr, wide.stdout) == (0, "", golden(name))
     lines = wide.stdout.splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 22
     assert max(map(len, lines)) <= 80
     says_the_same(narrow.stdout, wide.stdout)
 
@@ -86,11 +75,9 @@ def test_the_published_sentence(overlap, library):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["--from", "README.md"], "README.md is no trace that we can read"),
-        (["--from", "/bin/ls"], "/bin/ls is no trace that we can read"),
-        (["--from", "/dev/null"], "/dev/null is a pipe, a socket or a device"),
-        (["--from", "x", "--report", "x"], "--report and --from exclude each other"),
-        (["--report", "x", "--registers", "3"], "--registers cannot be combined with --report"),
+        (["README.md"], "README.md is no trace that we can read"),
+        (["/bin/ls"], "/bin/ls is no trace that we can read"),
+        (["/dev/null"], "/dev/null is a pipe, a socket or a device"),
     ],
     ids=lambda value: " ".join(value[-2:]) if isinstance(value, list) else "",
 )
@@ -105,11 +92,10 @@ def test_a_mistake_about_files_is_one_sentence(overlap, library, arguments, erro
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        pytest.param([], "missing required options: --gpu, --threads, --registers\n", id="nothing"),
+        pytest.param(["--gpu=h100"], "missing required options: --threads, --registers\n", id="a GPU alone"),
         pytest.param(options(comm_threads=None), "missing required option: --comm-threads", id="one missing"),
         pytest.param(options(gpu="h10"), "--gpu: no GPU is called `h10`", id="unknown GPU"),
         pytest.param(["--json", *options(gpu="h10")], "--gpu: no GPU is called `h10`", id="unknown GPU, as JSON"),
-        pytest.param(["--json"], "missing required options: --gpu, --threads, --registers\n", id="nothing, as JSON"),
         pytest.param(options(threads=-5), "--threads: `-5` is below 0", id="negative"),
         pytest.param([*options(threads=None), "--threads", "-5"], "--threads: `-5` is below 0", id="negative, apart"),
         pytest.param(options(dynamic_smem="96kb"), "--dynamic-smem: `96kb` is not a size", id="size"),

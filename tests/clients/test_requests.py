@@ -36,8 +36,8 @@ RUNTIMES = {
     "static12": 380,
     "static13": 420,
     "nvcc_static": 380,
-    "ours12": 150,
-    "ours13": 150,
+    "ours12": 100,
+    "ours13": 100,
     "nccl": 400,
     "nccl_recorded": 400,
     "every": 1000,
@@ -108,15 +108,15 @@ class Proc(NamedTuple):
 def procs() -> list[Proc]:
     """Every function of the driver API at every version that it has."""
     text = (ROOT / "tools" / "simgpu" / "api.def").read_text()
-    found = re.findall(r"^PROC\((\w+), (\d+), (\d), \w+\)", text, re.M)
+    found = re.findall(r"^ENTRY\(\w+, (\w+), (\d+), (\d)\)", text, re.M)
     return [Proc(base, int(version), int(per_thread)) for base, version, per_thread in found]
 
 
 def bases(symbols: set[str]) -> set[str]:
     """What cuGetProcAddress is asked for to get them."""
     text = (ROOT / "tools" / "simgpu" / "api.def").read_text()
-    found = re.findall(r"^PROC\((\w+), \d+, \d, (\w+)\)", text, re.M)
-    return {base for base, symbol in found if symbol in symbols}
+    found = re.findall(r"^ENTRY\((\w+), (\w+), ", text, re.M)
+    return {base for symbol, base in found if symbol in symbols}
 
 
 @pytest.fixture(scope="session")
@@ -257,7 +257,7 @@ def test_the_recorded_requests_are_those_of_the_library(
 def inner_driver(build: Build) -> Path:
     """A libcuda.so.1 that gives out functions which it does not export, so that only the request says what they are."""
     own = {"cuGetProcAddress", "cuGetProcAddress_v2", "cuDriverGetVersion"}
-    symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools" / "simgpu" / "api.def").read_text(), re.M)
+    symbols = re.findall(r"^ENTRY\((\w+)", (ROOT / "tools" / "simgpu" / "api.def").read_text(), re.M)
     table = build.folder / "functions.def"
     table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in symbols if symbol not in own))
     source = str(HERE / "runtime" / "inner_driver.c")

@@ -136,6 +136,14 @@ def test_code_for_another_gpu_is_the_error_of_a_real_gpu(build: Build, bare: Run
     assert "allowed: cudaErrorNoKernelImageForDevice\n" in done.stdout
 
 
+def test_compressed_code_is_one_line_and_an_error(build: Build, bare: Runner) -> None:
+    """tests/simgpu/data/kernels.cu, by nvcc 13.0 -compress-mode=size."""
+    done = bare(program=stub(build, "nvcc13", FATBIN.parents[2] / "clients/data/packed.fatbin"))
+    assert done.status == 1
+    assert done.stderr.startswith("simgpu: this fat binary is compressed") and done.stderr.count("\n") == 1
+    assert "allowed: cudaErrorNoKernelImageForDevice\n" in done.stdout
+
+
 @pytest.mark.parametrize(("driver", "kind", "status"), [("12090", "nvcc12", END), ("12090", "nvcc13", 1)])
 def test_a_driver_that_is_too_old(driver: str, kind: str, status: int, build: Build, bare: Runner) -> None:
     done = bare(program=stub(build, kind), env={"SIMGPU_DRIVER_VERSION": driver})

@@ -51,13 +51,10 @@ def test_an_image_with_musl_alone(engine: Engine, report: Path, tmp_path: Path) 
     """No shell, no glibc; the library is loaded all the same."""
     folder = images.bare(tmp_path / "musl")
     try:
-        program = musl.build(PROGRAMS / "musl.c", folder / "bin/client")
+        program = musl.build(PROGRAMS / "musl.c", folder / "bin/client", folder)
     except debian.Missing as missing:
         pytest.skip(f"needs musl: {missing}")
-    loader = Path(inspect(str(program)).interpreter)
-    inside_at = folder / str(loader)[1:]
-    inside_at.parent.mkdir(parents=True)
-    shutil.copy(loader, inside_at)
+    loader = inspect(str(program)).interpreter
     own = replace(engine, image=folder)
     without = own("client", change=no_variables, report=report)
     assert (without.status, without.stdout.splitlines()[0]) == (7, "strlen 1"), without.stderr

@@ -27,21 +27,17 @@ WORDS = (
     ("IMAGE", "stands for an image"),
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
-    ("tools/bench/", "takes minutes; tests/bench runs parts"),
     ("tools.bench.", "takes minutes; tests/bench runs parts"),
-    ("tools.gpu.overlap.", "needs a GPU, or minutes; tests/gpu_suite runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("shim/build.py", "make setup has done it"),
-    ("SIMGPU_PACKETS", "a HIP program; tests/hip runs such"),
-    ("--simulate mi250x", "a HIP program; tests/hip runs such"),
+    ("--simulate mi250x", "a HIP program; tests/interpose/hip runs such"),
     ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
 # By page and beginning of the command.
 HERE = (
     ("docs/how-to/deploy.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
-    ("docs/how-to/hpc.md", "overlap explain --from run1.sqlite", "a trace of nsys, which needs a GPU"),
+    ("docs/how-to/hpc.md", "overlap explain run1.sqlite", "a trace of nsys, which needs a GPU"),
     ("docs/how-to/hpc.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
 )
 

@@ -31,7 +31,7 @@ COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
     "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
-    "overlap explain --from TRACE --json": f"overlap explain --from {_TRACE} --json",
+    "overlap explain TRACE --json": f"overlap explain {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",
     "overlap doctor --json": "overlap doctor --json",
 }

@@ -36,13 +36,12 @@ def test_files_that_repeat_the_version_say_that_of_the_package(monkeypatch: Any)
 
 
 def test_every_option_is_in_the_reference() -> None:
-    """Those too that only --help-all tells of."""
     for command in commands():
         written = {tuple(re.split(",? ", name)): meaning for name, meaning in command.options}
         short = {word for words in written for word in words if re.fullmatch("-[a-z]", word)}
         told = {next(word for word in words if word not in short): meaning for words, meaning in written.items()}
         assert short == {name for name in command.names if len(name) == 2} - {"-h"}, command.words
-        missing = {name for name in command.names if name.startswith("--")} - {"--help", "--help-all"} - told.keys()
+        missing = {name for name in command.names if name.startswith("--")} - {"--help"} - told.keys()
         spelled = {name for name in missing if name.replace("_", "-") not in told}  # --dry_run is --dry-run
         strange = {name for name in told.keys() - command.names if name[0] == "-" or not name.isupper()}
         assert not spelled and not strange and all(told.values()), (command.words, spelled, strange)

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim.errors import OverlapError
-from pyshim.explain.answer import Explainer
+from pyshim.explain.answer import Explainer, table_of
 from pyshim.explain.planner import Rule
-from pyshim.explain.policies import table_of
 from pyshim.explain.request import (
     COMM_FOOTPRINT,
     COUNTS,

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain import communication
-from pyshim.explain.answer import Explainer, Explanation
-from pyshim.explain.policies import PolicyRule
+from pyshim.explain.answer import Answer, Explainer, PolicyRule, with_usual
 from pyshim.explain.request import Mistake, read
 
 RULES = """policy: 1
@@ -29,20 +27,20 @@ compute:
     keep_at_least: 10%
 """
 
-Whole = Callable[..., Explanation]
+Whole = Callable[..., Answer]
 
 
 @pytest.fixture
 def whole(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> Whole:
-    def ask(**changes: Any) -> Explanation:
-        return explainer.explain(explainer.look(read(request_of(**changes))))
+    def ask(**changes: Any) -> Answer:
+        return explainer.look(read(request_of(**changes)))
 
     return ask
 
 
-def rule_of(found: Explanation) -> PolicyRule:
-    assert found.answer.rule
-    return found.answer.rule
+def rule_of(found: Answer) -> PolicyRule:
+    assert found.rule
+    return found.rule
 
 
 def mine(folder: Path, text: str = RULES, name: str = "mine") -> str:
@@ -51,13 +49,12 @@ def mine(folder: Path, text: str = RULES, name: str = "mine") -> str:
     return str(path)
 
 
-def test_a_rule_is_told_by_file_and_line_and_what_it_matches(whole: Whole, tmp_path: Path) -> None:
+def test_a_rule_is_told_by_file_and_line(whole: Whole, tmp_path: Path) -> None:
     file = mine(tmp_path)
     rule = rule_of(whole(policy=file, kernel="gemm"))
-    assert (rule.place, rule.match) == (f"{file}:5", "kernel gemm*, waves >=4")
+    assert rule.place == f"{file}:5"
     rule = rule_of(whole(policy=file, kernel="x"))
     assert rule.place == f"{file}:10"
-    assert rule.match == ("kernel a or b or c or d or e or 3 more, threads >=8 and <=240, waves >=1.5")
     assert (rule_of(whole(policy="h100-paper", kernel="gemm")).place or "").startswith("h100-paper.yaml:")
 
 
@@ -73,19 +70,7 @@ def test_a_rule_that_is_inherited_is_told_by_the_file_that_has_it(whole: Whole, 
 def test_what_only_looks_like_a_kernel_of_a_set_is_spared_by_a_rule_in_no_file(whole: Whole, tmp_path: Path) -> None:
     policy = mine(tmp_path, "policy: 1\nname: own\ncompute:\n  - {match: {kernel: gemm}, shape: make_room}\n", "own")
     found = whole(policy=policy, kernel="kernel_gemm_all_gather")
-    assert (found.answer.decision.reason, rule_of(found).place) == ("rule_leave", None)
-    assert rule_of(found).match == "kernels that compute and communicate at once"
-
-
-def test_outside_windows_and_costs(whole: Whole, tmp_path: Path) -> None:
-    always, windowed = whole(policy=mine(tmp_path), kernel="gemm"), whole(policy="h100-paper", kernel="gemm")
-    assert always.answer.outside is None and windowed.answer.outside is None and rule_of(windowed).when == "always"
-    file = mine(tmp_path, RULES.replace("    when: always\n", ""), "overlapping")
-    assert whole(policy=file, kernel="gemm").answer.outside == "not_overlapping"
-    assert whole(policy=file, kernel="gemm", blocks=1).answer.outside is None, "left alone anyway"
-    assert whole().warps == (8, 4, 64)
-    assert whole().computation.limit == "registers"
-    assert whole(threads=1024, registers=16, dynamic_smem=0).computation.limit == "warps"
+    assert (found.decision.reason, rule_of(found).place) == ("rule_leave", None)
 
 
 def test_the_gpu_may_be_the_policys_own(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> None:
@@ -103,14 +88,14 @@ def test_communication_that_nobody_told_is_the_newest(
     explainer: Explainer, gpu: str, threads: int, registers: int, name: str
 ) -> None:
     asked = read({"gpu": gpu, "threads": 128, "registers": 64, "kernel": "gemm"})
-    request, usual = communication.with_usual(asked, explainer)
+    request, usual = with_usual(asked, explainer)
     assert name in usual
     assert explainer.look(request).case.communication[:2] == (threads, registers)
 
 
 def test_communication_that_is_told_in_part_is_a_mistake(explainer: Explainer) -> None:
     asked = read({"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288})
-    assert communication.with_usual(asked, explainer) == (asked, "")
+    assert with_usual(asked, explainer) == (asked, "")
     with pytest.raises(Mistake) as caught:
         explainer.look(asked)
     assert caught.value.missing == ("comm_registers",)

@@ -3,6 +3,56 @@
 
 #include "cuda/cuda_abi.h"
 
+/* ---- What of cuda.h 13.0 the library does not need ---- */
+
+/* Kernel nodes: the first version ends before kern (10.0), the second has all members (12.0). */
+typedef struct {
+    CUfunction func;
+    uint32_t gridDimX, gridDimY, gridDimZ;
+    uint32_t blockDimX, blockDimY, blockDimZ;
+    uint32_t sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern; /* used if func is NULL */
+    CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
+
+typedef struct {
+    int type;
+    int reserved0[3];
+    union {
+        int64_t reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS kernel;
+        CUevent event; /* nodes that record or wait for it */
+    };
+    int64_t reserved2;
+} CUgraphNodeParams;
+_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
+
+typedef struct {
+    uint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct {
+    int result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+typedef union {
+    int operation;
+    uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+_Static_assert(sizeof(CUstreamBatchMemOpParams) == 48, "as in cuda.h");
+
+typedef struct {
+    char reserved[64];
+} CUipcEventHandle;
+
 enum kind {
     NO_KIND,
     CONTEXT,
@@ -75,14 +125,12 @@ static void *packed_parameters[] = {(void *)1, &packed, (void *)2, &packed_size,
 #define arg_cuGreenCtxDestroy_context() end(GREEN)
 #define arg_cuGraphDestroy_graph() end(GRAPH)
 #define arg_cuGraphExecDestroy_exec() end(EXEC)
-#define arg_cuGraphDestroyNode_node() end(NODE)
 #define arg_cuMemFree_address() (uint64_t)(uintptr_t)end(ADDRESS)
 #define arg_cuMemFreeAsync_address() (uint64_t)(uintptr_t)end(ADDRESS)
 
 /* Told again, not made: its number is that of its making. */
 #define arg_CUcontext_p_again() told(OF_HANDLE)
 #define arg_CUmodule_p_again() told(OF_HANDLE)
-#define arg_CUlibrary_p_again() told(OF_HANDLE)
 #define arg_CUgraphNode_p_error() told_after_failure()
 
 static CUstream arg_CUstream(void) {
@@ -103,7 +151,6 @@ static CUgraphNode *some_nodes(void) {
     nodes[turn][1] = slot_of(NODE)->handle;
     return nodes[turn];
 }
-#define arg_CUgraphNode_p_dependencies() some_nodes()
 #define arg_const_CUgraphNode_p() some_nodes()
 #define arg_size_t_count() (size_t)ONE_OF(0, 0, 0, 1, 1, 2)
 static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
@@ -156,8 +203,6 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 
 #define MEMORY (uint64_t)(uintptr_t)use(ADDRESS)
 #define arg_uint64_t() MEMORY
-#define arg_uint64_t_value() roll(3)
-#define arg_uint32_t_value() roll(3)
 #define arg_uint8_t() (uint8_t)roll(3)
 #define arg_size_t() (size_t)ONE_OF(0, 1, 4, 64, 256)
 #define arg_size_t_width() (size_t)ONE_OF(1, 2, 4)
@@ -167,7 +212,6 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 #define arg_cuMemAlloc_bytes() (size_t)ONE_OF(4096, 4096, 4096, 0)
 #define arg_cuMemAllocAsync_bytes() 4096
 #define arg_void_p() (void *)host
-#define arg_const_void_p() (const void *)zeros
 #define arg_const_void_p_from() (const void *)host
 #define arg_const_void_p_image() (const void *)code_text
 #define arg_void_p_parameters() NULL
@@ -198,12 +242,6 @@ static size_t size_of_block(int threads) {
     return (size_t)threads * 16;
 }
 #define arg_CUoccupancyB2DSize() (roll(2) ? size_of_block : NULL)
-
-static CUipcEventHandle arg_CUipcEventHandle(void) {
-    CUipcEventHandle handle;
-    memset(&handle, 0, sizeof handle);
-    return handle;
-}
 
 /* ---- Launches, nodes ---- */
 
@@ -299,16 +337,6 @@ static CUDA_KERNEL_NODE_PARAMS *arg_CUDA_KERNEL_NODE_PARAMS_p(void) {
     node_shown = 1;
     return mostly(&shown_node);
 }
-static CUgraphNodeParams *arg_CUgraphNodeParams_p(void) {
-    static CUgraphNodeParams params;
-    memset(&params, 0, sizeof params);
-    params.type = (int)ONE_OF(0, 0, 0, 0, 5, 6, 7, 99);
-    if (params.type == 0)
-        params.kernel = kernel_node();
-    else if (params.type == 6 || params.type == 7)
-        params.event = use(EVENT);
-    return mostly(&params);
-}
 static CUDA_GRAPH_INSTANTIATE_PARAMS *arg_CUDA_GRAPH_INSTANTIATE_PARAMS_p(void) {
     static CUDA_GRAPH_INSTANTIATE_PARAMS params;
     params = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = arg_uint64_t_flags(), .hUploadStream = arg_CUstream()};
@@ -332,27 +360,6 @@ static CUDA_LAUNCH_PARAMS *arg_CUDA_LAUNCH_PARAMS_p(void) {
     }
     return (CUDA_LAUNCH_PARAMS *)launches;
 }
-/* Waits are for what is there already, in memory that is not freed: one that nothing satisfies ends at a time that differs. */
-extern int cuMemAlloc_v2(uint64_t *, size_t);
-static uint64_t waited(void) {
-    static uint64_t address;
-    if (!address)
-        cuMemAlloc_v2(&address, 4096);
-    return address;
-}
-#define arg_cuStreamWaitValue32_address() waited()
-#define arg_cuStreamWaitValue64_address() waited()
-static CUstreamBatchMemOpParams *arg_CUstreamBatchMemOpParams_p(void) {
-    static CUstreamBatchMemOpParams operations[2];
-    for (int i = 0; i < 2; i++)
-        operations[i] = (CUstreamBatchMemOpParams){.pad = {(uint64_t)ONE_OF(1, 2, 4, 5), waited(), 0, 0}};
-    return operations;
-}
-#define arg_cuStreamWaitValue32_value() 0
-#define arg_cuStreamWaitValue64_value() 0
-#define arg_cuStreamWaitValue32_flags() 0
-#define arg_cuStreamWaitValue64_flags() 0
-
 static const void *copy_2d(void) {
     static struct {
         size_t from_x, from_y;

@@ -30,7 +30,6 @@ static void forget_more(void) {
 
 /* ---- Arguments that are more than a word ---- */
 
-#define show_CUipcEventHandle(name, value) (void)(value)
 static void show_const_CUlaunchConfig_p(const char *name, const CUlaunchConfig *config) {
     if (!config) {
         show_word(name, 0);
@@ -53,11 +52,6 @@ static void show_const_CUDA_KERNEL_NODE_PARAMS_p(const char *name, const CUDA_KE
     say("{%u,%u,%u %u,%u,%u %u} ", node->gridDimX, node->gridDimY, node->gridDimZ, node->blockDimX, node->blockDimY,
         node->blockDimZ, node->sharedMemBytes);
     show_word("ctx", (uintptr_t)node->ctx);
-}
-static void show_CUgraphNodeParams_p(const char *name, const CUgraphNodeParams *params) {
-    show_word("type", params ? (uint64_t)params->type : 0);
-    if (params && params->type == 0)
-        show_const_CUDA_KERNEL_NODE_PARAMS_p(name, &params->kernel);
 }
 static void show_const_char_p(const char *name, const char *text) {
     say("%s=%s ", name, text ? text : "NULL");
@@ -100,8 +94,7 @@ static const struct theme themes[] = {
       "cuStreamBeginCapture_v2", [11] = "cuStreamEndCapture", "cuGraphExecUpdate*", "cuGraphExecUpdate_v2",
       "cuGraphLaunch", "cuGraphExecGetFlags"}},
     {"graph",
-     {"cuGraph*", "cuGraphAddKernelNode*", "cuGraphAddNode*", "cuGraphKernelNode*", "cuGraphExec*",
-      "cuModuleGetFunction"},
+     {"cuGraph*", "cuGraphAddKernelNode*", "cuGraphKernelNode*", "cuGraphExec*", "cuModuleGetFunction"},
      {"cuGraphCreate", [12] = "cuGraphInstantiate*", "cuGraphLaunch*", "cuGraphKernelNodeGetParams*",
       "cuGraphKernelNodeGetAttribute"}},
     {"raise",
@@ -115,7 +108,7 @@ static const struct theme themes[] = {
       "cuStreamSynchronize"}},
     {"raise more", {"cuLaunchKernel", "cuStreamSynchronize", "cuStreamGet*"}, {NULL}},
     {"order", {"cuEvent*", "cuStream*", "cuCtxSynchronize*", "cuLaunchKernel*", "cuMem*"}, {NULL}},
-    {"copy", {"cuMem*", "cuStreamWriteValue*", "cuLaunchKernel*"}, {NULL}},
+    {"copy", {"cuMem*", "cuLaunchKernel*"}, {NULL}},
     {"legacy",
      {"cuLaunch", "cuLaunchGrid*", "cuLaunchKernel", "cuFuncSet*", "cuParamSetSize"},
      {"cuFuncSetBlockShape", "cuParamSetSize", "cuParamSetv", "cuLaunchGrid", "cuLaunchKernel", "cuLaunchGrid*",

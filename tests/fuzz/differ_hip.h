@@ -34,7 +34,6 @@ static void *given_parameters[] = {&parameter_a, &parameter_b};
 #define arg_hipGraph_t() use(GRAPH)
 #define arg_hipGraph_t_p() make(GRAPH)
 #define arg_hipGraphNode_t() use(NODE)
-#define arg_hipGraphNode_t_p() make(NODE)
 #define arg_hipGraphNode_t_p_error() told_after_failure()
 #define arg_hipGraphNode_t_p_nodes() make_many(NODE)
 #define arg_hipGraphExec_t() use(EXEC)
@@ -49,7 +48,6 @@ static hipStream_t arg_hipStream_t(void) {
 #define arg_hipLibraryUnload_library() end(LIBRARY)
 #define arg_hipGraphDestroy_graph() end(GRAPH)
 #define arg_hipGraphExecDestroy_exec() end(EXEC)
-#define arg_hipGraphDestroyNode_node() end(NODE)
 #define arg_hipFree_address() end(ADDRESS)
 #define arg_hipFreeAsync_dev_ptr() end(ADDRESS)
 #define arg_hipMalloc_address() make(ADDRESS)
@@ -64,7 +62,6 @@ static hipGraphNode_t *some_nodes(void) {
     nodes[turn][1] = slot_of(NODE)->handle;
     return nodes[turn];
 }
-#define arg_hipGraphNode_t_p_dependencies() some_nodes()
 #define arg_const_hipGraphNode_t_p() some_nodes()
 #define arg_const_hipGraphEdgeData_p() NULL
 
@@ -93,14 +90,9 @@ static hipGraphNode_t *some_nodes(void) {
 #define arg_size_t_width() (size_t)ONE_OF(1, 2, 4)
 #define arg_size_t_height() (size_t)ONE_OF(0, 1, 4)
 #define arg_uint32_t() 0
-#define arg_uint32_t_value() roll(3)
 #define arg_uint32_t_items_x() (uint32_t)OFTEN(0, 128, 10240, 25600)
 #define arg_uint32_t_items_y() 1
 #define arg_uint32_t_items_z() 1
-#define arg_uint32_t_words() 1
-#define arg_uint64_t() 0
-#define arg_hipStreamWaitValue32_value() 0
-#define arg_hipStreamWaitValue32_flags() 0
 static dim3 arg_dim3_grid(void) {
     return (dim3){arg_uint32_t_grid_x(), arg_uint32_t_grid_y(), arg_uint32_t_grid_z()};
 }
@@ -123,8 +115,6 @@ static void *cleared(void) {
     static char bytes[1024] __attribute__((aligned(16)));
     return memset(bytes, 0, sizeof bytes);
 }
-#define arg_void_p_params() cleared()
-#define arg_const_void_p_params() cleared()
 #define arg_void_p_p() (void **)cleared()
 #define arg_void_p_p_arguments() (void **)mostly(given_parameters)
 #define arg_void_p_p_parameters() (void **)mostly(given_parameters)
@@ -132,7 +122,6 @@ static void *cleared(void) {
 #define arg_void_p_p_dev_ptr() make(ADDRESS)
 #define arg_void_p_p_function() told(OF_WORD)
 #define arg_void_p_options() NULL
-#define arg_const_uint32_t_p_mask() (const uint32_t *)zeros
 /* Kernels of the program itself are launched by the address of a function that stands for them. */
 #define arg_const_void_p_function() (const void *)mostly(&host_kernels[roll(KERNELS)])
 #define arg_hipGetFuncBySymbol_symbol() (const void *)mostly(&host_kernels[roll(KERNELS)])
@@ -153,14 +142,6 @@ static void callback(hipStream_t stream, hipError_t result, void *data) {
     (void)stream, (void)result, (void)data;
 }
 #define arg_void_p_callback() (void *)(uintptr_t)callback
-typedef struct {
-    char reserved[64];
-} hipIpcEventHandle_t;
-static hipIpcEventHandle_t arg_hipIpcEventHandle_t(void) {
-    hipIpcEventHandle_t handle;
-    memset(&handle, 0, sizeof handle);
-    return handle;
-}
 /* ---- Launches ---- */
 
 static vendor_attribute attributes[3];
@@ -232,7 +213,6 @@ static hipFunctionLaunchParams *arg_hipFunctionLaunchParams_p(void) {
 }
 
 #define show_dim3(name, value) say("%s=%u,%u,%u ", name, (value).x, (value).y, (value).z)
-#define show_hipIpcEventHandle_t(name, value) (void)(value)
 
 /* ---- The program's own kernels, as hipcc's code registers them before main ---- */
 

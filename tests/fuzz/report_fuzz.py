@@ -1,5 +1,5 @@
 """Report folders that other users could have written: pages and run.json with any content, and files of any
-name beside them, through everything that `overlap report` and `overlap explain --report` make of them.
+name beside them, through everything that `overlap report` makes of them.
 
 The bytes are a script: the way it is looked at, then changes of a folder with three good pages and a run.
 """
@@ -66,7 +66,7 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
-WAYS = ("text", "json", "check", "html", "compare", "explain", "screen")
+WAYS = ("text", "json", "check", "html", "compare", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
 _ROOM.mkdir()
@@ -276,7 +276,6 @@ def _look(way: str) -> int:
         "json": (*report, "--json"),
         "check": (*report, "--check"),
         "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
-        "explain": ("explain", "--report", str(_DIR), "--gpu", "h100"),
     }
     return ask(*asked[way]).status
 

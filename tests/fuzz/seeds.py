@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -23,19 +22,13 @@ def tables() -> dict[str, bytes]:
 
 
 def code_objects() -> dict[str, bytes]:
-    """With registers that hand-written kernels have; alone, bundled and, where there is a packer, packed."""
-    from tools.simgpu.hip.code_object import Kernel, bundle, code_object, compressed
+    """With registers that hand-written kernels have; alone and bundled."""
+    from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 
     kernels = [Kernel("gemm", vgprs=128, agprs=128, arguments=[8, 4]), Kernel("_Z4copyPfS_", vgprs=24)]
     one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
     several = bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})
-    packed = {}
-    if importlib.util.find_spec("zstandard"):
-        import zstandard
-
-        frame = zstandard.ZstdCompressor().compress(several)
-        packed = {f"compressed{version}": compressed(frame, len(several), version) for version in (1, 2, 3)}
-    return {"one": one, "bundle": several, **packed}
+    return {"one": one, "bundle": several}
 
 
 def cubins() -> dict[str, bytes]:

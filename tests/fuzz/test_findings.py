@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sqlite3
-import struct
 import subprocess
 import time
 import zlib
@@ -66,18 +65,6 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.setattr(fuzz, "libfuzzer", lambda: None)
         fuzz.build(folder, ["cubin", "hip"])
     return folder
-
-
-def test_compressed_code_that_goes_beyond_its_memory(programs, tmp_path):
-    frame = b"\x28\xb5\x2f\xfd" + bytes(range(256))
-    file = tmp_path / "hip-beyond"
-    wide, narrow = struct.pack("<QQ", 1 << 20, 4096), struct.pack("<II", 1 << 20, 4096)
-    for version, sizes in ((3, wide), (2, narrow), (2, bytes(8)), (1, narrow[:4]), (0, wide)):
-        file.write_bytes(b"CCOB" + struct.pack("<HH", version, 1) + sizes + b"\0" * 8 + frame)
-        done = subprocess.run(
-            [programs / "hip", "repeat", file], capture_output=True, text=True, timeout=300, check=False
-        )
-        assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
 
 
 @pytest.mark.parametrize("name", ["cubin", "hip"])
@@ -142,17 +129,6 @@ def test_a_folder_of_odd_files(report):
     assert len(said.err) < 2000 and "skipped" in said.err
 
 
-def test_a_page_whose_policy_is_a_path(report, monkeypatch):
-    os.mkfifo(report / "pipe")
-    monkeypatch.chdir(report)
-    path = report / "node1.100.0.page"
-    path.write_bytes(path.read_bytes().replace(b"h100\0\0\0", b"./pipe\0"))
-    for name in ("node1.101.0.page", "node1.102.0.page"):
-        (report / name).unlink()
-    said = ask("explain", "--report", str(report), "--gpu", "h100", "--json")
-    assert said.status == 0 and json.loads(said.out)
-
-
 # ---- traces ----
 
 
@@ -166,7 +142,7 @@ def test_a_trace_that_unpacks_to_very_much(tmp_path):
     data = zeros.compress(b"[" + b" " * (100 << 20)) + zeros.flush()
     file = write(tmp_path / "bomb.json.gz", data * 4)
     trace, before = open_trace(file), time.process_time()
-    assert list(trace.records()) == []
+    assert list(trace.activity()) == []
     assert "unpacks to more than" in trace.warnings[0] and time.process_time() - before < 5
 
 
@@ -179,10 +155,10 @@ def test_a_trace_with_odd_numbers(tmp_path, value):
         changed = re.sub(rf'"{key}": (\[[^]]*\]|[^,}}]+)', lambda _, key=key: f'"{key}": {value}', text)
         assert changed != text
         file = write(tmp_path / "trace.json", changed)
-        ask("explain", "--from", file, "--json")
+        ask("explain", file, "--json")
     head = '[{"name": "process_name", "args": {"name": "simulated, rule fifo"}}, '
     head += '{"name": "x", "ph": "X", "ts": 1, "dur": 1, '
-    ask("explain", "--from", write(tmp_path / "simulated", f'{head}"pid": {value}, "tid": {value}, "args": {value}}}]'))
+    ask("explain", write(tmp_path / "simulated", f'{head}"pid": {value}, "tid": {value}, "args": {value}}}]'))
 
 
 def endless(path: Path) -> None:
@@ -201,7 +177,7 @@ def test_a_database_without_end(tmp_path):
     path = nsys(tmp_path / "views.sqlite", KERNELS)
     endless(path)
     before = time.process_time()
-    said = ask("explain", "--from", str(path))
+    said = ask("explain", str(path))
     assert time.process_time() - before < 15
     assert said.status in (1, 2) and "far longer to read than those of any recording" in said.err
 
@@ -213,7 +189,7 @@ def test_a_database_whose_tables_are_no_text(tmp_path):
     for place in range(tables, tables + 200, 20):
         trace = open_trace(write(path, data[:place] + b"\x93" + data[place + 1 :]))
         try:
-            list(trace.records())
+            list(trace.activity())
         except OverlapError:
             refused += 1
     assert refused
@@ -234,8 +210,6 @@ def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
         made.commit()
         schema = dict(made.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'"))
         columns = {table: [row[1] for row in made.execute(f"PRAGMA table_info({table})")] for table in schema}
-    bounds, process = [900.0, 1900.0, 2900.0], None
-    assert open_trace(str(path)).on_gpu(bounds, process)
     for table, names in columns.items():
         for name in names:
             shutil.copy(path, other)
@@ -247,20 +221,19 @@ def test_a_database_with_nothing_in_its_columns(tmp_path, nothing):
                 made.execute(f'UPDATE {table} SET "{name}" = {nothing}')
                 made.commit()
             trace = open_trace(str(other))
-            for record in trace.records():
+            for record in trace.activity():
                 assert isinstance(getattr(record, "kernel", ""), str) and isinstance(getattr(record, "name", ""), str)
-                assert getattr(record, "stream", "0").isdigit()
-            trace.on_gpu(bounds, process)
+                assert (getattr(record, "stream", "0") or "0").isdigit()
 
 
 def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
     name = ESCAPES.decode("latin-1") + "gemm<x>"
     events = json.dumps(kineto_events([K(name, 1000, 50), *KERNELS]))
     file = write(tmp_path / "a\x1b[31m\nfake: line.json", events)
-    said = ask("explain", "--from", file, "--gpu", "h100")
+    said = ask("explain", file)
     assert said.status in (0, 1) and "31m\n" not in said.err  # long lines are wrapped anywhere
     packed = write(tmp_path / "x.json.gz", gzip.compress(events.encode()))
-    assert ask("explain", "--from", packed, "--json", "--gpu", "h100").status == 0
+    assert ask("explain", packed, "--json").status == 0
 
 
 # ---- policies ----
@@ -270,7 +243,7 @@ def test_what_a_trace_says_reaches_no_terminal_raw(tmp_path):
 def test_a_name_that_no_file_can_have(tmp_path, name):
     reading = reader.read_bytes(f"policy: 1\nname: a\nextends: {name}\n".encode(), str(tmp_path / "a.yaml"))
     assert [finding.code for finding in reading.findings] == ["missing-policy"]
-    for arguments in (("policy", "check", name), ("policy", "show", name), ("explain", "--from", name)):
+    for arguments in (("policy", "check", name), ("policy", "show", name), ("explain", name)):
         assert ask(*arguments).status in (1, 2)
 
 

@@ -9,7 +9,7 @@ import tempfile
 import zlib
 from pathlib import Path
 
-from tests.fuzz.saying import ask
+from tests.fuzz.saying import ask, check_html
 from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
 from tests.traces.made_waits import Program, boundary, collective, copy, interior
 
@@ -146,7 +146,12 @@ _FILE = str(_FOLDER / "trace")
 def one(data: bytes) -> bool:
     with open(_FILE, "wb") as file:
         file.write(data)
-    way = zlib.crc32(data) % 2  # each is slow, and the same input goes the same way again
+    way = zlib.crc32(data) % 3  # each is slow, and the same input goes the same way again
     if way == 0:
-        return ask("explain", "--from", _FILE, "--json").status == 0
-    return ask("explain", "--from", _FILE).status == 0
+        return ask("explain", _FILE, "--json").status == 0
+    if way == 1:
+        return ask("explain", _FILE, "--full").status == 0
+    said = ask("explain", _FILE, "--html", "-")
+    if said.status == 0:
+        check_html(said.out)
+    return said.status == 0

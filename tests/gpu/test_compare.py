@@ -88,11 +88,8 @@ def test_a_profiler_that_says_nothing_is_a_fault() -> None:
 def test_results_by_name() -> None:
     assert results('{"x": "1",\n "y": 2}\n') == {"x": "1", "y": 2}
     assert results('{"x": 1}\n{"y": 2}\nab12\n') == {"x": 1, "y": 2, "line 3": "ab12"}
-    lines = '{"question":"q","case":"c","code":1,"got":2,"size":3}\n{"question":"q","case":"c","code":0}\n'
-    assert results(lines) == {
-        "q c": {"question": "q", "case": "c", "code": 1, "got": 2, "size": 3},
-        "q c (2)": {"question": "q", "case": "c", "code": 0},
-    }
+    lines = '{"case":"c","code":1,"got":2}\n{"case":"c","code":0}\n'
+    assert results(lines) == {"c": {"case": "c", "code": 1, "got": 2}, "c (2)": {"case": "c", "code": 0}}
 
 
 def test_real_processes_on_the_simulated_gpu(build: Any, simulated: dict[str, str], tmp_path: Path) -> None:

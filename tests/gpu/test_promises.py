@@ -67,7 +67,7 @@ def test_promises_are_kept_and_a_small_carveout_is_known_to_differ(tmp_path: Pat
 
 def test_the_planner_leaves_what_was_measured_under_a_small_carveout() -> None:
     """With a carve-out of 25 % an H200's driver answered less in 6,995 of 25,348 samples: examples of these."""
-    examples = json.loads((ROOT / "tools/gpu/results/occupancy.json").read_text())["examples"]
+    examples = json.loads((ROOT / "tools/gpu/results/correctness.json").read_text())["occupancy"]["examples"]
     gpu, library = compare_occupancy.known("h200"), compare_occupancy._native.library()
     assert len(examples) > 10
     for row in examples:

@@ -13,17 +13,11 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import build, comd, files, machine, needs, runner, steps
-from tools.gpu.sets import SETS
-from tools.gpu.steps import Set, Step
+from tools.gpu import build, comd, files, machine, needs, runner
+from tools.gpu.sets import CUBIN, SETS, Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = ROOT / "tools" / "gpu"
-# Not asked by themselves: what the command and the programs are made of.
-PARTS = {
-    *("build.py", "files.py", "machine.py", "needs.py", "processes.py", "product.py", "runner.py", "sets.py"),
-    *("sets_two.py", "steps.py", "question_kernels.cu"),
-}
 HEAD = {"begun", "commit", "gpus", "driver", "nvcc", "torch", "cuda", "nccl"}
 
 
@@ -37,16 +31,9 @@ def command(*arguments: str, **variables: str) -> subprocess.CompletedProcess[st
 # ---- The table ----
 
 
-def test_every_program_is_of_a_set() -> None:
-    told = {name for one in SETS for name in one.programs}
-    there = {path.name for pattern in ("*.cu", "*.c", "*.py") for path in GPU.glob(pattern)}
-    assert there - PARTS <= told, "a program without a set: add it in tools/gpu/sets.py"
-    assert not {name for name in told if not (GPU / name).exists()}
-
-
 def test_sets_are_whole() -> None:
     assert len({one.name for one in SETS}) == len(SETS)
-    places = dict.fromkeys(("python", "gpu", "bin", "cubin", "names", "nccl", "rounds", "limit", "work", "out"), "x")
+    places = dict.fromkeys(("python", "gpu", "bin", "cubin", "nccl", "rounds", "limit", "work", "out"), "x")
     for one in SETS:
         assert one.steps and one.seconds > 0 and one.question, one.name
         assert set(one.builds) <= build.lines().keys(), one.name
@@ -57,7 +44,7 @@ def test_sets_are_whole() -> None:
                 assert target in (*one.builds, build.LINKED), (one.name, target)
             assert ("{rounds}" in step.command) <= (one.rounds is not None), one.name
         if any("{cubin}" in step.command for step in one.steps):
-            assert steps.CUBIN in one.builds, one.name
+            assert CUBIN in one.builds, one.name
         if any("overlap" in step.command.split("/")[0].split() for step in one.steps):
             assert "overlap-run" in one.needs, one.name
 
@@ -65,9 +52,9 @@ def test_sets_are_whole() -> None:
 def test_the_line_that_builds_is_in_the_head_of_the_source(tmp_path: Path) -> None:
     for source in GPU.rglob("*.cu"):
         built = [line for path, line in build.lines().values() if path == source]
-        assert built or source.name in ("kernels.cu",), f"{source}: its head does not say how it is built"
-    words = build.command("driver_questions", "sm_100", tmp_path / "driver_questions")
-    assert words[0] == "nvcc" and "-arch=sm_100" in words and str(tmp_path / "driver_questions") in words
+        assert built, f"{source}: its head does not say how it is built"
+    words = build.command("driver", "sm_100", tmp_path / "driver")
+    assert words[0] == "nvcc" and "-arch=sm_100" in words and str(tmp_path / "driver") in words
     assert "-lcuda" in words and f"-L{tmp_path / build.LINKED}" in words
     assert "-cudart" in build.command("kinds_shared", "sm_90", tmp_path / "kinds_shared")
 
@@ -97,31 +84,26 @@ def test_a_program_is_built_again_when_its_source_changes(tmp_path: Path, monkey
 
 
 def test_an_unknown_set_is_one_clear_error() -> None:
-    done = command("dispatch-rul")
+    done = command("raise-cos")
     assert done.returncode == 2 and done.stdout == ""
     error, hint = done.stderr.splitlines()
-    assert error == "overlap: error: no set is called 'dispatch-rul'"
-    assert hint.startswith("overlap: help: did you mean dispatch-rule? known: ") and "correctness" in hint
+    assert error == "overlap: error: no set is called 'raise-cos'"
+    assert hint.startswith("overlap: help: did you mean raise-cost? known: ") and "correctness" in hint
 
 
-@pytest.mark.parametrize("words", [("--limit", "0"), ("--rounds", "0"), ("--build-only",)])
+@pytest.mark.parametrize("words", [("--limit", "0"), ("--rounds", "0")])
 def test_bad_options_are_errors(words: tuple[str, ...]) -> None:
-    done = command("carveout", *words)
+    done = command("raise-cost", *words)
     assert done.returncode == 2 and done.stderr.startswith("overlap: error: ") and "Traceback" not in done.stderr
 
 
 def test_what_is_missing_is_said_and_is_a_finding(tmp_path: Path) -> None:
-    done = command("carveout", "self-sendrecv", "--out", str(tmp_path))
+    done = command("raise-cost", "profilers", "--out", str(tmp_path))
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
-    assert first == "overlap: carveout: skipped: it needs 1 GPU (0 here); nvcc"
-    assert second.startswith("overlap: self-sendrecv: skipped: it needs 1 GPU (0 here)")
+    assert first == "overlap: raise-cost: skipped: it needs 1 GPU (0 here); nvcc"
+    assert second.startswith("overlap: profilers: skipped: it needs 1 GPU (0 here)")
     assert not list(tmp_path.glob("*.json"))
-
-
-def test_a_set_whose_program_is_not_in_the_checkout_lacks_it() -> None:
-    one = Set("one", "why?", ("nowhere.cu",), 1, (Step("a", "true"),), gpus=0)
-    assert runner.missing(one) == ["tools/gpu/nowhere.cu, which this checkout lacks"]
 
 
 def test_the_list_says_what_is_missing() -> None:
@@ -152,7 +134,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     def run(*chosen: Set, limit: float = 30, rounds: int | None = None) -> tuple[int, dict[str, Any]]:
         place = runner.Place(tmp_path, tmp_path / "bin", os.environ, rounds)
         (tmp_path / "work").mkdir(exist_ok=True)
-        status = runner.run(chosen, place, limit, None, tmp_path / "work")
+        status = runner.run(chosen, place, limit, tmp_path / "work")
         files = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in tmp_path.glob("*.json")}
         return status, files
 
@@ -160,7 +142,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def made(name: str, *commands: str, seconds: int = 10, **more: Any) -> Set:
-    return Set(name, "why?", (), seconds, tuple(Step(f"step {i}", text) for i, text in enumerate(commands)), **more)
+    return Set(name, "why?", seconds, tuple(Step(f"step {i}", text) for i, text in enumerate(commands)), **more)
 
 
 def test_a_file_has_the_head_and_all_that_was_printed(ran: Any) -> None:
@@ -230,13 +212,9 @@ def test_a_step_that_fails_is_a_finding_and_the_others_run(ran: Any, capsys: pyt
     assert "overlap: one: step 0 ended with 3; step 1 ended with 127, " in capsys.readouterr().err
 
 
-def test_a_process_that_crashes_is_a_finding_unless_that_is_an_answer(ran: Any) -> None:
-    crash = "sh -c 'kill -SEGV $$'"
-    assert ran(made("one", crash))[0] == 1
-    answer = Set("two", "why?", (), 10, (Step("asked", crash, may_crash=True),))
-    runner_status, found = ran(answer)
-    assert runner_status == 0 and found["two"]["steps"][0]["status"] == -11
-    assert ran(Set("three", "why?", (), 10, (Step("asked", "false", may_crash=True),)))[0] == 1
+def test_a_process_that_crashes_is_a_finding(ran: Any) -> None:
+    status, found = ran(made("one", "sh -c 'kill -SEGV $$'"))
+    assert status == 1 and found["one"]["steps"][0]["status"] == -11
 
 
 def test_a_set_that_writes_its_own_file_is_told_apart_where_it_was_cut(
@@ -267,15 +245,12 @@ def test_a_row_is_a_line(tmp_path: Path) -> None:
         "machine": {"a": [1]},
         "steps": [{"step": "one", "lines": [{"x": [1, 2]}, "text"]}, {"cut": "not begun"}],
         "e": [],
+        "rows": [{"steps": 24, "ms": [1]}],
     }
     files.write(tmp_path / "file.json", made)
     text = (tmp_path / "file.json").read_text(encoding="utf-8")
     assert json.loads(text) == made
-    assert '   {"x": [1, 2]},\n' in text and ' "machine": {"a": [1]},\n' in text and text.count("\n") == 14, text
-
-
-def test_the_drivers_entry_points_are_known() -> None:
-    assert {"cuLaunchKernel", "cuDriverGetVersion", "cuGraphLaunch"} <= set(runner.entry_points())
+    assert '   {"x": [1, 2]},\n' in text and ' "machine": {"a": [1]},\n' in text and text.count("\n") == 17, text
 
 
 def test_a_command_that_keeps_a_limit_itself_is_told_what_is_left(ran: Any) -> None:

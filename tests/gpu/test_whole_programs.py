@@ -32,7 +32,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         subprocess.run(words, cwd=gpu_build.HERE, check=True, timeout=300)
 
     with ThreadPoolExecutor() as pool:
-        list(pool.map(compiled, ("stencil", "solver", "transpose", "mpi_stencil")))
+        list(pool.map(compiled, ("stencil", "solver", "transpose")))
     return folder
 
 
@@ -59,17 +59,3 @@ def test_turns_are_answered_and_every_run_has_the_same_digest(programs: Path, bu
         assert len(digests) == 1, words
     wrong = subprocess.run([str(programs / "stencil"), nccl, "halo", "32", "0"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "styles: halo-stream " in wrong.stderr
-
-
-def test_ranks_of_mpi_answer_as_one(programs: Path, build: Build) -> None:
-    """With MPICH's folder in WHOLE_MPI, as tools/gpu/whole/measure.py has it; its wheel is enough."""
-    mpi = os.environ.get("WHOLE_MPI")
-    if not mpi:
-        pytest.skip("needs WHOLE_MPI, a folder of MPICH")
-    libraries = {"LD_LIBRARY_PATH": f"{SIMULATED['LD_LIBRARY_PATH']}:{mpi}/lib"}
-    command = [f"{mpi}/bin/mpiexec", "-n", "2", str(programs / "mpi_stencil"), "32", "1"]
-    said = answers(command, TURNS.replace('"end"\n', ""), **libraries)
-    assert [len(answer["ms"]) for answer in said[1:-1]] == [2, 1, 1]
-    nccl = str(build("collectives", str(Path(__file__).with_name("collectives.c")), "-shared", "-fPIC", "-w"))
-    other = answers([str(programs / "stencil"), nccl, "host-stream", "32", "0"], "")
-    assert said[-1] == other[-1], "the digest is that of the program of one process"

@@ -21,3 +21,14 @@ def test_a_context_that_comes_back_starts_anew(
     assert done.totals["refused"] == 0
     assert done.reasons == {"shaped": 30 if kind else 18, "invalid_as_asked": 6}
     assert {launch["dynamic_shared"] for launch in done.launches if launch["result"] == 0} == {smallest_size(1)}
+
+
+def test_a_function_is_not_taken_for_one_of_the_context_in_which_it_was_obtained(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Its limit was raised before a launch that failed for that reason; the program reads back its own all the same."""
+    program = build("contexts", "contexts.c", link=[plan.SIMULATED_DRIVER])
+    without, done = bare(["other"], program=program), preloaded(["other"], ONE, program=program)
+    assert without.stdout == "in the other: 400\nlimit 49152, launches 0 1\n", "nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons["shaped"] >= 1

@@ -73,7 +73,7 @@ def test_what_a_shell_substitutes_is_read(overlap):
 def test_kernels_and_traces(overlap, tmp_path, kind):
     file = tmp_path / f"pipe.{kind}"
     os.mkfifo(file)
-    for arguments in (["explain", "--from", str(file)], ["explain", "--from", str(tmp_path)], ["report", str(file)]):
+    for arguments in (["explain", str(file)], ["explain", str(tmp_path)], ["report", str(file)]):
         assert overlap(*arguments, timeout=SECONDS).returncode in (1, 2)
 
 

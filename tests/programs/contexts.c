@@ -1,5 +1,6 @@
 /* Contexts that end and come back, each with a module of the same name, whose handles are the same again.
  * contexts primary | reset | created [lib]: the way in which they end; lib: kernels of a library, which outlives them.
+ * contexts other: one whose function is obtained and launched while another one is current, which then ends.
  * Prints what every launch answered, what is believed of the limit, and how often a handle was seen before. */
 #define WAY_LINKED
 #include "driver.h"
@@ -21,10 +22,26 @@ static int launch(void *function, unsigned shared) {
     return cuLaunchKernel(function, BLOCKS, 1, 1, 256, 1, 1, shared, NULL, parameters, NULL);
 }
 
+static int other(void) {
+    void *context, *primary, *image, *function;
+    int limit = 0, bad = cuInit(0) + cuCtxCreate_v2(&context, 0, 0);
+    char *text = ptx_of("k");
+    bad += cuModuleLoadData(&image, text) + cuDevicePrimaryCtxRetain(&primary, 0) + cuCtxSetCurrent(primary);
+    bad += cuModuleGetFunction(&function, image, "k");
+    printf("in the other: %d\n", launch(function, 0));
+    bad += cuCtxSetCurrent(context) + cuDevicePrimaryCtxRelease_v2(0) + cuFuncGetAttribute(&limit, 8, function);
+    printf("limit %d, launches %d", limit, launch(function, 0));
+    printf(" %d\n", launch(function, (unsigned)limit + 1));
+    free(text);
+    return bad;
+}
+
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "created";
     int by_library = argc > 2, same = 0, limit = 0, bad = 0;
     void *context, *image, *kernel = NULL, *function, *seen = NULL;
+    if (strcmp(way, "other") == 0)
+        return other();
     char *text = ptx_of("k");
     bad += cuInit(0);
     if (by_library)

@@ -22,7 +22,7 @@ def forwarding_driver(build: Build, kind: str, without: str = "") -> Path:
     used; TELLS: it loads profilers, too. without: it has no functions whose names begin so."""
     table = build.folder / f"driver-functions{without}.def"
     if not table.exists():
-        symbols = re.findall(r"^STUB\((\w+)\)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
+        symbols = re.findall(r"^ENTRY\((\w+)", (ROOT / "tools/simgpu/api.def").read_text(), re.M)
         there = (symbol for symbol in symbols if not without or not symbol.startswith(without))
         table.write_text("".join(f"FUNCTION({symbol})\n" for symbol in there))
     inner = build.folder / "libcuda.so.1.1"  # named as WSL's is

@@ -14,10 +14,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 LIB = "pyshim/_lib/"
-LIBRARY, DRIVER, KFD = LIB + "liboverlap.so", LIB + "simgpu/libcuda.so.1", LIB + "simgpu/kfd/libhsakmt.so.1"
+LIBRARY, DRIVER = LIB + "liboverlap.so", LIB + "simgpu/libcuda.so.1"
 HERE = platform.machine()
-KFD_NAME = "-Wl,-soname,libhsakmt.so.1"
-OK = "int hsaKmtOpenKFD(void) { return 0; }"
+DRIVER_NAME = "-Wl,-soname,libcuda.so.1"
+OK = "int cuInit(void) { return 0; }"
 
 Change = Callable[..., Path]
 Compile = Callable[..., bytes]
@@ -32,7 +32,7 @@ def test_the_wheel_passes(tools: ModuleType, wheel: Path) -> None:
 def test_what_stands_in_for_the_library_is_right_but_for_what_is_planted(tools: ModuleType, compiled: Compile) -> None:
     """Else a plant could be found for another reason than its own."""
     machine = tools.shim_build.machine()
-    assert list(tools.gates.check_object(KFD, compiled(OK, KFD_NAME), machine)) == []
+    assert list(tools.gates.check_object(DRIVER, compiled(OK, DRIVER_NAME), machine)) == []
 
 
 @pytest.mark.parametrize(
@@ -54,21 +54,22 @@ def test_an_object_file_that_would_not_load_everywhere_is_noticed(
         other = compiled("int deflate(void) { return 0; }", "-Wl,-soname,libother.so.1")
         (tmp_path / "libother.so").write_bytes(other)
         flags = (f"-L{tmp_path}", "-lother")
-    data = compiled(f"int hsaKmtOpenKFD(void) {{ {body} }}", KFD_NAME, *flags)
-    found = list(tools.gates.check_object(KFD, data, tools.shim_build.machine()))
+    data = compiled(f"int cuInit(void) {{ {body} }}", DRIVER_NAME, *flags)
+    found = list(tools.gates.check_object(DRIVER, data, tools.shim_build.machine()))
     assert [line for line in found if says in line] and len(found) == 1, found
 
 
 def test_an_object_file_for_another_processor_is_noticed(tools: ModuleType, compiled: Compile) -> None:
     machine = tools.shim_build.machine()
     other = {"x86_64": "aarch64", "aarch64": "x86_64"}[machine]
-    assert list(tools.gates.check_object(KFD, compiled(OK, KFD_NAME), other)) == [f"is for {machine}, not for {other}"]
+    found = list(tools.gates.check_object(DRIVER, compiled(OK, DRIVER_NAME), other))
+    assert found == [f"is for {machine}, not for {other}"]
 
 
 def test_a_file_with_its_symbols_left_in_is_noticed(tools: ModuleType) -> None:
     """As `make setup` builds it, for debuggers."""
-    data = (ROOT / KFD).read_bytes()
-    assert "is not stripped" in list(tools.gates.check_object(KFD, data, tools.shim_build.machine()))
+    data = (ROOT / DRIVER).read_bytes()
+    assert "is not stripped" in list(tools.gates.check_object(DRIVER, data, tools.shim_build.machine()))
 
 
 def test_the_library_that_is_preloaded_exports_the_tables_and_needs_libc_alone(
@@ -140,12 +141,13 @@ def test_names_modes_and_archives_that_are_wrong_are_noticed(
 def test_auditwheel_notices_what_it_would_copy_into_the_wheel(
     tools: ModuleType, changed: Change, compiled: Compile, tmp_path: Path
 ) -> None:
-    (tmp_path / "libcuda.so").write_bytes(compiled("int cuInit(void) { return 0; }", "-Wl,-soname,libcuda.so.1"))
-    data = compiled("int cuInit(); int hsaKmtF(void) { return cuInit(); }", KFD_NAME, f"-L{tmp_path}", "-lcuda")
-    assert list(tools.gates.check_object(KFD, data, tools.shim_build.machine())) == [
-        "needs libcuda.so.1, which is not of libc or not everywhere"
+    other = compiled("int hipInit(void) { return 0; }", "-Wl,-soname,libamdhip64.so.7")
+    (tmp_path / "libamdhip64.so").write_bytes(other)
+    data = compiled("int hipInit(); int cuInit(void) { return hipInit(); }", DRIVER_NAME, f"-L{tmp_path}", "-lamdhip64")
+    assert list(tools.gates.check_object(DRIVER, data, tools.shim_build.machine())) == [
+        "needs libamdhip64.so.7, which is not of libc or not everywhere"
     ]
-    _, wrong = tools.gates.audited(changed({KFD: data}))
+    _, wrong = tools.gates.audited(changed({DRIVER: data}))
     assert wrong
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import browser as chromium
 import debian
+import job
 import pytest
 
 from pyshim import _native
 from pyshim.stats.page import names
-from tools.bench import job
 
 TESTS = Path(__file__).resolve().parents[1]
 

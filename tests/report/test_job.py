@@ -12,13 +12,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import job
 import pytest
 import pytorch
 
 from pyshim import __version__
 from pyshim.stats.file import Unreadable
 from pyshim.stats.page import read_page
-from tools.bench import job
 
 DAEMON = ("sh", "-c", '"$@"; exit $?', "sh")  # as every launcher has one that starts the ranks
 ABI = 4  # an earlier layout of the pages

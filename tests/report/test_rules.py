@@ -6,12 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import job
 import pytest
 
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.kernels import kernels, kernels_of, rules
-from tools.bench import job
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 HEAD = 'policy: 1\nname: mine\ngpu: ["NVIDIA *"]\n'

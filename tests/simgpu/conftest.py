@@ -61,7 +61,7 @@ class Run:
 
 PRELUDE = """
 import ctypes as C, json, os, sys
-from simgpu_client import Driver, DriverError, KernelParams, NodeParams, P, nodes
+from simgpu_client import Driver, DriverError, KernelParams, P, nodes
 from tools.simgpu.simgpu_cubin import Kernel, cubin, fatbin
 def answer(value): print("ANSWER " + json.dumps(value))
 """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as C
 import os
-from collections.abc import Sequence
 from typing import Any
 
 P = C.c_void_p
@@ -27,16 +26,6 @@ class FunctionParams(C.Structure):
         ("stream", P),
         ("args", P),
     ]
-
-
-class KernelParams(C.Structure):
-    _fields_ = [
-        ("block", Dim3), ("extra", P), ("func", P), ("grid", Dim3), ("args", P), ("shared", C.c_uint),
-    ]  # fmt: skip
-
-
-class NodeParams(C.Structure):
-    _fields_ = [("type", C.c_int), ("reserved", C.c_int * 3), ("kernel", KernelParams), ("rest", C.c_char * 200)]
 
 
 class Attribute(C.Structure):
@@ -146,7 +135,3 @@ class Hip:
 
 def grid(x: int, y: int = 1, z: int = 1) -> Dim3:
     return Dim3(x, y, z)
-
-
-def words(values: Sequence[int]) -> Any:
-    return (C.c_uint32 * len(values))(*values)

@@ -33,26 +33,6 @@ class KernelParams(C.Structure):
     ]
 
 
-class NodeParams(C.Structure):
-    """CUgraphNodeParams, with the words of its union."""
-
-    _fields_ = [("type", C.c_int), ("reserved", C.c_int * 3), ("words", C.c_longlong * 29), ("last", C.c_longlong)]
-
-    @classmethod
-    def of(cls, kind: int, *words: Any) -> NodeParams:
-        """Words, or a structure whose bytes they are."""
-        made = cls(type=kind)
-        at = 0
-        for word in words:
-            if isinstance(word, C.Structure):
-                C.memmove(C.addressof(made.words) + at, C.addressof(word), C.sizeof(word))
-                at += C.sizeof(word)
-            else:
-                made.words[at // 8] = (word.value or 0) if isinstance(word, P) else word
-                at += 8
-        return made
-
-
 class DriverError(Exception):
     def __init__(self, name: str, code: int) -> None:
         super().__init__(f"{name} answered {code}")
@@ -167,9 +147,6 @@ class Driver:
         what = self.kernel_params(function, *numbers, **named)
         return self.new("cuGraphAddKernelNode_v2", graph, nodes(before), len(before), C.byref(what))
 
-    def add(self, graph: P, what: NodeParams, before: Sequence[P] = ()) -> P:
-        return self.new("cuGraphAddNode", graph, nodes(before), len(before), C.byref(what))
-
     def node(self, node: P) -> KernelParams:
         """The parameters of a kernel node."""
         out = KernelParams()
@@ -181,11 +158,11 @@ class Driver:
         self.__getattr__("cuGraphKernelNodeGetAttribute")(node, number, value)
         return int(value[0])
 
-    def nodes_of(self, graph: P, entry: str = "cuGraphGetNodes") -> list[P]:
+    def nodes_of(self, graph: P) -> list[P]:
         count = C.c_size_t()
-        self.__getattr__(entry)(graph, None, C.byref(count))
+        self.cuGraphGetNodes(graph, None, C.byref(count))
         out = (P * (count.value + 1))()
-        self.__getattr__(entry)(graph, out, C.byref(count))
+        self.cuGraphGetNodes(graph, out, C.byref(count))
         return [P(out[i]) for i in range(count.value)]
 
     def instantiate(self, graph: P, flags: int = 0) -> P:

@@ -49,8 +49,6 @@ for device in range(count.value):
     text, bus, uuid = C.create_string_buffer(64), C.create_string_buffer(32), C.create_string_buffer(16)
     hip.hipDeviceGetName(text, 64, device); hip.hipDeviceGetPCIBusId(bus, 32, device)
     hip.hipDeviceGetUuid(uuid, device)
-    at = C.c_int(); hip.hipDeviceGetByPCIBusId(C.byref(at), bus)
-    assert at.value == device
     names.append([text.value.decode()[-6:], bus.value.decode()[5:7], uuid.raw.decode()])
 answer([code, count.value, [name[0] + name[1] for name in names], [name[2] for name in names]])
 """
@@ -128,41 +126,12 @@ answer([launch(), hip.code("hipDeviceReset"), launch(), hip.code("hipStreamSynch
         ("bundle({'gfx942': b'x', 'gfx90a:xnack+': b'x', 'gfx90a:xnack-': code_object([Kernel('k')])})", 0),
         ("bundle({'gfx90a:xnack+': code_object([Kernel('k')])})", 209),
         ("bundle({'gfx90a': b'not code'})", 200),
-        ("packed(bundle({'gfx90a': code_object([Kernel('k')])}))", 0),
-        ("packed(bundle({'gfx942': code_object([Kernel('k')], 'gfx942')}))", 209),
-        ("packed(b'no bundle')", 200),
-        ("packed(bundle({'gfx90a': code_object([Kernel('k')])}))[:-9] + bytes(9)", 200),
         ("b'CCOB' + bytes(64)", 209),
         ("b'nothing of the kind'", 200),
     ],
 )
 def test_code_objects_and_bundles(on_hip: Any, image: str, code: int) -> None:
-    packed = "import zstandard; from tools.simgpu.hip.code_object import compressed\n"
-    packed += "packed = lambda data: compressed(zstandard.compress(data), len(data))\n"
-    run = on_hip(f"{packed}image = {image}\nanswer(hip.code('hipModuleLoadData', C.byref(P()), image))")
+    run = on_hip(f"image = {image}\nanswer(hip.code('hipModuleLoadData', C.byref(P()), image))")
     assert run.answer == code
-    line = "simgpu: this code is compressed in a way that the simulated GPU does not unpack; build with Zstandard, or "
-    assert run.stderr == (line + "without -offload-compress\n" if "CCOB" in image else "")
-
-
-def test_broken_code_objects_are_errors_and_nothing_worse(on_hip: Any) -> None:
-    """Every prefix, and bytes changed at random."""
-    run = on_hip("""
-import random, tempfile
-random.seed(5)
-good = code_object([Kernel("k", arguments=[8, 4]), Kernel("other")], variables={"v": b"abcd"})
-codes = set()
-with tempfile.NamedTemporaryFile() as file:
-    def load(data):
-        file.seek(0); file.truncate(); file.write(data); file.flush()
-        codes.add(hip.code("hipModuleLoad", C.byref(P()), file.name.encode()))
-    for length in range(1, len(good), 7): load(good[:length])
-    for _ in range(3000):
-        data = bytearray(good)
-        for _ in range(random.randrange(1, 6)):
-            data[random.randrange(len(data))] = random.choice((0, 1, 255, random.randrange(256)))
-        load(bytes(data))
-    load(good)
-answer(sorted(codes))
-""")
-    assert run.answer == [0, 200, 209]
+    line = "simgpu: this code is compressed, which the simulated GPU does not unpack; build without -offload-compress\n"
+    assert run.stderr == (line if "CCOB" in image else "")

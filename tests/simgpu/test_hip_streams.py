@@ -1,4 +1,4 @@
-"""Streams, events, memory and graphs of HIP."""
+"""Streams, events, memory and captures of HIP."""
 
 from __future__ import annotations
 
@@ -54,25 +54,6 @@ answer(0)
     assert started[-1] < started[0] <= started[1]
     assert started[-1] < run.kernel("wide")["end_us"] - 500
     assert [row["priority"] for row in run.launches] == [0, 1, 0, -1]
-
-
-def test_compute_units_by_mask(on_hip: Any) -> None:
-    """Two of 110: one block of 512 registers on each of their four SIMDs at a time."""
-    run = on_hip(
-        KERNELS
-        + """
-mask, back = words([0, 0x5]), words([0] * 4)
-s = hip.new("hipExtStreamCreateWithCUMask", 2, mask)
-hip.hipExtStreamGetCUMask(s, 4, back)
-hip.launch(wide, 16, 64, 0, s); hip.hipStreamSynchronize(s)
-answer([list(back), hip.code("hipExtStreamCreateWithCUMask", C.byref(P()), 1, words([0])),
-        hip.code("hipExtStreamGetCUMask", s, 3, back)])
-""",
-        costs=COSTS,
-    )
-    assert run.answer == [[0, 5, 0, 0], 1, 1]
-    row = run.kernel("wide")
-    assert row["end_us"] - row["start_us"] == pytest.approx(2000)
 
 
 def test_waits_order_streams_and_events_measure(on_hip: Any, version: int) -> None:
@@ -180,92 +161,29 @@ hip.hipStreamGetCaptureInfo(a, C.byref(status), C.byref(id_))
 forbidden = hip.code("hipStreamSynchronize", a)
 status2 = status.value
 graph = P(); code = hip.code("hipStreamEndCapture", a, C.byref(graph))
+b, graph, made = hip.new("hipStreamCreateWithFlags", 1), P(), P()
+hip.hipStreamBeginCapture(b, 0); hip.launch(k, 1, 64, 256, b); hip.hipStreamEndCapture(b, C.byref(graph))
+hip.hipGraphInstantiate(C.byref(made), graph, None, None, C.c_size_t(0))
+hip.hipGraphLaunch(made, b); hip.hipDeviceSynchronize()
 answer([capturing, status2, id_.value > 0, forbidden, code])
 """,
         version,
     )
     assert run.answer[:3] == [1, 1, True]
     assert run.answer[3] == 900
-    assert [row["captured"] for row in run.launches] == [True, True]
-
-
-GRAPH = """
-image = code_object([Kernel("k", arguments=[8]), Kernel("other", arguments=[8])])
-host, other = hip.register(image, "k", "other")
-args = hip.arguments(7)
-graph = hip.new("hipGraphCreate", 0)
-params = KernelParams(Dim3(64, 1, 1), None, host, Dim3(3, 1, 1), C.cast(args, P), 1000)
-one = hip.new("hipGraphAddKernelNode", graph, None, C.c_size_t(0), C.byref(params))
-read = KernelParams(); hip.hipGraphKernelNodeGetParams(one, C.byref(read))
-same = [read.func == host.value, read.grid.x, read.block.x, read.shared]
-"""
-
-
-def test_graphs_by_hand(on_hip: Any, version: int) -> None:
-    run = on_hip(
-        GRAPH
-        + """
-params.func, params.shared = hip.function(image, "other"), 2000
-two = hip.new("hipGraphAddKernelNode", graph, C.byref(one), C.c_size_t(1), C.byref(params))
-made = P(); error = P()
-hip.hipGraphInstantiate(C.byref(made), graph, C.byref(error), None, C.c_size_t(0))
-hip.hipGraphLaunch(made, None)
-params.func, params.grid.x, params.shared = other, 5, 3000
-hip.hipGraphExecKernelNodeSetParams(made, two, C.byref(params)); hip.hipGraphLaunch(made, None)
-params.shared = 70000
-refused = hip.code("hipGraphKernelNodeSetParams", one, C.byref(params))
-hip.hipDeviceSynchronize()
-count = C.c_size_t(); hip.hipGraphGetNodes(graph, None, C.byref(count))
-hip.hipGraphExecDestroy(made); hip.hipGraphDestroy(graph)
-answer([same, refused, count.value])
-""",
-        version,
-    )
-    assert run.answer == [[True, 3, 64, 1000], 1, 2]
-    launched = [(row["entry"], row["kernel"], row["dynamic_shared"]) for row in run.launches if row["graph"]]
-    assert launched == [("hipGraphLaunch", name, size) for name, size in
-                        [("k", 1000), ("other", 2000), ("k", 1000), ("other", 3000)]]  # fmt: skip
-    nodes = [row["entry"] for row in run.launches if row["node"]]
-    assert nodes[:2] == ["hipGraphAddKernelNode"] * 2 and "hipGraphExecKernelNodeSetParams" in nodes
-
-
-def test_nodes_of_other_kinds(on_hip: Any) -> None:
-    run = on_hip(
-        GRAPH
-        + """
-node = NodeParams(type=0); node.kernel = params
-node.kernel.func = other
-two = hip.new("hipGraphAddNode", graph, C.byref(one), C.c_size_t(1), C.byref(node))
-device = hip.new("hipMalloc", C.c_size_t(64))
-class Memset(C.Structure):
-    _fields_ = [("dst", P), ("element", C.c_uint), ("height", C.c_size_t), ("pitch", C.c_size_t), ("value", C.c_uint),
-                ("width", C.c_size_t)]
-fill = Memset(device, 1, 1, 0, ord("z"), 4)
-three = hip.new("hipGraphAddMemsetNode", graph, C.byref(two), C.c_size_t(1), C.byref(fill))
-back = C.create_string_buffer(8)
-hip.new("hipGraphAddMemcpyNode1D", graph, C.byref(three), C.c_size_t(1), back, device, C.c_size_t(4), 2)
-copy = NodeParams(type=1)
-refused = hip.code("hipGraphAddNode", C.byref(P()), graph, None, C.c_size_t(0), C.byref(copy))
-class Instantiate(C.Structure):
-    _fields_ = [("error", P), ("flags", C.c_ulonglong), ("result", C.c_int), ("stream", P)]
-how = Instantiate(result=9)
-made = hip.new("hipGraphInstantiateWithParams", graph, C.byref(how))
-hip.hipGraphLaunch(made, None); hip.hipDeviceSynchronize()
-answer([refused, how.result, back.value.decode()])
-"""
-    )
-    assert run.answer == [801, 0, "zzzz"]
-    assert [row["kernel"] for row in run.launches if row["graph"]] == ["k", "other"]
+    assert [(row["entry"], row["captured"]) for row in run.launches] == [
+        ("hipModuleLaunchKernel", True), ("hipModuleLaunchKernel", True), ("hipModuleLaunchKernel", True),
+        ("hipGraphLaunch", False),
+    ]  # fmt: skip
 
 
 def test_libraries(on_hip: Any) -> None:
     run = on_hip("""
 image = code_object([Kernel("k"), Kernel("other")])
 library = P(); hip.hipLibraryLoadData(C.byref(library), image, None, None, 0, None, None, 0)
-count = C.c_uint(); hip.hipLibraryGetKernelCount(C.byref(count), library)
 kernel = hip.new("hipLibraryGetKernel", library, b"other")
 name = C.c_char_p(); hip.hipKernelGetName(C.byref(name), kernel)
-answer([count.value, name.value.decode(), hip.launch(kernel, 2, 64), hip.code("hipLibraryUnload", library)])
+answer([name.value.decode(), hip.launch(kernel, 2, 64), hip.code("hipLibraryUnload", library)])
 """)
-    assert run.answer == [2, "other", 0, 0]
+    assert run.answer == ["other", 0, 0]
     assert run.launches[0]["kernel"] == "other"

@@ -12,8 +12,8 @@ from tools.lint import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "tools/simgpu/api.def").read_text()
-NAMES = re.findall(r"^STUB\((\w+)\)", TABLE, re.M)
-PROCS = [(b, int(v), int(p), s) for b, v, p, s in re.findall(r"^PROC\((\w+), (\d+), (\d), (\w+)\)", TABLE, re.M)]
+NAMES = re.findall(r"^ENTRY\((\w+)", TABLE, re.M)
+PROCS = [(b, int(v), int(p), s) for s, b, v, p in re.findall(r"^ENTRY\((\w+), (\w+), (\d+), (\d)\)", TABLE, re.M)]
 
 
 def test_every_name_is_exported(simulate: Any) -> None:

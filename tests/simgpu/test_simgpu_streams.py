@@ -264,49 +264,6 @@ answer([mode.value, d.try_("cuMemAlloc_v2", C.byref(P()), 64), end(s)[0]])
     assert run.answer == [0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("flags", "expected"),
-    [pytest.param(0, [-1, -1], id="without the flag"), pytest.param(8, [-5, -3], id="with node priorities")],
-)
-def test_node_priorities(simulate: Any, flags: Any, expected: Any) -> None:
-    run = simulate(
-        SETUP
-        + f"""
-s, t = d.stream(-3), d.stream(-1)
-begin(s)
-d.launch_ex(a, stream=s, attributes=[(8, [-5])]); d.launch(b, stream=s)
-exe = d.new("cuGraphInstantiateWithFlags", end(s)[1], {flags})
-d.cuGraphLaunch(exe, t)
-"""
-    )
-    assert [row["priority"] for row in run.timeline] == expected
-
-
-def test_node_parameters_can_be_read_and_set(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-class Params(C.Structure):
-    _fields_ = [("func", P)] + [(n, C.c_uint) for n in ("gx", "gy", "gz", "bx", "by", "bz", "shared")] + [
-        ("params", P), ("extra", P), ("kern", P), ("ctx", P)]
-s = d.stream(); begin(s); d.launch(a, 7, 64, 256, s); graph = end(s)[1]
-nodes, n = (P * 1)(), C.c_size_t(1)
-d.cuGraphGetNodes(graph, nodes, C.byref(n))
-p = Params(); node = P(nodes[0])
-d.cuGraphKernelNodeGetParams_v2(node, C.byref(p))
-read = [p.func == a.value, p.gx, p.bx, p.shared]
-exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
-p.shared = 49153; refused = d.try_("cuGraphKernelNodeSetParams_v2", node, C.byref(p))
-p.shared = 4096; p.gx = 9
-d.cuGraphExecKernelNodeSetParams_v2(exe, node, C.byref(p))
-d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
-answer([read, refused])
-"""
-    )
-    assert run.answer == [[True, 7, 64, 256], 1]
-    assert (run.timeline[0]["blocks"], run.timeline[0]["dynamic_shared"]) == (9, 4096)
-
-
 def test_copies_are_real_and_in_order(simulate: Any) -> None:
     run = simulate(
         SETUP

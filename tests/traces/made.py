@@ -32,6 +32,8 @@ class K(NamedTuple):
     static: int = 1024
     dynamic: int = 98304
     correlation: int | None = None  # of the call that launched it
+    priority: int | None = None  # of the launch: from CUDA 13.1 on
+    graph_node: int | None = None
 
 
 def step(at: float, gemms: Sequence[float], reduces: Iterable[tuple[float, float]]) -> list[K]:
@@ -69,7 +71,9 @@ def kineto_events(
             continue
         asked = {"registers per thread": one.registers, "shared memory": one.static + one.dynamic}
         shape = {"blocks per SM": 2.0, "warps per SM": 8.0, "grid": list(one.grid), "block": list(one.block)}
-        arguments = {"queued": 0, **place, **asked, **shape, "est. achieved occupancy %": 25}
+        newer = {"priority": one.priority, "graph node id": one.graph_node}
+        told = {name: value for name, value in newer.items() if value is not None}
+        arguments = {"queued": 0, **place, **asked, **shape, "est. achieved occupancy %": 25, **told}
         events.append({**row, "cat": "kernel", "name": one.name, "args": arguments})
     events.append({"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 9.0})
     return events
@@ -99,7 +103,8 @@ localMemoryPerThread INTEGER NOT NULL, localMemoryTotal INTEGER NOT NULL, gridId
 sharedMemoryExecuted INTEGER, graphNodeId INTEGER, sharedMemoryLimitConfig INTEGER)"""
 _OTHERS = (
     "CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT NOT NULL)",
-    "CREATE TABLE TARGET_INFO_GPU (vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, smCount INTEGER)",
+    "CREATE TABLE TARGET_INFO_GPU (vmId INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT, smCount INTEGER, "
+    "computeMajor INTEGER, computeMinor INTEGER)",
     "CREATE TABLE META_DATA_EXPORT (name TEXT NOT NULL, value TEXT)",
 )
 _COPIES = """CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (
@@ -126,7 +131,7 @@ def nsys(
         if new:
             for words in (_KERNELS, *_OTHERS):
                 database.execute(words)
-            database.execute("INSERT INTO TARGET_INFO_GPU VALUES (0, 0, ?, 132)", (GPU,))
+            database.execute("INSERT INTO TARGET_INFO_GPU VALUES (0, 0, ?, 132, 9, 0)", (GPU,))
         else:
             strings = {value: number for number, value in database.execute("SELECT id, value FROM StringIds")}
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.explain.planner import plain
-from pyshim.traces.names import driver_name, is_communication
+from pyshim.traces.names import driver_name, is_communication, plain
 
 CASES = [
     ("gemm", "gemm", "gemm", False),

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pyshim.traces import open_trace
+from pyshim.traces.record import Gpu, TracedLaunch
 
 DATA = Path(__file__).with_name("data")
 BEFORE, AFTER = (str(DATA / f"{name}-rank0.json.gz") for name in ("bare", "h200-paper"))
@@ -42,17 +43,18 @@ def by_hand(path: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("path", ANSWERS)
 def test_what_is_said_of_them(overlap, path):
-    done = overlap("explain", "--from", path, "--json")
-    said = json.loads(done.stdout)["overlap"]
-    of_step = (said["span"], said["communication"], said["hidden"])
+    done = overlap("explain", path, "--json")
+    (said,) = json.loads(done.stdout)["processes"]
+    of_step = (said["span_us"], said["communication_us"], said["hidden_us"])
     assert of_step == pytest.approx(ANSWERS[path], abs=0.01)
     assert of_step == pytest.approx(by_hand(path), abs=0.01)
 
 
 def test_what_they_say_of_themselves():
     trace = open_trace(BEFORE)
-    kernels = list(trace.launches())
-    assert (trace.kind, trace.rank, trace.gpus[0], trace.warnings) == ("pytorch", 0, "NVIDIA H200", [])
+    kernels = [record for record in trace.activity() if isinstance(record, TracedLaunch)]
+    assert (trace.kind, trace.rank, trace.python, trace.warnings) == ("pytorch", 0, True, [])
+    assert trace.gpus[0] == Gpu("NVIDIA H200", "sm_90", 132)
     assert {one.kernel.partition("(")[0] for one in kernels if one.communication} == {
         "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
     }

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-
 import pytest
-from made import GEMM, NCCL, K, kineto, kineto_events, nsys
 
-from pyshim.traces import Span, open_trace
-from pyshim.traces.measured import read_side
+from pyshim.traces.record import Span
 from pyshim.traces.steps import Finder, Steps, of_process
 
 
@@ -69,47 +64,20 @@ def test_no_steps(spans):
     assert found(*spans) is None
 
 
-def test_nsys_ranges_of_the_host_become_times_of_the_gpu(tmp_path):
+def test_ranges_of_the_host_become_times_of_the_gpu():
     """The host runs ahead: it has enqueued both steps before the first kernel ends."""
-    kernels = [K(GEMM, 1000.0, 500.0), K(NCCL, 1500.0, 500.0, 20), K(GEMM, 2100.0, 600.0), K(GEMM, 2700.0, 300.0)]
-    path = nsys(tmp_path / "export", kernels, [("step 0", 0.0, 20.0), ("step 1", 20.0, 20.0)])
-    assert read_side(str(path)).ranks[0, 0, 0][0].steps is None  # nothing ran while the host was in a step
-    with closing(sqlite3.connect(path)) as database:
-        columns = "start INT, end INT, globalTid INT, correlationId INT, nameId INT"
-        database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ({columns})")
-        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET correlationId = rowid")
-        process = 0x11000000000000
-        for correlation, called in enumerate((1, 5, 21, 38), 1):
-            values = (called * 1000, called * 1000 + 500, process + 7, correlation, 1)
-            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
-            # The same numbers in another process.
-            values = (25_000, 25_500, process * 2, correlation, 1)
-            database.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, ?)", values)
-        database.commit()
-    assert open_trace(str(path)).on_gpu((0.0, 20.0, 40.0), process) == [1000.0, 2100.0, 3000.0]
-    (measured,) = read_side(str(path)).ranks[0, 0, 0]
-    assert measured.steps == Steps("step #", True, (1000.0, 2100.0, 3000.0))
-    assert [times.span for times in measured.times] == [1100, 900]
+    finder = Finder()
+    for span in (("step 0", 0.0, 20.0), ("step 1", 20.0, 40.0)):
+        finder.add(Span(*span, on_gpu=False))
+    ran = [(1.0, 1000.0, 1500.0), (5.0, 1500.0, 2000.0), (21.0, 2100.0, 2700.0), (38.0, 2700.0, 3000.0)]
+    assert of_process({7: finder}, 7, ran) == Steps("step #", True, (1000.0, 2100.0, 3000.0))
+    assert of_process({7: finder}, 7, []) is None, "without launch calls the host's times are not the GPU's"
 
 
-def test_only_ranges_of_one_process_serve_all(tmp_path):
-    trace = open_trace(str(kineto(tmp_path / "trace.json", kineto_events([K(GEMM, 0.0, 1.0)]))))
+def test_only_ranges_of_one_process_serve_all():
     finders = {1: Finder(), 2: Finder()}
     for process, finder in finders.items():
         for start in (0.0, 10.0):
             finder.add(Span("step", start, start + 10 - process, on_gpu=True, process=process))
-    assert of_process(trace, {1: finders[1]}, 3) == of_process(trace, finders, 1) == finders[1].find()
-    assert of_process(trace, finders, 3) is None
-
-
-@pytest.mark.parametrize(
-    ("starts", "bounds"),
-    [((1100.0, 2100.0), (1000.0, 2000.0, 3000.0)), ((100.0, 2100.0), None)],
-    ids=["at the ends", "between others"],
-)
-def test_steps_of_the_host_in_which_nothing_ran(tmp_path, starts, bounds):
-    """Without launch calls times of the host cannot be related to the GPU's."""
-    steps = [(number, 1000.0 * number, 1000.0) for number in range(4)]
-    events = kineto_events([K(GEMM, start, 500.0) for start in starts], steps)
-    (measured,) = read_side(str(kineto(tmp_path / "trace.json", events))).ranks[0, 0, 0]
-    assert (measured.steps and measured.steps.bounds) == bounds
+    assert of_process({1: finders[1]}, 3, []) == of_process(finders, 1, []) == finders[1].find()
+    assert of_process(finders, 3, []) is None

@@ -2,10 +2,10 @@
 
     .venv/bin/python -m tools.answers --check [NAME ...]    # exit status 1 and a line for each table that differs
     .venv/bin/python -m tools.answers --write [NAME ...]
-    .venv/bin/python -m tools.answers --measure             # simulates the suite again: minutes on two idle cores
+    .venv/bin/python -m tools.answers --measure             # simulates the suite again: one to two minutes on two cores
 
-NAME: a table between markers in docs/results.md, or a file of docs/data without `.csv`. Needs the built library and
-simulated GPU (make setup). --check of `simulated` also runs a few rows of the suite again.
+NAME: a table between markers in docs/results.md, or a computed file of docs/data without `.csv`. Needs the built
+library and simulated GPU (make setup). --check of `simulated` also runs a few rows of the suite again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from pyshim.errors import OverlapError
-from tools.answers import gpu, overlap, predictions, programs, rows, sensitivity, simulated, sizes
+from tools.answers import gpu, programs, rows, sensitivity, simulated, sizes
 from tools.answers.table import put
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,38 +25,18 @@ DATA = Path("docs/data")
 SIMULATED = "simulated"
 SMALL = {
     "comd": programs.comd,
-    "stencils": programs.stencils,
     "whole": programs.whole,
-    "kernels": overlap.kernels,
-    "losses": overlap.losses,
-    "scheduler": gpu.scheduler,
-    "nccl": gpu.nccl,
-    "room": gpu.room_costs,
+    "shaping": programs.shaping,
     "costs": gpu.launch_costs,
     "checks": gpu.checks,
     SIMULATED: simulated.policies,
 }
 LONG = {
-    "critical": programs.every_stencil,
-    "whole-programs": programs.every_whole,
-    "training-steps": programs.every_step,
-    "overlap": overlap.every_cell,
-    "overlap-lost": overlap.lost,
-    "overlap-curves": overlap.curves,
-    "model": overlap.model,
-    "predictions": predictions.table,
-    "raising": gpu.raising,
-    "nccl-start": gpu.nccl_starts,
-    "raised-controls": gpu.controls,
-    "room-by-policy": gpu.every_room,
-    "sharing": gpu.sharing,
     "sizes": sizes.matrix,
     "sizes-by-kernel": sizes.every_size,
     "sizes-amd": sizes.amd,
     "sizes-limits": sizes.limits,
     "sensitivity": sensitivity.table,
-    "simulated-policies": simulated.every_policy,
-    "simulated-shapes": simulated.shapes,
 }
 
 

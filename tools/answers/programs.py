@@ -1,147 +1,72 @@
-"""Stencils and whole programs on two GPUs: critical.json, whole.json and two-gpus.json."""
+"""Programs on real GPUs: CoMD, whole programs on two GPUs, and one kernel beside one collective."""
 
 from __future__ import annotations
 
+import csv
 import statistics
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any
 
-from tools.answers import results
-from tools.answers.table import Table, Value, percent, rounded, span
-from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.table import arms, by_family
+from tools.answers.table import MISSING, Table, Value, percent, span
 
-# Exchange of a stencil's boundary planes: programs of tools/gpu/critical.cu.
-EXCHANGES = {
-    "NCCL": ("halo-stream", "computing-stream", "third-stream"),
-    "host memory": ("host-stream", "host-event", "host-polling"),
-}
-ARMS = ("raised", "observe", "default", "paper")
-WHOLE = ("observe", "default", "own")
-BARE, ITSELF = "bare", "bare, against itself"
-ROUND = 8  # steps of two_gpus_cases.py between two turns of an arm
+COMD = Path("tools/gpu/results/comd.csv")
+WHOLE = Path("docs/data/whole-programs.csv")
+CELLS = Path("docs/data/overlap.csv")
+ROUNDS = 10  # programs with fewer are not in a range of a family
+ARMS = ("observe", "default", "own")
+SETS = ("two GPUs, NCCL", "one GPU, NCCL to itself", "one GPU, stand-ins")
+SHOWN = {"observe": "noise: `observe`", "priority": "priority alone", "published": "the published method"}
 
 
-def _cells(root: Path) -> list[dict[str, Any]]:
-    return list(results.read(root, "critical")["cells"])
-
-
-def _change(cell: dict[str, Any], arm: str) -> float | None:
-    return 100 * cell["change"][arm][0] if arm in cell["change"] else None
-
-
-def stencils(root: Path) -> Table:
-    """Ranges over the programs that exchange in the same way."""
-    rows: list[list[Value]] = []
-    for exchange, programs in EXCHANGES.items():
-        cells = [cell for cell in _cells(root) if cell["program"] in programs]
-        for n in sorted({cell["n"] for cell in cells}):
-            own = [cell for cell in cells if cell["n"] == n]
-            bare = sorted(cell["ms"]["bare"] for cell in own)
-            changes = (span(_change(cell, arm) for cell in own) for arm in ("observe", "default", "raised", "paper"))
-            rows.append([f"{exchange}, {n}³", f"{statistics.median(bare):.3f}", *changes])
-    heads = ("exchange, points a GPU", "ms, bare", "noise, %", "default, %", "own priorities, %", "published, %")
-    return Table(heads, rows)
+def rows(root: Path, file: Path) -> list[dict[str, str]]:
+    with (root / file).open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 def comd(root: Path) -> Table:
     """CoMD: nanoseconds an atom and step of each arm, and its change from the bare one."""
-    found = {(row["cells"], row["steps"], row["arm"]): row for row in results.read(root, "comd")["medians"]}
-    rows: list[list[Value]] = []
+    found = {(int(row["cells"]), int(row["steps"]), row["arm"]): row for row in rows(root, COMD)}
+    made: list[list[Value]] = []
     for cells, steps in dict.fromkeys((cells, steps) for cells, steps, _ in found):
-        row: list[Value] = [f"{cells}³, {steps:,}", f"{found[cells, steps, BARE]['median_ns']:.2f}"]
-        for arm in ("bare2", *WHOLE):
+        row: list[Value] = [f"{cells}³, {steps:,}", f"{float(found[cells, steps, 'bare']['median_ns']):.2f}"]
+        for arm in ("bare2", *ARMS):
             one = found[cells, steps, arm]
-            row.append(f"{one['median_ns']:.2f} ({percent(one['change_percent'])})")
-        rows.append(row)
-    return Table(("cells, steps", "ns, bare", "bare again (%)", *(f"{arm} (%)" for arm in WHOLE)), rows)
+            row.append(f"{float(one['median_ns']):.2f} ({percent(float(one['change_percent']))})")
+        made.append(row)
+    return Table(("cells, steps", "ns, bare", "bare again (%)", *(f"{arm} (%)" for arm in ARMS)), made)
+
+
+def number(row: dict[str, str], name: str) -> float | None:
+    return float(row[name]) if row[name] else None
 
 
 def whole(root: Path) -> Table:
     """Ranges over the programs and sizes of a family."""
-    rows: list[list[Value]] = []
-    for name, own in by_family(put_together(results.read(root, "whole"))).items():
-        changes = {arm: [100 * one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in WHOLE}
-        possible = span(100 * one["possible"] for one in own if one.get("possible") is not None)
-        rows.append([name, *(span(changes[arm]) for arm in WHOLE), possible])
-    heads = ("program", "noise, %", "default, %", "own priorities, %", "possible, %")
-    return Table(heads, rows)
+    found = [row for row in rows(root, WHOLE) if int(row["rounds"]) >= ROUNDS]
+    columns = [f"{arm}_percent" for arm in (*ARMS, "published", "possible")]
+    families = sorted({row["family"] for row in found}, key=lambda name: ("128³" in name, order(found, name)))
+    made: list[list[Value]] = [
+        [name, *(span(number(row, column) for row in found if row["family"] == name) for column in columns)]
+        for name in families
+    ]
+    heads = ("program", "noise, %", "default, %", "own priorities, %", "published, %", "possible, %")
+    return Table(heads, made)
 
 
-def every_whole(root: Path) -> Table:
-    rows: list[list[Value]] = []
-    cells = put_together(results.read(root, "whole"))
-    for cell in cells:
-        parts = (cell.get(key) for key in ("computation_ms", "communication_ms", "possible", "predicted"))
-        row: list[Value] = [cell["program"], cell["n"] or None, cell["bits"] if cell["n"] else None]
-        row += [cell["waits"], cell["expected"], cell["rounds"], cell["ms"], *parts]
-        for arm in arms(cells):
-            row += [rounded(100 * value) for value in cell["change"].get(arm) or ()] or [None] * 3
-        rows.append(row)
-    ends = (f"{arm}{part}" for arm in arms(cells) for part in ("_percent", "_low", "_high"))
-    heads: tuple[str, ...] = ("program", "points", "bits", "waits", "expected", "rounds", "bare_ms", "computation_ms")
-    heads += ("communication_ms", "possible", "predicted")
-    return Table((*heads, *ends), rows)
+def order(found: list[dict[str, str]], family: str) -> float:
+    """The family whose own priorities gain most comes first."""
+    gains = [number(row, "own_percent") for row in found if row["family"] == family]
+    return statistics.median(gain for gain in gains if gain is not None)
 
 
-def every_stencil(root: Path) -> Table:
-    rows: list[list[Value]] = []
-    for cell in _cells(root):
-        share = cell.get("share_interval") or [None, None]
-        row: list[Value] = [cell["program"], cell["n"] or None, cell["turns"], cell["ms"]["bare"]]
-        for arm in ARMS:
-            row += [rounded(100 * value) for value in cell["change"].get(arm, ())] or [None] * 3
-        rows.append([*row, cell.get("share"), *share])
-    changes = (f"{arm}{part}" for arm in ARMS for part in ("_percent", "_low", "_high"))
-    heads = ("program", "points", "turns", "bare_ms", *changes, "default_share_of_raised", "share_low", "share_high")
-    return Table(heads, rows)
-
-
-# ---- Training steps with real collectives, by arm ----
-
-
-@dataclass(frozen=True)
-class Step:
-    """The median step of a case under an arm, against the bare one of the same run."""
-
-    run: int
-    case: str  # kind and ratio of computation to communication
-    arm: str
-    change: float  # per cent; negative is faster
-
-
-def training(root: Path) -> list[Step]:
-    """Every arm against bare, and the odd rounds of bare against its even ones: the noise."""
-    found, all_samples = [], results.read(root, "two-gpus")["samples"]
-    bare = {_case(one): one for one in all_samples if one["arm"] == BARE}
-    for one in all_samples:
-        if one["arm"] == BARE:
-            found += list(_itself(one))
-        elif _case(one) in bare:
-            change = 100 * (one["median_step_ms"] / bare[_case(one)]["median_step_ms"] - 1)
-            found.append(Step(one["run"], _name(one), one["arm"], change))
-    return found
-
-
-def _itself(one: dict[str, Any]) -> Iterator[Step]:
-    all_steps = one["ranks"][0]["steps_ms"]
-    rounds = [all_steps[at : at + ROUND] for at in range(0, len(all_steps), ROUND)]
-    if len(rounds) >= 2:
-        odd, even = (statistics.median(chain.from_iterable(rounds[start::2])) for start in (0, 1))
-        yield Step(one["run"], _name(one), ITSELF, 100 * (even / odd - 1))
-
-
-def _case(one: dict[str, Any]) -> tuple[Any, ...]:
-    return one["run"], one["kind"], one["ratio"], one["size"]
-
-
-def _name(one: dict[str, Any]) -> str:
-    return f"{one['kind']} {one['ratio']}"
-
-
-def every_step(root: Path) -> Table:
-    rows = [[step.run, step.case, step.arm, rounded(step.change)] for step in training(root)]
-    return Table(("run", "case", "arm", "change_percent"), rows)
+def shaping(root: Path) -> Table:
+    """Change of the primary cells against plain streams: worst, median, best."""
+    found = [row for row in rows(root, CELLS) if row["primary"] == "1"]
+    made: list[list[Value]] = []
+    for arm, words in SHOWN.items():
+        line: list[Value] = [words]
+        for name in SETS:
+            changes = sorted(float(row["change_percent"]) for row in found if (row["arm"], row["set"]) == (arm, name))
+            spread = (changes[-1], statistics.median(changes), changes[0]) if changes else ()
+            line.append(", ".join(map(percent, spread)) or MISSING)
+        made.append(line)
+    return Table(("worst, median, best of 24 cells, %", *SETS), made)

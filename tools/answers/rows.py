@@ -1,5 +1,5 @@
-"""The rows of tools/bench/suite: measured once, committed, and a few of them measured again by every check, so that the
-file cannot grow old unseen.
+"""The rows of tools.bench.suites: measured once, committed, and a few of them measured again by every check, so that
+the file cannot grow old unseen.
 """
 
 from __future__ import annotations
@@ -7,43 +7,22 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import json
+import os
 import subprocess
-import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pyshim.enums import DISPATCH_RULES
+from tools.bench.suites.__main__ import GPUS, policies_of
+from tools.bench.suites.programs import PROGRAMS, Program
+from tools.bench.suites.rows import RULE, Case, Row, measured
 
-RULES = ",".join(DISPATCH_RULES)
 DATA = Path("tools/bench/results/suite.csv")
+HEADS = ("gpu", "policy", "program", "change", "first", "priority")
 ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
-AGAIN = (
-    *("--gpu", "a40,h100"),
-    *("--program", "no-communication/gemm,one-long-kernel/gemm,overlapped-already/wide,data-parallel/wide"),
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """Per cent of virtual time against the program as written; negative is faster."""
-
-    gpu: str
-    rule: str
-    policy: str
-    program: str
-    change: float  # steps 4 to 6
-    first: float  # steps 1 to 3
-    priority: float  # priority of communication alone, without the library
-    shaped: float  # share of the launches
-
-    @property
-    def shape(self) -> str:
-        """Of the program: several programs have one."""
-        return self.program.partition("/")[0]
+AGAIN = ("no-communication/gemm", "one-long-kernel/gemm", "overlapped-already/wide", "data-parallel/wide")
+AGAIN_ON = ("a40", "h100")
 
 
 @dataclass(frozen=True)
@@ -60,38 +39,32 @@ def read(root: Path) -> Data:
 
 
 def _rows(text: str) -> Iterator[Row]:
-    for gpu, rule, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
-        yield Row(gpu, rule, policy, program, *map(float, numbers))
+    for gpu, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
+        change, first, priority = map(float, numbers)
+        yield Row(gpu, RULE, policy, program, change, first, priority)
 
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
     out = io.StringIO()
-    print(f"# simulated; tools/bench/suite --rule {RULES} --json; date={date} commit={commit}", file=out)
+    print(f"# simulated; tools.answers --measure; date={date} commit={commit}", file=out)
     made = csv.writer(out, lineterminator="\n")
-    made.writerow(field.name for field in fields(Row))
-    made.writerows(map(astuple, rows))
+    made.writerow(HEADS)
+    made.writerows(_kept(row) for row in rows)
     return out.getvalue()
 
 
-def suite(root: Path, *arguments: str) -> list[Row]:
-    """Of a run of the suite, under all rules."""
-    command = [sys.executable, str(root / "tools/bench/suite"), "--rule", RULES, "--json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr.rstrip())
-    return [_row(row) for row in json.loads(done.stdout)]
+def _kept(row: Row) -> tuple[str | float, ...]:
+    return tuple(getattr(row, name) for name in HEADS)
 
 
-def _row(row: dict[str, Any]) -> Row:
-    return Row(
-        *(row[name] for name in ("gpu", "rule", "policy", "program")),
-        *(row[name] for name in ("change_percent", "first_change_percent", "priority_change_percent", "shaped_share")),
-    )
+def suite(gpus: Iterable[str] = GPUS, programs: Sequence[Program] = PROGRAMS) -> list[Row]:
+    cases = [Case(GPUS[key], policies_of(key)) for key in gpus]
+    return measured(cases, [RULE], programs, os.cpu_count() or 1)
 
 
 def measure(root: Path) -> int:
-    """All rows into the file. Minutes."""
-    found = suite(root)
+    """All rows into the file. A minute."""
+    found = suite()
     git = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -101,10 +74,9 @@ def measure(root: Path) -> int:
 
 def rotten(root: Path) -> Iterator[str]:
     """What is wrong with the file: rows that a run of today has differently."""
-    known = {(row.gpu, row.rule, row.policy, row.program): row for row in read(root).rows}
-    again = suite(root, *AGAIN)
-    for row in again:
-        old = known.get((row.gpu, row.rule, row.policy, row.program))
-        if old != row:
-            yield f"{DATA}: {row.policy} on {row.gpu}, {row.rule}, {row.program}: {old} there, {row} today: {ANEW}"
+    known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root).rows}
+    for row in suite(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
+        old = known.get((row.gpu, row.policy, row.program))
+        if old != _kept(row):
+            yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"
             return

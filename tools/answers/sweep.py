@@ -71,17 +71,6 @@ def ranges(key: str, kernel: planned.Kernel, communication: planned.Kernel) -> l
     return found
 
 
-def size_for_blocks(key: str, kernel: planned.Kernel, blocks: int) -> int:
-    """The smallest dynamic size with at most so many resident."""
-    struct = planned.known_gpu(key)
-    launch = _native.ffi.new("struct overlap_launch *")
-    launch.footprint, launch.maximum_dynamic = (
-        _footprint(kernel, kernel.dynamic or 0)[0],
-        struct.shared_optin - kernel.static,
-    )
-    return int(_native.library().overlap_size_for_blocks(struct, launch, blocks))
-
-
 def fits(struct: Any, kernel: planned.Kernel, communication: planned.Kernel, dynamic: int) -> tuple[int, int]:
     """Blocks of the kernel with so many dynamic bytes: resident, and at most beside one of communication."""
     lib = _native.library()

@@ -46,7 +46,6 @@ def compile_all(folder: Path) -> None:
     ):
         make(driver, HERE / source, *shared, f"-Wl,-soname,{driver}", "-ldl")
         make(program, HERE / f"{program}.c", str(folder / driver), "-ldl", "-pthread", f"-Wl,-rpath,{folder}")
-    make("symbols", HERE / "symbols.c", "-ldl")
 
 
 def armed(folder: Path, policy: str = DEFAULT) -> dict[str, str]:
@@ -134,26 +133,6 @@ def launches(folder: Path, rounds: int, threads: list[int], chosen: str) -> list
     return rows
 
 
-def lookups(folder: Path, rounds: int) -> list[dict[str, object]]:
-    """Measure dlsym. Any preload is one more object to search; the library's own cost is told apart from that."""
-    rows: list[dict[str, object]] = []
-    for name, budget in (("malloc", 3), ("custom_name", None), ("cuNothing", None)):
-        command = [str(folder / "symbols"), name, "1000000"]
-        found = interleaved(
-            {
-                "bare": (command, {}),
-                "empty": (command, {"LD_PRELOAD": str(folder / "empty.so")}),
-                "shim": (command, {"LD_PRELOAD": str(_native.SHIM)}),
-            },
-            rounds,
-        )
-        row: dict[str, object] = {"what": f"dlsym({name})", "bare_ns": round(found["bare"], 2)}
-        row["over_bare"] = round(found["shim"] - found["bare"], 2)
-        row["over_empty_preload"] = round(found["shim"] - found["empty"], 2)
-        rows.append({**row, "budget": budget})
-    return rows
-
-
 def show(title: str, rows: list[dict[str, object]]) -> None:
     print(f"\n{title}")
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -187,8 +166,6 @@ def main() -> int:
             result["start"] = start.rows(folder, options.rounds)
         if not options.start:
             result["launch"] = launches(folder, options.rounds, threads, options.case)
-        if not options.start and not options.case:
-            result["lookup"] = lookups(folder, options.rounds)
     if options.json:
         print(json.dumps(result))
         return 0
@@ -196,11 +173,10 @@ def main() -> int:
     for title, name in (
         ("Added to a launch: nanoseconds by number of threads, and instructions", "launch"),
         ("Start, end and memory of a program that uses no GPU", "start"),
-        ("Added to a look-up: nanoseconds", "lookup"),
     ):
         if name in result:
             show(title, result[name])
-    print("\nWhat policies gain and lose, simulated: tools/bench/suite")
+    print("\nWhat policies gain and lose, simulated: python -m tools.bench.suites")
     return 0
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from importlib import import_module
 from typing import NamedTuple
 
@@ -41,7 +40,7 @@ def _command(words: str, parser: argparse.ArgumentParser) -> Command:
     return Command(
         words,
         " ".join((parser.description or "").split("\n\n")[0].split()),
-        tuple({**dict(_told(actions)), **_told_by_help_all(actions)}.items()),
+        tuple(_told(actions)),
         frozenset(name for action in parser._actions for name in action.option_strings),
         frozenset(name for action in parser._actions if action.nargs != 0 for name in action.option_strings),
     )
@@ -54,24 +53,6 @@ def _adds(action: argparse.Action) -> bool:
 
 def _told(actions: list[argparse.Action]) -> list[tuple[str, str]]:
     return [(_written(action), _meaning(action)) for action in actions if action.help is not argparse.SUPPRESS]
-
-
-def _told_by_help_all(actions: list[argparse.Action]) -> dict[str, str]:
-    """Rare options, and what that text says more of others: `  --name VALUE   meaning`, which goes on further in; names
-    with commas between them have one meaning."""
-    text = next((str(action.const) for action in actions if "--help-all" in action.option_strings), "")
-    rows: dict[str, str] = {}
-    names, said = "", ""
-    for line in [*text.splitlines(), ""]:
-        begins = re.match(r"  ((?:--[a-z-]+(?: [A-Z]+)?,? ?)+) *(.*)$", line)
-        if begins and names.endswith(","):
-            names, said = f"{names} {begins[1].strip()}", begins[2]
-        elif re.match(r" {10,}\S", line) and names:
-            said = f"{said} {line.strip()}".strip()
-        else:
-            rows.update((name, said) for name in names.split(", ") if name)
-            names, said = (begins[1].strip(), begins[2]) if begins else ("", "")
-    return rows
 
 
 def _written(action: argparse.Action) -> str:

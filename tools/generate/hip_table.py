@@ -2,38 +2,32 @@
 
     python -m tools.generate.hip_table [--check]
 
-The order is that of tools/simgpu/hip/dispatch-table.txt, the rows are those of driver.def. --check: 1 where the
+The order is that of tools/simgpu/hip/names.def, the rows are those of driver.def. --check: 1 where the
 file differs.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
 from tools.generate import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
-ORDER = ROOT / "tools/simgpu/hip/dispatch-table.txt"
+ORDER = ROOT / "tools/simgpu/hip/names.def"
 HIP = ROOT / "shim/hip"
 HEAD = """\
 /* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
  * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
- * ROCm's clr asserts. Generated from tools/simgpu/hip/dispatch-table.txt by tools/generate/hip_table.py.
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/names.def by tools/generate/hip_table.py.
  */
 """
 
 
 def positions(text: str) -> dict[str, int]:
-    """Return the position of each name in the section `table hip`."""
-    found: dict[str, int] = {}
-    inside = False
-    for line in text.splitlines():
-        if line.startswith("table "):
-            inside = line == "table hip"
-        elif inside and line and not line.startswith(("#", "step ")):
-            found[line] = len(found) + 1
-    return found
+    """Return the position of each member of HipDispatchTable."""
+    return {name: number for number, name in enumerate(re.findall(r"^MEMBER\((\w+)", text, re.M), 1)}
 
 
 def written(order: dict[str, int], names: list[str]) -> str:

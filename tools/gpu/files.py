@@ -27,7 +27,7 @@ def text(value: Any, depth: int = 0) -> str:
      ]
     }
     """
-    if not isinstance(value, dict) or (depth and not any(name in value for name in OPEN)):
+    if not isinstance(value, dict) or (depth and not any(isinstance(value.get(name), list) for name in OPEN)):
         return json.dumps(value)
     edge, parts = "\n" + " " * (depth + 1), []
     for name, part in value.items():

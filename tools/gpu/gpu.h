@@ -4,7 +4,6 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -49,34 +48,9 @@ __global__ void spin(Mark *marks, Nanoseconds duration, int spread) {
     __syncthreads();
 }
 
-__global__ void stamp(volatile Nanoseconds *time) {
-    *time = gpu_clock();
-}
-
 inline double host_clock() {
     auto now = std::chrono::steady_clock::now().time_since_epoch();
     return std::chrono::duration<double, std::nano>(now).count();
-}
-
-// What to add to the host's clock to get the GPU's. seen: pinned memory.
-inline double clock_offset(volatile Nanoseconds *seen, cudaStream_t stream) {
-    double best = -1e30;
-    for (int i = 0; i < 20; i++) {
-        *seen = 0;
-        stamp<<<1, 1, 0, stream>>>(seen);
-        while (*seen == 0)
-            ;
-        best = std::max(best, (double)*seen - host_clock()); // the quickest way back is the truest
-        CHECK(cudaStreamSynchronize(stream));
-    }
-    return best;
-}
-
-inline double median(std::vector<double> values) {
-    if (values.empty())
-        return -1;
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 inline void describe_machine(const char *question) {

@@ -10,12 +10,11 @@ import subprocess
 
 from tools.gpu import product
 
-PROGRAMS = ("nvcc", "cc", "ncu", "compute-sanitizer")
+PROGRAMS = ("nvcc", "compute-sanitizer")
 VARIABLES = {
-    "$NEWER_NCCL": "the variable NEWER_NCCL, which names a libnccl.so.2 of NCCL 2.30.3 or newer",
     "$COMD": "the variable COMD, which names a folder of CoMD-CUDA with the binaries `plain` and `own`",
 }
-MODULES = ("torch", "cupy", "jax", "hypothesis")
+MODULES = ("torch", "cupy", "jax")
 
 
 @functools.cache

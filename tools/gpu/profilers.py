@@ -3,7 +3,7 @@
     overlap env --policy profiled.yaml >env && . ./env && unset LD_PRELOAD     # when: always, blocks_per_sm: 1, highest
     python -m tools.gpu.profilers FOLDER OUTPUT.json [--limit SECONDS]         # 1: a result is not as expected
 
-One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py 0), under the default policy or, with
+One program, NCCL's SendRecv to itself beside matrix products (self_sendrecv.py), under the default policy or, with
 the first line, one that changes both. Each arm is one way to wrap it. The output is written after each arm; one whose
 tool is not here, or that time was too short for, says so (`not_measured`)."""
 
@@ -26,7 +26,7 @@ from tools.gpu.build import NotBuilt, build
 from tools.gpu.processes import ended
 
 HERE = Path(__file__).resolve().parent
-PROGRAM = [sys.executable, str(HERE / "self_sendrecv.py"), "0"]
+PROGRAM = [sys.executable, str(HERE / "self_sendrecv.py")]
 COUNTER, INJECTED = HERE / "count_kernels.py", "libinjection.so"
 ARM = 90.0  # seconds of an arm, at most
 NCU = ["ncu", "--clock-control", "none", "--target-processes", "all"]

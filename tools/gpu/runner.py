@@ -19,12 +19,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tools.gpu import machine, needs, product, steps
+from tools.gpu import machine, needs, product
 from tools.gpu.build import HERE, NotBuilt, build
 from tools.gpu.files import write
 from tools.gpu.processes import LATE, ended
-from tools.gpu.sets import BY_NAME, SETS, absent
-from tools.gpu.steps import Set, Step
+from tools.gpu.sets import BY_NAME, CUBIN, SETS, Set, Step
 
 VERSION = 1
 FINDINGS, USAGE = 1, 2
@@ -70,8 +69,6 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--build", type=Path, metavar="DIR", help="built programs, kept (default: bin in the folder of --out)"
     )
-    made.add_argument("--build-only", action="store_true", help="build what the sets need, for --arch; no GPU is asked")
-    made.add_argument("--arch", metavar="SM", help="such as sm_90 (default: that of the GPU here)")
     return made
 
 
@@ -112,15 +109,12 @@ def _main(options: argparse.Namespace) -> int:
     if options.limit <= 0 or (options.rounds is not None and options.rounds < 1):
         raise Wrong("--limit and --rounds are numbers above 0", "tools/gpu/run --limit 300 --rounds 5")
     built = (options.build or options.out / "bin").resolve()
-    if options.build_only:
-        build([name for one in chosen for name in one.builds], built, options.arch or architecture())
-        return 0
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="overlap-gpu-") as name:
         environment = product.environment(Path(name))
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(product.ROOT), environment.get("PYTHONPATH"))))
         place = Place(options.out.resolve(), built, environment, options.rounds)
-        return run(chosen, place, options.limit, options.arch, Path(name))
+        return run(chosen, place, options.limit, Path(name))
 
 
 def choose(names: Sequence[str]) -> list[Set]:
@@ -134,16 +128,14 @@ def choose(names: Sequence[str]) -> list[Set]:
 
 
 def missing(one: Set) -> list[str]:
-    return absent(one) + needs.missing(one.needs, one.gpus)
+    return needs.missing(one.needs, one.gpus)
 
 
 def architecture() -> str:
-    if not needs.gpus():
-        raise Wrong("no GPU here, so it is not known for which one to build", "name it: --arch sm_90")
     return needs.gpus()[0][1]
 
 
-def run(chosen: Sequence[Set], place: Place, limit: float, arch: str | None, folder: Path) -> int:
+def run(chosen: Sequence[Set], place: Place, limit: float, folder: Path) -> int:
     """Build and run the sets. folder: for their files."""
     begun, good = time.monotonic(), True
     ready = []
@@ -154,7 +146,7 @@ def run(chosen: Sequence[Set], place: Place, limit: float, arch: str | None, fol
             say(f"{one.name}: skipped: it needs {'; '.join(lacks)}")
         else:
             ready.append(one)
-    build([name for one in ready for name in one.builds], place.built, arch or architecture() if ready else "")
+    build([name for one in ready for name in one.builds], place.built, architecture() if ready else "")
     head = machine.describe() if ready else {}
     for one in ready:
         left = limit - (time.monotonic() - begun)
@@ -179,11 +171,7 @@ def run_set(one: Set, place: Place, head: dict[str, Any], limit: float, work: Pa
             continue
         rows.append(run_step(one, step, place, left, work))
     cut = [row["step"] for row in rows if "cut" in row]
-    failed = [
-        f"{row['step']} ended with {row['status']}"
-        for row, step in zip(rows, one.steps)
-        if "cut" not in row and row["status"] and not (step.may_crash and row["status"] < 0)
-    ]
+    failed = [f"{row['step']} ended with {row['status']}" for row in rows if "cut" not in row and row["status"]]
     own = parsed(file.read_text(encoding="utf-8")) if file.exists() else None
     made: dict[str, Any] = {
         "version": VERSION,
@@ -224,8 +212,7 @@ def command_of(one: Set, step: Step, place: Place, limit: float, work: Path) -> 
         "python": sys.executable,
         "gpu": str(HERE),
         "bin": str(place.built),
-        "cubin": str(place.built / steps.CUBIN),
-        "names": " ".join(entry_points()) if "{names}" in step.command else "",
+        "cubin": str(place.built / CUBIN),
         "nccl": nccl() if "{nccl}" in step.command else "",
         "rounds": str(place.rounds or one.rounds),
         "limit": str(max(1, int(limit) - MARGIN)),
@@ -245,15 +232,6 @@ def parsed(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def entry_points() -> list[str]:
-    """Return the entry points that the library wraps or calls."""
-    found = []
-    for name in ("driver.def", "api.def"):
-        text = (product.ROOT / "shim/cuda" / name).read_text(encoding="utf-8")
-        found += re.findall(r"^[A-Z_]+\((cu\w+)", text, re.MULTILINE)
-    return list(dict.fromkeys(found))
 
 
 def nccl() -> str:

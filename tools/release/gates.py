@@ -70,7 +70,6 @@ RULES = (
     Rule(LIB + "demo/*.cubin", "(?!)", frozenset(), "cuda", soname=False, loaded=False),
     Rule(LIB + "simgpu/libcuda.so.1", r"cu[A-Z]\w+"),
     Rule(LIB + "simgpu/libcudart.so.1[23]", r"cuda[A-Z]\w+|__cuda\w+|libcudart\.so\.1[23]"),
-    Rule(LIB + "simgpu/kfd/libhsakmt.so.1", r"hsaKmt\w+|amdgpu_\w+|HSAKMT_\d+"),
     Rule(LIB + "simgpu/hip[567]/libamdhip64.so.[567]", r"_*(hip|amd)\w+|hip_\d\.\d|_Z24hip\w+|__gnu_(f2h|h2f)_ieee"),
 )
 FOREIGN = re.compile(r"(^|/)(\.|__pycache__/|tests?/)|\.(pyc|o|a)$")  # what a build or a checkout leaves behind

@@ -1,7 +1,7 @@
 /* Every name of the driver API, and which symbol each version of it is.
  *
  * A name that no other file implements is a weak stub here that answers CUDA_ERROR_NOT_SUPPORTED and says so once:
- * nothing pretends to work. `nm -D` shows stubs as W. The table is api.def, written by generate_api.py.
+ * nothing pretends to work. `nm -D` shows stubs as W. The table is api.def.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -14,16 +14,14 @@ static CUresult unsupported(const char *name, atomic_flag *said) {
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-#define PROC(base, version, per_thread, symbol)
-#define STUB(symbol)                                                                                                   \
+#define ENTRY(symbol, base, version, per_thread)                                                                       \
     SIM_API __attribute__((weak)) CUresult symbol(void);                                                               \
     CUresult symbol(void) {                                                                                            \
         static atomic_flag said = ATOMIC_FLAG_INIT;                                                                    \
         return unsupported(#symbol, &said);                                                                            \
     }
 #include "api.def"
-#undef STUB
-#undef PROC
+#undef ENTRY
 
 struct proc {
     const char *name;
@@ -31,13 +29,11 @@ struct proc {
     CUresult (*address)(void);
 };
 
-#define STUB(symbol)
-#define PROC(base, version, per_thread, symbol) {#base, version, per_thread, symbol},
+#define ENTRY(symbol, base, version, per_thread) {#base, version, per_thread, symbol},
 static const struct proc procs[] = {
 #include "api.def"
 };
-#undef STUB
-#undef PROC
+#undef ENTRY
 
 enum { PROCS = sizeof procs / sizeof *procs };
 enum { FOUND = 0, NOT_FOUND = 1, VERSION_NOT_SUFFICIENT = 2 };

@@ -80,35 +80,27 @@ CUresult sim_capture_check(struct stream *stream, bool *capturing) {
     return stream->capture->status == CAPTURE_ACTIVE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
-/* Of two edges from one node the ordinary one counts, which waits for all of it. */
-bool sim_capture_add_head(struct stream *stream, const struct edge *edge) {
+static bool add_head(struct stream *stream, struct node *node) {
     for (uint32_t i = 0; i < stream->head_count; i++)
-        if (stream->heads[i].from == edge->from) {
-            if (!sim_edge_has_data(edge))
-                stream->heads[i].data = edge->data;
+        if (stream->heads[i] == node)
             return true;
-        }
-    struct edge *const grown = realloc(stream->heads, (stream->head_count + 1) * sizeof *grown);
+    struct node **const grown = realloc(stream->heads, (stream->head_count + 1) * sizeof *grown);
     if (grown == NULL)
         return false;
-    grown[stream->head_count++] = *edge;
+    grown[stream->head_count++] = node;
     stream->heads = grown;
     return true;
 }
 
-/* Only a kernel may begin before what it depends on has ended. */
 struct node *sim_capture_node(struct stream *stream, int type) {
     struct node *const node = sim_node_new(stream->capture->graph, type, stream->heads, stream->head_count);
-    if (node == NULL || !sim_edges_set(&stream->heads, &stream->head_count, &(struct edge){.from = node}, 1))
-        return NULL;
-    for (uint32_t i = 0; type != NODE_KERNEL && i < node->before_count; i++)
-        node->before[i].data = (CUgraphEdgeData){0};
-    return node;
+    const bool good = node != NULL && sim_nodes_set(&stream->heads, &stream->head_count, &node, 1);
+    return good ? node : NULL;
 }
 
 CUresult sim_capture_record(struct stream *stream, struct event *event) {
     event->capture_id = stream->capture->id;
-    return sim_edges_set(&event->heads, &event->head_count, stream->heads, stream->head_count)
+    return sim_nodes_set(&event->heads, &event->head_count, stream->heads, stream->head_count)
                ? CUDA_SUCCESS
                : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -135,28 +127,18 @@ CUresult sim_capture_wait(struct stream *stream, struct event *event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     for (uint32_t i = 0; i < event->head_count; i++)
-        if (!sim_capture_add_head(stream, &event->heads[i]))
+        if (!add_head(stream, event->heads[i]))
             return CUDA_ERROR_OUT_OF_MEMORY;
     return CUDA_SUCCESS;
 }
 
-void sim_capture_leave(struct stream *stream) {
+static void leave(struct stream *stream) {
     stream->capture = NULL;
     stream->head_count = 0;
 }
 
-void sim_capture_stream_gone(struct stream *stream) {
-    struct capture *const capture = stream->capture;
-    if (capture == NULL)
-        return;
-    sim_capture_invalidate(capture);
-    sim_capture_leave(stream);
-    if (capture->origin == stream)
-        sim_capture_end(capture, stream->context);
-}
-
 /* Takes a capture out of the list and out of its streams. Its graph, if nobody took it, goes too. */
-void sim_capture_end(struct capture *capture, struct context *context) {
+static void capture_end(struct capture *capture, struct context *context) {
     for (struct capture **at = &captures; *at != NULL; at = &(*at)->next)
         if (*at == capture) {
             *at = capture->next;
@@ -164,7 +146,7 @@ void sim_capture_end(struct capture *capture, struct context *context) {
         }
     for (struct stream *stream = context->streams; stream != NULL; stream = stream->next)
         if (stream->capture == capture)
-            sim_capture_leave(stream);
+            leave(stream);
     if (capture->graph != NULL && capture->given)
         capture->graph->capturing = false;
     else if (capture->graph != NULL)
@@ -172,7 +154,17 @@ void sim_capture_end(struct capture *capture, struct context *context) {
     free(capture);
 }
 
-struct capture *sim_capture_begin(struct stream *stream, int mode, struct graph *given) {
+void sim_capture_stream_gone(struct stream *stream) {
+    struct capture *const capture = stream->capture;
+    if (capture == NULL)
+        return;
+    sim_capture_invalidate(capture);
+    leave(stream);
+    if (capture->origin == stream)
+        capture_end(capture, stream->context);
+}
+
+static struct capture *capture_begin(struct stream *stream, int mode, struct graph *given) {
     struct capture *const capture = calloc(1, sizeof *capture);
     if (capture == NULL || (capture->graph = given != NULL ? given : sim_graph_new()) == NULL) {
         free(capture);
@@ -193,8 +185,172 @@ struct capture *sim_capture_begin(struct stream *stream, int mode, struct graph 
     return capture;
 }
 
-int sim_capture_exchange_mode(int mode) {
+static CUresult may_begin(const struct stream *stream, int mode) {
+    if (mode < MODE_GLOBAL || mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (stream->legacy)
+        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return stream->capture == NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+static CUresult begin(CUstream handle, int mode, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    const CUresult result = may_begin(stream, mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    return capture_begin(stream, mode, NULL) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+SIM_BOTH(cuStreamBeginCapture_v2, begin, (CUstream handle, int mode), handle, mode)
+
+static CUresult begin_global(CUstream handle, bool per_thread) {
+    return begin(handle, MODE_GLOBAL, per_thread);
+}
+SIM_BOTH(cuStreamBeginCapture, begin_global, (CUstream handle), handle)
+
+/* Behind some nodes of the graph. False: they are none. */
+static bool add_heads(struct stream *stream, const CUgraphNode *nodes, size_t count) {
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) {
+        struct node *const node = sim_handle_get(nodes[i], KIND_NODE);
+        good = node != NULL && node->graph == stream->capture->graph && add_head(stream, node);
+    }
+    return good;
+}
+
+/* What is captured is added to a graph of the program's, behind some of its nodes. */
+static CUresult begin_to_graph(CUstream handle, CUgraph graph_handle, const CUgraphNode *nodes,
+                               const CUgraphEdgeData *data, size_t count, int mode, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    const CUresult result = may_begin(stream, mode);
+    if (result != CUDA_SUCCESS)
+        return result;
+    struct graph *const graph = sim_handle_get(graph_handle, KIND_GRAPH);
+    (void)data; /* every edge orders the whole of two nodes */
+    if (graph == NULL || graph->owned || graph->capturing || (count > 0 && nodes == NULL))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (capture_begin(stream, mode, graph) == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (add_heads(stream, nodes, count))
+        return CUDA_SUCCESS;
+    capture_end(stream->capture, stream->context);
+    return CUDA_ERROR_INVALID_VALUE;
+}
+SIM_BOTH(cuStreamBeginCaptureToGraph, begin_to_graph,
+         (CUstream handle, CUgraph graph, const CUgraphNode *nodes, const CUgraphEdgeData *data, size_t count,
+          int mode),
+         handle, graph, nodes, data, count, mode)
+
+/* Work that no path joins back to the stream that began. */
+static bool has_unjoined(const struct capture *capture) {
+    const struct graph *const graph = capture->graph;
+    bool *const joined = calloc(graph->count + 1, sizeof *joined);
+    if (joined == NULL)
+        return false;
+    for (uint32_t i = 0; i < graph->count; i++)
+        for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++)
+            joined[graph->nodes[i]->before[k]->index] = true;
+    for (uint32_t i = 0; i < capture->origin->head_count; i++)
+        joined[capture->origin->heads[i]->index] = true;
+    bool found = false;
+    for (uint32_t i = capture->first; i < graph->count; i++)
+        found = found || !joined[i];
+    free(joined);
+    return found;
+}
+
+static CUresult end(CUstream handle, CUgraph *out, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct capture *const capture = stream->capture;
+    *out = NULL;
+    if (capture == NULL)
+        return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) {
+        sim_capture_invalidate(capture);
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+    }
+    if (capture->mode != MODE_RELAXED && capture->thread != sim_thread_id())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    CUresult result = CUDA_SUCCESS;
+    if (capture->status == CAPTURE_INVALIDATED)
+        result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    else if (has_unjoined(capture))
+        result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    if (result == CUDA_SUCCESS) {
+        *out = capture->graph->handle;
+        capture->graph->capturing = false;
+        capture->graph = NULL;
+    }
+    capture_end(capture, stream->context);
+    return result;
+}
+SIM_BOTH(cuStreamEndCapture, end, (CUstream handle, CUgraph *out), handle, out)
+
+static int status_of(const struct stream *stream) {
+    return stream->capture != NULL ? stream->capture->status : CAPTURE_NONE;
+}
+
+static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_capture_is_implicit(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *status = status_of(stream);
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuStreamIsCapturing, is_capturing, (CUstream handle, int *status), handle, status)
+
+/* The nodes that the next one depends on, as the program reads them. */
+static bool hand_out(struct stream *stream) {
+    CUgraphNode *const handles = realloc(stream->head_handles, (stream->head_count + 1) * sizeof *handles);
+    if (handles == NULL)
+        return false;
+    stream->head_handles = handles;
+    for (uint32_t i = 0; i < stream->head_count; i++)
+        handles[i] = stream->heads[i]->handle;
+    return true;
+}
+
+static CUresult get_info_v2(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
+                            const CUgraphNode **nodes, size_t *count, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (status == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (sim_capture_is_implicit(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    *status = status_of(stream);
+    if (*status != CAPTURE_ACTIVE)
+        return CUDA_SUCCESS;
+    if (!hand_out(stream))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (id != NULL)
+        *id = stream->capture->id;
+    if (graph != NULL)
+        *graph = stream->capture->graph->handle;
+    if (nodes != NULL)
+        *nodes = stream->head_handles;
+    if (count != NULL)
+        *count = stream->head_count;
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuStreamGetCaptureInfo_v2, get_info_v2,
+         (CUstream handle, int *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **nodes,
+          size_t *count),
+         handle, status, id, graph, nodes, count)
+
+static CUresult get_info(CUstream handle, int *status, unsigned long long *id, bool per_thread) {
+    return get_info_v2(handle, status, id, NULL, NULL, NULL, per_thread);
+}
+SIM_BOTH(cuStreamGetCaptureInfo, get_info, (CUstream handle, int *status, unsigned long long *id), handle, status, id)
+
+SIM_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
+    SIM_CALL();
+    if (mode == NULL || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     const int before = thread_mode;
-    thread_mode = mode;
-    return before;
+    thread_mode = *mode;
+    *mode = before;
+    return CUDA_SUCCESS;
 }

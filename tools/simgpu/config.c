@@ -174,15 +174,6 @@ static void read_mps(void) {
     }
 }
 
-static CUresult read_carveout(void) {
-    const char *const text = getenv("SIMGPU_CARVEOUT");
-    sim_config.divides = text != NULL && strcmp(text, "measured") == 0;
-    if (text == NULL || *text == '\0' || sim_config.divides || strcmp(text, "ignored") == 0)
-        return CUDA_SUCCESS;
-    sim_say("SIMGPU_CARVEOUT: `%s` is neither `measured` nor `ignored`", text);
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
 static CUresult read_version(void) {
     const char *const text = getenv("SIMGPU_DRIVER_VERSION");
     if (text == NULL || *text == '\0')
@@ -244,22 +235,11 @@ CUresult sim_config_read(void) {
     if (result == CUDA_SUCCESS)
         result = read_word("SIMGPU_HANDLES", "fresh", &sim_config.fresh_handles);
     if (result == CUDA_SUCCESS)
-        result = read_word("SIMGPU_CLOCK", "real", &sim_config.real_time);
-    if (result == CUDA_SUCCESS)
-        result = read_word("SIMGPU_EXEC_FLAGS", "all", &sim_config.all_exec_flags);
-#ifdef SIMGPU_HIP
-    sim_config.all_exec_flags = true;
-#endif
-    if (result == CUDA_SUCCESS)
         read_mps();
-    if (result == CUDA_SUCCESS)
-        result = read_carveout();
     if (result == CUDA_SUCCESS)
         result = read_version();
     if (result == CUDA_SUCCESS)
         result = read_limit("SIMGPU_REFUSE", "BYTES", &sim_config.refuse);
-    if (result == CUDA_SUCCESS)
-        result = read_limit("SIMGPU_REFUSE_INSTANTIATE", "BYTES", &sim_config.refuse_instantiate);
     if (result == CUDA_SUCCESS)
         result = read_limit("SIMGPU_NO_ATTRIBUTES", "CODE", &sim_config.no_attributes);
     const char *const costs = path_of("SIMGPU_COSTS");

@@ -1,4 +1,4 @@
-/* Contexts: primary ones and others, the stack of each thread, limits and flags. */
+/* Contexts: primary ones and others, the stack of each thread; what a program asks about one, and waiting for all of it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +14,6 @@ static struct {
     unsigned int references, flags;
 } primary[MAX_DEVICES];
 
-static unsigned long long next_id;
-
 /* The context behind a handle: of a green one, the primary context that it is a part of. */
 struct context *sim_context_of(CUcontext handle) {
     const struct green *const green = sim_handle_get(handle, KIND_GREEN);
@@ -30,10 +28,6 @@ struct green *sim_current_green(void) {
     return depth > 0 ? sim_handle_get(stack[depth - 1], KIND_GREEN) : NULL;
 }
 
-unsigned long long sim_context_next_id(void) {
-    return ++next_id;
-}
-
 static struct context *context_new(CUdevice device, unsigned int flags) {
     struct context *const context = calloc(1, sizeof *context);
     if (context == NULL)
@@ -42,12 +36,6 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
     context->device = device;
     context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
-    context->id = ++next_id;
-    context->limits[0] = 1024;
-    context->limits[1] = 1 << 20;
-    context->limits[2] = 8 << 20;
-    context->limits[4] = 2048;
-    context->limits[5] = 64;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
     if (context->handle == NULL || context->legacy == NULL) {
         sim_handle_free(context->handle);
@@ -291,4 +279,75 @@ SIM_API CUresult cuCtxGetCurrent(CUcontext *out) {
         return CUDA_ERROR_INVALID_VALUE;
     *out = sim_current_context() != NULL ? stack[depth - 1] : NULL;
     return CUDA_SUCCESS;
+}
+
+/* ---- questions about a context ---- */
+
+SIM_API CUresult cuCtxGetDevice(CUdevice *device) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = context->device;
+    return CUDA_SUCCESS;
+}
+
+static CUresult synchronize(struct context *context) {
+    const CUresult forbidden = sim_capture_forbids();
+    if (forbidden != CUDA_SUCCESS)
+        return forbidden;
+    const CUresult result = sim_context_drain(context);
+    sim_log_flush();
+    return result;
+}
+
+SIM_API CUresult cuCtxSynchronize(void) {
+    SIM_CALL_IN_CONTEXT(context);
+    return synchronize(context);
+}
+
+SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
+    SIM_CALL();
+    struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
+    return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+SIM_API CUresult cuCtxGetFlags(unsigned int *flags) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (flags == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *flags = context->flags;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (least != NULL)
+        *least = LEAST_PRIORITY;
+    if (greatest != NULL)
+        *greatest = GREATEST_PRIORITY;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxGetCacheConfig(int *config) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (config == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *config = context->cache_config;
+    return CUDA_SUCCESS;
+}
+
+/* A preference: kept, and nothing follows from it. */
+SIM_API CUresult cuCtxSetCacheConfig(int config) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (config < 0 || config > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    context->cache_config = config;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -93,74 +93,48 @@ SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *text) {
-    SIM_CALL();
-    unsigned int domain, bus;
-    if (device == NULL || text == NULL || sscanf(text, "%x:%x", &domain, &bus) != 2)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (*device = 0; *device < sim_config.devices; ++*device)
-        if (domain == 0 && sim_gpu(*device)->number + 1 == (int)bus)
-            return CUDA_SUCCESS;
-    return CUDA_ERROR_INVALID_DEVICE;
-}
-
 /* Attributes that are the same on every GPU of the table; those not listed in either place are 0. */
 struct attribute {
     int id, value;
 };
 
-static const struct attribute usual[] = {
-    {1, MAX_BLOCK_THREADS},
-    {2, 1024},
-    {3, 1024},
-    {4, 64},
-    {5, 2147483647},
-    {6, 65535},
-    {7, 65535},
-    {8, DEFAULT_DYNAMIC},
-    {9, 65536},
-    {10, WARP},
-    {11, 2147483647},
-    {14, 512},
-    {15, 1},
-    {19, 1},
-    {21, 131072},
-    {22, 131072},
-    {23, 65536},
-    {24, 16384},
-    {25, 16384},
-    {26, 16384},
-    {30, 512},
-    {31, 1},
-    {32, 1},
-    {40, 3},
-    {41, 1},
-    {51, 32},
-    {78, 1},
-    {79, 1},
-    {80, 1},
-    {83, 1},
-    {87, 2},
-    {89, 1},
-    {90, 1},
-    {91, 1},
-    {92, 1}, /* stream memory operations, of 64 bits, and with NOR */
-    {93, 1},
-    {94, 1},
-    {95, 1},
-    {96, 1},
-    {99, 1},
-    {102, 0},
-    {108, 31457280},
-    {109, 134213632},
-    {111, RESERVED_SHARED},
-    {115, 0},
-    {122, 1},
-    {123, 1},
-    {125, 1}, /* events of other processes */
-    {129, 1},
-    {134, -1},
-};
+static const struct attribute usual[] = {{1, MAX_BLOCK_THREADS},
+                                         {2, 1024},
+                                         {3, 1024},
+                                         {4, 64},
+                                         {5, 2147483647},
+                                         {6, 65535},
+                                         {7, 65535},
+                                         {8, DEFAULT_DYNAMIC},
+                                         {9, 65536},
+                                         {10, WARP},
+                                         {11, 2147483647},
+                                         {14, 512},
+                                         {15, 1},
+                                         {19, 1},
+                                         {30, 512},
+                                         {31, 1},
+                                         {32, 1},
+                                         {40, 3},
+                                         {41, 1},
+                                         {51, 32},
+                                         {78, 1},
+                                         {79, 1},
+                                         {80, 1},
+                                         {83, 1},
+                                         {87, 2},
+                                         {89, 1},
+                                         {90, 1},
+                                         {91, 1},
+                                         {95, 1},
+                                         {96, 1},
+                                         {99, 1},
+                                         {108, 31457280},
+                                         {109, 134213632},
+                                         {111, RESERVED_SHARED},
+                                         {122, 1},
+                                         {123, 1},
+                                         {129, 1}};
 
 /* clock (kHz), memory clock (kHz), bus width (bits), L2 (bytes), memory bandwidth (GB/s): NVIDIA's data sheets of the
  * A40, L40S, A100 80GB SXM, H100 SXM, H200 and of one GPU of an HGX B200; AMD's of the MI250X (one die) and MI300X.
@@ -251,27 +225,6 @@ SIM_API CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device) {
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     *value = attribute_of(id, device);
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceGetProperties(CUdevprop *properties, CUdevice device) {
-    SIM_CALL();
-    if (properties == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *properties = (CUdevprop){
-        .maxThreadsPerBlock = MAX_BLOCK_THREADS,
-        .maxThreadsDim = {1024, 1024, 64},
-        .maxGridSize = {2147483647, 65535, 65535},
-        .sharedMemPerBlock = DEFAULT_DYNAMIC,
-        .totalConstantMemory = 65536,
-        .SIMDWidth = WARP,
-        .memPitch = 2147483647,
-        .regsPerBlock = sim_gpu(device)->registers,
-        .clockRate = speed_of(13, sim_gpu(device)),
-        .textureAlign = 512,
-    };
     return CUDA_SUCCESS;
 }
 

@@ -3,26 +3,17 @@
  * Every entry point costs 2 us of virtual host time, so a program that polls always ends and results depend on
  * the order of calls alone. A forked child of a process that used the driver gets CUDA_ERROR_NOT_INITIALIZED from
  * everything, as on a real GPU. At exit the remaining work is run, so that its timeline is complete.
- *
- * With SIMGPU_CLOCK=real the virtual time is the real time since cuInit: a call that waits sleeps until then, and what the program
- * does between two calls takes time of the GPU, too. Results then depend on the machine.
  */
-#include <errno.h>
-#include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+#include <sys/mman.h>
 
 #include "sim.h"
 
 static const double API_CALL_US = 2.0;
-static const double SHORTEST_SLEEP_US = 200; /* a sleep may last 60 us longer than asked for */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialized, forked, at_fork_installed;
-static double real_start_us;
 double sim_host_us;
 bool sim_queue_died;
 
@@ -34,12 +25,6 @@ void sim_unlock(void) {
     pthread_mutex_unlock(&lock);
 }
 
-static double real_us(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return 1e6 * (double)now.tv_sec + 1e-3 * (double)now.tv_nsec;
-}
-
 CUresult sim_enter(void) {
     sim_lock();
     if (!initialized || forked) {
@@ -47,20 +32,12 @@ CUresult sim_enter(void) {
         return CUDA_ERROR_NOT_INITIALIZED;
     }
     sim_host_us += API_CALL_US;
-    if (sim_config.real_time)
-        sim_host_us = fmax(sim_host_us, real_us() - real_start_us);
     return CUDA_SUCCESS;
 }
 
 void sim_leave(const int *guard) {
     (void)guard;
-    const double until = real_start_us + sim_host_us;
-    const bool sleeps = sim_config.real_time && until > real_us() + SHORTEST_SLEEP_US;
     sim_unlock();
-    const time_t seconds = (time_t)(until / 1e6);
-    const struct timespec then = {.tv_sec = seconds, .tv_nsec = (long)((until - 1e6 * (double)seconds) * 1e3)};
-    while (sleeps && clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &then, NULL) == EINTR)
-        continue;
 }
 
 bool sim_is_initialized(void) {
@@ -91,7 +68,6 @@ SIM_API CUresult cuInit(unsigned int flags) {
         result = CUDA_ERROR_INVALID_VALUE;
     else if (!initialized) {
         result = sim_config_read();
-        real_start_us = real_us();
         if (result == CUDA_SUCCESS && !at_fork_installed)
             at_fork_installed = pthread_atfork(sim_lock, sim_unlock, after_fork_in_child) == 0;
         __atomic_store_n(&initialized, result == CUDA_SUCCESS, __ATOMIC_RELEASE);
@@ -123,4 +99,81 @@ SIM_API CUresult cuProfilerStart(void) {
 SIM_API CUresult cuProfilerStop(void) {
     SIM_CALL();
     return CUDA_SUCCESS;
+}
+
+/* ---- handles: addresses of cells in one reserved region ----
+ *
+ * A handle is good if it lies in the region, on a cell's border, and the cell holds the kind asked for; so whatever
+ * a program passes, it is found out without following it. Cells given back are handed out again, last first, for
+ * objects of the same kind: handles come back with another meaning, as on the real driver. The region asks for a
+ * fixed address, so that two runs print the same numbers.
+ */
+struct sim_cell {
+    enum kind kind;
+    uint32_t turn; /* how often it was handed out */
+    void *object;
+    struct sim_cell *next_free;
+    char padding[40]; /* handles of the real driver are far apart, too */
+};
+
+_Static_assert(sizeof(struct sim_cell) == 64, "cells are 64 bytes");
+
+enum { CELLS = 1 << 22 };
+/* Below position-independent programs, and where AddressSanitizer and ThreadSanitizer let a program map memory. */
+#define WISHED_ADDRESS ((void *)0x550000000000)
+
+static struct sim_cell *cells;
+static size_t used;
+static struct sim_cell *free_cells[KINDS];
+
+struct sim_cell *sim_handle_new(enum kind kind, void *object) {
+    if (cells == NULL) {
+        void *const region = mmap(WISHED_ADDRESS, CELLS * sizeof *cells, PROT_READ | PROT_WRITE,
+                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (region == MAP_FAILED)
+            return NULL;
+        cells = region;
+        used = 1; /* cell 0 is never a handle */
+    }
+    struct sim_cell *cell = free_cells[kind];
+    if (cell != NULL)
+        free_cells[kind] = cell->next_free;
+    else if (used < CELLS)
+        cell = &cells[used++];
+    else
+        return NULL;
+    cell->kind = kind;
+    cell->turn++;
+    cell->object = object;
+    return cell;
+}
+
+void *sim_handle_get(const void *handle, enum kind kind) {
+    const uintptr_t address = (uintptr_t)handle, base = (uintptr_t)cells;
+    if (cells == NULL || address <= base || address >= base + used * sizeof *cells)
+        return NULL;
+    if ((address - base) % sizeof *cells != 0)
+        return NULL;
+    const struct sim_cell *const cell = handle;
+    return cell->kind == kind ? cell->object : NULL;
+}
+
+uint32_t sim_handle_turn(const void *handle, enum kind kind) {
+    return sim_handle_get(handle, kind) != NULL ? ((const struct sim_cell *)handle)->turn : 0;
+}
+
+void sim_handle_free(struct sim_cell *handle) {
+    if (handle == NULL)
+        return;
+    const enum kind kind = handle->kind;
+    handle->kind = KIND_FREE;
+    handle->object = NULL;
+    if (sim_config.fresh_handles)
+        return;
+    handle->next_free = free_cells[kind];
+    free_cells[kind] = handle;
+}
+
+unsigned long long sim_handle_number(const void *handle) {
+    return (unsigned long long)(uintptr_t)handle;
 }

@@ -1,4 +1,4 @@
-/* Executable graphs: a copy of a graph, launched as operations of a stream.
+/* Executable graphs: a copy of a graph, launched as operations of a stream, and updated by another graph of the same shape.
  *
  * Node priorities count only if the graph was instantiated with the flag for them; else every kernel runs at
  * the priority of the stream that launches the graph. Copies and host functions are done at launch, in order.
@@ -8,74 +8,47 @@
 
 #include "sim.h"
 
-/* What an instantiation answers, and the node that it answers so for. */
-struct outcome {
-    CUgraphNode node;
-    bool bad_structure;
-};
-
-/* Sizes were checked when the nodes were made. A function that allows less by now does not matter, as on the real
- * driver (measured: 580.159). */
-static CUresult check_nodes(const struct graph *graph, struct context *context, bool instantiating,
-                            struct outcome *outcome) {
+/* Sizes were checked when the nodes were made. A function that allows less by now does not matter, as on the real driver
+ * (measured: 580.159). *bad: the node whose function is gone. */
+static CUresult check_nodes(const struct graph *graph, struct context *context, CUgraphNode *bad) {
     for (uint32_t i = 0; i < graph->count; i++) {
         struct node *const node = graph->nodes[i];
+        *bad = node->handle;
         CUresult result = node->type == NODE_KERNEL ? sim_node_resolve(node, context) : CUDA_SUCCESS;
-        if (result == CUDA_SUCCESS && instantiating && node->type == NODE_KERNEL &&
-            sim_refused_in_graphs(&node->launch))
-            result = CUDA_ERROR_INVALID_VALUE;
-        outcome->node = node->handle;
         if (result == CUDA_SUCCESS && node->child != NULL)
-            result = check_nodes(node->child, context, instantiating, outcome);
+            result = check_nodes(node->child, context, bad);
         if (result != CUDA_SUCCESS)
             return result;
     }
-    outcome->node = NULL;
+    *bad = NULL;
     return CUDA_SUCCESS;
 }
 
-/* CUDA_GRAPHS_USE_NODE_PRIORITY of the environment is stronger than the flag. */
-static bool node_priorities(unsigned long long flags) {
-    const char *const text = getenv("CUDA_GRAPHS_USE_NODE_PRIORITY");
-    if (text != NULL && (*text == '0' || *text == '1') && text[1] == '\0')
-        return *text == '1';
-    return (flags & GRAPH_USE_NODE_PRIORITY) != 0;
-}
-
-static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags, struct outcome *outcome) {
+static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags, CUgraphNode *bad) {
     SIM_CALL();
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    *bad = NULL;
     if (out == NULL || graph == NULL || flags > 15)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = check_nodes(graph, sim_current_context(), true, outcome);
+    const CUresult result = check_nodes(graph, sim_current_context(), bad);
     if (result != CUDA_SUCCESS)
         return result;
-    struct graph *const copy = sim_graph_copy(graph);
-    if (copy == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!sim_graph_sort(copy)) {
-        outcome->bad_structure = true;
-        sim_graph_free(copy);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
     struct exec *const exec = calloc(1, sizeof *exec);
-    if (exec == NULL || (exec->handle = sim_handle_new(KIND_EXEC, exec)) == NULL) {
-        sim_graph_free(copy);
+    if (exec == NULL || (exec->graph = sim_graph_copy(graph)) == NULL) {
         free(exec);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    exec->graph = copy;
+    exec->handle = sim_handle_new(KIND_EXEC, exec);
     exec->flags = flags;
-    exec->node_priorities = node_priorities(flags);
     *out = exec->handle;
-    return CUDA_SUCCESS;
+    return exec->handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 static CUresult instantiate_with_log(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
-    struct outcome outcome = {0};
-    const CUresult result = instantiate(out, graph, 0, &outcome);
+    CUgraphNode bad;
+    const CUresult result = instantiate(out, graph, 0, &bad);
     if (error != NULL)
-        *error = outcome.node;
+        *error = bad;
     if (log != NULL && bytes > 0)
         *log = '\0';
     return result;
@@ -90,17 +63,15 @@ SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphN
 }
 
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
-    return instantiate(out, graph, flags, &(struct outcome){0});
+    CUgraphNode bad;
+    return instantiate(out, graph, flags, &bad);
 }
 
 static CUresult instantiate_with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    enum { SUCCESS = 0, ERROR = 1, INVALID_STRUCTURE = 2 };
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct outcome outcome = {0};
-    const CUresult result = instantiate(out, graph, what->flags, &outcome);
-    what->hErrNode_out = outcome.node;
-    what->result_out = result == CUDA_SUCCESS ? SUCCESS : outcome.bad_structure ? INVALID_STRUCTURE : ERROR;
+    const CUresult result = instantiate(out, graph, what->flags, &what->hErrNode_out);
+    what->result_out = result != CUDA_SUCCESS;
     return result;
 }
 
@@ -130,8 +101,7 @@ SIM_API CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags) {
     const struct exec *const exec = sim_handle_get(handle, KIND_EXEC);
     if (exec == NULL || flags == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const unsigned long long unseen = sim_config.all_exec_flags ? 0 : GRAPH_USE_NODE_PRIORITY; /* measured: 580.159 */
-    *flags = exec->flags & ~unseen;
+    *flags = IS_AMD ? exec->flags : exec->flags & ~(uint64_t)GRAPH_USE_NODE_PRIORITY; /* measured: 580.159 */
     return CUDA_SUCCESS;
 }
 
@@ -150,27 +120,21 @@ static void log_node(const struct launch_request *request, const struct stream *
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
     const bool transfer = node->transfer != NULL, host = node->type == NODE_HOST;
-    const enum op_kind kind = node->type == NODE_KERNEL  ? sim_launch_kind(&node->launch)
-                              : node->type == NODE_BATCH ? OP_BATCH
-                              : transfer || host         ? OP_DELAY
-                                                         : OP_NOTHING;
+    const enum op_kind kind = node->type == NODE_KERNEL ? sim_launch_kind(&node->launch)
+                              : transfer || host        ? OP_DELAY
+                                                        : OP_NOTHING;
     int device = stream->context->device;
     if (node->type == NODE_KERNEL)
         device = node->launch.function->module->context->device;
     struct op *const op = sim_op_new(kind, device);
     if (node->type == NODE_KERNEL) {
-        const int priority = priorities ? node->launch.priority : stream->priority;
+        const int priority = priorities ? node->launch.set.priority : stream->priority;
         if (kind == OP_KERNEL)
             sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer || host) {
         op->delay_us = transfer ? node->transfer->us : HOST_FUNCTION_US;
         op->unit = transfer ? node->transfer->unit : UNIT_HOST;
-    } else if (kind == OP_BATCH) {
-        struct batch *const batch = sim_batch_copy(node->batch);
-        if (batch == NULL)
-            abort();
-        sim_batch_attach(op, batch);
     }
     struct event *const event = node->event != NULL ? sim_handle_get(node->event, KIND_EVENT) : NULL;
     if (event != NULL && node->type == NODE_WAIT)
@@ -203,7 +167,7 @@ static struct op **submit_nodes(const struct graph *graph, struct stream *stream
         sim_op_hold(op);
         sim_op_wait_for(op, node->before_count == 0 ? first : NULL);
         for (uint32_t k = 0; k < node->before_count; k++)
-            sim_op_wait_for(op, ops[node->before[k].from->index]);
+            sim_op_wait_for(op, ops[node->before[k]->index]);
         sim_op_submit(op);
         if (node->child != NULL) {
             struct op **const inside = submit_nodes(node->child, stream, op, priorities);
@@ -222,13 +186,14 @@ static struct op **submit_nodes(const struct graph *graph, struct stream *stream
 }
 
 static CUresult run(struct exec *exec, struct stream *stream) {
-    const CUresult result = check_nodes(exec->graph, stream->context, false, &(struct outcome){0});
+    CUgraphNode bad;
+    const CUresult result = check_nodes(exec->graph, stream->context, &bad);
     if (result != CUDA_SUCCESS)
         return result;
     struct op *const first = sim_stream_op(stream, OP_NOTHING);
     sim_op_wait_for(first, exec->latest);
     sim_stream_submit(stream, first);
-    struct op **const ops = submit_nodes(exec->graph, stream, first, exec->node_priorities);
+    struct op **const ops = submit_nodes(exec->graph, stream, first, (exec->flags & GRAPH_USE_NODE_PRIORITY) != 0);
     struct op *const last = sim_stream_op(stream, OP_NOTHING);
     sim_op_hold(last);
     sim_op_release(exec->latest);
@@ -290,3 +255,95 @@ static CUresult upload(CUgraphExec exec, CUstream handle, bool per_thread) {
     return sim_handle_get(exec, KIND_EXEC) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 SIM_BOTH(cuGraphUpload, upload, (CUgraphExec exec, CUstream handle), exec, handle)
+
+/* ---- updates ---- */
+
+enum { UPDATED = 0, ERROR = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, FUNCTION_CHANGED = 7, ATTRIBUTES_CHANGED = 8 };
+
+/* After an update the nodes still answer for those that the graph was instantiated from. */
+static void take_origins(struct graph *to, const struct graph *from) {
+    for (uint32_t i = 0; i < to->count; i++) {
+        to->nodes[i]->origin = from->nodes[i]->origin;
+        if (to->nodes[i]->child != NULL)
+            take_origins(to->nodes[i]->child, from->nodes[i]->child);
+    }
+}
+
+/* cuda.h, on cuGraphExecUpdate: what may not change about a kernel node. */
+static int compare_kernels(const struct exec *exec, const struct node *old, const struct node *new) {
+    if (old->context != new->context)
+        return FUNCTION_CHANGED;
+    const bool priorities = (exec->flags & GRAPH_USE_NODE_PRIORITY) != 0;
+    return old->launch.set.cooperative != new->launch.set.cooperative ||
+                   (priorities && old->launch.set.priority != new->launch.set.priority)
+               ? ATTRIBUTES_CHANGED
+               : UPDATED;
+}
+
+static int compare_nodes(const struct exec *exec, const struct node *old, const struct node *new,
+                         const struct node **from) {
+    if (old->type != new->type)
+        return TYPE_CHANGED;
+    if (old->before_count != new->before_count)
+        return TOPOLOGY_CHANGED;
+    for (uint32_t k = 0; k < old->before_count; k++)
+        if (old->before[k]->index != new->before[k]->index) {
+            *from = new->before[k];
+            return TOPOLOGY_CHANGED;
+        }
+    return old->type == NODE_KERNEL ? compare_kernels(exec, old, new) : UPDATED;
+}
+
+/* Nodes are paired in the order of their making. `where`: the node at which they differ, `from`: its edge that does. */
+static int compare(const struct exec *exec, const struct graph *old, const struct graph *new, const struct node **where,
+                   const struct node **from) {
+    if (old->count != new->count)
+        return TOPOLOGY_CHANGED;
+    for (uint32_t i = 0; i < old->count; i++) {
+        const struct node *const a = old->nodes[i], *const b = new->nodes[i];
+        *where = b;
+        int result = compare_nodes(exec, a, b, from);
+        if (result == UPDATED && a->child != NULL)
+            result = compare(exec, a->child, b->child, where, from);
+        if (result != UPDATED)
+            return result;
+    }
+    return UPDATED;
+}
+
+static CUresult update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo *info) {
+    SIM_CALL();
+    struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
+    const struct graph *const graph = sim_handle_get(graph_handle, KIND_GRAPH);
+    *info = (CUgraphExecUpdateResultInfo){.result = ERROR};
+    if (exec == NULL || graph == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct node *where = NULL, *from = NULL;
+    info->result = compare(exec, exec->graph, graph, &where, &from);
+    if (info->result != UPDATED) {
+        info->errorNode = where != NULL ? where->handle : NULL;
+        info->errorFromNode = from != NULL ? from->handle : NULL;
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+    }
+    struct graph *const copy = sim_graph_copy(graph);
+    if (copy == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    take_origins(copy, exec->graph);
+    sim_graph_free(exec->graph);
+    exec->graph = copy;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error, int *outcome) {
+    CUgraphExecUpdateResultInfo info;
+    const CUresult result = update(exec, graph, &info);
+    if (error != NULL)
+        *error = info.errorNode;
+    if (outcome != NULL)
+        *outcome = info.result;
+    return result;
+}
+
+SIM_API CUresult cuGraphExecUpdate_v2(CUgraphExec exec, CUgraph graph, CUgraphExecUpdateResultInfo *info) {
+    return info != NULL ? update(exec, graph, info) : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,7 +1,8 @@
-/* Graphs as data: nodes in the order of their making, each with what it depends on.
+/* Graphs as data: nodes in the order of their making, each with those that it depends on. And the entry points for them.
  *
- * Every node has a number of its own, and a copy remembers the number of what it was copied from: so an executable
- * graph finds the node that a program means, whatever was added to or taken from the graph since.
+ * Every node has a number of its own, and a copy remembers the number of what it was copied from: so an executable graph finds the
+ * node that a program means, whatever was added to the graph since. Programs add kernels; captures also copies, host functions,
+ * events and whole graphs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,48 +13,21 @@ static uint64_t next_id;
 
 struct graph *sim_graph_new(void) {
     struct graph *const graph = calloc(1, sizeof *graph);
-    if (graph == NULL)
-        return NULL;
-    graph->handle = sim_handle_new(KIND_GRAPH, graph);
-    if (graph->handle == NULL) {
-        free(graph);
-        return NULL;
-    }
-    return graph;
+    if (graph != NULL)
+        graph->handle = sim_handle_new(KIND_GRAPH, graph);
+    if (graph == NULL || graph->handle != NULL)
+        return graph;
+    free(graph);
+    return NULL;
 }
 
-/* ---- edges ---- */
-
-struct edge sim_edge_from(CUgraphNode node, const CUgraphEdgeData *data) {
-    struct edge edge = {.from = sim_handle_get(node, KIND_NODE)};
-    if (data != NULL)
-        edge.data = *data;
-    return edge;
-}
-
-bool sim_edge_has_data(const struct edge *edge) {
-    return memcmp(&edge->data, &(CUgraphEdgeData){0}, sizeof edge->data) != 0;
-}
-
-/* cuda.h, on CUgraphEdgeData and CUgraphDependencyType. */
-bool sim_edge_is_good(const struct edge *edge, int type) {
-    const CUgraphEdgeData *const data = &edge->data;
-    const CUgraphEdgeData known = {.from_port = data->from_port, .type = data->type};
-    if (memcmp(data, &known, sizeof known) != 0 || data->type > EDGE_PROGRAMMATIC ||
-        data->from_port > PORT_LAUNCH_ORDER)
-        return false;
-    if (data->type == EDGE_PROGRAMMATIC)
-        return data->from_port != PORT_END && edge->from->type == NODE_KERNEL && type == NODE_KERNEL;
-    return data->from_port == PORT_END || (data->from_port == PORT_LAUNCH_ORDER && edge->from->type == NODE_KERNEL);
-}
-
-bool sim_edges_set(struct edge **edges, uint32_t *count, const struct edge *from, uint32_t from_count) {
-    struct edge *const grown = realloc(*edges, (from_count + 1) * sizeof *grown);
+bool sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count) {
+    struct node **const grown = realloc(*nodes, (from_count + 1) * sizeof(struct node *));
     if (grown == NULL)
         return false;
     if (from_count > 0)
-        memmove(grown, from, from_count * sizeof *grown);
-    *edges = grown;
+        memmove(grown, from, from_count * sizeof(struct node *));
+    *nodes = grown;
     *count = from_count;
     return true;
 }
@@ -69,7 +43,6 @@ static void node_free(struct node *node) {
     free(node->attributes);
     free(node->parameter_pointers);
     free(node->transfer);
-    free(node->batch);
     free(node);
 }
 
@@ -81,7 +54,7 @@ void sim_graph_free(struct graph *graph) {
     free(graph);
 }
 
-struct node *sim_node_new(struct graph *graph, int type, const struct edge *before, uint32_t count) {
+struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count) {
     if (graph->count == graph->room) {
         const uint32_t room = graph->room == 0 ? 8 : 2 * graph->room;
         struct node **const grown = realloc(graph->nodes, room * sizeof *grown);
@@ -98,31 +71,17 @@ struct node *sim_node_new(struct graph *graph, int type, const struct edge *befo
     node->type = type;
     node->index = graph->count;
     node->id = ++next_id;
-    if (node->handle == NULL || !sim_edges_set(&node->before, &node->before_count, before, count)) {
-        sim_handle_free(node->handle);
-        free(node);
+    if (node->handle == NULL || !sim_nodes_set(&node->before, &node->before_count, before, count)) {
+        node_free(node);
         return NULL;
     }
     graph->nodes[graph->count++] = node;
     return node;
 }
 
-/* Takes a node out of its graph, with every edge from and to it. */
-void sim_node_remove(struct node *node) {
-    struct graph *const graph = node->graph;
-    graph->count--;
-    for (uint32_t i = node->index; i < graph->count; i++) {
-        graph->nodes[i] = graph->nodes[i + 1];
-        graph->nodes[i]->index = i;
-    }
-    for (uint32_t i = 0; i < graph->count; i++) {
-        struct node *const other = graph->nodes[i];
-        uint32_t kept = 0;
-        for (uint32_t k = 0; k < other->before_count; k++)
-            if (other->before[k].from != node)
-                other->before[kept++] = other->before[k];
-        other->before_count = kept;
-    }
+/* Takes back the node that was made last. */
+void sim_node_undo(struct node *node) {
+    node->graph->count--;
     node_free(node);
 }
 
@@ -163,16 +122,7 @@ bool sim_node_copy_attributes(struct node *to, const struct node *from) {
         *to->attributes = *from->attributes;
     else if (to->attributes != NULL)
         to->attributes->known = 0;
-    to->launch.has_cluster = from->launch.has_cluster;
-    memcpy(to->launch.cluster_size, from->launch.cluster_size, sizeof to->launch.cluster_size);
-    memcpy(to->launch.preferred_cluster, from->launch.preferred_cluster, sizeof to->launch.preferred_cluster);
-    to->launch.cluster = from->launch.cluster;
-    to->launch.cooperative = from->launch.cooperative;
-    to->launch.has_carveout = from->launch.has_carveout;
-    to->launch.carveout = from->launch.carveout;
-    to->launch.has_priority = from->launch.has_priority;
-    to->launch.priority = from->launch.priority;
-    to->launch.asked_priority = from->launch.asked_priority;
+    to->launch.set = from->launch.set;
     return true;
 }
 
@@ -208,8 +158,6 @@ static bool copy_payload(struct node *to, const struct node *from) {
             return false;
         *to->transfer = *from->transfer;
     }
-    if (from->batch != NULL && (to->batch = sim_batch_copy(from->batch)) == NULL)
-        return false;
     if (from->child != NULL) {
         to->child = sim_graph_copy(from->child);
         if (to->child == NULL)
@@ -221,25 +169,18 @@ static bool copy_payload(struct node *to, const struct node *from) {
 
 struct graph *sim_graph_copy(const struct graph *graph) {
     struct graph *const copy = sim_graph_new();
-    if (copy == NULL)
-        return NULL;
-    bool good = true;
+    bool good = copy != NULL;
     for (uint32_t i = 0; good && i < graph->count; i++) {
-        struct node *const node = sim_node_new(copy, graph->nodes[i]->type, NULL, 0);
-        good = node != NULL && copy_payload(node, graph->nodes[i]);
-    }
-    for (uint32_t i = 0; good && i < graph->count; i++) { /* an edge may lead to a node that was made later */
         const struct node *const from = graph->nodes[i];
-        struct node *const to = copy->nodes[i];
-        good = sim_edges_set(&to->before, &to->before_count, from->before, from->before_count);
-        for (uint32_t k = 0; good && k < to->before_count; k++)
-            to->before[k].from = copy->nodes[from->before[k].from->index];
+        struct node *const node = sim_node_new(copy, from->type, from->before, from->before_count);
+        good = node != NULL && copy_payload(node, from);
+        for (uint32_t k = 0; good && k < node->before_count; k++) /* which were made before it */
+            node->before[k] = copy->nodes[node->before[k]->index];
     }
-    if (!good) {
-        sim_graph_free(copy);
-        return NULL;
-    }
-    return copy;
+    if (good || copy == NULL)
+        return copy;
+    sim_graph_free(copy);
+    return NULL;
 }
 
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin) {
@@ -254,32 +195,57 @@ struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin) {
     return NULL;
 }
 
-/* Nodes that are in a good order stay in it. */
-bool sim_graph_sort(struct graph *graph) {
-    struct node **const sorted = calloc(graph->count + 1u, sizeof *sorted);
-    bool *const placed = calloc(graph->count + 1u, sizeof *placed);
-    uint32_t count = 0;
-    for (bool moved = sorted != NULL && placed != NULL; moved && count < graph->count;) {
-        moved = false;
-        for (uint32_t i = 0; i < graph->count; i++) {
-            const struct node *const node = graph->nodes[i];
-            bool ready = !placed[i];
-            for (uint32_t k = 0; ready && k < node->before_count; k++)
-                ready = placed[node->before[k].from->index];
-            if (!ready)
-                continue;
-            placed[i] = moved = true;
-            sorted[count++] = graph->nodes[i];
-        }
-    }
-    bool good = sorted != NULL && count == graph->count;
-    for (uint32_t i = 0; good && i < count; i++) {
-        graph->nodes[i] = sorted[i];
-        sorted[i]->index = i;
-    }
-    for (uint32_t i = 0; good && i < count; i++)
-        good = graph->nodes[i]->child == NULL || sim_graph_sort(graph->nodes[i]->child);
-    free(sorted);
-    free(placed);
-    return good;
+/* ---- entry points ---- */
+
+SIM_API CUresult cuGraphCreate(CUgraph *out, unsigned int flags) {
+    SIM_CALL();
+    if (out == NULL || flags != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct graph *const graph = sim_graph_new();
+    if (graph == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = graph->handle;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphDestroy(CUgraph handle) {
+    SIM_CALL();
+    struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (graph == NULL || graph->owned || graph->capturing)
+        return CUDA_ERROR_INVALID_VALUE;
+    sim_graph_free(graph);
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphClone(CUgraph *out, CUgraph handle) {
+    SIM_CALL();
+    const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (out == NULL || graph == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct graph *const copy = sim_graph_copy(graph);
+    if (copy == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = copy->handle;
+    return CUDA_SUCCESS;
+}
+
+/* As many as there is room for, and NULL behind them. */
+SIM_API CUresult cuGraphGetNodes(CUgraph handle, CUgraphNode *out, size_t *count) {
+    SIM_CALL();
+    const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
+    if (graph == NULL || count == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; out != NULL && i < *count; i++)
+        out[i] = i < graph->count ? graph->nodes[i]->handle : NULL;
+    *count = graph->count;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuGraphNodeGetType(CUgraphNode handle, int *type) {
+    SIM_CALL();
+    const struct node *const node = sim_handle_get(handle, KIND_NODE);
+    if (node == NULL || type == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *type = node->type;
+    return CUDA_SUCCESS;
 }

@@ -1,34 +1,157 @@
-/* Launches: cuLaunchKernel and its family become operations of a stream, or nodes of the graph that captures it. */
+/* Launches: cuLaunchKernel and its family become operations of a stream, or nodes of the graph that captures it. Whether one is
+ * refused: launch_nvidia.c, hip/check.c. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim.h"
 
+/* ---- what a launch is given: attributes and parameters ---- */
+
+CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes,
+                               unsigned int count) {
+    if (count > 0 && attributes == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (unsigned int i = 0; i < count; i++) {
+        const CUlaunchAttributeValue *const value = &attributes[i].value;
+        switch (attributes[i].id) {
+        case LAUNCH_COOPERATIVE:
+            request->set.cooperative = value->integer != 0;
+            break;
+        case LAUNCH_CLUSTER:
+            request->set.has_cluster = true;
+            memcpy(request->set.cluster_size, value->dimension, sizeof request->set.cluster_size);
+            break;
+        case LAUNCH_CARVEOUT:
+            if (value->integer < -1 || value->integer > 100)
+                return CUDA_ERROR_INVALID_VALUE;
+            request->set.has_carveout = true;
+            request->set.carveout = value->integer;
+            break;
+        case LAUNCH_PRIORITY:
+            if (sim_config.driver_version < FIRST_VERSION_WITH_PRIORITY)
+                return CUDA_ERROR_INVALID_VALUE;
+            request->set.has_priority = true; /* of several the last one wins */
+            request->set.priority = sim_clamp_priority(value->integer);
+            break;
+        case LAUNCH_IGNORE:
+        case LAUNCH_ACCESS_POLICY:
+        case LAUNCH_SYNC_POLICY:
+        case LAUNCH_CLUSTER_POLICY:
+        case LAUNCH_PROGRAMMATIC_SERIALIZATION:
+        case LAUNCH_PROGRAMMATIC_EVENT:
+        case LAUNCH_SYNC_DOMAIN_MAP:
+        case LAUNCH_SYNC_DOMAIN:
+        case LAUNCH_PREFERRED_CLUSTER:
+        case LAUNCH_DEVICE_UPDATABLE:
+        case LAUNCH_COMPLETION_EVENT:
+        case LAUNCH_NVLINK:
+            break;
+        default:
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+    }
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_from_buffer(struct launch_request *request, void **extra) {
+    const void *buffer = NULL;
+    const size_t *bytes = NULL;
+    for (size_t i = 0; extra[i] != (void *)LAUNCH_PARAM_END; i += 2) {
+        if (i >= 16)
+            return CUDA_ERROR_INVALID_VALUE;
+        if ((uintptr_t)extra[i] == LAUNCH_PARAM_BUFFER_POINTER)
+            buffer = extra[i + 1];
+        else if ((uintptr_t)extra[i] == LAUNCH_PARAM_BUFFER_SIZE)
+            bytes = extra[i + 1];
+        else
+            return CUDA_ERROR_INVALID_VALUE;
+    }
+    const struct kernel_image *const image = request->function->image;
+    const size_t size = bytes != NULL ? *bytes : 0;
+    if (size > 65536 || (size > 0 && buffer == NULL) || (image->layout_known && size < sim_parameter_bytes(image)))
+        return CUDA_ERROR_INVALID_VALUE;
+    request->parameters = calloc(1, size + 1);
+    if (request->parameters == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!image->layout_known && size > 0)
+        memcpy(request->parameters, buffer, size);
+    for (uint32_t i = 0; i < image->parameters; i++) { /* not the padding, nor what follows the last one */
+        const struct parameter *const parameter = &image->parameter[i];
+        memcpy(request->parameters + parameter->offset, (const uint8_t *)buffer + parameter->offset, parameter->size);
+    }
+    request->parameter_bytes = image->layout_known ? sim_parameter_bytes(image) : (uint32_t)size;
+    return CUDA_SUCCESS;
+}
+
+CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra) {
+    const struct kernel_image *const image = request->function->image;
+    if (pointers != NULL && extra != NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (extra != NULL)
+        return copy_from_buffer(request, extra);
+    if (image->parameters > 0 && pointers == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    request->parameter_bytes = sim_parameter_bytes(image);
+    request->parameters = calloc(1, request->parameter_bytes + 1u);
+    if (request->parameters == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < image->parameters; i++) {
+        const struct parameter *const parameter = &image->parameter[i];
+        if (pointers[i] == NULL)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(request->parameters + parameter->offset, pointers[i], parameter->size);
+    }
+    return CUDA_SUCCESS;
+}
+
+struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic) {
+    const int carveout = sim_setting(function, FUNC_CARVEOUT);
+    return (struct footprint){.threads = threads,
+                              .registers = function->image->registers,
+                              .scalars = function->image->scalars,
+                              .static_shared = function->image->static_shared,
+                              .dynamic = dynamic,
+                              .prefers = carveout >= 0,
+                              .carveout = carveout};
+}
+
+struct footprint sim_launch_footprint(const struct launch_request *request) {
+    const int threads = (int)(request->block[0] * request->block[1] * request->block[2]);
+    struct footprint footprint = sim_footprint(request->function, threads, request->dynamic);
+    if (request->set.has_carveout) {
+        footprint.prefers = request->set.carveout >= 0;
+        footprint.carveout = request->set.carveout;
+    }
+    return footprint;
+}
+
+/* One that ends its queue does so when it would run (hip/check.c). */
+enum op_kind sim_launch_kind(const struct launch_request *request) {
+    if (request->overshoots)
+        sim_queue_died = true;
+    return request->overshoots ? OP_NOTHING : OP_KERNEL;
+}
+
+bool sim_is_refused(const struct launch_request *request) {
+    const struct limit *const limit = &sim_config.refuse;
+    return limit->glob != NULL && request->dynamic > limit->number &&
+           sim_glob(limit->glob, request->function->image->name);
+}
+
+/* ---- what becomes of it ---- */
+
 enum { MOST_SIMULATED_BLOCKS = 32768 };
 
 /* A grid of more than 32,768 blocks is simulated with fewer, longer ones, so that huge grids end soon. */
-static void set_blocks(struct launch *launch, int cluster) {
-    const unsigned long long each = (unsigned long long)cluster;
+static void set_blocks(struct launch *launch) {
+    const unsigned long long each = (unsigned long long)launch->cluster;
     launch->simulated = launch->blocks;
     if (launch->blocks > MOST_SIMULATED_BLOCKS) {
         const unsigned long long per = (launch->blocks + MOST_SIMULATED_BLOCKS - 1) / MOST_SIMULATED_BLOCKS;
         launch->simulated = ((launch->blocks + per - 1) / per + each - 1) / each * each;
     }
     launch->scale = (double)launch->blocks / (double)launch->simulated;
-}
-
-/* An idle multiprocessor is divided as the kernel prefers, or else (SIMGPU_CARVEOUT) so that as many of its blocks fit
- * as ever do. A busy one must have that much, and no more than a preference that is less than all. */
-static void set_division(struct launch *launch, const struct launch_request *request) {
-    const struct gpu *const gpu = sim_gpu_of(request->function);
-    const struct footprint footprint = sim_launch_footprint(request);
-    const bool bounded = footprint.prefers && footprint.carveout < 100;
-    launch->room = sim_shared_room(gpu, &footprint);
-    launch->least = sim_shared_division(gpu, (size_t)sim_occupancy(gpu, &footprint) * launch->shared);
-    launch->most = bounded ? launch->room : (size_t)gpu->shared;
-    if (sim_config.divides && !footprint.prefers)
-        launch->room = launch->least;
 }
 
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
@@ -42,27 +165,20 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
     memcpy(launch->grid, request->grid, sizeof launch->grid);
     launch->usable = *usable;
-    launch->cluster = request->cluster > 1 ? request->cluster : 1;
-    set_blocks(launch, launch->cluster);
+    launch->cluster = request->set.cluster > 1 ? request->set.cluster : 1;
+    set_blocks(launch);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
     launch->scalars_of_warp = sim_scalars_of_warp(image->scalars);
     launch->dynamic = request->dynamic;
     launch->shared = sim_shared_of_block(image->static_shared, request->dynamic);
-    set_division(launch, request);
+    const struct footprint footprint = sim_launch_footprint(request);
+    launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
     launch->stream_number = sim_stream_number(stream);
     launch->context_number = sim_handle_number(stream->context->handle);
     op->launch = launch;
-}
-
-static bool is_programmatic(const CUlaunchConfig *config) {
-    bool found = false; /* of several attributes the last one wins */
-    for (unsigned int i = 0; i < config->numAttrs; i++)
-        if (config->attrs[i].id == LAUNCH_PROGRAMMATIC_SERIALIZATION)
-            found = config->attrs[i].value.integer != 0;
-    return found;
 }
 
 /* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given (on AMD
@@ -72,14 +188,11 @@ static CUresult capture(const struct launch_request *request, struct stream *str
     if (node == NULL || !sim_node_set_launch(node, request))
         return CUDA_ERROR_OUT_OF_MEMORY;
     node->context = stream->green != NULL ? stream->green : stream->context->handle;
-    if (!IS_AMD && !request->has_priority)
-        node->launch.priority = node->launch.asked_priority = stream->priority;
+    if (!IS_AMD && !request->set.has_priority)
+        node->launch.set.priority = stream->priority;
     for (unsigned int i = 0; i < config->numAttrs; i++)
         if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
             return CUDA_ERROR_OUT_OF_MEMORY;
-    for (uint32_t i = 0; is_programmatic(config) && i < node->before_count; i++)
-        if (node->before[i].from->type == NODE_KERNEL && !sim_edge_has_data(&node->before[i]))
-            node->before[i].data = (CUgraphEdgeData){.from_port = PORT_PROGRAMMATIC, .type = EDGE_PROGRAMMATIC};
     return CUDA_SUCCESS;
 }
 
@@ -92,29 +205,22 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
         return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
-        sim_launch_fill(op, request, stream, request->has_priority ? request->priority : stream->priority,
+        sim_launch_fill(op, request, stream, request->set.has_priority ? request->set.priority : stream->priority,
                         &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
 
-CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out) {
+static CUresult prepare(const struct call *call, struct context *context, struct launch_request *request,
+                        struct stream **stream) {
     const CUlaunchConfig *const config = call->config;
-    struct launch_request *const request = &out->request;
-    *out = (struct launching){.request = {
-                                  .handle = call->handle,
-                                  .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-                                  .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-                                  .dynamic = config->sharedMemBytes,
-                                  .cooperative = call->cooperative,
-                              }};
     CUresult result = sim_function_of(call->handle, context, true, &request->function);
     if (result == CUDA_SUCCESS)
-        result = sim_stream_of(config->hStream, call->per_thread, context, &out->stream);
-    if (result == CUDA_SUCCESS && request->function->module->context != out->stream->context)
+        result = sim_stream_of(config->hStream, call->per_thread, context, stream);
+    if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
-        request->usable = &out->stream->usable;
+        request->usable = &(*stream)->usable;
     if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)
@@ -124,35 +230,31 @@ CUresult sim_launch_prepare(const struct call *call, struct context *context, st
     return result;
 }
 
-/* After it was done or refused: what follows from that, and the log. */
-void sim_launch_end(const struct call *call, struct launching *launching, CUresult result) {
-    struct launch_request *const request = &launching->request;
-    const struct stream *const stream = launching->stream;
+CUresult sim_launch_locked(const struct call *call, struct context *context) {
+    const CUlaunchConfig *const config = call->config;
+    struct launch_request request = {.handle = call->handle,
+                                     .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                     .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                     .dynamic = config->sharedMemBytes,
+                                     .set.cooperative = call->cooperative};
+    struct stream *stream = NULL;
+    bool captured = false;
+    CUresult result = prepare(call, context, &request, &stream);
+    if (result == CUDA_SUCCESS)
+        result = submit(&request, stream, config, &captured);
     if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL)
         sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
-    if (result == CUDA_SUCCESS && !call->older)
-        sim_older_state_forget(request->function);
     char text[32];
     snprintf(text, sizeof text, "0x%llx",
-             stream != NULL ? sim_stream_number(stream) : sim_handle_number(call->config->hStream));
+             stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));
     const int inherited = stream != NULL ? stream->priority : NORMAL_PRIORITY;
-    sim_log_launch(&(struct launch_line){
-        .entry = call->entry,
-        .request = request,
-        .stream = text,
-        .result = result,
-        .priority = request->has_priority ? request->priority : inherited,
-        .captured = launching->captured,
-    });
-    free(request->parameters);
-}
-
-CUresult sim_launch_locked(const struct call *call, struct context *context) {
-    struct launching launching;
-    CUresult result = sim_launch_prepare(call, context, &launching);
-    if (result == CUDA_SUCCESS)
-        result = submit(&launching.request, launching.stream, call->config, &launching.captured);
-    sim_launch_end(call, &launching, result);
+    sim_log_launch(&(struct launch_line){.entry = call->entry,
+                                         .request = &request,
+                                         .stream = text,
+                                         .result = result,
+                                         .priority = request.set.has_priority ? request.set.priority : inherited,
+                                         .captured = captured});
+    free(request.parameters);
     return result;
 }
 

@@ -114,25 +114,6 @@ SIM_API CUresult cuLibraryLoadData(CUlibrary *out, const void *code, int *option
     return load(out, code, 0, false);
 }
 
-SIM_API CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path, int *options, void **values,
-                                       unsigned int count, int *library_options, void **library_values,
-                                       unsigned int library_count) {
-    (void)options, (void)values, (void)count;
-    (void)library_options, (void)library_values, (void)library_count;
-    uint8_t *data;
-    size_t bytes;
-    if (!sim_is_initialized())
-        return CUDA_ERROR_NOT_INITIALIZED;
-    if (out == NULL || path == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult result = sim_read_file(path, &data, &bytes);
-    if (result != CUDA_SUCCESS)
-        return result;
-    result = load(out, data, bytes, true);
-    free(data);
-    return result;
-}
-
 SIM_API CUresult cuLibraryUnload(CUlibrary handle) {
     SIM_CALL();
     const CUresult forbidden = sim_capture_forbids();
@@ -252,15 +233,4 @@ SIM_API CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle) {
     if (result == CUDA_SUCCESS)
         *out = function->handle;
     return result;
-}
-
-SIM_API CUresult cuKernelGetLibrary(CUlibrary *out, CUkernel handle) {
-    SIM_CALL();
-    const struct kernel *const kernel = sim_handle_get(handle, KIND_KERNEL);
-    if (out == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (kernel == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
-    *out = kernel->library->handle;
-    return CUDA_SUCCESS;
 }

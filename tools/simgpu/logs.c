@@ -117,7 +117,7 @@ void sim_log_launch(const struct launch_line *line) {
         (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic,
         request->function != NULL ? request->function->image->static_shared : 0, line->priority, line->stream,
         line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",
-        request->cooperative ? "true" : "false", request->cluster > 1 ? request->cluster : 1,
+        request->set.cooperative ? "true" : "false", request->set.cluster > 1 ? request->set.cluster : 1,
         (unsigned long long)hash_of(request->parameters, request->parameters != NULL ? request->parameter_bytes : 0));
     write_all(launches, text, (size_t)length);
 }

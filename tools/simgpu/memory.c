@@ -12,12 +12,10 @@ struct allocation {
     size_t bytes, mapped; /* mapped: 0 if it came from malloc */
     int type, device;
     CUcontext context;
-    unsigned long long id;
 };
 
 static struct allocation *allocations; /* by start */
 static size_t count, room;
-static unsigned long long next_id;
 static size_t used[MAX_DEVICES];
 
 /* The first allocation that starts after an address. */
@@ -46,24 +44,10 @@ bool sim_memory_has(CUdeviceptr address, size_t bytes) {
     return found != NULL && bytes <= found->bytes - (address - found->start);
 }
 
-/* The program's own memory that it registered. */
-static struct registered {
-    CUdeviceptr start;
-    size_t bytes;
-} *registered;
-static size_t registered_count;
-
-static struct registered *find_registered(CUdeviceptr address) {
-    for (size_t i = 0; i < registered_count; i++)
-        if (address - registered[i].start < registered[i].bytes)
-            return &registered[i];
-    return NULL;
-}
-
 struct place sim_memory_place(CUdeviceptr address) {
     const struct allocation *const found = find(address);
     if (found == NULL)
-        return (struct place){.locked = find_registered(address) != NULL};
+        return (struct place){.locked = false};
     return (struct place){.device = found->type != MEMORY_HOST, .locked = true, .index = found->device};
 }
 
@@ -98,7 +82,7 @@ CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type
     const CUdeviceptr start = (CUdeviceptr)(uintptr_t)memory;
     const size_t at = upper(start);
     memmove(&allocations[at + 1], &allocations[at], (count++ - at) * sizeof *allocations);
-    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device, context->handle, ++next_id};
+    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device, context->handle};
     if (type == MEMORY_DEVICE)
         used[context->device] += bytes;
     return start;
@@ -152,14 +136,6 @@ SIM_API CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int 
     return flags == 1 || flags == 2 ? allocate(out, bytes, MEMORY_UNIFIED) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
-                                    unsigned int element) {
-    if (pitch == NULL || width > (size_t)1 << 40 || height > (size_t)1 << 40 || element > 16)
-        return CUDA_ERROR_INVALID_VALUE;
-    *pitch = (width + 511) / 512 * 512;
-    return allocate(out, *pitch * height, MEMORY_DEVICE);
-}
-
 SIM_API CUresult cuMemFree_v2(CUdeviceptr address) {
     return release(address);
 }
@@ -174,40 +150,6 @@ SIM_API CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags) {
 
 SIM_API CUresult cuMemFreeHost(void *address) {
     return release((CUdeviceptr)(uintptr_t)address);
-}
-
-SIM_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *address, unsigned int flags) {
-    SIM_CALL();
-    if (out == NULL || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUdeviceptr)(uintptr_t)address;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags) {
-    SIM_CALL();
-    if (address == NULL || bytes == 0 || flags > 15)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUdeviceptr start = (CUdeviceptr)(uintptr_t)address;
-    if (find_registered(start) != NULL)
-        return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    struct registered *const grown = realloc(registered, (registered_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    registered = grown;
-    registered[registered_count++] = (struct registered){start, bytes};
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuMemHostUnregister(void *address) {
-    SIM_CALL();
-    if (address == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    struct registered *const found = find_registered((CUdeviceptr)(uintptr_t)address);
-    if (found == NULL || found->start != (CUdeviceptr)(uintptr_t)address)
-        return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-    *found = registered[--registered_count];
-    return CUDA_SUCCESS;
 }
 
 static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
@@ -250,21 +192,8 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *bytes, CUdeviceptr address) {
-    SIM_CALL();
-    const struct allocation *const found = find(address);
-    if (found == NULL)
-        return CUDA_ERROR_NOT_FOUND;
-    if (start != NULL)
-        *start = found->start;
-    if (bytes != NULL)
-        *bytes = found->bytes;
-    return CUDA_SUCCESS;
-}
-
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE, ATTRIBUTE_DEVICE_POINTER, ATTRIBUTE_HOST_POINTER };
-enum { ATTRIBUTE_SYNC = 6, ATTRIBUTE_ID, ATTRIBUTE_MANAGED, ATTRIBUTE_ORDINAL };
-enum { ATTRIBUTE_START = 11, ATTRIBUTE_SIZE, ATTRIBUTE_MAPPED };
+enum { ATTRIBUTE_MANAGED = 8, ATTRIBUTE_ORDINAL };
 
 static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
     const struct allocation *const found = find(address);
@@ -272,7 +201,6 @@ static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
         return CUDA_ERROR_INVALID_VALUE;
     const unsigned int type = found->type == MEMORY_HOST ? MEMORY_HOST : MEMORY_DEVICE;
     const unsigned int managed = found->type == MEMORY_UNIFIED;
-    const unsigned int yes = 1;
     switch (id) {
     case ATTRIBUTE_CONTEXT:
         memcpy(value, &found->context, sizeof found->context);
@@ -288,24 +216,11 @@ static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
     case ATTRIBUTE_DEVICE_POINTER:
         memcpy(value, &address, sizeof address);
         return CUDA_SUCCESS;
-    case ATTRIBUTE_SYNC:
-    case ATTRIBUTE_MAPPED:
-        memcpy(value, &yes, sizeof yes);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_ID:
-        memcpy(value, &found->id, sizeof found->id);
-        return CUDA_SUCCESS;
     case ATTRIBUTE_MANAGED:
         memcpy(value, &managed, sizeof managed);
         return CUDA_SUCCESS;
     case ATTRIBUTE_ORDINAL:
         memcpy(value, &found->device, sizeof found->device);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_START:
-        memcpy(value, &found->start, sizeof found->start);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_SIZE:
-        memcpy(value, &found->bytes, sizeof found->bytes);
         return CUDA_SUCCESS;
     default:
         return CUDA_ERROR_NOT_SUPPORTED;
@@ -315,18 +230,4 @@ static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
 SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address) {
     SIM_CALL();
     return value != NULL ? get_attribute(value, id, address) : CUDA_ERROR_INVALID_VALUE;
-}
-
-/* Attributes that a pointer does not have come back as zeros, as the real driver does. */
-SIM_API CUresult cuPointerGetAttributes(unsigned int attributes, int *ids, void **values, CUdeviceptr address) {
-    SIM_CALL();
-    if (ids == NULL || values == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned int i = 0; i < attributes; i++)
-        if (get_attribute(values[i], ids[i], address) != CUDA_SUCCESS) {
-            const bool wide = ids[i] == ATTRIBUTE_CONTEXT || ids[i] == ATTRIBUTE_DEVICE_POINTER ||
-                              ids[i] == ATTRIBUTE_HOST_POINTER || ids[i] == ATTRIBUTE_START || ids[i] == ATTRIBUTE_SIZE;
-            memset(values[i], ids[i] == ATTRIBUTE_ORDINAL ? 0xff : 0, wide ? 8 : 4);
-        }
-    return CUDA_SUCCESS;
 }

@@ -38,7 +38,7 @@ void sim_module_free(struct module *module) {
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (module->functions[i] != NULL) {
             sim_handle_free(module->functions[i]->handle);
-            sim_older_state_forget(module->functions[i]);
+            free(module->functions[i]->older);
             free(module->functions[i]);
         }
     for (uint32_t i = 0; i < module->image->globals; i++)
@@ -196,12 +196,4 @@ SIM_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmod
     if (name == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     return module != NULL ? sim_global_of(module, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-SIM_API CUresult cuModuleGetLoadingMode(int *mode) {
-    SIM_CALL();
-    if (mode == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *mode = 1; /* eager */
-    return CUDA_SUCCESS;
 }

@@ -94,14 +94,6 @@ static bool find_warps(const struct gpu *gpu, const struct multiprocessor *proce
     return true;
 }
 
-/* How much shared memory all blocks may take if one of this launch is among them. A real multiprocessor changes its
- * division only when nothing is resident (measured on an H200). */
-static size_t room_for(const struct multiprocessor *processor, const struct launch *launch) {
-    if (!sim_config.divides || processor->count == 0)
-        return launch->room;
-    return launch->least <= processor->division && processor->division <= launch->most ? processor->division : 0;
-}
-
 static int barriers_of(const struct launch *launch) {
     return BARRIERS > 0 && launch->warps > 1;
 }
@@ -109,8 +101,7 @@ static int barriers_of(const struct launch *launch) {
 bool sim_processor_fits(const struct gpu *gpu, const struct multiprocessor *processor, const struct launch *launch,
                         uint8_t *warps) {
     return processor->count < gpu->blocks && processor->barriers + barriers_of(launch) <= BARRIERS &&
-           processor->shared + launch->shared <= room_for(processor, launch) &&
-           find_warps(gpu, processor, launch, warps);
+           processor->shared + launch->shared <= launch->room && find_warps(gpu, processor, launch, warps);
 }
 
 static void take(struct multiprocessor *processor, const struct block *block, int sign) {
@@ -128,8 +119,6 @@ void sim_processor_put(struct multiprocessor *processor, struct op *op, const ui
                        const struct moment *now) {
     struct launch *const launch = op->launch;
     sim_processor_advance(processor, now);
-    if (processor->count == 0)
-        processor->division = launch->room;
     struct block *const block = &processor->blocks[processor->count++];
     *block = (struct block){.op = op, .left = sim_block_work(launch, launch->placed)};
     memcpy(block->warps, warps, sizeof block->warps);

@@ -31,8 +31,8 @@ struct multiprocessor {
     struct block blocks[MAX_BLOCKS];
     int count;
     int warps[PARTITIONS], registers[PARTITIONS], scalars[PARTITIONS];
-    int barriers;            /* taken (vendor.h) */
-    size_t shared, division; /* taken; all, while anything is resident (SIMGPU_CARVEOUT) */
+    int barriers;  /* taken (vendor.h) */
+    size_t shared; /* likewise */
     struct moment updated;
     struct moment next;        /* when the first block ends, of each clock */
     double demand;             /* bytes a microsecond that its blocks move while bandwidth is not short */

@@ -39,7 +39,7 @@ static int by_registers(const struct gpu *gpu, const struct footprint *footprint
 }
 
 /* The smallest division of the L1 cache that has so much shared memory. */
-size_t sim_shared_division(const struct gpu *gpu, size_t bytes) {
+static size_t division(const struct gpu *gpu, size_t bytes) {
     static const size_t steps_kib[] = {0, 8, 16, 32, 64, 100, 132, 164, 196, 228};
     for (size_t i = 0; i < sizeof steps_kib / sizeof *steps_kib; i++)
         if (steps_kib[i] * 1024 >= bytes && steps_kib[i] * 1024 < (size_t)gpu->shared)
@@ -55,7 +55,7 @@ size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint)
     if (!footprint->prefers)
         return all;
     const size_t preferred = (size_t)footprint->carveout * all / 100;
-    return sim_shared_division(gpu, preferred > shared ? preferred : shared);
+    return division(gpu, preferred > shared ? preferred : shared);
 }
 
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
@@ -89,17 +89,4 @@ int sim_sm_count(const struct sm_set *set) {
     for (int i = 0; i < MAX_MULTIPROCESSORS; i++)
         count += sim_sm_has(set, i);
     return count;
-}
-
-/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor; `usable` are the
- * multiprocessors that they may use. */
-int sim_active_clusters(const struct sm_set *usable, int blocks, int cluster) {
-    int found = 0;
-    for (int from = 0; from < MAX_MULTIPROCESSORS; from += CLUSTER_SET) {
-        int count = 0;
-        for (int i = from; i < from + CLUSTER_SET; i++)
-            count += sim_sm_has(usable, i);
-        found += count * blocks / cluster;
-    }
-    return found;
 }

@@ -107,8 +107,6 @@ void sim_op_release(struct op *op) {
         return;
     free(op->after);
     free(op->launch);
-    free(op->batch);
-    free(op->transfer);
     free(op);
 }
 
@@ -126,12 +124,6 @@ static void one_wait_less(struct op *op) {
 void sim_op_finish(struct op *op, double now) {
     op->done = true;
     op->done_us = now;
-    if (op->kind == OP_BATCH)
-        sim_batch_ended();
-    if (op->transfer != NULL) {
-        sim_transfer_run(op->transfer);
-        sim_batch_note_write();
-    }
     for (uint32_t i = 0; i < op->after_count; i++)
         one_wait_less(op->after[i]);
     op->after_count = 0;
@@ -158,11 +150,6 @@ static void start(struct op *op, double now) {
         }
         timer_add(op->start_us + op->delay_us, op);
         break;
-    case OP_BATCH:
-        op->start_us = now;
-        if (sim_batch_start(op))
-            sim_op_finish(op, now);
-        break;
     case OP_NOTHING:
         sim_op_finish(op, now);
         break;
@@ -174,11 +161,6 @@ static double next_time(void) {
     for (int device = 0; device < sim_config.devices; device++)
         next = fmin(next, sim_scheduler_next(device));
     return next;
-}
-
-static void finish_batches(double now) {
-    for (struct op *op; (op = sim_batch_take_done()) != NULL;)
-        sim_op_finish(op, now);
 }
 
 /* Everything that happens at one instant. */
@@ -202,8 +184,6 @@ static void settle(double now) {
                 ready_last = NULL;
             start(op, now);
         }
-        while (sim_batch_wrote())
-            finish_batches(now);
     } while (ready_first != NULL || next_time() <= now + SAME_INSTANT_US);
     for (int device = 0; device < sim_config.devices; device++)
         sim_scheduler_dispatch(device, now);
@@ -219,15 +199,8 @@ static bool step(double limit) {
     return true;
 }
 
-/* What the host has written counts from the moment when the simulation hears of it, which is the next call. */
 void sim_engine_run_to(double time) {
     while (!in_step && step(time))
-        continue;
-    if (in_step || !sim_batch_any(true))
-        return;
-    finish_batches(sim_host_us);
-    settle(sim_host_us);
-    while (step(time))
         continue;
 }
 
@@ -245,8 +218,7 @@ CUresult sim_engine_run_until_done(const struct op *op) {
     while (!op->done && step(HUGE_VAL))
         continue;
     if (!op->done) {
-        sim_say(sim_batch_any(false) ? "a stream waits for a value in memory that no work on the device will write"
-                                     : "internal error: work that can never finish");
+        sim_say("internal error: work that can never finish");
         return CUDA_ERROR_LAUNCH_TIMEOUT;
     }
     if (op->done_us > sim_host_us)

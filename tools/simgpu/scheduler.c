@@ -113,6 +113,7 @@ static bool may_use(const struct device *device, int index, const struct op *op)
            (reserved == NULL || reserved == op || level_of(reserved) >= level_of(op));
 }
 
+/* Where the fewest blocks are, lowest index first; -1: the next block fits nowhere. */
 static int find_place(struct device *device, const struct op *op, int from, int to, uint8_t *warps) {
     int best = -1;
     for (int i = from; i < to; i++) {

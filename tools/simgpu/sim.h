@@ -54,13 +54,10 @@ struct config {
     enum rule rule;
     int devices;
     int driver_version;
-    bool divides; /* SIMGPU_CARVEOUT */
     bool crashes; /* SIMGPU_INVALID */
     bool fresh_handles;
-    bool real_time;      /* SIMGPU_CLOCK */
-    bool all_exec_flags; /* SIMGPU_EXEC_FLAGS */
     const char *timeline, *launches, *trace;
-    struct limit refuse, refuse_instantiate, no_attributes;
+    struct limit refuse, no_attributes;
 };
 
 extern struct config sim_config;
@@ -125,7 +122,7 @@ void sim_lock(void);
     if (sim_found != CUDA_SUCCESS)                                                                                     \
     return sim_found
 
-/* ---- handles (registry.c) ---- */
+/* ---- handles (driver.c) ---- */
 
 enum kind {
     KIND_FREE,
@@ -150,7 +147,7 @@ uint32_t sim_handle_turn(const void *handle, enum kind kind); /* 0: no such hand
 void sim_handle_free(struct sim_cell *handle);
 unsigned long long sim_handle_number(const void *handle);
 
-/* ---- images (image.c, ptx.c, fatbin.c) ---- */
+/* ---- images (image.c, fatbin.c, elf.c) ---- */
 
 struct parameter {
     uint32_t offset, size;
@@ -160,7 +157,7 @@ struct kernel_image {
     char *name;
     int registers, scalars; /* scalars: of AMD's, likewise of a warp; 0: they limit nothing */
     int said_registers;     /* what the runtime answers, where that is another number */
-    int static_shared, max_threads, required_threads, local, constant, cluster[3];
+    int static_shared, max_threads, local, constant, cluster[3];
     bool bound_written; /* the source says __launch_bounds__ */
     bool layout_known;
     bool uniform; /* of AMD's: the grid is made of whole blocks */
@@ -184,7 +181,6 @@ struct image {
 
 CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out);
 CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image);
-CUresult sim_ptx_read(const char *text, struct image *image);
 CUresult sim_read_file(const char *path, uint8_t **data, size_t *bytes);
 struct kernel_image *sim_image_add_kernel(struct image *image, const char *name);
 void sim_image_release(struct image *image);
@@ -215,13 +211,11 @@ struct context {
     bool primary;
     int attached; /* by cuCtxAttach */
     int cache_config;
-    unsigned long long id;
     struct stream *legacy;
     struct green *greens;
     struct stream *streams; /* all of this context, legacy and per thread included */
     struct module *modules;
     struct event *events;
-    size_t limits[16];
 };
 
 /* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */
@@ -230,7 +224,6 @@ struct green {
     struct context *context;
     struct sm_set usable;
     struct stream *stream; /* its default stream */
-    unsigned long long id;
     struct green *next;
 };
 
@@ -241,7 +234,6 @@ const struct sm_set *sim_usable_of(CUcontext handle);
 const struct sm_set *sim_current_usable(const struct context *context);
 struct context *sim_primary_retain(CUdevice device);
 void sim_primary_release(CUdevice device);
-unsigned long long sim_context_next_id(void);
 void sim_green_free(struct green *green);
 CUresult sim_device_check(CUdevice device);
 
@@ -315,13 +307,12 @@ struct footprint {
 
 struct sm_set sim_sm_all(const struct gpu *gpu);
 int sim_sm_count(const struct sm_set *set);
-int sim_active_clusters(const struct sm_set *usable, int blocks, int cluster);
+int sim_resident(const struct function *function, const struct footprint *footprint);
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);
 int sim_registers_of_warp(int registers);
 int sim_scalars_of_warp(int scalars);
 size_t sim_shared_of_block(int static_shared, size_t dynamic);
-size_t sim_shared_division(const struct gpu *gpu, size_t bytes);
 size_t sim_shared_room(const struct gpu *gpu, const struct footprint *footprint);
 
 #include "sim_work.h"

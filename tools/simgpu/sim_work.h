@@ -4,7 +4,7 @@
 
 /* ---- device work (ops.c, engine.c, scheduler.c) ---- */
 
-enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY, OP_BATCH };
+enum op_kind { OP_NOTHING, OP_KERNEL, OP_DELAY };
 
 /* What an OP_DELAY occupies: a copy engine of its device, or the thread that runs host functions. One operation at a
  * time, in the order in which they become eligible, whatever the priorities of their streams. */
@@ -38,10 +38,7 @@ struct op {
     uint32_t after_count, after_room;
     struct stream *stream; /* whose queue it counts in, or NULL */
     struct launch *launch; /* kernels only */
-    struct batch *batch;   /* owned: reads and writes of memory, and the next of them */
-    uint32_t batch_at;
-    struct transfer *transfer; /* owned: a copy that is done when the operation ends; or NULL */
-    struct op *next;           /* in a queue of the scheduler */
+    struct op *next;       /* in a queue of the scheduler */
 };
 
 struct launch {
@@ -53,8 +50,7 @@ struct launch {
     int threads, warps, registers_of_warp, scalars_of_warp, cluster;
     struct sm_set usable;
     size_t dynamic, shared;
-    /* Shared memory of a multiprocessor: as its kernel sets up an idle one, and what a busy one must have. */
-    size_t room, least, most;
+    size_t room; /* shared memory of a multiprocessor for blocks of this kernel */
     int priority, resident_peak;
     uint64_t seed;
     unsigned long long stream_number, context_number;
@@ -77,23 +73,6 @@ void sim_engine_run_to(double time);
 bool sim_engine_wait_for_something(void);
 CUresult sim_engine_run_until_done(const struct op *op); /* LAUNCH_TIMEOUT: never */
 
-/* Waiting for values in memory, and writing them, as work of a stream (batch.c, batch_api.c). */
-struct batch {
-    uint32_t count;
-    CUstreamBatchMemOpParams each[];
-};
-
-CUresult sim_batch_make(const CUstreamBatchMemOpParams *each, unsigned int count, struct batch **out);
-struct batch *sim_batch_copy(const struct batch *batch);
-void sim_batch_attach(struct op *op, struct batch *batch);
-void sim_batch_ended(void);
-bool sim_batch_pending(void); /* one of them has not ended */
-void sim_batch_note_write(void);
-bool sim_batch_start(struct op *op);  /* true: all of it is done; false: it waits */
-bool sim_batch_wrote(void);           /* since the last call */
-struct op *sim_batch_take_done(void); /* one that waits no longer; NULL: none */
-bool sim_batch_any(bool ready);       /* one waits; or: the next call above would find one */
-
 double sim_scheduler_next(int device);
 void sim_scheduler_step(int device, double now);
 void sim_scheduler_add(struct op *op, double now);
@@ -103,12 +82,6 @@ void sim_scheduler_dispatch(int device, double now);
 
 struct capture;
 struct transfer;
-
-/* To a node, from one that it depends on. No two lead from one node to another. */
-struct edge {
-    struct node *from;
-    CUgraphEdgeData data; /* all zero: the ordinary one */
-};
 
 struct stream {
     CUstream handle;
@@ -121,15 +94,13 @@ struct stream {
     int sync_policy;
     bool legacy;
     uint64_t thread; /* of a per-thread default stream */
-    unsigned long long id;
     struct op *tail;
     uint32_t pending; /* operations not finished */
     bool gone;        /* destroyed, but operations are left */
     struct capture *capture;
-    struct edge *heads; /* what the next captured operation waits for */
+    struct node **heads; /* what the next captured operation waits for */
     uint32_t head_count;
     CUgraphNode *head_handles; /* what GetCaptureInfo hands out */
-    CUgraphEdgeData *head_data;
     struct stream *next;
 };
 
@@ -139,7 +110,7 @@ struct event {
     unsigned int flags;
     struct op *record;
     unsigned long long capture_id; /* recorded into a capture; 0: not */
-    struct edge *heads;
+    struct node **heads;
     uint32_t head_count;
     struct event *next;
 };
@@ -161,7 +132,7 @@ unsigned long long sim_stream_number(const struct stream *stream);
 int sim_clamp_priority(int priority);
 uint64_t sim_thread_id(void);
 
-/* ---- capture and graphs (capture.c, graph.c, graph_api.c, exec.c) ---- */
+/* ---- capture and graphs (capture.c, graph.c, node.c, exec.c) ---- */
 
 /* A launch attribute is known if the program gave it; a kernel node gives each one back as it got it. */
 struct attribute_set {
@@ -174,14 +145,16 @@ struct launch_request {
     uint32_t turn;     /* of a node: of that handle, which may be another kernel's once its module is gone */
     struct function *function;
     unsigned int grid[3], block[3], dynamic;
-    unsigned int cluster_size[3], preferred_cluster[3];
-    int cluster; /* its blocks, of the launch or of the function; 0: none */
-    bool has_cluster, cooperative, has_priority, has_carveout;
-    bool overshoots;              /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
-    int carveout;                 /* in percent, stronger than the function's; -1: no preference */
-    const struct sm_set *usable;  /* for this check alone; NULL: all of the device */
-    int priority, asked_priority; /* in the range of the device, and as given */
-    uint8_t *parameters;          /* owned: all of them at their offsets */
+    struct { /* what attributes say; nodes copy it */
+        unsigned int cluster_size[3];
+        bool has_cluster, cooperative, has_priority, has_carveout;
+        int cluster;  /* its blocks, of the launch or of the function; 0: none */
+        int carveout; /* in percent, stronger than the function's; -1: no preference */
+        int priority;
+    } set;
+    bool overshoots;             /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
+    const struct sm_set *usable; /* for this check alone; NULL: all of the device */
+    uint8_t *parameters;         /* owned: all of them at their offsets */
     uint32_t parameter_bytes;
 };
 
@@ -191,14 +164,13 @@ struct node {
     int type;
     uint32_t index;      /* in its graph */
     uint64_t id, origin; /* its own number; that of the node that it is a copy of */
-    struct edge *before;
+    struct node **before;
     uint32_t before_count;
     struct launch_request launch;     /* kernels */
     CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
     struct attribute_set *attributes; /* or NULL: none was given */
     void **parameter_pointers;        /* what GetParams hands out */
     struct transfer *transfer;        /* copies and fills */
-    struct batch *batch;              /* waits for values, and writes */
     CUhostFn function;                /* host functions */
     void *argument;
     CUevent event;       /* records and waits */
@@ -232,63 +204,38 @@ CUresult sim_capture_check_legacy(const struct stream *stream);
 CUresult sim_capture_check(struct stream *stream, bool *capturing);
 void sim_capture_invalidate(struct capture *capture);
 struct node *sim_capture_node(struct stream *stream, int type);
-bool sim_capture_add_head(struct stream *stream, const struct edge *edge);
 CUresult sim_capture_record(struct stream *stream, struct event *event);
 CUresult sim_capture_wait(struct stream *stream, struct event *event);
 void sim_capture_stream_gone(struct stream *stream);
 bool sim_capture_holds(const struct event *event);
-void sim_capture_leave(struct stream *stream);
-struct capture *sim_capture_begin(struct stream *stream, int mode, struct graph *given); /* NULL: a new one */
-void sim_capture_end(struct capture *capture, struct context *context);
-int sim_capture_exchange_mode(int mode);
 
 struct graph *sim_graph_new(void);
 struct graph *sim_graph_copy(const struct graph *graph);
-bool sim_graph_sort(struct graph *graph); /* what a node depends on goes before it; false: a cycle */
 void sim_graph_free(struct graph *graph);
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
-struct node *sim_node_new(struct graph *graph, int type, const struct edge *before, uint32_t count);
-void sim_node_remove(struct node *node);
+struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
+void sim_node_undo(struct node *node);
 bool sim_node_set_launch(struct node *node, const struct launch_request *request);
 bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
 bool sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
-bool sim_edges_set(struct edge **edges, uint32_t *count, const struct edge *from, uint32_t from_count);
-struct edge sim_edge_from(CUgraphNode node, const CUgraphEdgeData *data); /* NULL: the ordinary one */
-bool sim_edge_has_data(const struct edge *edge);
-bool sim_edge_is_good(const struct edge *edge, int type); /* to a node of that type */
-
-/* Parameters of any node, as cuGraphAddNode takes them (node_params.c, kernel_node.c). */
-CUresult sim_node_write(struct node *node, const CUgraphNodeParams *what, const char *entry);
-CUresult sim_node_read(struct node *node, CUgraphNodeParams *out);
-CUresult sim_kernel_node_write(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry);
-CUresult sim_kernel_node_read(struct node *node, CUDA_KERNEL_NODE_PARAMS *out);
-CUgraphNodeParams sim_kernel_node_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *what);
+bool sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
 
 struct exec {
     CUgraphExec handle;
     struct graph *graph; /* its own copy */
     unsigned long long flags;
-    bool node_priorities; /* those of the nodes count, not that of the stream */
-    struct op *latest;    /* the end of its latest launch, which the next one waits for; or NULL */
+    struct op *latest; /* the end of its latest launch, which the next one waits for; or NULL */
 };
-
-struct node *sim_exec_node(CUgraphExec exec, CUgraphNode node);
-int sim_graph_compare(const struct exec *exec, const struct graph *old, const struct graph *new,
-                      const struct node **where, const struct node **from);
-void sim_graph_take_origins(struct graph *to, const struct graph *from);
 
 /* ---- launches (launch.c, request.c, logs.c) ---- */
 
-int sim_largest_cluster(const struct function *function);
-CUresult sim_launch_cluster(struct launch_request *request);
 struct footprint sim_footprint(const struct function *function, int threads, size_t dynamic);
 struct footprint sim_launch_footprint(const struct launch_request *request);
 CUresult sim_launch_check(struct launch_request *request);
 CUresult sim_launch_parameters(struct launch_request *request, void **pointers, void **extra);
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
-bool sim_is_refused(const struct launch_request *request);        /* SIMGPU_REFUSE */
-bool sim_refused_in_graphs(const struct launch_request *request); /* SIMGPU_REFUSE_INSTANTIATE */
+bool sim_is_refused(const struct launch_request *request); /* SIMGPU_REFUSE */
 enum op_kind sim_launch_kind(const struct launch_request *request);
 void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
                      const struct sm_set *usable);
@@ -300,19 +247,9 @@ struct call {
     CUfunction handle;
     void **parameters, **extra;
     bool cooperative, per_thread;
-    bool older; /* of the interface before cuLaunchKernel */
 };
 
-struct launching {
-    struct launch_request request;
-    struct stream *stream;
-    bool captured;
-};
-
-CUresult sim_launch_prepare(const struct call *call, struct context *context, struct launching *out);
-void sim_launch_end(const struct call *call, struct launching *launching, CUresult result);
 CUresult sim_launch_locked(const struct call *call, struct context *context);
-void sim_older_state_forget(struct function *function);
 
 struct launch_line {
     const char *entry;
@@ -354,7 +291,7 @@ struct place sim_memory_place(CUdeviceptr address);
 struct transfer {
     void *to;
     const void *from; /* NULL: a fill */
-    size_t to_pitch, from_pitch, width, height;
+    size_t bytes;
     uint32_t value, value_bytes;
     bool to_driver, from_driver; /* allocated by the driver */
     double us;
@@ -363,6 +300,5 @@ struct transfer {
 };
 
 void sim_transfer_run(const struct transfer *transfer);
-void sim_transfer_measure(struct transfer *transfer);
 
 #endif

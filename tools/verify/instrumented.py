@@ -34,9 +34,11 @@ KINDS = {
 RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # These run inside dlsym, before a sanitizer's runtime has started.
 BEFORE_ANYTHING = {"dlsym.c", "elf.c", "libc.c", "name.c", "next.c", "object.c"}
-OTHERS = ("simgpu", "hip5", "hip6", "hip7", "runtime12", "runtime13", "kfd")
+OTHERS = ("simgpu", "hip5", "hip6", "hip7", "runtime12", "runtime13")
 SUITES = ("tests/interpose", "tests/launch")
-NOT_COPIED = shutil.ignore_patterns(".git", ".venv", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist")
+NOT_COPIED = shutil.ignore_patterns(
+    ".git", ".venv", ".tests", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist"
+)
 EXIT_CODE = 66  # of a process in which a sanitizer has found something
 
 

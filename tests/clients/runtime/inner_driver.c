@@ -36,8 +36,7 @@ static const struct {
     void *function;
 } rows[] = {
 #ifdef FUNCTIONS
-#define STUB(symbol)
-#define PROC(base, version, per_thread, symbol) {#base, version, per_thread, (void *)inner_##symbol},
+#define ENTRY(symbol, base, version, per_thread) {#base, version, per_thread, (void *)inner_##symbol},
 #include API_DEF
 #endif
     {"", 0, 0, NULL},

@@ -7,7 +7,7 @@ import json
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -18,7 +18,7 @@ from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
-from tools.bench.suites import kernels, variants
+from tools.bench.suites import kernels
 from tools.bench.suites.programs import Program, words
 
 HERE = Path(__file__).resolve().parent
@@ -27,8 +27,7 @@ DEMO = ROOT / "tools" / "demo"
 # The first steps are reported apart: the library asks about kernels, which takes virtual host time, and what it has not
 # learnt yet may be wrong.
 FIRST, STEADY = 3, 3
-STENCIL_ARMS = {"sequential": "one", "priority": "raise"}  # the words of stencil.c; others are the same
-BARE = ("sequential", "plain", "compute", "communication")  # one priority: no dispatch rule ever acts in them
+STENCIL_ARMS = {"priority": "raise"}  # the words of stencil.c; others are the same
 TIME_LIMIT = 120
 
 
@@ -39,7 +38,6 @@ class Outcome:
     launches: int = 0
     shaped: int = 0
     raised: int = 0
-    reasons: Mapping[str, int] = field(default_factory=dict)
 
 
 def built() -> None:
@@ -52,9 +50,8 @@ def built() -> None:
 class Bench:
     """The programs built once, cubins for each GPU, an environment for each policy. `folder` is ours."""
 
-    def __init__(self, folder: Path, base: Mapping[str, str], timelines: Path | None = None) -> None:
+    def __init__(self, folder: Path, base: Mapping[str, str]) -> None:
         self.folder = folder
-        self.timelines = timelines
         # What the user has set for NCCL is about other runs: the programs here read it.
         kept = {name: value for name, value in clean(base).items() if not name.startswith(("NCCL_", "CUDA_"))}
         self.base = kept
@@ -88,22 +85,13 @@ class Bench:
         """As overlap-run --policy POLICY --simulate GPU:RULE has them."""
         key = (policy, gpu.key, rule)
         if key not in self._settings:
-            asked = plan.Request(policy=self._found(policy), simulate=f"{gpu.key}:{rule}", quiet=True)
+            asked = plan.Request(policy=policy, simulate=f"{gpu.key}:{rule}", quiet=True)
             self._settings[key] = plan.make(asked, self.base).settings
         return self._settings[key]
 
-    def _found(self, policy: str) -> str:
-        """Return a derived policy as a file in our folder; any other as it was named."""
-        base = variants.base_of(policy)
-        if base is None:
-            return policy
-        file = self.folder / f"{policy}.yaml"
-        file.write_text(variants.text(base), encoding="utf-8")
-        return str(file)
-
     def bare(self, program: Program, gpu: KnownGpu, rule: str, arm: str) -> Outcome:
         settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=f"{gpu.key}:{rule},1")
-        return self._run(program, gpu, rule, arm, arm, settings)
+        return self._run(program, gpu, arm, settings)
 
     def under(
         self, policy: str, program: Program, gpu: KnownGpu, rule: str, variables: Mapping[str, str] | None = None
@@ -111,36 +99,30 @@ class Bench:
         """Run the arm `plain` with the library in front of the driver. variables: of NCCL, as program.c reads them."""
         with tempfile.TemporaryDirectory(dir=self.folder) as report:
             settings = self.settings(policy, gpu, rule)._replace(report=report)
-            outcome = self._run(program, gpu, rule, "plain", Path(policy).stem, settings, variables)
+            outcome = self._run(program, gpu, "plain", settings, variables)
             page = read_counters(Path(report))
-        return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised, dict(page.reasons))
+        return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised)
 
     def _run(
         self,
         program: Program,
         gpu: KnownGpu,
-        rule: str,
         arm: str,
-        name: str,
         settings: Settings,
         variables: Mapping[str, str] | None = None,
     ) -> Outcome:
         costs = DEMO / "costs.yaml" if program.stencil else self._costs(gpu)
         names = {**environment(self.base, settings), **(variables or {}), "SIMGPU_COSTS": str(costs)}
-        if self.timelines:
-            trace = self.timelines / f"{program.name.replace('/', '-')}-{gpu.key}-{rule}-{name}.json"
-            trace.unlink(missing_ok=True)  # the simulated GPU appends
-            names["SIMGPU_TRACE"] = str(trace)
         command = self._command(program, gpu, arm)
         try:
             done = subprocess.run(
                 command, env=names, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIME_LIMIT
             )
         except subprocess.TimeoutExpired as error:
-            raise OverlapError(f"{program.name} on {gpu.key}, {name}: no end within {TIME_LIMIT} seconds") from error
+            raise OverlapError(f"{program.name} on {gpu.key}, {arm}: no end within {TIME_LIMIT} seconds") from error
         if done.returncode:
             said = done.stderr.strip().splitlines()
-            raise OverlapError(f"{program.name} on {gpu.key}, {name}: {said[-1] if said else done.returncode}")
+            raise OverlapError(f"{program.name} on {gpu.key}, {arm}: {said[-1] if said else done.returncode}")
         steps = [float(json.loads(line)["milliseconds"]) for line in done.stdout.splitlines()]
         return Outcome(_mean(steps[:FIRST]), _mean(steps[FIRST:]))
 

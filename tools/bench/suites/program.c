@@ -13,8 +13,8 @@
  *   w | wN                            computation waits for all collectives so far, or for number N of this step
  *   s                                 the host waits for everything
  *
- * ARM: plain, as written; priority, the stream of the collectives has the greatest; sequential, one stream; compute and
- * communication, the other part left out. graph: the step is captured once and launched as often.
+ * ARM: plain, as written; priority, the stream of the collectives has the greatest. graph: the step is captured once and
+ * launched as often.
  *
  * NCCL's own variables act as in NCCL: NCCL_NTHREADS where the algorithm is Ring, NCCL_ALGO, NCCL_CGA_CLUSTER_SIZE. A
  * kernel with a suffix "_small" in the cubin is what runs with fewer threads: it may have a cost of its own.
@@ -70,7 +70,6 @@ struct word {
 static struct word words[MOST_WORDS];
 static int word_count;
 static void *compute, *communication;
-static bool with_compute = true, with_communication = true;
 static uint64_t work;
 static const char description[WORK_BYTES];
 
@@ -122,19 +121,16 @@ static void open_words(void *module, int major) {
 static void open_streams(const char *arm) {
     int least = 0, greatest = 0;
     check(cuStreamCreate(&compute, NON_BLOCKING), "stream");
-    communication = compute;
-    with_compute = strcmp(arm, "communication") != 0;
-    with_communication = strcmp(arm, "compute") != 0;
     if (strcmp(arm, "priority") == 0) {
         check(cuCtxGetStreamPriorityRange(&least, &greatest), "priorities");
         check(cuStreamCreateWithPriority(&communication, NON_BLOCKING, greatest), "stream");
-    } else if (strcmp(arm, "sequential") != 0) {
+    } else {
         check(cuStreamCreate(&communication, NON_BLOCKING), "stream");
     }
 }
 
 static void launch_collective(struct word *word) {
-    if (word->kind == 'c' && communication != compute) {
+    if (word->kind == 'c') {
         check(cuEventRecord(word->ready, compute), "event");
         check(cuStreamWaitEvent(communication, word->ready, 0), "event");
     }
@@ -147,8 +143,7 @@ static void launch_collective(struct word *word) {
                                   .count = word->cluster};
     check(cuMemcpyHtoDAsync_v2(work, description, sizeof description, communication), "memory");
     check(cuLaunchKernelEx(&config, word->function, NULL, NULL), word->symbol);
-    if (communication != compute)
-        check(cuEventRecord(word->done, communication), "event");
+    check(cuEventRecord(word->done, communication), "event");
 }
 
 /* The last of the first `number` collectives of a step, or of all in front of the word `end`; NULL: there is none. */
@@ -164,7 +159,7 @@ static struct word *collective(int number, int end) {
 
 static void wait_for(int number, int end) {
     const struct word *const last = collective(number, end);
-    if (last != NULL && with_communication && communication != compute)
+    if (last != NULL)
         check(cuStreamWaitEvent(compute, last->done, 0), "event");
 }
 
@@ -172,11 +167,11 @@ static void wait_for(int number, int end) {
 static void step(void) {
     for (int i = 0; i < word_count; i++) {
         struct word *const word = &words[i];
-        if (word->kind == 'k' && with_compute)
+        if (word->kind == 'k')
             check(cuLaunchKernel(word->function, word->blocks, 1, 1, word->threads, 1, 1, word->dynamic, compute, NULL,
                                  NULL),
                   word->symbol);
-        else if ((word->kind == 'c' || word->kind == 'p') && with_communication)
+        else if (word->kind == 'c' || word->kind == 'p')
             launch_collective(word);
         else if (word->kind == 'w')
             wait_for(word->number, i);
@@ -191,7 +186,7 @@ static void *capture(void) {
     void *graph = NULL, *executable = NULL, *fork = NULL;
     check(cuEventCreate(&fork, NO_TIMING), "event");
     check(cuStreamBeginCapture_v2(compute, CAPTURE_RELAXED), "capture");
-    if (with_communication && communication != compute && collective(0, word_count) != NULL) {
+    if (collective(0, word_count) != NULL) {
         check(cuEventRecord(fork, compute), "capture");
         check(cuStreamWaitEvent(communication, fork, 0), "capture");
     }

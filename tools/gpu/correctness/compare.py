@@ -36,7 +36,7 @@ class Outcome:
 
 
 def results(output: str) -> dict[str, Any]:
-    """Return what a program printed, by name: keys of JSON objects, answers to questions by their case, else lines.
+    """Return what a program printed, by name: keys of JSON objects, answers by their case, else lines.
 
     >>> results('{"a": 1}'), results("ab12")
     ({'a': 1}, {'line 1': 'ab12'})
@@ -54,9 +54,8 @@ def results(output: str) -> dict[str, Any]:
         if not isinstance(said, dict):
             found[f"line {number}"] = line
         elif "case" in said:
-            name = " ".join(str(said.get(key, "")) for key in ("question", "case"))
-            name += f" ({number})" if name in found else ""
-            found[name] = said
+            name = str(said["case"])
+            found[f"{name} ({number})" if name in found else name] = said
         else:
             found.update(said)
     return found

@@ -52,7 +52,6 @@ TORCH = {
 }
 PROFILED = ("torch, eager", "cuBLASLt", "cuDNN", "Triton")
 BESIDE = "eager_bfloat16 triton_kernels reductions many_threads"
-DRIVER = ("capture", "errors", "clusters", "graph")
 
 
 def table() -> list[Program]:
@@ -81,7 +80,7 @@ def table() -> list[Program]:
     beside = (("TORCH_PROGRAMS_BESIDE", "1"),)
     made += [
         Program("torch beside a collective", torch + BESIDE, ("torch",), variables=beside, limit=150),
-        Program("NCCL, SendRecv to itself", "{python} {gpu}/self_sendrecv.py 0", ("torch",)),
+        Program("NCCL, SendRecv to itself", "{python} {gpu}/self_sendrecv.py", ("torch",)),
         Program("CuPy", "{python} {gpu}/correctness/cupy_program.py", ("cupy",), shaped=True),
         Program("JAX", "{python} {gpu}/jax_program.py", ("jax",)),
         Program(
@@ -105,15 +104,9 @@ def table() -> list[Program]:
             limit=150,
         ),
     ]
-    cubin = ("question_kernels.cubin",)
-    made += [
+    made.append(
         Program(
-            f"driver, {name}",
-            f"{{bin}}/driver_questions {name} {{bin}}/question_kernels.cubin",
-            builds=("driver_questions", *cubin),
-            counted="nobody",
-            launches=name != "clusters",
+            "driver, errors", "{bin}/driver {bin}/kernels.cubin", builds=("driver", "kernels.cubin"), counted="nobody"
         )
-        for name in DRIVER
-    ]
+    )
     return made

@@ -14,12 +14,10 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from tools.gpu.whole.programs import GAINS, LOSES, NOTHING, OPEN, Cell, cells
+from tools.gpu.whole.programs import cells
 
-BARE, DEFAULT = "bare", "default"
-SINGLE = ("own",)  # what the program itself can do
+BARE = "bare"
 RESAMPLED = 1000
-GAIN, NOISE = -0.03, 0.015  # `gains`, `loses` and `nothing` of programs.py
 
 
 def times(row: dict[str, Any]) -> list[float | None]:
@@ -68,19 +66,11 @@ def put_together(made: dict[str, Any]) -> list[dict[str, Any]]:
         arms = of.get((known.program, known.n, known.bits))
         if arms:
             one = {"program": known.program, "n": known.n, "bits": known.bits, "waits": known.waits}
-            found.append({**one, "expected": known.expected, **cell(arms, known), **prediction(made, known)})
+            found.append({**one, **cell(arms)})
     return found
 
 
-def prediction(made: dict[str, Any], known: Any) -> dict[str, Any]:
-    name = f"{known.program}-{known.n}" if known.n else known.program
-    said = made.get("predicted", {}).get(f"{name}.json.gz", {}) if known.bits == 64 else {}
-    if not said.get("span_us") or said.get("most_us") is None:
-        return {"predicted": None}
-    return {"predicted": round(-said["most_us"] / said["span_us"], 4)}
-
-
-def cell(arms: dict[str, dict[int, dict[str, Any]]], known: Cell) -> dict[str, Any]:
+def cell(arms: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
     all_starts = sorted(arms[BARE])
     made: dict[str, Any] = {"wrong": [], "starts": len(all_starts)}
     rows = [row for starts in arms.values() for row in starts.values()]
@@ -106,14 +96,4 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]], known: Cell) -> dict[str, A
     made.update({f"{part}_ms": round(ms, 5) for part, ms in alone.items()})
     if len(alone) == 2:
         made["possible"] = round(min(0.0, max(alone.values()) / made["ms"] - 1), 4)
-    singles = {arm: made["change"][arm] for arm in SINGLE if made["change"].get(arm)}
-    if singles:
-        made["best"] = min(singles, key=lambda arm: singles[arm][0])
-    change_of = made["change"].get(DEFAULT)
-    if known.expected != OPEN and change_of:
-        made["as_expected"] = is_as(known.expected, change_of[0])
     return made
-
-
-def is_as(expected: str, found: float) -> bool:
-    return {GAINS: found <= GAIN, LOSES: found >= NOISE, NOTHING: abs(found) <= NOISE}[expected]

@@ -5,8 +5,7 @@
 
 A process is one arm of one cell (programs.py). All processes of a stage are started at once and take turns in random
 order, so that what drifts hits all arms alike. `bare` is also asked for its computation and its communication alone.
-Traces of bare programs are given to `overlap explain --from`, for the upper bound that it says beforehand. Programs
-are started again as long as time is left, because a process often keeps a speed of its own.
+Programs are started again as long as time is left, because a process often keeps a speed of its own.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from typing import Any
 
 from tools.gpu import machine
 from tools.gpu.files import write
-from tools.gpu.overlap.turns import END, Ranks
-from tools.gpu.whole.programs import JAX, MPI, Cell, Place, cells
+from tools.gpu.turns import END, Ranks
+from tools.gpu.whole.programs import Cell, Place, cells
 
 BARE, OWN, DEFAULT = "bare", "own", "default"
 ARMS = {
@@ -38,10 +37,9 @@ ARMS = {
     DEFAULT: os.environ.get("WHOLE_DEFAULT", "default"),
     "published": "h200-paper",
 }
-VARIABLES = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "OMP_NUM_THREADS": "1"}
+VARIABLES = {"OMP_NUM_THREADS": "1"}
 PROCESSES, GIB = 45, 110.0  # of a stage, at most
 COMPILED, PYTHON = (40, 15.0, 2), (2, 200.0, 1)  # steps to learn, ms of a batch, batches
-TRACED, SIZES_TRACED = 8, (384, 512)
 START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 
 
@@ -82,15 +80,9 @@ def start(cell: Cell, arm: str, place: Place, port: int, number: int) -> Running
     variables = dict(VARIABLES)
     if arm == OWN and not cell.is_compiled:
         variables["TORCH_NCCL_HIGH_PRIORITY"] = "1"
-    if cell.program == MPI:
-        variables["LD_LIBRARY_PATH"] = os.pathsep.join((f"{place.mpi}/lib", os.environ.get("LD_LIBRARY_PATH", "")))
     command = place.command(cell, arm == OWN, before)
     row = {"program": cell.program, "n": cell.n, "bits": cell.bits, "arm": arm, "start": number, "ms": []}
     return Running(cell, arm, Ranks(f"{cell.name} {arm}", command, variables, cell.ranks, port), folder, row)
-
-
-def has(cell: Cell, arm: str) -> bool:
-    return not (arm == OWN and cell.program == JAX)
 
 
 def learn(running: Running) -> None:
@@ -126,12 +118,10 @@ def report(running: Running) -> None:
     running.row["streams"] = [process.get("streams") for process in said.get("processes", [])]
 
 
-def stage(
-    group: Sequence[Cell], place: Place, number: int, rounds: int, traces: Path, until: float
-) -> list[dict[str, Any]]:
+def stage(group: Sequence[Cell], place: Place, number: int, rounds: int, until: float) -> list[dict[str, Any]]:
     """Return rows of cells that are measured in the same minute; number: of the start, from 0."""
     base = 20000 + 997 * number
-    made = [(cell, arm) for cell in group for arm in ARMS if has(cell, arm)]
+    made = [(cell, arm) for cell in group for arm in ARMS]
     all_ = [start(cell, arm, place, base + 7 * at + random.randrange(7), number) for at, (cell, arm) in enumerate(made)]
     for one in all_:
         one.until = until
@@ -152,11 +142,7 @@ def stage(
         for one in mixed.sample(all_, len(all_)):
             one.row["ms"].append([round(ms, 5) for ms in one.ask("whole", one.habits[2], one.row["steps"])])
     for one in all_:
-        if one.arm == BARE and number == 0 and not one.cell.is_compiled and one.cell.program != JAX:
-            one.ask("trace", str(traces / f"{one.cell.program}.json.gz"), TRACED)
-    for one in all_:
-        if one.cell.program != MPI:  # mpiexec fails if it still has a line for a process that ends
-            one.ranks.tell(END)
+        one.ranks.tell(END)
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(end, all_))
         list(pool.map(report, (one for one in all_ if one.arm == DEFAULT)))
@@ -178,44 +164,10 @@ def grouped(found: Sequence[Cell]) -> list[list[Cell]]:
     return made
 
 
-def trace_compiled(found: Sequence[Cell], place: Place, traces: Path) -> None:
-    """Record those that a library can be made of, one after the other in children of one process."""
-    wanted = [cell for cell in found if cell.is_compiled and cell.n in SIZES_TRACED and cell.bits == 64]
-    jobs = []
-    for cell in wanted:
-        if cell.program != MPI:
-            words = place.command(cell, False, [])
-            library = str(place.built / f"lib{Path(words[0]).name}.so")
-            jobs.append([str(traces / f"{cell.program}-{cell.n}.json.gz"), library, *words])
-    if not jobs:
-        return
-    words = [sys.executable, "-m", "tools.gpu.whole.tracing", str(TRACED)]
-    subprocess.run(words, input=json.dumps(jobs), text=True, check=False, env={**os.environ, **VARIABLES})
-
-
-def predicted(traces: Path) -> dict[str, Any]:
-    """By trace: microseconds of a step, and how many of them raising can save at most, as explain says."""
-
-    def explain(path: Path) -> tuple[str, Any]:
-        words = ["overlap", "explain", "--json", "--from", str(path)]
-        done = subprocess.run(words, capture_output=True, text=True, check=False)
-        if not done.stdout:
-            return path.name, {"error": done.stderr[-500:]}
-        waiting = json.loads(done.stdout).get("waiting")
-        found = [one for trace in waiting or [] for one in trace.get("processes", [])]
-        keys = ("span_us", "most_us", "waited_us", "busy_us", "unclaimed_us", "count")
-        return path.name, {key: found[0].get(key) for key in keys} if found else {"error": "no process"}
-
-    with ThreadPoolExecutor(16) as pool:
-        return dict(pool.map(explain, sorted(traces.glob("*.json.gz"))))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", type=Path, required=True, help="folder of the built programs")
     parser.add_argument("--nccl", required=True, help="the library")
-    mpi = os.environ.get("WHOLE_MPI", "")
-    parser.add_argument("--mpi", default=mpi, help="folder of MPICH, with bin and lib (default: WHOLE_MPI, or no MPI)")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=float, default=400, help="seconds after which no stage or round is begun")
     parser.add_argument("--only", nargs="+", metavar="PROGRAM")
@@ -223,7 +175,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--sizes", type=int, nargs="+", metavar="N")
     parser.add_argument("--rounds", type=int, default=10, help="of the first start; later ones have half")
     parser.add_argument("--starts", type=int, default=3, help="of compiled programs, at most")
-    parser.add_argument("--traces", type=Path, help="where to keep traces")
     options = parser.parse_args(arguments)
     return run(options)
 
@@ -231,12 +182,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     until = begun + options.limit
-    place = Place(options.built, options.nccl, options.mpi)
+    place = Place(options.built, options.nccl)
     chosen = [cell for cell in cells() if not options.only or cell.program in options.only]
     chosen = [cell for cell in chosen if cell.program not in options.skip]
     chosen = [cell for cell in chosen if not cell.n or not options.sizes or cell.n in options.sizes]
-    traces = options.traces or Path(tempfile.mkdtemp(prefix="whole-traces-"))
-    traces.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe()}
     made["arms"] = ARMS
@@ -248,13 +197,9 @@ def run(options: argparse.Namespace) -> int:
             if time.monotonic() > until:
                 made["not_measured"].append(f"{names}: start {number + 1}, out of time")
                 continue
-            rows += stage(group, place, number, options.rounds, traces, until)
+            rows += stage(group, place, number, options.rounds, until)
             print(f"[{time.monotonic() - begun:.0f} s] start {number + 1}: {names}", file=sys.stderr, flush=True)
             write(options.out, {**made, "rows": rows})
-        if not number:
-            trace_compiled(chosen, place, traces)
-            made["predicted"] = predicted(traces)
-            print(f"[{time.monotonic() - begun:.0f} s] traces", file=sys.stderr, flush=True)
     made["seconds"] = round(time.monotonic() - begun)
     write(options.out, {**made, "rows": rows})
     return 0

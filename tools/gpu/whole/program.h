@@ -1,10 +1,10 @@
-// What the compiled programs of this folder share: errors, NCCL, turns, and what each of them gives.
+// What the compiled programs of this folder share: errors, NCCL, turns, and what each of them gives. A program is one
+// process that uses two GPUs, or the only one, which is then its own neighbour.
 //
 // A program defines the functions declared under "of each program", once. Built as it is, it answers turns: each line of
 // stdin is ["PART", batches, iterations], and its answer has the milliseconds of an iteration by batch (host's clock,
 // from an idle GPU to an idle GPU). PART: "whole", "computation" (nothing is exchanged) or "communication" (nothing is
 // computed but what is sent). The last answer is a digest of the results of DIGESTED whole iterations from the start.
-// Built as a library, it is stepped by tracing.py.
 #pragma once
 #include <cuda_runtime.h>
 #include <dlfcn.h>
@@ -31,15 +31,11 @@ static Part part = WHOLE; // of the iterations that follow
 
 // ---- of each program ----
 
-extern "C" {
 int program_open(int count, char **arguments); // 2: the arguments are wrong, and it said so
 void program_step();                           // one iteration of `part`
 void program_reset();                          // back to the first values
-void program_wait();                           // until the GPUs are idle
-}
-uint64_t program_digest();          // of the results; all ranks call it
-bool program_is_asked();            // is this the process that reads turns?
-void program_share(int (&turn)[3]); // part, batches, iterations: from that process to all others; a batch of 0: the end
+void program_wait();                           // of all programs: until the GPUs are idle
+uint64_t program_digest();                     // of the results
 
 // ---- helpers ----
 
@@ -87,6 +83,58 @@ template <typename Function> void find(void *library, const char *name, Function
 }
 constexpr uint64_t HASH = 14695981039346656037u;
 
+// ---- NCCL, whose header is not on every machine: declarations as in nccl.h ----
+
+constexpr int MOST = 2;                                      // GPUs
+constexpr int NCCL_FLOAT = 7, NCCL_DOUBLE = 8, NCCL_SUM = 0; // ncclFloat32, ncclFloat64, ncclSum
+
+typedef struct ncclComm *ncclComm_t;
+static struct {
+    int (*CommInitAll)(ncclComm_t *communicators, int count, const int *devices);
+    int (*GroupStart)();
+    int (*GroupEnd)();
+    int (*Send)(const void *from, size_t count, int type, int peer, ncclComm_t communicator, cudaStream_t stream);
+    int (*Recv)(void *to, size_t count, int type, int peer, ncclComm_t communicator, cudaStream_t stream);
+    int (*AllReduce)(const void *from, void *to, size_t count, int type, int operation, ncclComm_t communicator,
+                     cudaStream_t stream);
+} nccl;
+
+static int gpus_used() {
+    static int count;
+    if (!count) {
+        TRY(cudaGetDeviceCount(&count));
+        count = count < MOST ? count : MOST;
+    }
+    return count;
+}
+
+static int neighbour(int device) {
+    return (device + 1) % gpus_used();
+}
+
+// One communicator for each GPU.
+static void open_nccl(const char *path, ncclComm_t (&communicators)[MOST]) {
+    static void *library;
+    const int devices[MOST] = {0, 1};
+    if (!library) {
+        library = opened(path);
+        find(library, "ncclCommInitAll", &nccl.CommInitAll);
+        find(library, "ncclGroupStart", &nccl.GroupStart);
+        find(library, "ncclGroupEnd", &nccl.GroupEnd);
+        find(library, "ncclSend", &nccl.Send);
+        find(library, "ncclRecv", &nccl.Recv);
+        find(library, "ncclAllReduce", &nccl.AllReduce);
+    }
+    TRY(nccl.CommInitAll(communicators, gpus_used(), devices));
+}
+
+void program_wait() {
+    for (int device = 0; device < gpus_used(); device++) {
+        TRY(cudaSetDevice(device));
+        TRY(cudaDeviceSynchronize());
+    }
+}
+
 // ---- turns ----
 
 static double milliseconds(int iterations) {
@@ -99,39 +147,27 @@ static double milliseconds(int iterations) {
     return took.count() / iterations;
 }
 
-static bool read_turn(int (&turn)[3]) {
+static bool read_turn(int *batches, int *iterations) {
     const char *const names[] = {"whole", "computation", "communication"};
     char line[256], name[16];
-    if (!program_is_asked() || !fgets(line, sizeof line, stdin) ||
-        sscanf(line, "[\"%15[a-z]\", %d, %d]", name, &turn[1], &turn[2]) != 3) {
-        turn[1] = 0;
+    if (!fgets(line, sizeof line, stdin) || sscanf(line, "[\"%15[a-z]\", %d, %d]", name, batches, iterations) != 3 ||
+        *batches <= 0)
         return false;
-    }
     for (int one = WHOLE; one <= COMMUNICATION; one++)
         if (strcmp(name, names[one]) == 0)
-            turn[0] = one;
+            part = (Part)one;
     return true;
 }
 
 static void answer_turns() {
-    int turn[3] = {};
-    for (;;) {
-        read_turn(turn);
-        program_share(turn);
-        if (turn[1] <= 0)
-            return;
-        part = (Part)turn[0];
+    int batches, iterations;
+    while (read_turn(&batches, &iterations)) {
         for (int i = 0; i < WARM; i++)
             program_step();
-        if (program_is_asked())
-            printf("answer {\"ms\": [");
-        for (int batch = 0; batch < turn[1]; batch++) {
-            const double ms = milliseconds(turn[2]);
-            if (program_is_asked())
-                printf("%s%.6f", batch ? ", " : "", ms);
-        }
-        if (program_is_asked())
-            printf("]}\n");
+        printf("answer {\"ms\": [");
+        for (int batch = 0; batch < batches; batch++)
+            printf("%s%.6f", batch ? ", " : "", milliseconds(iterations));
+        printf("]}\n");
         fflush(stdout);
         if (part != WHOLE) { // it leaves values that no whole iteration would meet
             part = WHOLE;
@@ -149,8 +185,7 @@ int main(int count, char **arguments) {
     TRY(cudaRuntimeGetVersion(&runtime));
     TRY(cudaDriverGetVersion(&driver));
     program_wait();
-    if (program_is_asked())
-        printf("answer {\"runtime\": %d, \"driver\": %d}\n", runtime, driver);
+    printf("answer {\"runtime\": %d, \"driver\": %d}\n", runtime, driver);
     fflush(stdout);
     answer_turns();
     part = WHOLE;
@@ -159,8 +194,7 @@ int main(int count, char **arguments) {
         program_step();
     program_wait();
     const uint64_t digest = program_digest();
-    if (program_is_asked())
-        printf("answer {\"digest\": \"%016llx\"}\n", (unsigned long long)digest);
+    printf("answer {\"digest\": \"%016llx\"}\n", (unsigned long long)digest);
     fflush(stdout);
     return 0;
 }

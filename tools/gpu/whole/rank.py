@@ -2,14 +2,13 @@
 
     RANK=0 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29700 python -m tools.gpu.whole.rank ddp
 
-A request is [part, batches, steps], its answer {"ms": milliseconds of a step, by batch}, or ["trace", FILE, steps]:
-rank 0 records a trace of as many whole steps. The last answer is a digest of one step's results.
+A request is [part, batches, steps], its answer {"ms": milliseconds of a step, by batch}. The last answer is a digest of
+one step's results.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,27 +18,18 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from tools.gpu.overlap.turns import say, serve
-from tools.gpu.whole.experts import experts
-from tools.gpu.whole.inference import token, token_graph
-from tools.gpu.whole.layers import DEVICE, GPU, RANK
+from tools.gpu.turns import say, serve
+from tools.gpu.whole.layers import DEVICE, GPU
 from tools.gpu.whole.loops import loop
 from tools.gpu.whole.program import Program
 from tools.gpu.whole.programs import LOOPS
-from tools.gpu.whole.recommender import recommender
-from tools.gpu.whole.tracing import traced
-from tools.gpu.whole.training import ddp, fsdp, llama, pipeline, tensor
+from tools.gpu.whole.training import ddp, fsdp, pipeline, tensor
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
     "ddp": ddp,
     "fsdp": fsdp,
     "tensor": tensor,
     "pipeline": pipeline,
-    "llama": llama,
-    "recommender": recommender,
-    "experts": experts,
-    "token": token,
-    "token-graph": token_graph,
     **{name: partial(loop, name) for name in LOOPS},
 }
 WARM = 2  # steps before each turn
@@ -80,18 +70,13 @@ def main() -> None:
     program = PROGRAMS[sys.argv[1]]()
 
     def turn(request: Any) -> dict[str, Any]:
-        part, what, steps = request
-        if part == "trace":
-            traced(program.whole, wait, what if RANK == 0 else os.devnull, steps)
-            return {}
-        return {"ms": timed(getattr(program, part), what, steps)}
+        part, batches, steps = request
+        return {"ms": timed(getattr(program, part), batches, steps)}
 
     serve({"torch": torch.__version__}, turn)
     results = program.whole()
     wait()
     say({"digest": digest(results)})
-    if sys.argv[1] == "token-graph":
-        os._exit(0)  # to destroy NCCL's communicator would wait for the captured graph for ever
     dist.destroy_process_group()
 
 

@@ -1,12 +1,11 @@
 // Conjugate gradients for the seven-point Laplacian on two GPUs, or one: n x n x n points of 64 bits on each.
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 whole/solver.cu -o solver
-//   nvcc -O2 -std=c++17 -arch=sm_90 -shared -Xcompiler -fPIC whole/solver.cu -o libsolver.so
 //   ./solver LIBNCCL N RAISED          RAISED: 1 if the program raises its halo streams
 //
 // An iteration exchanges the two planes at the edge of p by NCCL on a halo stream, beside the product for the planes
 // inside, and adds up two scalars by all-reduces on the computing stream. Scalars stay on the GPU; sums have a fixed order.
-#include "two.h"
+#include "program.h"
 
 namespace {
 

@@ -6,7 +6,6 @@ Prints a line for each cell, and one for each family of programs that wait in th
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,17 +17,11 @@ FAMILIES = {
     "stencils, halo by NCCL": ("halo-stream", "computing-stream", "third-stream", "warmed"),
     "stencils, through host memory": ("host-stream", "host-event", "host-polling"),
     "stencils, blocking copies": ("host-copy",),
-    "stencils, ranks of MPI": ("mpi-stencil",),
     "stencils in one order": ("swapped", "one-stream", "synchronised", "equal"),
     "conjugate gradient": ("solver",),
     "transpose of an FFT, in chunks": ("transpose",),
-    "training steps with cuBLAS": ("ddp", "fsdp", "tensor", "pipeline", "llama"),
-    "recommender, training": ("recommender",),
-    "mixture of experts, Triton": ("experts",),
-    "one token, as a graph": ("token-graph",),
-    "one token, eager": ("token",),
-    "training in JAX, pmap": ("pmap",),
-    "loop that priority speeds up": ("gaining-loop", "gaining-loop-alone"),
+    "training steps with cuBLAS": ("ddp", "fsdp", "tensor", "pipeline"),
+    "loop that priority speeds up": ("gaining-loop-alone",),
     "loop that priority slows down": ("losing-loop",),
 }
 ROUNDS = 10  # cells with fewer are not in a range of a family
@@ -47,25 +40,19 @@ def said(value: Any) -> str:
 
 def line(one: dict[str, Any], columns: Sequence[str] = COLUMNS) -> str:
     if "ms" not in one:
-        return f"{one['program']:17} {one['n'] or '':>4} {'; '.join(one['wrong'])}"
+        return f"{one['program']:18} {one['n'] or '':>4} {'; '.join(one['wrong'])}"
     size = f"{one['n']:>4} {one['bits']:>3}" if one["n"] else " " * 8
-    words = [said(one["change"].get(arm)) for arm in columns] + [said(one.get("possible")), said(one["predicted"])]
-    expected = "" if one.get("as_expected", True) else f"expected: {one['expected']}"
-    rest = "; ".join(filter(None, (expected, *one["wrong"])))
-    return f"{one['program']:17} {size} {one['ms']:9.4f} " + " ".join(f"{word:>7}" for word in words) + f"  {rest}"
+    words = [said(one["change"].get(arm)) for arm in columns] + [said(one.get("possible"))]
+    rest = "; ".join(one["wrong"])
+    return f"{one['program']:18} {size} {one['ms']:9.4f} " + " ".join(f"{word:>7}" for word in words) + f"  {rest}"
 
 
 def table(found: Sequence[dict[str, Any]]) -> str:
     columns = arms(found)
-    heads = (*(arm[:7] for arm in columns), "possibl", "predict")
-    lines = [f"{'program':17} {'n':>4} {'fp':>3} {'bare ms':>9} " + " ".join(f"{head:>7}" for head in heads)]
+    heads = (*(arm[:7] for arm in columns), "possibl")
+    lines = [f"{'program':18} {'n':>4} {'fp':>3} {'bare ms':>9} " + " ".join(f"{head:>7}" for head in heads)]
     lines += (line(one, columns) for one in found)
-    judged = [one["as_expected"] for one in found if "as_expected" in one]
-    wrong = sum(bool(one["wrong"]) for one in found)
-    off = [abs(one["predicted"] - best(one)) for one in found if one["predicted"] is not None and best(one) is not None]
-    lines.append(f"{len(found)} cells, {wrong} wrong; the default as expected in {sum(judged)} of {len(judged)}")
-    if off:
-        lines.append(f"predictions: {len(off)}, median error {100 * statistics.median(off):.1f} points")
+    lines.append(f"{len(found)} cells, {sum(bool(one['wrong']) for one in found)} wrong")
     return "".join(f"{one}\n" for one in lines)
 
 
@@ -95,11 +82,6 @@ def families(found: Sequence[dict[str, Any]]) -> str:
         words = [str(len(own)), *(f"{said(min(each))} to {said(max(each))}" if each else "" for each in columns)]
         lines.append(f"{name:34}" + " ".join(f"{word:>14}" for word in words))
     return "".join(f"{one}\n" for one in lines)
-
-
-def best(one: dict[str, Any]) -> float | None:
-    """What the best single control gained; 0 if all lose."""
-    return min(0.0, one["change"][one["best"]][0]) if one.get("best") else None
 
 
 def main() -> int:

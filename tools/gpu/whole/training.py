@@ -1,4 +1,4 @@
-"""Training steps of transformers: DDP, FSDP2, tensor and pipeline parallel, and HuggingFace's Llama by accelerate.
+"""Training steps of transformers: DDP, FSDP2, tensor and pipeline parallel.
 
 Each function makes a Program. No weight changes from step to step, so that all steps have the same results.
 """
@@ -132,38 +132,3 @@ def pipeline() -> Program:
         lambda: step(lambda x: None, lambda x: None),
         communicate,
     )
-
-
-def llama() -> Program:
-    """8 layers, hidden 2048, two sequences of 2048 tokens; AdamW whose rate is 0."""
-    from accelerate import Accelerator
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    sizes = (2048, 5632, 8, 16, 32000, 2, 2048) if GPU else (32, 64, 2, 4, 100, 2, 16)
-    hidden, feed, count, heads, words, batch, tokens = sizes
-    config = LlamaConfig(
-        hidden_size=hidden,
-        intermediate_size=feed,
-        num_hidden_layers=count,
-        num_attention_heads=heads,
-        num_key_value_heads=heads // 2,
-        vocab_size=words,
-    )
-    torch.manual_seed(0)
-    bare = LlamaForCausalLM(config).to(DEVICE, KIND)
-    torch.manual_seed(0)
-    model = LlamaForCausalLM(config).to(DEVICE, KIND)
-    accelerator = Accelerator(cpu=not GPU)
-    made = [(one, torch.optim.AdamW(one.parameters(), lr=0.0)) for one in (bare, model)]
-    made[1] = accelerator.prepare(*made[1])
-    said = torch.randint(words, (batch, tokens), generator=torch.Generator().manual_seed(3 + RANK)).to(DEVICE)
-
-    def step(network: nn.Module, optimizer: Any) -> list[Tensor]:
-        loss = network(input_ids=said, labels=said).loss
-        accelerator.backward(loss)
-        optimizer.step()
-        optimizer.zero_grad()
-        return [loss.detach()]
-
-    buckets = all_reduced(bare)
-    return Program(lambda: step(*made[1]), lambda: step(*made[0]), lambda: reduce_all(buckets))

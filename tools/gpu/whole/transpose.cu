@@ -2,12 +2,11 @@
 // does it.
 //
 //   nvcc -O2 -std=c++17 -arch=sm_90 whole/transpose.cu -o transpose
-//   nvcc -O2 -std=c++17 -arch=sm_90 -shared -Xcompiler -fPIC whole/transpose.cu -o libtranspose.so
 //   ./transpose LIBNCCL N RAISED       RAISED: 1 if the program raises its streams of communication
 //
 // Each chunk is transformed on the computing stream, packed and exchanged (all-to-all) on a stream of its own, and
 // transformed again on the computing stream, one chunk behind the first transforms.
-#include "two.h"
+#include "program.h"
 
 namespace {
 

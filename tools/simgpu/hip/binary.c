@@ -152,19 +152,6 @@ hipError_t hip_function(const void *host, int device, hipFunction_t *function) {
     return result;
 }
 
-/* The host's address for a function, or NULL: it was not registered. */
-void *hip_host_of(hipFunction_t function) {
-    void *host = NULL;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BUCKETS && host == NULL; i++)
-        for (const struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
-            for (int device = 0; device < MAX_DEVICES; device++)
-                if (symbol->functions[device] == function && function != NULL)
-                    host = (void *)(uintptr_t)symbol->host;
-    pthread_mutex_unlock(&lock);
-    return host;
-}
-
 /* After its context is gone, with all that was in it. */
 void hip_forget_device(int device) {
     pthread_mutex_lock(&lock);

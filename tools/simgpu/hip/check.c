@@ -12,25 +12,18 @@
 enum overshoot { OVERSHOOT_ERROR, OVERSHOOT_ABORT, OVERSHOOT_STICKY };
 
 static enum overshoot overshoot = HIP_RELEASE >= 603 ? OVERSHOOT_ABORT : OVERSHOOT_ERROR;
-hipError_t hip_priority_error = hipErrorInvalidValue;
 
 CUresult sim_config_read_hip(void) {
     static const char *const kinds[] = {"error", "abort", "sticky"};
-    const char *const text = getenv("SIMGPU_HIP_OVERSHOOT"), *const priority = getenv("SIMGPU_HIP_PRIORITY");
-    bool known = text == NULL || *text == '\0';
-    for (size_t i = 0; !known && i < 3; i++)
-        if ((known = strcmp(text, kinds[i]) == 0))
+    const char *const text = getenv("SIMGPU_HIP_OVERSHOOT");
+    if (text == NULL || *text == '\0')
+        return CUDA_SUCCESS;
+    for (size_t i = 0; i < 3; i++)
+        if (strcmp(text, kinds[i]) == 0) {
             overshoot = (enum overshoot)i;
-    if (!known) {
-        sim_say("SIMGPU_HIP_OVERSHOOT: `%s` is not error, abort or sticky", text);
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-    if (priority == NULL || *priority == '\0')
-        return CUDA_SUCCESS;
-    hip_priority_error = hipErrorInvalidConfiguration;
-    if (strcmp(priority, "configuration") == 0)
-        return CUDA_SUCCESS;
-    sim_say("SIMGPU_HIP_PRIORITY: `%s` is not configuration", priority);
+            return CUDA_SUCCESS;
+        }
+    sim_say("SIMGPU_HIP_OVERSHOOT: `%s` is not error, abort or sticky", text);
     return CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -77,7 +70,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return hipErrorInvalidValue;
     if (image->bound_written && threads > image->max_threads)
         return hipErrorLaunchFailure;
-    if (request->cooperative && is_too_large(request, gpu, threads))
+    if (request->set.cooperative && is_too_large(request, gpu, threads))
         return hipErrorCooperativeLaunchTooLarge;
     if (sim_is_refused(request))
         return hipErrorLaunchOutOfResources;

@@ -145,11 +145,3 @@ def bundle(images: Mapping[str, bytes]) -> bytes:
     for (_, image), place in zip(entries, places):
         out = out.ljust(place, b"\0") + image
     return out
-
-
-def compressed(frame: bytes, size: int, version: int = 3, method: int = 1) -> bytes:
-    """A bundle of this size that was compressed, by Zstandard (1) or zlib (0)."""
-    form = {1: "<I", 2: "<II"}.get(version, "<QQ")
-    whole = 8 + struct.calcsize(form) + 8 + len(frame)
-    sizes = (size,) if version == 1 else (whole, size)
-    return b"CCOB" + struct.pack("<HH", version, method) + struct.pack(form, *sizes) + bytes(8) + frame

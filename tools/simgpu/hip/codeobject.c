@@ -10,7 +10,123 @@
 #include <string.h>
 
 #include "../sim.h"
-#include "messagepack.h"
+
+/* ---- the part of MessagePack in which they describe their kernels: maps, arrays, strings, integers ---- */
+
+struct packed {
+    const uint8_t *at, *end;
+    int depth;
+};
+
+enum packed_kind { PACKED_OTHER, PACKED_NUMBER, PACKED_TEXT, PACKED_ARRAY, PACKED_MAP };
+
+struct packed_value {
+    enum packed_kind kind;
+    uint64_t number;  /* or bytes, items, pairs */
+    const char *text; /* not ended by a zero */
+};
+
+enum { DEEPEST = 32 };
+
+static bool big_endian(struct packed *packed, size_t bytes, uint64_t *number) {
+    if ((size_t)(packed->end - packed->at) < bytes)
+        return false;
+    *number = 0;
+    while (bytes-- > 0)
+        *number = *number << 8 | *packed->at++;
+    return true;
+}
+
+static bool text(struct packed *packed, struct packed_value *value, enum packed_kind kind) {
+    if (value->number > (size_t)(packed->end - packed->at))
+        return false;
+    value->kind = kind;
+    value->text = (const char *)packed->at;
+    packed->at += value->number;
+    return true;
+}
+
+static bool packed_next(struct packed *packed, struct packed_value *value) {
+    uint64_t first;
+    *value = (struct packed_value){.kind = PACKED_OTHER};
+    if (!big_endian(packed, 1, &first))
+        return false;
+    const uint8_t code = (uint8_t)first;
+    const size_t wide = (size_t)1 << (code & 3);
+    if (code < 0x80 || code >= 0xe0) {
+        value->kind = PACKED_NUMBER;
+        value->number = code < 0x80 ? code : (uint64_t)(int64_t)(int8_t)code;
+        return true;
+    }
+    if (code < 0xa0) {
+        value->kind = code < 0x90 ? PACKED_MAP : PACKED_ARRAY;
+        value->number = code & 15;
+        return true;
+    }
+    if (code < 0xc0) {
+        value->number = code & 31;
+        return text(packed, value, PACKED_TEXT);
+    }
+    switch (code) {
+    case 0xc0: /* nothing, false, true */
+    case 0xc2:
+    case 0xc3:
+        value->number = code == 0xc3;
+        return true;
+    case 0xc4: /* bytes */
+    case 0xc5:
+    case 0xc6:
+        return big_endian(packed, wide, &value->number) && text(packed, value, PACKED_OTHER);
+    case 0xca: /* floating point */
+        return big_endian(packed, 4, &value->number);
+    case 0xcb:
+        return big_endian(packed, 8, &value->number);
+    case 0xcc: /* integers; those with a sign are never negative here */
+    case 0xcd:
+    case 0xce:
+    case 0xcf:
+    case 0xd0:
+    case 0xd1:
+    case 0xd2:
+    case 0xd3:
+        value->kind = PACKED_NUMBER;
+        return big_endian(packed, wide, &value->number);
+    case 0xd9:
+    case 0xda:
+    case 0xdb:
+        return big_endian(packed, (size_t)1 << (code - 0xd9), &value->number) && text(packed, value, PACKED_TEXT);
+    case 0xdc:
+    case 0xdd:
+        value->kind = PACKED_ARRAY;
+        return big_endian(packed, code == 0xdc ? 2 : 4, &value->number);
+    case 0xde:
+    case 0xdf:
+        value->kind = PACKED_MAP;
+        return big_endian(packed, code == 0xde ? 2 : 4, &value->number);
+    default:
+        return false;
+    }
+}
+
+static bool packed_skip(struct packed *packed) {
+    struct packed_value value;
+    if (!packed_next(packed, &value) || packed->depth == DEEPEST)
+        return false;
+    packed->depth++;
+    bool good = true;
+    if (value.kind == PACKED_ARRAY || value.kind == PACKED_MAP)
+        for (uint64_t i = 0; good && i < value.number; i++)
+            good = packed_skip(packed) && (value.kind == PACKED_ARRAY || packed_skip(packed));
+    packed->depth--;
+    return good;
+}
+
+static bool packed_is(const struct packed_value *value, const char *expected) {
+    return value->kind == PACKED_TEXT && value->number == strlen(expected) &&
+           memcmp(value->text, expected, (size_t)value->number) == 0;
+}
+
+/* ---- the file ---- */
 
 enum { MACHINE_AMDGPU = 224, NOTE_METADATA = 32, MOST_PARAMETERS = 4096, MOST_KERNELS = 65536 };
 enum { DESCRIPTOR = 64, DESCRIPTOR_RSRC1 = 48 };
@@ -52,22 +168,22 @@ static bool read_argument(struct packed *packed, struct kernel_image *kernel) {
     struct packed_value map, key, value;
     uint64_t offset = 0, size = 0;
     bool hidden = false;
-    if (!hip_packed_next(packed, &map) || map.kind != PACKED_MAP)
+    if (!packed_next(packed, &map) || map.kind != PACKED_MAP)
         return false;
     for (uint64_t i = 0; i < map.number; i++) {
-        if (!hip_packed_next(packed, &key))
+        if (!packed_next(packed, &key))
             return false;
         const struct packed before = *packed;
-        if (!hip_packed_next(packed, &value))
+        if (!packed_next(packed, &value))
             return false;
-        if (hip_packed_is(&key, ".offset"))
+        if (packed_is(&key, ".offset"))
             offset = value.number;
-        else if (hip_packed_is(&key, ".size"))
+        else if (packed_is(&key, ".size"))
             size = value.number;
-        else if (hip_packed_is(&key, ".value_kind"))
+        else if (packed_is(&key, ".value_kind"))
             hidden = value.kind == PACKED_TEXT && value.number > 7 && memcmp(value.text, "hidden_", 7) == 0;
         *packed = before;
-        if (!hip_packed_skip(packed))
+        if (!packed_skip(packed))
             return false;
     }
     if (hidden)
@@ -84,7 +200,7 @@ static bool read_argument(struct packed *packed, struct kernel_image *kernel) {
 
 static bool read_arguments(struct packed *packed, struct kernel_image *kernel) {
     struct packed_value list;
-    if (!hip_packed_next(packed, &list) || list.kind != PACKED_ARRAY)
+    if (!packed_next(packed, &list) || list.kind != PACKED_ARRAY)
         return false;
     kernel->layout_known = true;
     for (uint64_t i = 0; i < list.number; i++)
@@ -98,17 +214,17 @@ static int bounded(uint64_t number, int most) {
 }
 
 static void read_number(struct kernel_image *kernel, const struct packed_value *key, uint64_t number) {
-    if (hip_packed_is(key, ".vgpr_count"))
+    if (packed_is(key, ".vgpr_count"))
         kernel->said_registers = bounded(number, 1024);
-    else if (hip_packed_is(key, ".sgpr_count"))
+    else if (packed_is(key, ".sgpr_count"))
         kernel->scalars = bounded(number, SCALAR_FILE);
-    else if (hip_packed_is(key, ".group_segment_fixed_size"))
+    else if (packed_is(key, ".group_segment_fixed_size"))
         kernel->static_shared = bounded(number, 1 << 24);
-    else if (hip_packed_is(key, ".private_segment_fixed_size"))
+    else if (packed_is(key, ".private_segment_fixed_size"))
         kernel->local = bounded(number, 1 << 24);
-    else if (hip_packed_is(key, ".uniform_work_group_size"))
+    else if (packed_is(key, ".uniform_work_group_size"))
         kernel->uniform = number != 0;
-    else if (hip_packed_is(key, ".max_flat_workgroup_size")) {
+    else if (packed_is(key, ".max_flat_workgroup_size")) {
         kernel->max_threads = bounded(number, MAX_BLOCK_THREADS);
         kernel->bound_written = true;
     }
@@ -117,27 +233,27 @@ static void read_number(struct kernel_image *kernel, const struct packed_value *
 /* One kernel; *symbol is that of its descriptor, for free(). */
 static bool read_kernel(struct packed *packed, struct kernel_image *kernel, char **symbol) {
     struct packed_value map, key, value;
-    if (!hip_packed_next(packed, &map) || map.kind != PACKED_MAP)
+    if (!packed_next(packed, &map) || map.kind != PACKED_MAP)
         return false;
     for (uint64_t i = 0; i < map.number; i++) {
-        if (!hip_packed_next(packed, &key))
+        if (!packed_next(packed, &key))
             return false;
-        if (hip_packed_is(&key, ".args")) {
+        if (packed_is(&key, ".args")) {
             if (!read_arguments(packed, kernel))
                 return false;
             continue;
         }
         const struct packed before = *packed;
-        if (!hip_packed_next(packed, &value))
+        if (!packed_next(packed, &value))
             return false;
-        if (hip_packed_is(&key, ".name") && kernel->name == NULL)
+        if (packed_is(&key, ".name") && kernel->name == NULL)
             kernel->name = copy_of(&value);
-        else if (hip_packed_is(&key, ".symbol") && *symbol == NULL)
+        else if (packed_is(&key, ".symbol") && *symbol == NULL)
             *symbol = copy_of(&value);
         else if (value.kind == PACKED_NUMBER)
             read_number(kernel, &key, value.number);
         *packed = before;
-        if (!hip_packed_skip(packed))
+        if (!packed_skip(packed))
             return false;
     }
     return kernel->name != NULL && *symbol != NULL;
@@ -248,17 +364,17 @@ static bool add_kernel(const struct object *object, struct packed *packed, struc
 
 static bool read_metadata(const struct object *object, struct packed *packed, struct image *image) {
     struct packed_value map, key, list;
-    if (!hip_packed_next(packed, &map) || map.kind != PACKED_MAP)
+    if (!packed_next(packed, &map) || map.kind != PACKED_MAP)
         return false;
     for (uint64_t i = 0; i < map.number; i++) {
-        if (!hip_packed_next(packed, &key))
+        if (!packed_next(packed, &key))
             return false;
-        if (!hip_packed_is(&key, "amdhsa.kernels")) {
-            if (!hip_packed_skip(packed))
+        if (!packed_is(&key, "amdhsa.kernels")) {
+            if (!packed_skip(packed))
                 return false;
             continue;
         }
-        if (!hip_packed_next(packed, &list) || list.kind != PACKED_ARRAY || list.number > MOST_KERNELS)
+        if (!packed_next(packed, &list) || list.kind != PACKED_ARRAY || list.number > MOST_KERNELS)
             return false;
         for (uint64_t k = 0; k < list.number; k++)
             if (!add_kernel(object, packed, image))

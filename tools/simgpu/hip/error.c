@@ -1,4 +1,6 @@
-/* Errors: names, sentences, and the last one of a thread. */
+/* Errors: names, sentences, and the last one of a thread. And functions by name. */
+#include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,24 +84,50 @@ hipError_t hip_hipRuntimeGetVersion(int *version) {
     return hipSuccess;
 }
 
-const char *hip_hipApiName(uint32_t id) {
-    (void)id;
-    return "unknown";
+/* ---- functions by name: a plain dlsym on this very library, as in the real one, so that whoever stands in front of dlsym
+ * stands in front of this, too ---- */
+
+enum { FOUND = 0, NOT_FOUND = 1 };
+enum { PER_THREAD_DEFAULT_STREAM = 2 };
+
+static void *self;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void open_self(void) {
+    static const char here;
+    Dl_info info;
+    if (dladdr(&here, &info) != 0)
+        self = dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-const char *hip_hipGetCmdName(uint32_t id) {
-    (void)id;
-    return "unknown";
+static hipError_t find(const char *symbol, void **function, int *status) {
+    pthread_once(&once, open_self);
+    *function = self != NULL ? dlsym(self, symbol) : NULL;
+    if (status != NULL)
+        *status = *function != NULL ? FOUND : NOT_FOUND;
+    return *function != NULL ? hipSuccess : hipErrorInvalidValue;
 }
 
-void hip_hipRegisterTracerCallback(void *callback) {
-    (void)callback;
+hipError_t hip_hipGetProcAddress(const char *symbol, void **function, int version, uint64_t flags, int *status) {
+    (void)flags;
+    if (symbol == NULL || function == NULL)
+        return hipErrorInvalidValue;
+    if (version >= 600 && strcmp(symbol, "hipGetDeviceProperties") == 0)
+        symbol = "hipGetDevicePropertiesR0600";
+    if (version >= 600 && strcmp(symbol, "hipChooseDevice") == 0)
+        symbol = "hipChooseDeviceR0600";
+    return find(symbol, function, status);
 }
 
-const char *hip_amd_dbgapi_get_build_name(void) {
-    return "simgpu";
-}
-
-const char *hip_amd_dbgapi_get_git_hash(void) {
-    return "simgpu";
+hipError_t hip_hipGetDriverEntryPoint(bool per_thread, const char *symbol, void **function, unsigned long long flags,
+                                      int *status) {
+    char name[256];
+    if (symbol == NULL || function == NULL || *symbol == '\0')
+        return hipErrorInvalidValue;
+    if (per_thread || flags == PER_THREAD_DEFAULT_STREAM) {
+        snprintf(name, sizeof name, "%s_spt", symbol);
+        if (find(name, function, status) == hipSuccess)
+            return hipSuccess;
+    }
+    return hip_hipGetProcAddress(symbol, function, HIP_RELEASE, 0, status);
 }

@@ -1,4 +1,6 @@
-/* What the runtime says of a kernel. Numbers are those of its metadata, not of its descriptor. */
+/* What the runtime says of a kernel: numbers of its metadata, not of its descriptor. */
+#include <limits.h>
+
 #include "hip.h"
 
 /* Of the function for a host address on this thread's device; also of a hipFunction_t itself. */
@@ -113,18 +115,6 @@ hipError_t hip_hipFuncSetAttribute(const void *host, int id, int value) {
     return id == FUNC_CARVEOUT && (value < -1 || value > 100) ? hipErrorInvalidValue : hipSuccess;
 }
 
-hipError_t hip_hipFuncSetCacheConfig(const void *host, int config) {
-    if (host == NULL)
-        return hipErrorInvalidDeviceFunction;
-    return config >= 0 && config <= 3 ? hipSuccess : hipErrorInvalidValue;
-}
-
-hipError_t hip_hipFuncSetSharedMemConfig(const void *host, int config) {
-    if (host == NULL)
-        return hipErrorInvalidDeviceFunction;
-    return config >= 0 && config <= 2 ? hipSuccess : hipErrorInvalidValue;
-}
-
 const char *hip_hipKernelNameRef(hipFunction_t function) {
     const struct kernel_image *image;
     const struct gpu *gpu;
@@ -136,4 +126,126 @@ const char *hip_hipKernelNameRef(hipFunction_t function) {
 const char *hip_hipKernelNameRefByPtr(const void *host, hipStream_t stream) {
     hipFunction_t function;
     return hip_function(host, hip_device_of(stream), &function) == hipSuccess ? hip_hipKernelNameRef(function) : NULL;
+}
+
+/* ---- occupancy as the runtime answers it: without the unit of shared memory and without the 16 barriers of a compute unit, so that
+ * it may say more blocks than the hardware takes (../occupancy.c) ---- */
+
+enum { WAVES = 8, SIMDS = 4, VECTOR_FILE = 512, VECTOR_GRANULE = 8 };
+
+static int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
+static int up(int value, int unit) {
+    return (value + unit - 1) / unit * unit;
+}
+
+struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
+                                   size_t dynamic) {
+    int waves = WAVES;
+    if (image->scalars > 0) { /* of kernels without scalar registers it does not count the vector ones either */
+        if (image->said_registers > 0)
+            waves = smaller(waves, VECTOR_FILE / up(image->said_registers, VECTOR_GRANULE));
+        waves = smaller(waves, SCALAR_FILE / up(image->scalars, SCALAR_GRANULE));
+    }
+    const int by_registers = SIMDS * waves * WARP; /* threads */
+    const size_t shared = (size_t)image->static_shared + dynamic;
+    const int by_shared = shared > 0 ? (int)((size_t)gpu->shared / shared) : INT_MAX;
+    const int best = smaller(by_registers, up(threads, WARP));
+    return (struct hip_occupancy){
+        .blocks = smaller(by_registers / up(threads, WARP), by_shared),
+        .grid = best > 0 ? gpu->multiprocessors * smaller(by_registers / best, by_shared) : 0,
+        .threads = best,
+    };
+}
+
+typedef hipError_t find_image(const void *function, const struct kernel_image **image, const struct gpu **gpu);
+
+static hipError_t of_handle(const void *function, const struct kernel_image **image, const struct gpu **gpu) {
+    const hipError_t result = hip_ready();
+    return result != hipSuccess ? result : hip_image_of((hipFunction_t)(uintptr_t)function, image, gpu);
+}
+
+static hipError_t of_host(const void *function, const struct kernel_image **image, const struct gpu **gpu) {
+    hipFunction_t handle;
+    const hipError_t result = hip_function(function, hip_device_of(NULL), &handle);
+    return result != hipSuccess ? result : hip_image_of(handle, image, gpu);
+}
+
+static hipError_t active_blocks(int *blocks, find_image *find, const void *function, int threads, size_t dynamic) {
+    const struct kernel_image *image;
+    const struct gpu *gpu;
+    if (blocks == NULL || threads <= 0)
+        return hipErrorInvalidValue;
+    const hipError_t result = find(function, &image, &gpu);
+    if (result == hipSuccess)
+        *blocks = threads <= MAX_BLOCK_THREADS ? hip_occupancy(image, gpu, threads, dynamic).blocks : 0;
+    return result;
+}
+
+static hipError_t potential(int *grid, int *block, find_image *find, const void *function, size_t dynamic, int limit) {
+    const struct kernel_image *image;
+    const struct gpu *gpu;
+    if (grid == NULL || block == NULL)
+        return hipErrorInvalidValue;
+    const hipError_t result = find(function, &image, &gpu);
+    if (result != hipSuccess)
+        return result;
+    const int threads = limit <= 0 || limit > MAX_BLOCK_THREADS ? MAX_BLOCK_THREADS : limit;
+    const struct hip_occupancy found = hip_occupancy(image, gpu, threads, dynamic);
+    *grid = found.grid;
+    *block = found.threads;
+    return hipSuccess;
+}
+
+hipError_t hip_hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, hipFunction_t function, int threads,
+                                                                  size_t dynamic) {
+    return active_blocks(blocks, of_handle, function, threads, dynamic);
+}
+
+hipError_t hip_hipModuleOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, hipFunction_t function,
+                                                                           int threads, size_t dynamic,
+                                                                           unsigned int flags) {
+    return flags <= 1 ? active_blocks(blocks, of_handle, function, threads, dynamic) : hipErrorInvalidValue;
+}
+
+hipError_t hip_hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function, int threads,
+                                                            size_t dynamic) {
+    return active_blocks(blocks, of_host, function, threads, dynamic);
+}
+
+hipError_t hip_hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function, int threads,
+                                                                     size_t dynamic, unsigned int flags) {
+    return flags <= 1 ? active_blocks(blocks, of_host, function, threads, dynamic) : hipErrorInvalidValue;
+}
+
+hipError_t hip_hipModuleOccupancyMaxPotentialBlockSize(int *grid, int *block, hipFunction_t function, size_t dynamic,
+                                                       int limit) {
+    return potential(grid, block, of_handle, function, dynamic, limit);
+}
+
+hipError_t hip_hipModuleOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, hipFunction_t function,
+                                                                size_t dynamic, int limit, unsigned int flags) {
+    return flags <= 1 ? potential(grid, block, of_handle, function, dynamic, limit) : hipErrorInvalidValue;
+}
+
+hipError_t hip_hipOccupancyMaxPotentialBlockSize(int *grid, int *block, const void *function, size_t dynamic,
+                                                 int limit) {
+    return potential(grid, block, of_host, function, dynamic, limit);
+}
+
+/* The first version of the real one leaves the static shared memory out, too. */
+hipError_t hip_hipOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
+    const struct kernel_image *image;
+    const struct gpu *gpu;
+    if (bytes == NULL || blocks <= 0 || threads <= 0 || threads > MAX_BLOCK_THREADS)
+        return hipErrorInvalidValue;
+    const hipError_t result = of_host(function, &image, &gpu);
+    if (result != hipSuccess)
+        return result;
+    if (hip_occupancy(image, gpu, threads, 0).blocks < blocks)
+        return hipErrorInvalidValue;
+    *bytes = (size_t)gpu->shared / (size_t)blocks;
+    return hipSuccess;
 }

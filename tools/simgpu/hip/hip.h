@@ -40,13 +40,11 @@ int hip_device_of(hipStream_t stream); /* of this thread, for a default stream *
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
-hipError_t hip_ended(void);           /* what a call that waits answers once a queue has died */
-extern hipError_t hip_priority_error; /* the answer to a priority for one launch */
+hipError_t hip_ended(void); /* what a call that waits answers once a queue has died */
 
 /* binary.c: what hipcc's code registers. */
 hipError_t hip_function(const void *host, int device, hipFunction_t *function);
 hipError_t hip_variable(const void *host, void **address, size_t *bytes);
-void *hip_host_of(hipFunction_t function);
 void hip_forget_device(int device);
 
 /* function.c */
@@ -61,10 +59,27 @@ struct hip_occupancy {
 struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struct gpu *gpu, int threads,
                                    size_t dynamic);
 
-/* device.c */
-int hip_attribute(int device, int id); /* by the engine's number */
-
 /* table.c */
-void hip_tables_register(void **runtime, void **compiler);
+typedef void (*any_function)(void);
+#define MEMBER(name, node, releases, step) MEMBER_##name,
+#define COMPILER(name, node, releases)
+#define OUTSIDE(name, node, releases)
+enum hip_member {
+#include "names.def"
+    MEMBERS
+};
+#undef MEMBER
+#undef COMPILER
+#define MEMBER(name, node, releases, step)
+#define COMPILER(name, node, releases) MEMBER_##name,
+enum hip_compiler_member {
+#include "names.def"
+    COMPILER_MEMBERS
+};
+#undef MEMBER
+#undef COMPILER
+#undef OUTSIDE
+any_function hip_in_runtime(enum hip_member member);
+any_function hip_in_compiler(enum hip_compiler_member member);
 
 #endif

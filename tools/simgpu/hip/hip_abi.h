@@ -43,7 +43,6 @@ typedef CUlaunchAttribute hipLaunchAttribute;
 typedef CUlaunchAttributeValue hipLaunchAttributeValue;
 typedef CUlaunchConfig HIP_LAUNCH_CONFIG;
 typedef CUDA_LAUNCH_PARAMS hipFunctionLaunchParams;
-typedef CUDA_HOST_NODE_PARAMS hipHostNodeParams;
 
 enum {
     hipSuccess = 0,
@@ -88,44 +87,6 @@ typedef struct {
     hipLaunchAttribute *attrs;
     unsigned int numAttrs;
 } hipLaunchConfig_t;
-
-typedef struct {
-    dim3 blockDim;
-    void **extra;
-    void *func;
-    dim3 gridDim;
-    void **kernelParams;
-    unsigned int sharedMemBytes;
-} hipKernelNodeParams;
-
-typedef struct {
-    void *dst;
-    unsigned int elementSize;
-    size_t height, pitch;
-    unsigned int value;
-    size_t width;
-} hipMemsetParams;
-
-typedef struct {
-    int type;
-    int reserved0[3];
-    union {
-        long long reserved1[29];
-        hipKernelNodeParams kernel;
-        hipMemsetParams memset;
-        hipHostNodeParams host;
-        CUDA_CHILD_GRAPH_NODE_PARAMS graph;
-        CUDA_EVENT_RECORD_NODE_PARAMS event;
-    } of;
-    long long reserved2;
-} hipGraphNodeParams;
-
-typedef struct {
-    hipGraphNode_t errNode_out;
-    unsigned long long flags;
-    int result_out;
-    hipStream_t uploadStream;
-} hipGraphInstantiateParams;
 
 typedef struct {
     int binaryVersion, cacheModeCA;

@@ -271,19 +271,14 @@ hipError_t hip__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipSt
 
 /* ---- with attributes ---- */
 
-enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_PRIORITY = 8 };
-
-/* The one attribute that counts is that of a cooperative launch. What a priority is answered with differs from release
- * to release (SIMGPU_HIP_PRIORITY). */
+/* The one attribute that counts is that of a cooperative launch. */
 static hipError_t read_attributes(const hipLaunchAttribute *attributes, unsigned int count, bool *cooperative) {
     if (count > 0 && attributes == NULL)
         return hipErrorInvalidValue;
     for (unsigned int i = 0; i < count; i++) {
-        if (attributes[i].id == ATTRIBUTE_COOPERATIVE) {
-            *cooperative = attributes[i].value.integer != 0;
-            continue;
-        }
-        return attributes[i].id == ATTRIBUTE_PRIORITY ? hip_priority_error : hipErrorInvalidValue;
+        if (attributes[i].id != LAUNCH_COOPERATIVE)
+            return hipErrorInvalidValue;
+        *cooperative = attributes[i].value.integer != 0;
     }
     return hipSuccess;
 }
@@ -320,39 +315,41 @@ static hipError_t check_list(const hipLaunchParams *list, int count, unsigned in
     return hipSuccess;
 }
 
-hipError_t hip_hipLaunchCooperativeKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
-    hipFunctionLaunchParams all[MAX_DEVICES];
-    hipError_t result = hip_ready();
-    if (result == hipSuccess)
-        result = check_list(list, count, flags);
-    for (int i = 0; result == hipSuccess && i < count; i++) {
-        const hipLaunchParams *const one = &list[i];
-        hipFunction_t function;
-        result = hip_function(one->func, hip_device_of(one->stream), &function);
-        all[i] =
-            (hipFunctionLaunchParams){function,        one->gridDim.x,  one->gridDim.y,  one->gridDim.z,
-                                      one->blockDim.x, one->blockDim.y, one->blockDim.z, (unsigned int)one->sharedMem,
-                                      one->stream,     one->args};
-    }
-    return result != hipSuccess ? result : cuLaunchCooperativeKernelMultiDevice(all, (unsigned int)count, flags);
-}
-
-hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchParams *list, unsigned int count,
-                                                           unsigned int flags) {
-    const hipError_t result = hip_ready();
-    return result != hipSuccess ? result : cuLaunchCooperativeKernelMultiDevice(list, count, flags);
-}
-
-/* Not cooperative, and each may be another kernel: one launch after the other, which nothing else orders. */
-hipError_t hip_hipExtLaunchMultiKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
+/* One launch after the other, which nothing else orders. */
+static hipError_t launch_list(hipLaunchParams *list, int count, unsigned int flags, bool cooperative) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = check_list(list, count, flags);
     for (int i = 0; result == hipSuccess && i < count; i++)
         result =
             launch_host(list[i].func, (struct launch_of){LAUNCH_OF(list[i].gridDim, list[i].blockDim, list[i].sharedMem,
-                                                                   list[i].stream, list[i].args)});
+                                                                   list[i].stream, list[i].args),
+                                                         .cooperative = cooperative});
     return result;
+}
+
+hipError_t hip_hipLaunchCooperativeKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
+    return launch_list(list, count, flags, true);
+}
+
+hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchParams *list, unsigned int count,
+                                                           unsigned int flags) {
+    hipError_t result = list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3
+                            ? hipErrorInvalidValue
+                            : hip_ready();
+    for (unsigned int i = 0; result == hipSuccess && i < count; i++) {
+        const hipFunctionLaunchParams *const one = &list[i];
+        const dim3 grid = {one->gridDimX, one->gridDimY, one->gridDimZ};
+        const dim3 block = {one->blockDimX, one->blockDimY, one->blockDimZ};
+        result = launch(one->func,
+                        (struct launch_of){LAUNCH_OF(grid, block, one->sharedMemBytes, one->hStream, one->kernelParams),
+                                           .cooperative = true});
+    }
+    return result;
+}
+
+hipError_t hip_hipExtLaunchMultiKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
+    return launch_list(list, count, flags, false);
 }
 
 /* ---- configured first, launched then ---- */

@@ -25,11 +25,6 @@ hipError_t hip_hipMalloc(void **address, size_t bytes) {
     return allocate(address, bytes, cuMemAlloc_v2);
 }
 
-hipError_t hip_hipExtMallocWithFlags(void **address, size_t bytes, unsigned int flags) {
-    (void)flags; /* how fine its coherence is */
-    return allocate(address, bytes, cuMemAlloc_v2);
-}
-
 hipError_t hip_hipMallocManaged(void **address, size_t bytes, unsigned int flags) {
     (void)flags;
     return bytes > 0 ? allocate(address, bytes, managed) : hipErrorInvalidValue;
@@ -40,16 +35,7 @@ hipError_t hip_hipHostMalloc(void **address, size_t bytes, unsigned int flags) {
     return allocate(address, bytes, on_host);
 }
 
-hipError_t hip_hipHostAlloc(void **address, size_t bytes, unsigned int flags) {
-    (void)flags;
-    return allocate(address, bytes, on_host);
-}
-
 hipError_t hip_hipMallocHost(void **address, size_t bytes) {
-    return allocate(address, bytes, on_host);
-}
-
-hipError_t hip_hipMemAllocHost(void **address, size_t bytes) {
     return allocate(address, bytes, on_host);
 }
 
@@ -62,18 +48,6 @@ hipError_t hip_hipFree(void *address) {
 
 hipError_t hip_hipHostFree(void *address) {
     return hip_hipFree(address);
-}
-
-hipError_t hip_hipFreeHost(void *address) {
-    return hip_hipFree(address);
-}
-
-hipError_t hip_hipMemPtrGetInfo(void *address, size_t *bytes) {
-    CUdeviceptr start;
-    const hipError_t result = hip_ready();
-    if (bytes == NULL)
-        return hipErrorInvalidValue;
-    return result != hipSuccess ? result : cuMemGetAddressRange_v2(&start, bytes, (CUdeviceptr)address);
 }
 
 /* Types of memory have other numbers since 6. */
@@ -105,16 +79,6 @@ hipError_t hip_hipPointerGetAttributes(hipPointerAttribute_t *attributes, const 
         .isManaged = (int)is_managed,
     };
     return hipSuccess;
-}
-
-hipError_t hip_hipMemAdvise(const void *address, size_t bytes, int advice, int device) {
-    (void)advice, (void)device;
-    return address != NULL && bytes > 0 ? hip_ready() : hipErrorInvalidValue;
-}
-
-hipError_t hip_hipMemPrefetchAsync(const void *address, size_t bytes, int device, hipStream_t stream) {
-    (void)device, (void)stream;
-    return address != NULL && bytes > 0 ? hip_ready() : hipErrorInvalidValue;
 }
 
 /* ---- copies ---- */
@@ -172,14 +136,6 @@ hipError_t hip_hipMemcpyPeer(void *to, int to_device, const void *from, int from
     return result != hipSuccess ? result : cuMemcpyPeer((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes);
 }
 
-hipError_t hip_hipMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
-                                  hipStream_t stream) {
-    CUcontext there = NULL, here = NULL;
-    const hipError_t result = peers(to_device, from_device, &there, &here);
-    return result != hipSuccess ? result
-                                : cuMemcpyPeerAsync((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes, stream);
-}
-
 /* Where in a variable of the device. */
 static hipError_t inside(const void *symbol, size_t bytes, size_t offset, char **at) {
     void *address = NULL;
@@ -201,48 +157,9 @@ hipError_t hip_hipMemcpyToSymbol(bool per_thread, const void *symbol, const void
     SYMBOL_COPY(hip_hipMemcpy(per_thread, at, from, bytes, kind));
 }
 
-hipError_t hip_hipMemcpyToSymbolAsync(bool per_thread, const void *symbol, const void *from, size_t bytes,
-                                      size_t offset, int kind, hipStream_t stream) {
-    SYMBOL_COPY(hip_hipMemcpyAsync(per_thread, at, from, bytes, kind, stream));
-}
-
 hipError_t hip_hipMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
                                    int kind) {
     SYMBOL_COPY(hip_hipMemcpy(per_thread, to, at, bytes, kind));
-}
-
-hipError_t hip_hipMemcpyFromSymbolAsync(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
-                                        int kind, hipStream_t stream) {
-    SYMBOL_COPY(hip_hipMemcpyAsync(per_thread, to, at, bytes, kind, stream));
-}
-
-static hipError_t rectangle(CUDA_MEMCPY2D *made, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                            size_t width, size_t height, int kind) {
-    *made = (CUDA_MEMCPY2D){
-        .srcMemoryType = MEMORY_UNIFIED,
-        .srcDevice = (CUdeviceptr)from,
-        .srcPitch = from_pitch,
-        .dstMemoryType = MEMORY_UNIFIED,
-        .dstDevice = (CUdeviceptr)to,
-        .dstPitch = to_pitch,
-        .WidthInBytes = width,
-        .Height = height,
-    };
-    return may_copy(kind);
-}
-
-hipError_t hip_hipMemcpy2D(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                           size_t width, size_t height, int kind) {
-    CUDA_MEMCPY2D what;
-    const hipError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
-    return result != hipSuccess ? result : (per_thread ? cuMemcpy2D_v2_ptds : cuMemcpy2D_v2)(&what);
-}
-
-hipError_t hip_hipMemcpy2DAsync(bool per_thread, void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                                size_t width, size_t height, int kind, hipStream_t stream) {
-    CUDA_MEMCPY2D what;
-    const hipError_t result = rectangle(&what, to, to_pitch, from, from_pitch, width, height, kind);
-    return result != hipSuccess ? result : (per_thread ? cuMemcpy2DAsync_v2_ptsz : cuMemcpy2DAsync_v2)(&what, stream);
 }
 
 hipError_t hip_hipMemset(bool per_thread, void *to, int value, size_t bytes) {

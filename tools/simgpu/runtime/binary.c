@@ -6,7 +6,6 @@
 #include <stdlib.h>
 
 #include "runtime.h"
-#include "unpack.h"
 
 enum { BUCKETS = 1024, WRAPPER_MAGIC = 0x466243b1, RELAXED = 2 };
 
@@ -19,7 +18,6 @@ struct wrapper {
 
 struct binary {
     const void *image;
-    void *unpacked; /* or NULL */
     CUlibrary library;
     CUresult failed; /* why it could not be loaded: that stays so, and is said once */
 };
@@ -89,7 +87,6 @@ void __cudaUnregisterFatBinary(void **handle) {
     if (binary->library != NULL)
         rt_calls[0].cuLibraryUnload(binary->library);
     pthread_mutex_unlock(&lock);
-    free(binary->unpacked);
     free(binary);
 }
 
@@ -115,12 +112,9 @@ char __cudaInitModule(void **binary) {
 static cudaError_t load(struct binary *binary) {
     if (binary->library != NULL || binary->failed != CUDA_SUCCESS)
         return binary->failed;
-    if (binary->unpacked == NULL)
-        binary->unpacked = rt_unpack(binary->image);
-    const void *const image = binary->unpacked != NULL ? binary->unpacked : binary->image;
     int mode = RELAXED;
     rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
-    binary->failed = rt_calls[0].cuLibraryLoadData(&binary->library, image, NULL, NULL, 0, NULL, NULL, 0);
+    binary->failed = rt_calls[0].cuLibraryLoadData(&binary->library, binary->image, NULL, NULL, 0, NULL, NULL, 0);
     rt_calls[0].cuThreadExchangeStreamCaptureMode(&mode);
     return binary->failed;
 }

@@ -62,26 +62,11 @@ cudaError_t rt_cudaFuncSetAttribute(const void *function, int attribute, int val
                                  : as_function(rt_calls[0].cuKernelSetAttribute(attribute, value, kernel, device));
 }
 
-cudaError_t rt_cudaFuncSetCacheConfig(const void *function, int config) {
-    CUkernel kernel;
-    int device = 0;
-    const cudaError_t result = kernel_here(function, &kernel, &device);
-    return result != cudaSuccess ? result : as_function(rt_calls[0].cuKernelSetCacheConfig(kernel, config, device));
-}
-
 #define WITH_KERNEL(kernel, call)                                                                                      \
     CUkernel kernel;                                                                                                   \
     int device = 0;                                                                                                    \
     const cudaError_t result = kernel_here(function, &kernel, &device);                                                \
     return result != cudaSuccess ? result : as_function(rt_calls[0].call)
-
-cudaError_t rt_cudaFuncGetName(const char **name, const void *function) {
-    WITH_KERNEL(kernel, cuKernelGetName(name, kernel));
-}
-
-cudaError_t rt_cudaFuncGetParamInfo(const void *function, size_t index, size_t *offset, size_t *bytes) {
-    WITH_KERNEL(kernel, cuKernelGetParamInfo(kernel, index, offset, bytes));
-}
 
 cudaError_t rt_cudaGetFuncBySymbol(cudaFunction_t *out, const void *function) {
     WITH_KERNEL(kernel, cuKernelGetFunction(out, kernel));
@@ -101,20 +86,6 @@ cudaError_t rt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const 
 
 cudaError_t rt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
     WITH_KERNEL(kernel, cuOccupancyAvailableDynamicSMemPerBlock(bytes, (CUfunction)kernel, blocks, threads));
-}
-
-cudaError_t rt_cudaOccupancyMaxActiveClusters(int *clusters, const void *function, const cudaLaunchConfig_t *config) {
-    if (config == NULL)
-        return cudaErrorInvalidValue;
-    const CUlaunchConfig made = rt_config(config);
-    WITH_KERNEL(kernel, cuOccupancyMaxActiveClusters(clusters, (CUfunction)kernel, &made));
-}
-
-cudaError_t rt_cudaOccupancyMaxPotentialClusterSize(int *size, const void *function, const cudaLaunchConfig_t *config) {
-    if (config == NULL)
-        return cudaErrorInvalidValue;
-    const CUlaunchConfig made = rt_config(config);
-    WITH_KERNEL(kernel, cuOccupancyMaxPotentialClusterSize(size, (CUfunction)kernel, &made));
 }
 
 /* nvcc's code keeps what this gives in a static variable, once. Where the kernel cannot be had the address itself is

@@ -1,4 +1,4 @@
-/* Memory: what the runtime does otherwise than the driver, and what a pointer is. */
+/* Memory and copies. The runtime names a direction, the driver has a function for each. */
 #include <string.h>
 
 #include "runtime.h"
@@ -34,15 +34,6 @@ cudaError_t rt_cudaMallocManaged(void **address, size_t bytes, unsigned int flag
     return result != cudaSuccess ? result : rt_calls[0].cuMemAllocManaged((CUdeviceptr *)address, bytes, flags);
 }
 
-cudaError_t rt_cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height) {
-    const cudaError_t result = rt_ready();
-    if (address == NULL || pitch == NULL)
-        return cudaErrorInvalidValue;
-    return result != cudaSuccess
-               ? result
-               : rt_calls[0].cuMemAllocPitch((CUdeviceptr *)address, pitch, width, height, PITCH_ELEMENT);
-}
-
 /* The value of a pointer's attribute; left as it is where the driver knows none. */
 static bool look(void *value, int attribute, const void *address) {
     return rt_calls[0].cuPointerGetAttribute(value, attribute, (CUdeviceptr)address) == CUDA_SUCCESS;
@@ -67,4 +58,85 @@ cudaError_t rt_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes
     look(&attributes->hostPointer, ATTRIBUTE_HOST_POINTER, address);
     attributes->type = managed ? MANAGED : (int)type;
     return cudaSuccess;
+}
+
+/* ---- copies ---- */
+
+cudaError_t rt_cudaMemcpy(bool per_thread, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) {
+    const struct rt_calls *const calls = &rt_calls[per_thread];
+    const cudaError_t result = rt_ready();
+    if (result != cudaSuccess || bytes == 0)
+        return result;
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return calls->cuMemcpyHtoD((CUdeviceptr)to, from, bytes);
+    case cudaMemcpyDeviceToHost:
+        return calls->cuMemcpyDtoH(to, (CUdeviceptr)from, bytes);
+    case cudaMemcpyDeviceToDevice:
+        return calls->cuMemcpyDtoD((CUdeviceptr)to, (CUdeviceptr)from, bytes);
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault:
+        return calls->cuMemcpy((CUdeviceptr)to, (CUdeviceptr)from, bytes);
+    }
+    return cudaErrorInvalidMemcpyDirection;
+}
+
+cudaError_t rt_cudaMemcpyAsync(bool per_thread, void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
+                               cudaStream_t stream) {
+    const struct rt_calls *const calls = &rt_calls[per_thread];
+    const cudaError_t result = rt_ready();
+    if (result != cudaSuccess || bytes == 0)
+        return result;
+    switch (kind) {
+    case cudaMemcpyHostToDevice:
+        return calls->cuMemcpyHtoDAsync((CUdeviceptr)to, from, bytes, stream);
+    case cudaMemcpyDeviceToHost:
+        return calls->cuMemcpyDtoHAsync(to, (CUdeviceptr)from, bytes, stream);
+    case cudaMemcpyDeviceToDevice:
+        return calls->cuMemcpyDtoDAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);
+    case cudaMemcpyHostToHost:
+    case cudaMemcpyDefault:
+        return calls->cuMemcpyAsync((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream);
+    }
+    return cudaErrorInvalidMemcpyDirection;
+}
+
+/* Where in a variable of the device; the other side is the host or the device. */
+static cudaError_t inside(const void *symbol, size_t bytes, size_t offset, char **at) {
+    CUdeviceptr address = 0;
+    size_t size = 0;
+    const cudaError_t result = rt_variable(symbol, &address, &size);
+    if (result == cudaSuccess && (offset > size || bytes > size - offset))
+        return cudaErrorInvalidValue;
+    *at = (char *)(uintptr_t)address + offset;
+    return result;
+}
+
+#define SYMBOL_COPY(call)                                                                                              \
+    char *at = NULL;                                                                                                   \
+    const cudaError_t result = inside(symbol, bytes, offset, &at);                                                     \
+    return result != cudaSuccess ? result : call
+
+cudaError_t rt_cudaMemcpyToSymbol(bool per_thread, const void *symbol, const void *from, size_t bytes, size_t offset,
+                                  enum cudaMemcpyKind kind) {
+    SYMBOL_COPY(rt_cudaMemcpy(per_thread, at, from, bytes, kind));
+}
+
+cudaError_t rt_cudaMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
+                                    enum cudaMemcpyKind kind) {
+    SYMBOL_COPY(rt_cudaMemcpy(per_thread, to, at, bytes, kind));
+}
+
+static cudaError_t peers(int to, int from, CUcontext *to_context, CUcontext *from_context) {
+    cudaError_t result = rt_ready();
+    if (result == cudaSuccess)
+        result = rt_context_of(to, to_context);
+    return result != cudaSuccess ? result : rt_context_of(from, from_context);
+}
+
+cudaError_t rt_cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
+    CUcontext there = NULL, here = NULL;
+    const cudaError_t result = peers(to_device, from_device, &there, &here);
+    return result != cudaSuccess ? result
+                                 : rt_calls[0].cuMemcpyPeer((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes);
 }

@@ -32,9 +32,6 @@ typedef CUlibrary cudaLibrary_t;
 typedef CUuuid cudaUUID_t;
 typedef CUlaunchAttributeValue cudaLaunchAttributeValue;
 typedef CUlaunchAttribute cudaLaunchAttribute;
-typedef CUgraphEdgeData cudaGraphEdgeData;
-typedef CUgraphExecUpdateResultInfo cudaGraphExecUpdateResultInfo;
-typedef CUDA_GRAPH_INSTANTIATE_PARAMS cudaGraphInstantiateParams;
 
 enum {
     cudaSuccess = 0,

@@ -1,0 +1,103 @@
+"""What is found in a trace: how much waited, behind what, and what else the trace says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyshim.traces.record import Trace
+
+COPY = "copy or memset"
+COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
+NO_CALLS = "the trace has no calls of the host that launched its kernels"
+LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
+
+Place = tuple[int, str]  # device, stream
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """Work of one kernel behind one other kernel; count and time are of a step, on average."""
+
+    device: int
+    kernel: str  # or COPY
+    streams: tuple[str, ...]
+    behind: str
+    behind_streams: tuple[str, ...]
+    waiters: tuple[str, ...]
+    count: float
+    waited_us: float
+    at_least: bool
+
+
+@dataclass(frozen=True)
+class Share:
+    """A stream whose work waited, and its part of the GPU's computation."""
+
+    device: int
+    stream: str
+    share: float
+    waited_us: float
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What one kernel takes, all launches of it together. None: the trace does not say."""
+
+    kernel: str
+    communication: bool
+    launches: int
+    us: float
+    threads: int | None
+    registers: int | None
+    shared_memory: int | None
+
+
+class Bar(NamedTuple):
+    """One piece of work, or one wait, in the picture of a step."""
+
+    place: Place
+    start_us: float
+    end_us: float
+    kind: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The GPUs of one process. Times are of a step, on average; of the whole trace where steps is None."""
+
+    path: str
+    rank: int | None
+    process: int  # which of those in the file
+    devices: tuple[int, ...]
+    steps: str | None  # the ranges' name
+    count: int  # of steps
+    span_us: float
+    told: bool  # when its work was ready
+    inversions: tuple[Inversion, ...]  # the longest first
+    waited_us: float  # time in which any of these waited
+    busy_us: float  # what the stream in front of them works; the busiest, where there are several
+    saves_us: float  # what raising may save: an estimate
+    minor: tuple[Share, ...]  # the streams to raise
+    major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
+    one_wave_us: float  # what was waited behind kernels of one wave
+    raised_us: float  # what waited although it has the greater priority
+    unclaimed_us: float  # what was waited that nothing is known to have waited for
+    idle_us: float  # in which the GPU with the most work had nothing to do
+    communication_us: float  # in which a GPU communicates, on average of the GPUs
+    hidden_us: float  # of it, beside computation
+    faults: tuple[str, ...]  # priorities that do not do what they say
+    has_priorities: bool  # a stream that ran kernels has another priority than 0
+    kernels: tuple[Kernel, ...]  # those that take longest first
+    pictured: tuple[float, float]  # the step in which most waited: from, to
+    picture: tuple[Bar, ...] = field(repr=False)  # of that
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a trace says. untold: sentences about what it does not say."""
+
+    trace: Trace  # without its records
+    processes: tuple[Waiting, ...]
+    untold: tuple[str, ...]

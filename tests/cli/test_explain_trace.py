@@ -1,0 +1,375 @@
+"""overlap explain TRACE: how much waits, behind what, which streams to raise, and about how much that saves."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import re
+import sqlite3
+import statistics
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from made import GEMM, NCCL, K, kineto, kineto_events, step
+from made_waits import Program, boundary, by_host, collective, interior, steps
+
+from pyshim.errors import OverlapError
+from pyshim.explain import trace as explained
+from pyshim.traces.chrome import ChromeFile
+
+GOLDEN = Path(__file__).parent / "golden"
+ROOT = Path(__file__).resolve().parents[2]
+CUDA = [
+    "write   cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
+    "        cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
+]
+NOT_ASKED = re.compile(r"nccl|rccl|communicat|shap|make_room|resident", re.IGNORECASE)
+
+
+def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, priority: int | None = None) -> Program:
+    """Boundary kernels in front of collectives stand behind the interior: tests/traces/test_waiting.py."""
+
+    def one(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 76, stream=15)._replace(priority=priority and 0), at + 1)
+        front = boundary(at + start, 5, stream)._replace(grid=(500 * size, 1, 1), priority=priority)
+        program.launch(front, at + 3)
+        program.launch(collective(at + start + 6, 89 - start, stream), at + 5)
+        program.record(1, stream, at + 7)
+        program.wait(15, 1, at + 8)
+
+    return steps(Program(), one, count)
+
+
+def lines(overlap, *arguments, **more) -> list[str]:
+    done = overlap("explain", *map(str, arguments), **more)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout.splitlines()
+
+
+def answer(overlap, *arguments, **more):
+    return json.loads("\n".join(lines(overlap, *arguments, "--json", **more)))
+
+
+# ---- six lines ----
+
+
+def test_six_lines_of_the_trace_that_readme_asks_about(overlap, library):
+    """None of them speaks of what the program does not have: it has no communication kernel, and nothing is shaped."""
+    found = lines(overlap, "demo-stencil")
+    assert found == [
+        "waits   0.204 of 0.398 ms a step (51 %): the host and other streams wait for work that stands ready",
+        "behind  relax_planes on streams 28, 30; relax_planes on streams 29, 31 waits",
+        "raise   streams 29, 31: overlap-run does it by default (0.5 % of the computation)",
+        "saves   about 0.100 of 0.398 ms a step (25 %), an estimate (17 programs: median error 3.3 points, worst 39)",
+        *CUDA,
+    ]
+    every = "\n".join(lines(overlap, "demo-stencil", "--full"))
+    assert every.startswith("\n".join(found)) and not NOT_ASKED.search(every)
+
+
+def test_the_error_of_estimates_is_that_of_the_committed_pairs():
+    """The most that any arm that raises gained, against what was estimated of the bare program's trace."""
+    with (ROOT / "docs" / "data" / "whole-programs.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["predicted"]]
+    errors = []
+    for row in rows:
+        gained = min(0.0, *(float(row[f"{arm}_percent"]) for arm in ("default", "own") if row[f"{arm}_percent"]))
+        errors.append(abs(100 * float(row["predicted"]) - gained))
+    found = (len(errors), round(statistics.median(errors), 1), round(max(errors)))
+    assert found == (explained.PROGRAMS, explained.MEDIAN, explained.LARGEST)
+
+
+def test_the_screens_are_golden(overlap, library, tmp_path):
+    halo().nsys(tmp_path / "export.sqlite")
+    for name, more in (("waiting", ()), ("waiting-full", ("--full",))):
+        said = lines(overlap, "export.sqlite", *more, cwd=tmp_path, env={"COLUMNS": "80"})
+        golden = GOLDEN / f"explain-{name}.txt"
+        if os.environ.get("OVERLAP_WRITE_GOLDEN"):
+            golden.write_text("\n".join([*said, ""]), encoding="utf-8")
+        assert said == golden.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.parametrize(
+    ("program", "line"),
+    [
+        (halo(), "raise   stream 20: overlap-run does it by default (0.5 % of the computation)"),
+        (halo(size=150), "raise   stream 20: overlap-run does it by default (42 % of the computation)"),
+        (halo(stream=7), "raise   stream 7: 7 is the default stream, so put this work on another one"),
+    ],
+)
+def test_the_streams_to_raise(overlap, library, tmp_path, program, line):
+    assert lines(overlap, program.kineto(tmp_path / "trace.json"))[2] == line
+
+
+def test_streams_that_are_small_one_by_one_only(overlap, library, tmp_path):
+    """The default policy raises none of streams with more than 60 % together."""
+
+    def one(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 76, stream=15, waves=10), at + 1)
+        for index, stream in enumerate((20, 21)):
+            small = boundary(at + 70 + index, 5, stream)._replace(grid=(10560, 1, 1))
+            program.launch(small, at + 3 + index)
+            program.launch(collective(at + 80 + index, 5, stream), at + 5 + index)
+
+    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
+    assert found[2] == "raise   streams 20, 21: overlap-run does not, because they carry 67 % of the computation"
+
+
+def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
+    program = halo(priority=-1)
+    program.kernels = [one._replace(priority=-1) if one.stream == 15 else one for one in program.kernels]
+    program.kernels = [one._replace(priority=0) if one.stream == 20 else one for one in program.kernels]
+    found = lines(overlap, program.kineto(tmp_path / "trace.json"), env={"COLUMNS": "100"})
+    assert found[2] == "raise   stream 20: overlap-run does not, because the program sets priorities itself"
+    said = " ".join(" ".join(found[6:]).split())
+    assert said == (
+        "fault stream 20 has priority 0, and stream 15 in front of it -1: the smaller number is the greater priority"
+    )
+
+
+def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
+    """In PyTorch, in CUDA, in HIP."""
+    path = halo().kineto(tmp_path / "trace.json")
+    assert lines(overlap, path)[4:] == [
+        "write   stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
+        "        TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",
+    ]
+    by_the_host = steps(Program(), by_host).kineto(tmp_path / "host.json")
+    assert lines(overlap, by_the_host)[5] == "        with torch.cuda.stream(stream): ...  # the work that waits"
+    path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    assert lines(overlap, path)[4:] == CUDA
+    path.write_text(path.read_text().replace("NVIDIA H200", "AMD Instinct MI300X"))
+    amd = lines(overlap, path)
+    assert amd[4:] == [line.replace("cuda", "hip") for line in CUDA]
+    assert amd[2] == "raise   stream 20: overlap-run cannot, because HIP takes a priority only when a stream is created"
+
+
+def test_what_is_at_least_so_is_said_so(overlap, library, tmp_path):
+    """Without the records of events it is not known for what a stream waited."""
+    found = lines(overlap, halo().kineto(tmp_path / "trace.json", "plain"))
+    assert (
+        found[0] == "waits   at least 0.064 of 0.100 ms a step (64 %): communication waits for work that stands ready"
+    )
+
+
+def test_where_nothing_waits_two_lines_are_enough(overlap, library):
+    assert lines(overlap, "demo-step") == [
+        "waits   nothing that other work waits for stands ready behind another stream",
+        "hidden  1.852 of 2.373 ms of communication runs beside computation; 0.520 of 13.469 ms a step is exposed",
+    ]
+
+
+def test_a_trace_without_calls_says_so(overlap, library, tmp_path):
+    path = kineto(tmp_path / "t.json", kineto_events(step(0, [2000.0, 3000.0], [(10.0, 500.0)])))
+    assert lines(overlap, path) == [
+        "waits   not known: the trace has no calls of the host that launched its kernels",
+        "record  torch.profiler records it with enable_cuda_sync_events=True, nsys with --trace=cuda",
+        "hidden  0.500 of 0.500 ms of communication runs beside computation; 0.000 of 5.000 ms in all is exposed",
+    ]
+    (process,) = answer(overlap, path)["processes"]
+    assert (process["told"], process["inversions"]) == (False, [])
+
+
+@pytest.mark.parametrize("name", ["NVIDIA H900", "AMD Instinct MI999X", ""])
+def test_the_trace_of_any_gpu(overlap, library, tmp_path, name):
+    path = halo().kineto(tmp_path / "trace.json")
+    path.write_text(path.read_text().replace('"NVIDIA H200"', f'"{name}"' if name else "7"))
+    assert lines(overlap, path)[0].startswith("waits   0.064 of 0.100 ms a step (64 %)")
+    assert answer(overlap, path)["gpus"] == [name] * bool(name)
+
+
+def test_a_long_name_does_not_make_a_long_line(overlap, library, tmp_path):
+    path = halo().kineto(tmp_path / "trace.json")
+    path.write_text(path.read_text().replace("boundary(", "b" * 500 + "(").replace("interior(", "i" * 500 + "("))
+    assert max(map(len, lines(overlap, path))) <= 110
+    assert "b" * 500 in answer(overlap, path)["processes"][0]["inversions"][0]["kernel"]
+
+
+@pytest.mark.parametrize("host_steps", [False, True])
+def test_a_trace_is_read_once(library, tmp_path, monkeypatch, host_steps):
+    """Also where its steps are ranges of the host, which calls place on the GPU."""
+    path = halo().kineto(tmp_path / "trace.json")
+    if host_steps:
+        path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
+    read = []
+    events = ChromeFile.events
+    monkeypatch.setattr(ChromeFile, "events", lambda file: read.append(file.path) or events(file))
+    found = explained.look([str(path)])
+    assert read == [str(path)]
+    assert found.worst.steps == "ProfilerStep#" and found.worst.saves_us > 0
+
+
+def test_what_no_trace_needs_is_not_loaded(clean_environment):
+    """Policies, reports, terminals: two thirds of the time of a short answer."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pyshim", "explain", "demo-stencil"],
+        capture_output=True, text=True, env=clean_environment, cwd=ROOT, check=True,
+    )  # fmt: skip
+    loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
+    assert "pyshim.traces.waiting" in loaded
+    assert not {name for name in loaded if re.match(r"yaml|rich|sqlite3|psutil|pyshim\.(policy|report|stats\.)", name)}
+
+
+# ---- ranks ----
+
+
+def test_a_folder_of_ranks_has_one_answer(overlap, library, tmp_path):
+    """Of the rank that has most to gain; files that are no traces are passed over."""
+    for rank, start in ((0, 7.0), (1, 70.0), (10, 40.0)):
+        path = halo(start=start).kineto(tmp_path / f"rank{rank}.json")
+        whole = json.loads(path.read_text())
+        path.write_text(json.dumps({**whole, "distributedInfo": {"rank": rank}}))
+    (tmp_path / "notes.txt").write_text("nothing")
+    (tmp_path / ".hidden.json").write_text("nothing")
+    (tmp_path / "torn.json").write_text("")
+    found = lines(overlap, tmp_path)
+    assert len(found) == 6
+    assert found[0].startswith("waits   rank 1: 0.064 of 0.100 ms a step (64 %)")
+    said = answer(overlap, tmp_path)
+    assert [one["rank"] for one in said["processes"]] == [0, 1, 10], "in the order of their numbers"
+    assert said["worst"] == 1
+    assert said["notes"] == [f"{tmp_path}/torn.json is empty: it was passed over"]
+    every = "\n".join(lines(overlap, tmp_path, "--full"))
+    assert re.search(r"^rank10\.json +10 +0\.100 ms +0\.034 ms", every, re.MULTILINE), every
+
+
+def test_several_traces_are_named_by_their_files(overlap, library, tmp_path):
+    halo(start=7.0).kineto(tmp_path / "alone.json")
+    halo().kineto(tmp_path / "waits.json")
+    found = lines(overlap, tmp_path / "alone.json", tmp_path / "waits.json")
+    assert found[0].startswith("waits   waits.json: 0.064 of 0.100 ms a step (64 %)")
+
+
+def test_a_folder_without_traces(overlap, library, tmp_path):
+    done = overlap("explain", str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        f"overlap: error: {tmp_path}: no kernel of a GPU in it\noverlap: help: torch.profiler "
+    )
+
+
+def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
+    def denied(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", denied)
+    with pytest.raises(OverlapError, match=f"^{tmp_path} cannot be read: Permission denied$"):
+        explained.look([str(tmp_path)])
+
+
+# ---- what it reads ----
+
+
+def test_the_profilers_trace_and_nsys_say_the_same(overlap, library, tmp_path):
+    plain = halo().kineto(tmp_path / "trace.json")
+    (tmp_path / "packed").write_bytes(gzip.compress(plain.read_bytes()))
+    paths = [plain, tmp_path / "packed", halo().nsys(tmp_path / "export.bin")]
+    found = [answer(overlap, path)["processes"][0] for path in paths]
+    for one in found:
+        assert one.pop("path") and one.pop("rank") in (0, None) and one.pop("steps") in ("ProfilerStep#", "step #")
+    assert found[0] == found[1] == found[2]
+    (minor,) = found[0]["minor"]
+    assert (minor["stream"], minor["waited_us"]) == ("20", 64) and 0 < minor["share"] < 0.01
+    assert {one["kernel"].partition("(")[0]: one["launches"] for one in found[0]["kernels"]} == {
+        "interior": 5,
+        "boundary": 5,
+        NCCL.partition("(")[0]: 5,
+    }
+
+
+@pytest.mark.parametrize("name", ["demo", "demo-stencil", "demo-step"])
+def test_a_recorded_trace_ships(overlap, library, tmp_path, name):
+    found = answer(overlap, name, cwd=tmp_path)
+    assert found["source"] == ("demo-stencil" if name == "demo" else name) and found["gpus"] == ["NVIDIA H200"]
+    (process,) = found["processes"]
+    assert (process["saves_us"] > 0.2 * process["span_us"]) == (name != "demo-step")
+
+
+def test_a_file_of_that_name_comes_first(overlap, library, tmp_path):
+    (tmp_path / "demo").write_text("no trace")
+    done = overlap("explain", "demo", cwd=tmp_path)
+    assert (done.returncode, "demo is no trace that we can read" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("gpu", ["h100", "mi250x"])
+def test_the_trace_of_a_simulated_gpu(overlap, overlap_run, library, tmp_path, gpu):
+    path, log = tmp_path / "trace.json", tmp_path / "timeline"
+    variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
+    assert overlap_run("--quiet", "--simulate", gpu, "demo-stencil", env=variables).returncode == 0
+    found = answer(overlap, path)
+    assert found["simulated"] and None not in {one["shared_memory"] for one in found["processes"][0]["kernels"]}
+    said = lines(overlap, path)
+    assert [line.split()[0] for line in said] == ["waits", "hidden"] and said[1].endswith("exposed (simulated)")
+    done = overlap("explain", str(log))
+    assert done.returncode == 2
+    assert "is what SIMGPU_TIMELINE writes" in done.stderr and "SIMGPU_TRACE" in done.stderr
+
+
+def test_a_pipe_is_refused_at_once(overlap, library, tmp_path):
+    pipe, trace = tmp_path / "pipe", kineto(tmp_path / "trace.json", kineto_events([K(GEMM, 0, 5.0)]))
+    os.mkfifo(pipe)
+    for arguments in ([pipe], [trace, pipe]):
+        done = overlap("explain", *map(str, arguments))
+        said = f"overlap: error: {pipe} is a pipe, a socket or a device\noverlap: help: keep the trace in a file\n"
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    done = overlap("explain", "/dev/stdin", input=trace.read_text())
+    assert (done.returncode, "/dev/stdin is a pipe, a socket or a device" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("none", "{} cannot be read: No such file"),
+        ("empty", "{} is empty"),
+        ("cpu.json", "{}: no kernel of a GPU in it"),
+        ("torn.json", "{}: no kernel of a GPU in it"),
+        ("other.sqlite", "{} is a database of something else than nsys"),
+    ],
+)
+def test_what_is_no_trace_is_one_sentence(overlap, library, tmp_path, name, error):
+    (tmp_path / "empty").write_bytes(b"")
+    empty = kineto(tmp_path / "cpu.json", kineto_events([]))
+    (tmp_path / "torn.json").write_bytes(empty.read_bytes()[:100])
+    with closing(sqlite3.connect(tmp_path / "other.sqlite")) as database:
+        database.execute("CREATE TABLE t (a)")
+    done = overlap("explain", str(tmp_path / name))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"overlap: error: {error.format(tmp_path / name)}")
+
+
+def test_numbers_that_no_launch_has_are_not_known(overlap, library, tmp_path):
+    launches = [
+        K("a", 0, 1.0, registers=10**12, grid=(10**30, 1, 1)),
+        K("b\x00c\ud800", 2, 1.0, block=(-5, 1, 1)),
+        K(NCCL, 6, 1.0, registers=-1),
+    ]
+    path = kineto(tmp_path / "t.json", kineto_events(launches))
+    assert len(answer(overlap, path)["processes"][0]["kernels"]) == 3
+    lines(overlap, path, "--full")
+
+
+# ---- options ----
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["demo-step", "--gpu", "h100"], "--gpu cannot be combined with a trace"),
+        (["demo-step", "--comm-threads", "3"], "--comm-threads cannot be combined with a trace"),
+        (["--full"], "--full needs a TRACE"),
+        (["--html", "x.html"], "--html needs a TRACE"),
+        ([], "neither a TRACE nor a kernel is named"),
+        (["--from", "demo-step"], "unrecognized arguments: --from"),
+        (["--report", "x"], "unrecognized arguments: --report"),
+        (["demo-step", "--force"], "--force needs --html FILE"),
+    ],
+)
+def test_options_that_do_not_go_together(overlap, library, arguments, error):
+    done = overlap("explain", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"overlap: error: {error}")

@@ -1,0 +1,290 @@
+/* Launches as far as they are NVIDIA's alone: what refuses one, clusters, and the older ways to launch. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* ---- clusters ---- */
+
+enum { PORTABLE_CLUSTER = 8, LARGEST_CLUSTER = 16 };
+
+static int largest_cluster(const struct function *function) {
+    return sim_setting(function, FUNC_NON_PORTABLE_CLUSTER) != 0 ? LARGEST_CLUSTER : PORTABLE_CLUSTER;
+}
+
+/* The blocks of one cluster: as the launch says, or as its function requires; 0 if neither says anything. */
+static CUresult set_cluster(struct launch_request *request) {
+    const struct function *const function = request->function;
+    unsigned int required[3];
+    for (int i = 0; i < 3; i++)
+        required[i] = (unsigned int)sim_setting(function, FUNC_CLUSTER_WIDTH + i);
+    const bool is_required = required[0] > 0 || required[1] > 0 || required[2] > 0;
+    const unsigned int *const size = request->set.has_cluster ? request->set.cluster_size : required;
+    request->set.cluster = 0;
+    if (!request->set.has_cluster && !is_required)
+        return CUDA_SUCCESS;
+    if (sim_gpu_of(function)->major < FIRST_WITH_CLUSTERS)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    if (is_required && memcmp(size, required, sizeof required) != 0)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    const unsigned long long blocks = (unsigned long long)size[0] * size[1] * size[2];
+    if (size[0] > LARGEST_CLUSTER || size[1] > LARGEST_CLUSTER || size[2] > LARGEST_CLUSTER || blocks < 1 ||
+        blocks > (unsigned long long)largest_cluster(function))
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    for (size_t i = 0; i < 3; i++)
+        if (request->grid[i] % size[i] != 0)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    request->set.cluster = (int)blocks;
+    return CUDA_SUCCESS;
+}
+
+/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor; `usable` are the
+ * multiprocessors that they may use. */
+static int active_clusters(const struct sm_set *usable, int blocks, int cluster) {
+    int found = 0;
+    for (int from = 0; from < MAX_MULTIPROCESSORS; from += CLUSTER_SET) {
+        int count = 0;
+        for (int i = from; i < from + CLUSTER_SET; i++)
+            count += sim_sm_has(usable, i);
+        found += count * blocks / cluster;
+    }
+    return found;
+}
+
+/* What a launch would be, with its attributes, in the context of its stream. */
+static CUresult request_of(CUfunction handle, const CUlaunchConfig *config, struct launch_request *request,
+                           struct stream **stream) {
+    struct context *const context = sim_current_context();
+    CUresult result = sim_stream_of(config->hStream, false, context, stream);
+    if (result == CUDA_SUCCESS)
+        result = sim_function_of(handle, (*stream)->context, true, &request->function);
+    if (result == CUDA_SUCCESS && sim_gpu_of(request->function)->major < FIRST_WITH_CLUSTERS)
+        result = CUDA_ERROR_NOT_SUPPORTED;
+    if (result == CUDA_SUCCESS)
+        result = sim_launch_attributes(request, config->attrs, config->numAttrs);
+    return result;
+}
+
+SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (clusters == NULL || config == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct launch_request request = {.grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                                     .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                                     .dynamic = config->sharedMemBytes};
+    struct stream *stream;
+    CUresult result = request_of(handle, config, &request, &stream);
+    if (result == CUDA_SUCCESS)
+        result = set_cluster(&request);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (request.set.cluster == 0) /* neither the launch nor the function says one */
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    const unsigned int threads = config->blockDimX * config->blockDimY * config->blockDimZ;
+    if (threads < 1 || threads > MAX_BLOCK_THREADS)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct footprint footprint = sim_launch_footprint(&request);
+    *clusters = active_clusters(&stream->usable, sim_resident(request.function, &footprint), request.set.cluster);
+    return CUDA_SUCCESS;
+}
+
+/* The size that a function requires, or the largest one of which a cluster fits. */
+SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config) {
+    SIM_CALL_IN_CONTEXT(context);
+    if (size == NULL || config == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct launch_request request = {0};
+    struct stream *stream;
+    const CUresult result = request_of(handle, config, &request, &stream);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const struct function *const function = request.function;
+    int required = 1;
+    for (int id = FUNC_CLUSTER_WIDTH; id <= FUNC_CLUSTER_DEPTH; id++)
+        required *= sim_setting(function, id);
+    const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
+    const struct footprint footprint = sim_footprint(function, threads, config->sharedMemBytes);
+    int largest = largest_cluster(function);
+    while (largest > 1 && active_clusters(&stream->usable, sim_resident(function, &footprint), largest) == 0)
+        largest /= 2;
+    *size = required > 0 ? required : largest;
+    return CUDA_SUCCESS;
+}
+
+/* ---- what refuses a launch ---- */
+
+static bool dimensions_are_good(const struct launch_request *request) {
+    static const unsigned int grid[3] = {2147483647, 65535, 65535}, block[3] = {1024, 1024, 64};
+    for (size_t i = 0; i < 3; i++)
+        if (request->grid[i] < 1 || request->grid[i] > grid[i] || request->block[i] < 1 || request->block[i] > block[i])
+            return false;
+    return true;
+}
+
+/* What must fit at once: a block, a cluster, a whole cooperative grid. */
+static CUresult check_residence(const struct launch_request *request) {
+    const struct gpu *const gpu = sim_gpu_of(request->function);
+    const struct footprint footprint = sim_launch_footprint(request);
+    const struct sm_set usable = request->usable != NULL ? *request->usable : sim_sm_all(gpu);
+    const int resident = sim_occupancy(gpu, &footprint);
+    if (resident < 1)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    unsigned long long most = (unsigned long long)resident * (unsigned long long)sim_sm_count(&usable);
+    if (request->set.cluster > 1) {
+        const int clusters = active_clusters(&usable, resident, request->set.cluster);
+        if (clusters < 1)
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        most = (unsigned long long)clusters * (unsigned long long)request->set.cluster;
+    }
+    const unsigned long long blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
+    return request->set.cooperative && blocks > most ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_SUCCESS;
+}
+
+CUresult sim_launch_check(struct launch_request *request) {
+    const struct function *const function = request->function;
+    const struct kernel_image *const image = function->image;
+    if (!dimensions_are_good(request))
+        return CUDA_ERROR_INVALID_VALUE;
+    const CUresult result = set_cluster(request);
+    if (result != CUDA_SUCCESS)
+        return result;
+    const unsigned int threads = request->block[0] * request->block[1] * request->block[2];
+    if (threads > MAX_BLOCK_THREADS || (image->bound_written && threads > (unsigned int)image->max_threads))
+        return CUDA_ERROR_INVALID_VALUE;
+    const int warps = (sim_warps((int)threads) + PARTITIONS - 1) / PARTITIONS * PARTITIONS;
+    if (image->registers > 0 && warps * sim_registers_of_warp(image->registers) > sim_gpu_of(function)->registers)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (request->dynamic > (unsigned int)sim_setting(function, FUNC_MAX_DYNAMIC))
+        return request->set.cooperative ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE : CUDA_ERROR_INVALID_VALUE;
+    if (sim_is_refused(request))
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    return check_residence(request);
+}
+
+/* ---- the interface before cuLaunchKernel: block shape, shared memory and parameters are state of the function ---- */
+
+enum { MOST_PARAMETER_BYTES = 4096 };
+
+struct older_state {
+    unsigned int block[3]; /* zeros: not set */
+    unsigned int shared;
+    size_t bytes;
+    uint8_t parameters[MOST_PARAMETER_BYTES];
+};
+
+static CUresult state_of(CUfunction handle, struct older_state **out) {
+    struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (function->older == NULL)
+        function->older = calloc(1, sizeof *function->older);
+    *out = function->older;
+    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+SIM_API CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct older_state *state;
+    const CUresult result = state_of(handle, &state);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (x < 1 || y < 1 || z < 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    state->block[0] = (unsigned int)x;
+    state->block[1] = (unsigned int)y;
+    state->block[2] = (unsigned int)z;
+    return CUDA_SUCCESS;
+}
+
+/* Whether the function allows as much is found out at launch. */
+SIM_API CUresult cuFuncSetSharedSize(CUfunction handle, unsigned int bytes) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct older_state *state;
+    const CUresult result = state_of(handle, &state);
+    if (result == CUDA_SUCCESS)
+        state->shared = bytes;
+    return result;
+}
+
+SIM_API CUresult cuParamSetSize(CUfunction handle, unsigned int bytes) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct older_state *state;
+    const CUresult result = state_of(handle, &state);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (bytes > MOST_PARAMETER_BYTES)
+        return CUDA_ERROR_INVALID_VALUE;
+    state->bytes = bytes;
+    return CUDA_SUCCESS;
+}
+
+SIM_API CUresult cuParamSetv(CUfunction handle, int offset, void *value, unsigned int bytes) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct older_state *state;
+    const CUresult result = state_of(handle, &state);
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (value == NULL || offset < 0 || offset > MOST_PARAMETER_BYTES || bytes > MOST_PARAMETER_BYTES - (size_t)offset)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(state->parameters + offset, value, bytes);
+    return CUDA_SUCCESS;
+}
+
+static CUresult launch(CUfunction handle, int width, int height, CUstream stream, const char *entry) {
+    SIM_CALL_IN_CONTEXT(context);
+    const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
+    if (width < 1 || height < 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    static struct older_state nothing;
+    struct older_state *const state = function != NULL && function->older != NULL ? function->older : &nothing;
+    const CUlaunchConfig config = {.gridDimX = (unsigned int)width,
+                                   .gridDimY = (unsigned int)height,
+                                   .gridDimZ = 1,
+                                   .blockDimX = state->block[0],
+                                   .blockDimY = state->block[1],
+                                   .blockDimZ = state->block[2],
+                                   .sharedMemBytes = state->shared,
+                                   .hStream = stream};
+    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, state->parameters, (void *)LAUNCH_PARAM_BUFFER_SIZE,
+                     &state->bytes, (void *)LAUNCH_PARAM_END};
+    const struct call call = {.entry = entry, .config = &config, .handle = handle, .extra = extra};
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    return sim_launch_locked(&call, context);
+}
+
+SIM_API CUresult cuLaunch(CUfunction handle) {
+    return launch(handle, 1, 1, NULL, __func__);
+}
+
+SIM_API CUresult cuLaunchGrid(CUfunction handle, int width, int height) {
+    return launch(handle, width, height, NULL, __func__);
+}
+
+SIM_API CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream stream) {
+    return launch(handle, width, height, stream, __func__);
+}
+
+/* ---- one cooperative kernel on several devices: one launch after the other, which nothing else orders ---- */
+
+SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *list, unsigned int count,
+                                                      unsigned int flags) {
+    SIM_CALL();
+    if (list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult result = CUDA_SUCCESS;
+    for (unsigned int i = 0; i < count && result == CUDA_SUCCESS; i++) {
+        const CUDA_LAUNCH_PARAMS *const one = &list[i];
+        const struct stream *const stream = sim_handle_get(one->hStream, KIND_STREAM);
+        const CUlaunchConfig config = {
+            one->gridDimX,  one->gridDimY,       one->gridDimZ, one->blockDimX, one->blockDimY,
+            one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
+        const struct call call = {.entry = __func__,
+                                  .config = &config,
+                                  .handle = one->func,
+                                  .parameters = one->kernelParams,
+                                  .cooperative = true};
+        result = stream != NULL ? sim_launch_locked(&call, stream->context) : CUDA_ERROR_INVALID_HANDLE;
+    }
+    return result;
+}

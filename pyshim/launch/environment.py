@@ -69,10 +69,10 @@ class Chosen(NamedTuple):
     asked: tuple[Asked, ...]  # by each of them
 
 
-def shipped(value: str, variables: Mapping[str, str], path: str = os.path.join(BUILT, SHIPPED)) -> Chosen | None:
+def shipped(value: str, base: Mapping[str, str], path: str = os.path.join(BUILT, SHIPPED)) -> Chosen | None:
     """Return what a shipped policy compiles to; None where the name may mean another one (pyshim/policy/places.py)."""
     is_file = value.endswith(".yaml") and os.path.isfile(value)
-    if is_file or "/" in value or variables.get("OVERLAP_POLICY_PATH"):
+    if is_file or "/" in value or base.get("OVERLAP_POLICY_PATH"):
         return None
     import json
 

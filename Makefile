@@ -62,7 +62,7 @@ loadable:
 	@case '$(CURDIR)' in *[:\ ]*) echo 'make: LD_PRELOAD cannot hold a path with a space or a colon: move this folder' >&2; \
 	    exit 1; esac
 
-demo: loadable $(BIN)/overlap-run ## see two programs on a simulated GPU
+demo: loadable $(BIN)/overlap-run ## see what it does: a program without and with overlap-run
 	$(BIN)/overlap demo
 
 # On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).

@@ -70,7 +70,6 @@ INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/gpu/*.c", "shim/cuda/*.c", "shim/hip/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
-    "demo-step": ("tools/demo/demo_*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),
     "launcher": ("tools/launcher/*.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c",)),
@@ -81,7 +80,6 @@ LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_nvidia.c", "node.c", "elf.c", "
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",
-    "demo-step": "demo/demo-step",
     "demo-stencil": "demo/demo-stencil",
     "launcher": "launcher",  # the commands `overlap` and `overlap-run`
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
@@ -90,7 +88,7 @@ FILES = {
     **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
 }
 # Recorded on two H200 (tests/traces/data): `overlap explain demo-stencil`.
-TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz", "demo-step.json.gz": "bare-rank0.json.gz"}
+TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
 ZIG_TARGET = "{machine}-linux-gnu.2.17"
 ZIG = "ziglang==0.16.0"  # as in pyproject.toml
@@ -318,12 +316,11 @@ def counted(files: int) -> str:
 
 
 def carry(folder: Path) -> list[Path]:
-    """What goes with the bundled programs: kernels, costs, the program that runs them all, recorded traces."""
+    """What goes with the bundled program: kernels, costs, a recorded trace."""
     demo = ROOT / "tools" / "demo"
-    made = [copy(file, folder / file.name) for file in [*sorted(demo.glob("*.cubin")), demo / "costs.yaml"]]
+    made = [copy(demo / name, folder / name) for name in ("stencil.ptx", "costs.yaml")]
     made += [copy(ROOT / "tests/traces/data" / file, folder / name) for name, file in TRACES.items()]
-    made += [copy(demo / "demo.sh", folder / "demo"), folder / "stencil_amd.co"]
-    (folder / "demo").chmod(0o755)
+    made.append(folder / "stencil_amd.co")
     # With the tree in its path, which an installed Python that builds a wheel has not.
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONSAFEPATH"}
     command = [sys.executable, "-m", "tools.demo.code_objects", str(made[-1].resolve())]

@@ -23,7 +23,7 @@ COMMANDS = {
     "explain": "predict what a policy does with a kernel, and why",
     "env": "print the environment for programs that overlap-run cannot start",
     "doctor": "diagnose problems on this machine",
-    "demo": "run two bundled programs without and with the default policy, on a simulated GPU if there is no other",
+    "demo": "run a bundled program without and with overlap-run, on a simulated GPU if there is no other",
 }
 EPILOG = """\
 examples:

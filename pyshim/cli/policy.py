@@ -188,7 +188,8 @@ def _plural(count: int, word: str) -> str:
 
 
 def _show(args: argparse.Namespace) -> int:
-    from pyshim.policy import gpus, show
+    from pyshim.policy import gpus
+    from pyshim.policy.model import as_text
 
     gpu = gpus.named(args.gpu) if args.gpu is not None else None
     readings = [_read(name) for name in library.named(args.policy, os.environ)]
@@ -200,7 +201,7 @@ def _show(args: argparse.Namespace) -> int:
     policy = reading.policy
     assert policy is not None
     lines = [f"# {policy.name}{f' on {gpu.name}' if gpu else ''}, as the library sees it; hash {fingerprint(policy)}"]
-    lines += [f"# {ui.printable(reading.file)}", *show.as_text(policy).splitlines()]
+    lines += [f"# {ui.printable(reading.file)}", *as_text(policy).splitlines()]
     ui.answer("\n".join(lines))
     return 0
 
@@ -260,7 +261,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _schema(args: argparse.Namespace) -> int:
-    from pyshim.policy import json_schema
+    from pyshim.policy.model import schema_text
 
-    ui.answer(json_schema.text().rstrip("\n"))
+    ui.answer(schema_text().rstrip("\n"))
     return 0

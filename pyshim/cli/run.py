@@ -69,7 +69,7 @@ def _parser() -> Parser:
         "--simulate",
         metavar="GPU",
         help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap policy list`. Bundled "
-        "programs: demo, demo-stencil, demo-step",
+        "program: demo-stencil",
     )
     add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
     add("-q", "--quiet", action="store_true", help="print errors only")

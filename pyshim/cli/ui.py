@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import FINDINGS, OverlapError
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live import Live
+    pass
 
 BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
@@ -279,48 +278,17 @@ def progress(what: str) -> Iterator[None]:
 
 
 def _status(what: str) -> Callable[[], None]:
+    """Start a line on stderr that leaves nothing on the screen, and return what ends it."""
+    from rich.console import Console
+    from rich.live import Live
     from rich.spinner import Spinner
     from rich.text import Text
 
-    live = _live(Spinner("dots", Text(printable(what))), auto_refresh=True)
+    console = Console(stderr=True, highlight=False)
+    spinner = Spinner("dots", Text(printable(what)))
+    live = Live(spinner, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     live.start()
     return live.stop
-
-
-def _live(shown: RenderableType = "", auto_refresh: bool = False) -> Live:
-    """Return a picture on stderr that leaves nothing on the screen. Answers to stdout do not pass through it."""
-    from rich.console import Console
-    from rich.live import Live
-
-    return Live(
-        shown,
-        console=Console(stderr=True, highlight=False),
-        auto_refresh=auto_refresh,
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-
-
-@contextmanager
-def redrawn() -> Iterator[Callable[[Callable[[], None]], None]]:
-    """Yield draw(body), which shows on stderr what body prints as an answer, in place of what was drawn before.
-
-    Nothing of it stays on the screen."""
-    from rich.text import Text
-
-    def draw(body: Callable[[], None]) -> None:
-        global _captured, _screen
-        before = _captured, _screen
-        _captured, _screen = [], _ERRORS
-        try:
-            body()
-            live.update(Text.from_ansi("".join(_captured).rstrip("\n")), refresh=True)
-        finally:
-            _captured, _screen = before
-
-    with _live() as live:
-        yield draw
 
 
 _HTML = """\

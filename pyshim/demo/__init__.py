@@ -1,5 +1,4 @@
-"""The engine of `overlap demo`: run the bundled programs in three arms, read what happened, say why.
+"""The engine of `overlap demo`: run a bundled stencil without and with overlap-run, and draw what happened.
 
-arms (runs the program) -> timeline (what every kernel did) -> reasons, drawing (lines of text).
-Nothing here prints.
+arms (runs the program) -> picture (lines of text). Nothing here prints.
 """

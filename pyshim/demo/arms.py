@@ -1,95 +1,76 @@
-"""Run a bundled program in three arms, on the simulated GPU under every dispatch rule, or on the real one.
+"""Run the bundled stencil bare and under overlap-run, on the simulated GPU or on the real one.
 
-The program is the same in all arms and knows nothing of us. `sequential` and `plain` run without the library;
-`default` runs under it, as overlap-run without options would start it.
+The program is the same in both arms and knows nothing of us. The second arm runs as overlap-run without options would
+start it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyshim import _native
-from pyshim.demo import timeline
-from pyshim.demo.counters import read_counters
-from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
-from pyshim.launch.environment import Settings, environment, preloaded
-from pyshim.stats.page import Page
+from pyshim.launch.environment import environment, preloaded
+from pyshim.stats.file import Unreadable, me
+from pyshim.stats.page import Page, read_page
 
-ARMS = ("sequential", "plain", "default")
-BARE = ("sequential", "plain")  # without the library all streams have one priority, and no dispatch rule ever acts
-# Measured in turn, several times over, so that a GPU that warms up or slows down does so in every arm.
-REAL_ROUNDS = 3
-TIME_LIMIT = 300
+PROGRAM = "demo-stencil"
+ITERATIONS = 2  # of a step
+# A simulated GPU gives the same answer every time; in the first steps the library gets to know the streams.
+SIMULATED_STEPS, REAL_STEPS = 4, 200
+REAL_ROUNDS = 3  # bare and default in turn, so that a GPU that slows down does so in both
+TIME_LIMIT = 120
+NO_GPU = 3  # exit status of the program (tools/demo/driver.h)
 # Nothing of an outer overlap-run or of the user's own simulation may reach the arms.
 _OURS = ("OVERLAP_", "SIMGPU")
 
+Lines = list[dict[str, Any]]
 
-@dataclass(frozen=True)
-class Outcome:
-    """What the program printed, and what the simulated GPU recorded."""
 
-    milliseconds: float
-    step: timeline.Step | None = None  # None on a real GPU: events tell the time of the whole alone
+class NoGpu(Exception):
+    """There is no driver of NVIDIA on this machine, or no GPU that it knows."""
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A bundled program, the texts that describe it, and how it is run and read.
+class Span:
+    """One piece of work of an iteration, in microseconds since the step began."""
 
-    `words` makes the program's arguments from an arm and whether the GPU is simulated; `read` makes the outcome from
-    the arm, what the program printed, and the timeline file or None."""
+    what: str  # interior, boundary, exchange
+    ready_us: float  # what it needs is there
+    start_us: float  # of its first block; on a real GPU, which does not tell, the same as ready_us
+    end_us: float
 
-    name: str
-    about: str
-    lower: str  # what the lower lane of the pictures shows, in one word
-    legend: str  # {0} is a bar, {1} the mark of waiting
-    program: str
-    words: Callable[[str, bool], list[str]]
-    read: Callable[[str, str, Path | None], Outcome]
+    @property
+    def wait_us(self) -> float:
+        return max(0.0, self.start_us - self.ready_us)
 
 
 @dataclass(frozen=True)
 class Arm:
-    name: str
-    outcome: Outcome
-    counters: Page | None  # None without the library
-
-    @property
-    def milliseconds(self) -> float:
-        return self.outcome.milliseconds
-
-    @property
-    def step(self) -> timeline.Step | None:
-        return self.outcome.step
+    milliseconds: float  # of an iteration
+    spans: tuple[Span, ...]  # of the last step
+    counters: Page | None = None  # None without the library
 
 
 @dataclass(frozen=True)
 class Run:
-    """The arms of a scene under one dispatch rule; rule None: a real GPU."""
-
-    scene: Scene
-    gpu: str
-    rule: str | None
-    sequential: Arm
-    plain: Arm
+    gpu: str  # its name, as the driver says it
+    simulated: str | None  # the value of --simulate; None: a real GPU
+    bare: Arm
     default: Arm
-
-    @property
-    def arms(self) -> tuple[Arm, ...]:
-        return self.sequential, self.plain, self.default
+    noise_percent: float = 0.0  # by how much the bare runs differ
 
     @property
     def change_percent(self) -> float:
-        return change(self.plain.milliseconds, self.default.milliseconds)
+        return change(self.bare.milliseconds, self.default.milliseconds)
 
 
 def change(before: float, after: float) -> float:
@@ -97,49 +78,80 @@ def change(before: float, after: float) -> float:
     return 100.0 * (after - before) / before
 
 
-Ran = Callable[[], None]  # called after each run of a program
+def simulate(value: str, base: Mapping[str, str]) -> Run:
+    """Run both arms on a simulated GPU. value: of --simulate. Raises OverlapError if the program cannot run."""
+    _check_built(_native.SIMULATED_DRIVER)
+    own = clean(base)
+    gpu, names = plan.simulated(value, own)
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = [pool.submit(_simulated, gpu.value, names, own if default else None) for default in (False, True)]
+        bare, default = (job.result() for job in jobs)
+    return Run(gpu.name, gpu.value, bare, default)
 
 
-def count(scenes: Sequence[Scene], simulated: bool) -> int:
-    """Return how many runs of programs `simulate` or `measure` make of these scenes."""
-    each = len(BARE) + len(DISPATCH_RULES) * (len(ARMS) - len(BARE)) if simulated else REAL_ROUNDS * len(ARMS)
-    return each * len(scenes)
+def _simulated(value: str, names: Mapping[str, str], base: Mapping[str, str] | None) -> Arm:
+    """Run one arm. base: the environment of the arm with the library; None: the bare arm."""
+    with tempfile.TemporaryDirectory(prefix="overlap-demo-") as folder:
+        path = Path(folder) / "timeline"
+        words = ["-", "plain", str(SIMULATED_STEPS), "stencil/style-0"]
+        more = {"SIMGPU_COSTS": str(_native.DEMO / "costs.yaml"), "SIMGPU_TIMELINE": str(path)}
+        if base is None:
+            steps, counters = _call(words, {**names, **more}), None
+        else:
+            steps, counters = _under_overlap_run(words, {**base, **more}, value)
+        return Arm(float(steps[-1]["milliseconds"]), _of_timeline(path), counters)
 
 
-def simulate(scene: Scene, gpu: str, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> list[Run]:
-    """Run all arms under every dispatch rule on the simulated GPU. Raises OverlapError if the program cannot run.
+def measure(base: Mapping[str, str]) -> Run:
+    """Run both arms on the real GPU, several times in turn; medians count.
 
-    gpu: its key; name: as the driver says it; ran: called after each run of a program."""
-    _check_built(scene.program, _native.SIMULATED_DRIVER, _native.DEMO / "costs.yaml")
-    with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        jobs: dict[tuple[str, str], Future[Arm]] = {}
-        for rule in DISPATCH_RULES:
-            for arm in ARMS:
-                bare = jobs.get((DISPATCH_RULES[0], arm)) if arm in BARE else None
-                jobs[rule, arm] = bare or pool.submit(_simulated, scene, gpu, rule, arm, base)
-        for _ in as_completed(set(jobs.values())):
-            ran()
-        return [Run(scene, name, rule, *(jobs[rule, arm].result() for arm in ARMS)) for rule in DISPATCH_RULES]
-
-
-def measure(scene: Scene, name: str, base: Mapping[str, str], ran: Ran = lambda: None) -> Run:
-    """Run the arms on the real GPU in turn, several times over; medians count. Raises OverlapError without a GPU."""
-    _check_built(scene.program)
-    rounds: dict[str, list[Arm]] = {arm: [] for arm in ARMS}
+    Raises NoGpu without one, and OverlapError where the program fails."""
+    _check_built()
+    own = clean(base)
+    rounds: tuple[list[Arm], list[Arm]] = ([], [])
+    words = ["-", "plain", str(REAL_STEPS), "stencil/style-0", "256", "spans"]
     for _ in range(REAL_ROUNDS):
-        for arm in ARMS:
-            rounds[arm].append(_run(scene, arm, None, clean(base), None))
-            ran()
-    middle = (sorted(rounds[arm], key=lambda one: one.milliseconds)[REAL_ROUNDS // 2] for arm in ARMS)
-    return Run(scene, name, None, *middle)
+        rounds[0].append(_measured(_call(words, own)))
+        rounds[1].append(_measured(*_under_overlap_run(words, own)))
+    bare, default = (sorted(arms, key=lambda arm: arm.milliseconds) for arms in rounds)
+    counters = default[0].counters
+    name = counters.devices[0].name if counters and counters.devices else "the GPU of this machine"
+    middle = REAL_ROUNDS // 2
+    noise = change(bare[0].milliseconds, bare[-1].milliseconds)
+    return Run(name, None, bare[middle], default[middle], noise)
 
 
-def real_gpu(base: Mapping[str, str]) -> str:
-    """Return the name of the real GPU that programs run on. Raises OverlapError where they run on none."""
-    program = "demo-step"
-    _check_built(program)
-    answer = json.loads(_call(program, ["--arm=sequential", "--layers=1", "--buckets=1"], clean(base)))
-    return str(answer["gpu"])
+def _measured(lines: Lines, counters: Page | None = None) -> Arm:
+    """Return the median of the second half of the steps, and the spans of the last. The last line has its moments."""
+    times = [float(line["milliseconds"]) for line in lines[:-1]]
+    late = sorted(times[len(times) // 2 :])
+    spans: list[Span] = []
+    for ready, edge, exchanged, begin, end in lines[-1]["spans"]:
+        spans += [Span("boundary", ready, ready, edge), Span("exchange", edge, edge, exchanged)]
+        spans.append(Span("interior", begin, begin, end))
+    return Arm(late[len(late) // 2], tuple(spans), counters)
+
+
+def _of_timeline(path: Path) -> tuple[Span, ...]:
+    """Return the spans of the last step in a timeline file of the simulated GPU."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows.sort(key=lambda row: (row["start_us"], row["end_us"]))
+    exchanges = [row for row in rows if row["communication"]][-ITERATIONS - 1 :]
+    interiors = [row for row in rows if row["kernel"] == "stencil_interior"][-ITERATIONS - 1 :]
+    planes = [row for row in rows if row["kernel"] == "stencil_boundary"][-2 * ITERATIONS :]
+    spans: list[Span] = []
+    begin = before = max(exchanges[0]["end_us"], interiors[0]["end_us"])
+    for index in range(1, ITERATIONS + 1):
+        first, last = planes[2 * index - 2], planes[2 * index - 1]
+        exchange, interior = exchanges[index], interiors[index]
+        found = [
+            ("boundary", before, first["start_us"], last["end_us"]),
+            ("exchange", last["end_us"], exchange["start_us"], exchange["end_us"]),
+            ("interior", before, interior["start_us"], interior["end_us"]),
+        ]
+        spans += [Span(what, *(moment - begin for moment in moments)) for what, *moments in found]
+        before = max(exchange["end_us"], interior["end_us"])
+    return tuple(spans)
 
 
 def clean(base: Mapping[str, str]) -> dict[str, str]:
@@ -159,38 +171,39 @@ def clean(base: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
-def _check_built(program: str, *more: Path) -> None:
-    for path in (_native.DEMO / program, _native.SHIM, *more):
+def read_counters(report: Path) -> Page:
+    """Return the page of the one process that ran. Raises OverlapError where it left none."""
+    pages = sorted(report.glob("*.page"))
+    try:
+        if len(pages) == 1:
+            return read_page(str(pages[0]), me())
+        problem = "the library did not load into the demo program"
+    except Unreadable as error:
+        problem = f"the page of the demo program cannot be read: {error}"
+    raise OverlapError(problem, "overlap doctor says what is in the way")
+
+
+def _check_built(*more: Path) -> None:
+    for path in (_native.DEMO / PROGRAM, _native.SHIM, *more):
         if not path.exists():
-            raise OverlapError(f"{path.name} was not built", "install the package again: pip install .")
+            raise OverlapError(f"{path.name} was not built", _native.AGAIN)
 
 
-def _simulated(scene: Scene, gpu: str, rule: str, arm: str, base: Mapping[str, str]) -> Arm:
-    simulated = f"{gpu}:{rule},1"
-    settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu=simulated)
-    with tempfile.TemporaryDirectory(prefix="overlap-demo-") as folder:
-        path = Path(folder) / "timeline"
-        names = environment(clean(base), settings)
-        names.update(SIMGPU_COSTS=str(_native.DEMO / "costs.yaml"), SIMGPU_TIMELINE=str(path))
-        return _run(scene, arm, simulated, names, path)
-
-
-def _run(scene: Scene, arm: str, simulated: str | None, names: Mapping[str, str], path: Path | None) -> Arm:
-    words = scene.words(arm, simulated is not None)
-    if arm in BARE:
-        return Arm(arm, scene.read(arm, _call(scene.program, words, names), path), None)
+def _under_overlap_run(
+    words: Sequence[str], base: Mapping[str, str], simulate: str | None = None
+) -> tuple[Lines, Page]:
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
-        settings = plan.make(plan.Request(simulate=simulated), names).settings._replace(
+        settings = plan.make(plan.Request(simulate=simulate), base).settings._replace(
             library=str(_native.SHIM), report=report, quiet=True
         )
-        printed = _call(scene.program, words, environment(names, settings))
-        return Arm(arm, scene.read(arm, printed, path), read_counters(Path(report)))
+        return _call(words, environment(base, settings)), read_counters(Path(report))
 
 
-def _call(program: str, words: list[str], names: Mapping[str, str]) -> str:
+def _call(words: Sequence[str], names: Mapping[str, str]) -> Lines:
+    """Run the program and return its lines of JSON. Raises NoGpu, and OverlapError where it fails otherwise."""
     try:
         done = subprocess.run(
-            [str(_native.DEMO / program), *words],
+            [str(_native.DEMO / PROGRAM), *words],
             env=dict(names),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -200,12 +213,12 @@ def _call(program: str, words: list[str], names: Mapping[str, str]) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise OverlapError(f"{program} did not end within {TIME_LIMIT} seconds") from error
+        raise OverlapError(f"{PROGRAM} did not end within {TIME_LIMIT} seconds") from error
     except OSError as error:
-        raise OverlapError(f"{program} cannot be started: {error.strerror}") from error
+        raise OverlapError(f"{PROGRAM} cannot be started: {error.strerror}") from error
+    said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
+    if done.returncode == NO_GPU:
+        raise NoGpu(said)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise OverlapError(
-            said[-1].removeprefix(f"{program}: ") if said else f"{program} ended with status {done.returncode}"
-        )
-    return done.stdout
+        raise OverlapError(said.removeprefix(f"{PROGRAM}: "), "overlap doctor; overlap demo --gpu h100 simulates a GPU")
+    return [json.loads(line) for line in done.stdout.splitlines()]

@@ -1,4 +1,4 @@
-"""What runs around the program: variables that serialise launches, profilers, Slurm, a container."""
+"""What is around the program: variables that end all overlap, profilers, Slurm, a container."""
 
 from __future__ import annotations
 
@@ -10,9 +10,16 @@ from typing import NamedTuple
 
 import psutil
 
-from pyshim.doctor.line import Line, fail, ok, warn
-from pyshim.doctor.machine import Machine
+from pyshim.doctor.machine import Line, Machine, fail, ok, warn
+from pyshim.launch import plan
+from pyshim.policy.finding import closest
 
+# What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
+OURS = (
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET"),
+    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
+    "OVERLAP_PROGRESS",
+)
 CONNECTIONS, _MOST_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS", 32  # the CUDA Programming Guide
 _ON = ("1", "true", "on", "yes")
 _ONE_BY_ONE = "nothing overlaps"
@@ -83,7 +90,9 @@ _SHM, _LEAST_SHM = "/dev/shm", 1 << 30
 
 
 def variables(machine: Machine) -> Iterator[Line]:
-    found = False
+    own = list(_ours(machine))
+    yield from own
+    found = bool(own)
     for variable in TABLE:
         value = machine.set(variable.name)
         if value is None or not (value.lower() in variable.values if variable.values else value != "0"):
@@ -96,7 +105,20 @@ def variables(machine: Machine) -> Iterator[Line]:
         sentence = f"{CONNECTIONS}={value} is not a number from 1 to {_MOST_CONNECTIONS}, which is what CUDA takes"
         yield warn(sentence, "unset it: the default is 8")
     if not found:
-        yield ok("no variable that keeps launches from overlapping is set")
+        yield ok("no variable is set that keeps launches from overlapping")
+
+
+def _ours(machine: Machine) -> Iterator[Line]:
+    """Check variables that switch the library off, and those whose names begin like ours and do not exist."""
+    if machine.environment.get("OVERLAP_RUN") == plan.OFF:
+        yield fail("OVERLAP_RUN=off: overlap-run does nothing here", "unset it")
+    elif machine.policy is None and machine.environment.get(plan.CHOICE) == plan.OFF:
+        yield fail(f"{plan.CHOICE}=off: overlap-run does nothing here without --policy", "unset it")
+    for name in sorted(machine.environment):
+        if name.startswith("OVERLAP_") and name not in OURS:
+            near = closest(name, OURS)
+            hint = f"did you mean {near}?" if near else f"unset it; those that there are: {', '.join(OURS)}"
+            yield warn(f"{name} is no variable of ours, so it does nothing", hint)
 
 
 def profilers(machine: Machine) -> Iterator[Line]:

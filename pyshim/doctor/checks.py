@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pyshim.doctor import around, devices, library, nccl, policy, program
-from pyshim.doctor.line import Line, fail, warn
-from pyshim.doctor.machine import Machine
+from pyshim.doctor import around, devices, library, reach
+from pyshim.doctor.machine import Line, Machine, fail, warn
 from pyshim.errors import OverlapError
 
 
@@ -19,12 +18,11 @@ class Check(NamedTuple):
 # In the order in which they are told.
 CHECKS: tuple[Check, ...] = (
     Check("library", library.library),
-    Check("switches", library.switches),
     Check("preloads", library.preloads),
     Check("driver", devices.drivers),
-    Check("policy", policy.policy),
-    Check("program", program.program),
-    Check("nccl", nccl.libraries),
+    Check("policy", devices.policy),
+    Check("program", reach.program),
+    Check("nccl", reach.nccl),
     Check("variables", around.variables),
     Check("profilers", around.profilers),
     Check("slurm", around.slurm),

@@ -1,14 +1,17 @@
-"""The driver and its GPUs: what they answer."""
+"""The driver, its GPUs, and whether there is a policy for them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from pyshim.doctor import child, gpus
-from pyshim.doctor.line import Line, fail, ok, warn
-from pyshim.doctor.machine import HIP, Machine
-from pyshim.launch import driver, program
+from pyshim import _native
+from pyshim.doctor import child
+from pyshim.doctor.machine import HIP, Answer, Line, Machine, alike, fail, gib, numbers, ok, warn
+from pyshim.errors import OverlapError
+from pyshim.launch import driver, plan, policies, program
+from pyshim.policy import layout
 
 _NO_DEVICE = 100  # of CUDA and of HIP
 # CUresult -> what to do about it. Meanings: cuda.h 13.0.
@@ -57,7 +60,7 @@ def _kernel_driver(machine: Machine) -> Line:
     return fail(f"this user may not read and write {device}, so HIP finds no GPU", hint)
 
 
-def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
+def _nvidia(machine: Machine, answer: Answer) -> Iterator[Line]:
     if answer.error:
         yield fail(f"NVIDIA's driver: {program.CUDA}: {answer.error}", what_to_do(machine, answer))
         return
@@ -71,7 +74,7 @@ def _nvidia(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
     yield from _each(answer)
 
 
-def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
+def what_to_do(machine: Machine, answer: Answer) -> str:
     """Return what to do about an error of NVIDIA's driver."""
     if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (_CUDA,))):
         return hidden
@@ -82,7 +85,7 @@ def what_to_do(machine: Machine, answer: gpus.Answer) -> str:
     return _HANGS if answer.error.endswith(child.LATE) else _MORE
 
 
-def _amd(machine: Machine, answer: gpus.Answer) -> Iterator[Line]:
+def _amd(machine: Machine, answer: Answer) -> Iterator[Line]:
     if answer.error:
         hidden = _hidden(machine, (_HIP, _ROCR, _CUDA)) if answer.code == _NO_DEVICE else ""
         hint = hidden or "rocminfo, and the groups of /dev/kfd and /dev/dri, may say more"
@@ -106,20 +109,72 @@ def _who(machine: Machine, vendor: str) -> str:
     return "the simulated" if machine.simulated or machine.set("SIMGPU") else f"{vendor}'s"
 
 
-def _number(answer: gpus.Answer) -> str:
+def _number(answer: Answer) -> str:
     return f"{len(answer.gpus)} GPU{'s' * (len(answer.gpus) != 1)}"
 
 
-def _each(answer: gpus.Answer) -> Iterator[Line]:
-    for gpu, indices in gpus.alike(answer.gpus).items():
+def _each(answer: Answer) -> Iterator[Line]:
+    for gpu, indices in alike(answer.gpus).items():
         units = "compute units" if gpu.architecture.startswith("gfx") else "multiprocessors"
-        who = f"{gpus.numbers(indices)}: {gpu.name} ({gpu.architecture})"
+        who = f"{numbers(indices)}: {gpu.name} ({gpu.architecture})"
         if gpu.compute_mode == _PROHIBITED:
             yield fail(f"{who}: compute mode PROHIBITED: no program can use it", "as root: nvidia-smi -c DEFAULT")
         else:
-            yield ok(f"{who}, {gpu.multiprocessors} {units}, {gpus.gib(gpu.memory)}")
+            yield ok(f"{who}, {gpu.multiprocessors} {units}, {gib(gpu.memory)}")
 
 
 def _module(machine: Machine) -> str:
     version = driver.version(machine.root)
     return f", kernel module {version}" if version else ""
+
+
+class _Taken(NamedTuple):
+    said: str
+    names: list[str]  # of the policies in the table, where they are known
+    data: bytes
+
+
+def policy(machine: Machine) -> Iterator[Line]:
+    if machine.policy is None and plan.switched_off(machine.environment):
+        return
+    wanted = plan.wanted(machine.policy, machine.environment)
+    try:
+        around = wanted is None and machine.environment.get("OVERLAP_TABLE")
+        taken = _around(around) if around else _asked(wanted, machine)
+    except OverlapError as error:
+        said = f"{plan.CHOICE}={wanted}: " if machine.policy is None and wanted else ""
+        yield fail(f"{said}{error.sentence}", error.hint or "overlap policy check FILE says everything about it")
+        return
+    found = alike(machine.gpus())
+    if not found:
+        yield ok(f"{taken.said} is valid")
+    for gpu, indices in found.items():
+        who = f"{numbers(indices)} ({gpu.name})"
+        index = policies.index_for(taken.data, gpu.name, gpu.architecture)
+        if index is None:
+            yield fail(
+                f"{taken.said} is not for {who}: nothing would be changed", "the policy default is for every GPU"
+            )
+        else:
+            said = f"policy {taken.names[index]}" if len(taken.names) > 1 else taken.said
+            yield ok(f"{said} is for {who}")
+
+
+def _around(text: str) -> _Taken:
+    """Read a table of this version. Raises OverlapError for any other."""
+    hint = "OVERLAP_TABLE is set by overlap-run, `overlap env` and the like of one version: unset it, and use this one"
+    try:
+        data = layout.decode(text)
+    except OverlapError as error:
+        raise OverlapError(f"OVERLAP_TABLE: {error.sentence}", hint) from error
+    wrong = _native.library().overlap_table_check(data, len(data))
+    if wrong != _native.ffi.NULL:
+        raise OverlapError(f"OVERLAP_TABLE: {_native.text(wrong)}", hint)
+    return _Taken("the policy from around this command (overlap-run, a module, a prolog)", [], data)
+
+
+def _asked(wanted: str | None, machine: Machine) -> _Taken:
+    chosen = policies.choose(wanted, machine.environment)
+    names = [str(item["name"]) for item in chosen.described]
+    asked = wanted or (names[0] if len(names) == 1 else "default")
+    return _Taken(f"policy {asked}", names, layout.decode(chosen.table))

@@ -1,4 +1,4 @@
-"""The preloaded library itself, loaded into real processes; what switches it off; what else is preloaded."""
+"""The preloaded library itself, loaded into real processes, and what else is preloaded."""
 
 from __future__ import annotations
 
@@ -11,18 +11,9 @@ from collections.abc import Iterator
 
 from pyshim import __version__, _native
 from pyshim.doctor import child
-from pyshim.doctor.line import Line, fail, ok, warn
-from pyshim.doctor.machine import Machine
-from pyshim.launch import plan
+from pyshim.doctor.machine import Line, Machine, fail, ok, warn
 from pyshim.launch.environment import can_preload, is_sanitizer, preload, preloaded
-from pyshim.policy.finding import closest
 
-# What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
-OURS = (
-    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET"),
-    *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
-    "OVERLAP_PROGRESS",
-)
 ETC = "/etc/ld.so.preload"
 # Is it in the process, first to be asked for a symbol, and of which layout?
 _LOOK = """
@@ -98,19 +89,6 @@ def _glibc() -> str:
         return os.confstr("CS_GNU_LIBC_VERSION") or "no glibc"
     except (OSError, ValueError):
         return "glibc of an unknown version"
-
-
-def switches(machine: Machine) -> Iterator[Line]:
-    """Check variables that switch the library off, and those whose names begin like ours and do not exist."""
-    if machine.environment.get("OVERLAP_RUN") == plan.OFF:
-        yield fail("OVERLAP_RUN=off: overlap-run does nothing here", "unset it")
-    elif machine.policy is None and machine.environment.get(plan.CHOICE) == plan.OFF:
-        yield fail(f"{plan.CHOICE}=off: overlap-run does nothing here without --policy", "unset it")
-    for name in sorted(machine.environment):
-        if name.startswith("OVERLAP_") and name not in OURS:
-            near = closest(name, OURS)
-            hint = f"did you mean {near}?" if near else f"unset it; those that there are: {', '.join(OURS)}"
-            yield warn(f"{name} is no variable of ours, so it does nothing", hint)
 
 
 def preloads(machine: Machine) -> Iterator[Line]:

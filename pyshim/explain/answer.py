@@ -14,13 +14,14 @@ from pyshim.explain import planner
 from pyshim.explain.planner import MANY, NONE, RESIZES, Case, Decision, Footprint, Plan, Rule, member
 from pyshim.explain.request import COMMUNICATION, NEEDED, Mistake, Request, Shape, parse, read, written
 from pyshim.launch.policies import index_for
-from pyshim.policy import gpus, library, places
+from pyshim.policy import gpus, library
 from pyshim.policy import model as policy_model
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import NVIDIA, KnownGpu
 from pyshim.policy.layout import Sections, View, assemble
-from pyshim.policy.model import UNLIMITED, Policy
+from pyshim.policy.model import Policy
 from pyshim.policy.table import compile_table, guarded
+from pyshim.policy.values import UNLIMITED
 from pyshim.stats.page import sentences
 from pyshim.traces.names import plain
 
@@ -375,5 +376,5 @@ def place(rule: policy_model.Rule) -> str | None:
     if not rule.file:
         return None
     path = Path(rule.file)
-    file = path.name if path.parent == places.shipped_directory() else rule.file
+    file = path.name if path.parent == library.shipped_directory() else rule.file
     return f"{file}:{rule.line}"

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 from pyshim.explain.planner import Footprint, member
 from pyshim.policy.finding import did_you_mean, quote
-from pyshim.policy.values import Bad, number, percent, size
-from pyshim.policy.words import KEEP, SHAPES
+from pyshim.policy.values import KEEP, SHAPES, Bad, number, percent, size
 
 NEEDED = ("gpu", "threads", "registers")
 COMMUNICATION = ("comm_threads", "comm_registers")

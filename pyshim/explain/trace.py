@@ -17,7 +17,7 @@ from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
 
-SHIPPED = {"demo": "demo-stencil", "demo-stencil": "demo-stencil", "demo-step": "demo-step"}  # recorded on two H200
+SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a
 # step: docs/data/whole-programs.csv.
 PROGRAMS, MEDIAN, LARGEST = 17, 3.3, 39
@@ -95,7 +95,7 @@ def look(paths: Sequence[str]) -> Answer:
             notes += one.trace.warnings
             found.append(one)
     processes = [process for one in found for process in one.processes]
-    source = _name(paths[0]) if len(paths) == 1 else f"{len(paths)} traces"
+    source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)
@@ -106,7 +106,7 @@ def look(paths: Sequence[str]) -> Answer:
 def _files(path: str) -> list[str]:
     """Return the files of a folder in the order of their numbers; else the file, or the trace that ships."""
     if not os.path.isdir(path):
-        shipped = _native.DEMO / f"{SHIPPED.get(path, '')}.json.gz"
+        shipped = _native.DEMO / f"{path}.json.gz"
         return [str(shipped) if path in SHIPPED and not os.path.exists(path) and shipped.exists() else path]
     try:
         files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
@@ -114,11 +114,6 @@ def _files(path: str) -> list[str]:
         raise OverlapError(f"{path} cannot be read: {error.strerror or error}", None, USAGE) from error
     parts = {file: re.split(r"(\d+)", file) for file in files}
     return sorted(files, key=lambda file: [(len(part), part) if part.isdigit() else (0, part) for part in parts[file]])
-
-
-def _name(path: str) -> str:
-    """Return the name under which a trace ships; the path of any other."""
-    return SHIPPED.get(path, path)
 
 
 # ---- six lines ----

@@ -70,7 +70,7 @@ class Chosen(NamedTuple):
 
 
 def shipped(value: str, base: Mapping[str, str], path: str = os.path.join(BUILT, SHIPPED)) -> Chosen | None:
-    """Return what a shipped policy compiles to; None where the name may mean another one (pyshim/policy/places.py)."""
+    """Return what a shipped policy compiles to; None where the name may mean another one (pyshim/policy/reader.py)."""
     is_file = value.endswith(".yaml") and os.path.isfile(value)
     if is_file or "/" in value or base.get("OVERLAP_POLICY_PATH"):
         return None

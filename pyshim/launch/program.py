@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.launch.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
-BUNDLED = ("demo", "demo-stencil", "demo-step")  # ours, in PATH with --simulate
+BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
 # Programs that start others elsewhere or anew, and the function of launchers.py for each.
 LAUNCHERS = {
     "srun": "srun",

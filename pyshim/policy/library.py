@@ -9,11 +9,10 @@ from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus
 from pyshim.policy.finding import headline, quote
 from pyshim.policy.model import Policy
-from pyshim.policy.places import find as find
-from pyshim.policy.places import names as names
-from pyshim.policy.places import names_hint
-from pyshim.policy.places import shipped_directory as shipped_directory
-from pyshim.policy.reader import Reading, read_file
+from pyshim.policy.reader import Reading, names_hint, read_file
+from pyshim.policy.reader import find as find
+from pyshim.policy.reader import names as names
+from pyshim.policy.reader import shipped_directory as shipped_directory
 
 AUTO = "auto"
 

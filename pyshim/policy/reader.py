@@ -3,18 +3,195 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pyshim.errors import OverlapError
-from pyshim.policy import document, places
-from pyshim.policy.draft import Draft
-from pyshim.policy.finding import Finding, line_of, quote
-from pyshim.policy.model import Policy
-from pyshim.policy.policy_file import PolicyReader
-from pyshim.policy.values import Bad
+import yaml
+
+import pyshim
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.policy import document, gpus
+from pyshim.policy.document import Nodes, has_error
+from pyshim.policy.finding import Finding, did_you_mean, line_of, quote
+from pyshim.policy.kinds import PartsReader, below, entries, keys_of, mapping, said
+from pyshim.policy.model import KEYS, MAX_RULES, VERSION, Policy, Rule
+from pyshim.policy.values import KEEP, Bad
+
+PATH_VARIABLE = "OVERLAP_POLICY_PATH"
+SUFFIX = ".yaml"
+
+
+def find(name: str, environment: Mapping[str, str], beside: Path | None = None) -> Path:
+    """Return the file of a policy; a path need not exist. Raises OverlapError (125) for an unknown name.
+
+    beside: the folder that is looked into first, and that a path starts from; without it, the working directory."""
+    if "/" in name:
+        return Path(name) if beside is None else beside / name
+    if beside is None and name.endswith(SUFFIX) and os.path.isfile(name):
+        return Path(name)
+    for directory in _directories(environment, beside):
+        for candidate in (directory / name, directory / (name + SUFFIX)):
+            # Unlike pathlib's, this question has an answer for a name that is too long.
+            if candidate.suffix == SUFFIX and os.path.isfile(candidate) and not _planted(candidate, beside):
+                return candidate
+    stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
+    close = did_you_mean(stem, names(environment, beside))
+    hint = close or names_hint(environment, beside)
+    raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
+
+
+def _planted(candidate: Path, beside: Path | None) -> bool:
+    """Return whether this is another user's file under a shipped policy's name, in a world-writable policy folder."""
+    if candidate.parent != beside:
+        return False
+    return os.stat(candidate).st_uid not in (os.geteuid(), 0, os.stat(beside).st_uid)
+
+
+def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
+    """Return every name that find() knows, in alphabetical order."""
+    found = {
+        path.stem
+        for directory in _directories(environment, beside)
+        for path in directory.glob("*" + SUFFIX)
+        if path.is_file()
+    }
+    return tuple(sorted(found))
+
+
+def names_hint(environment: Mapping[str, str], beside: Path | None = None) -> str:
+    return f"write a file or one of: {', '.join(names(environment, beside))}"
+
+
+def shipped_directory() -> Path:
+    """Return the folder of shipped policies: in the installed package, or beside it in a checkout."""
+    package = Path(pyshim.__file__).resolve().parent
+    inside = package / "policies"
+    return inside if inside.is_dir() else package.parent / "policies"
+
+
+def _directories(environment: Mapping[str, str], beside: Path | None) -> list[Path]:
+    own = [Path(part) for part in environment.get(PATH_VARIABLE, "").split(os.pathsep) if part]
+    return [*([beside] if beside else []), *own, shipped_directory()]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A policy while it is read. said: the fields in the file, but for its rules."""
+
+    policy: Policy
+    said: frozenset[str]
+
+
+def extended(own: Draft, base: Draft) -> Draft:
+    """Put a policy over the one that it extends: its rules come first, its values win, variables and lists add up."""
+    fields: dict[str, Any] = dict(vars(own.policy))
+    for key in entries(Policy):
+        if key.field in base.said:
+            value = getattr(base.policy, key.field)
+            mine = getattr(own.policy, key.field)
+            fields[key.field] = key.kind.extended(mine, value) if key.field in own.said else value
+    fields["rules"] = own.policy.rules + tuple(replace(rule, depth=rule.depth + 1) for rule in base.policy.rules)
+    return Draft(Policy(**fields), own.said | base.said)
+
+
+# Returns the draft of the policy that `extends` names. None: it has errors, which are reported there. Raises Bad.
+Extend = Callable[[str], "Draft | None"]
+
+_TOP = below("", entries(Policy))
+(_GPU,) = (key for key in _TOP if key.field == "gpus")
+_OTHERS = tuple(key for key in _TOP if key.field not in ("gpus", "rules"))
+
+
+class PolicyReader(PartsReader):
+    """Reads one policy; `findings` says what is wrong with it."""
+
+    def __init__(self, extend: Extend) -> None:
+        super().__init__()
+        self._extend = extend
+        for key in sorted(KEYS, key=lambda key: key.path.count(".")):
+            if key.parent:
+                self.paths.setdefault(key.name, key.path)
+
+    def policy(self, root: yaml.Node) -> Draft | None:
+        """Read the policy with what it extends. None where anything of either is wrong."""
+        if not self._version_ok(root):
+            return None
+        keys = self.mapping(root, "a policy", keys_of(Policy, ""))
+        if keys is None:
+            return None
+        base = self._base(keys)
+        # The GPUs come first: what a size may be depends on them.
+        fields = said(self, keys, [_GPU])
+        self._set_gpus(keys, base, Policy(**fields).gpus)
+        fields.update(said(self, keys, _OTHERS))
+        rules = self._rules(keys["compute"]) if "compute" in keys else ()
+        if has_error(self.findings) or ("extends" in keys and base is None):
+            return None
+        draft = Draft(Policy(**{**fields, "rules": rules}), frozenset(fields))
+        return draft if base is None else extended(draft, base)
+
+    def _set_gpus(self, keys: Nodes, base: Draft | None, own: tuple[str, ...]) -> None:
+        self.gpus = own or (base.policy.gpus if base else ())
+        # A key that was misspelt may have been this one.
+        unread = not keys.clean or ("gpu" in keys and not own) or ("extends" in keys and base is None and not own)
+        if unread:
+            self.gpus = ()
+        self.gpus_known = not unread and all(gpus.matching([pattern]) for pattern in self.gpus)
+
+    def _base(self, keys: Nodes) -> Draft | None:
+        if "extends" not in keys:
+            return None
+        return self.value(keys["extends"], "`extends`", self._extend)
+
+    def _rules(self, node: yaml.Node) -> tuple[Rule, ...] | None:
+        items = self.items(node, "`compute`", "write each rule as `- match: ...`, or [] for none")
+        if items is None:
+            return None
+        if len(items) > MAX_RULES:
+            sentence = f"the policy has more than {MAX_RULES} rules"
+            self.note(items[MAX_RULES], "too-large", sentence, "a rule may list several kernels")
+            return None
+        good = []
+        for item in items:
+            before = len(self.findings)
+            read = self._rule(item)
+            if read is not None and not has_error(self.findings[before:]):
+                good.append(read)
+        return tuple(good)
+
+    def _rule(self, node: yaml.Node) -> Rule | None:
+        found = mapping(self, node, "a rule", Rule, "compute[]")
+        if found is None:
+            return None
+        nodes, said = found
+        rule = replace(Rule(**said), line=node.start_mark.line + 1)
+        if "keep_at_least" not in nodes and rule.shape.kind == "make_room":
+            rule = replace(rule, keep_at_least=KEEP)
+        return rule
+
+    def _version_ok(self, root: yaml.Node) -> bool:
+        """Another version has other keys, so nothing else is said about such a file."""
+        if not isinstance(root, yaml.MappingNode):
+            return True  # told by the caller
+        for key, value in root.value:  # what it merges has no version: a mapping inside the file is no policy
+            if isinstance(key, yaml.ScalarNode) and key.value == "policy":
+                before = len(self.findings)
+                text = self.scalar(value, "`policy`")
+                if text is not None and text != str(VERSION):
+                    known = re.fullmatch(r"[0-9]{1,9}", text)
+                    sentence = (
+                        f"policy version {quote(text)} is not known"
+                        if known
+                        else f"{quote(text)} is not a policy version"
+                    )
+                    hint = f"this overlap-run reads version {VERSION}: `policy: {VERSION}`"
+                    self.note(value, "version", sentence, hint)
+                return len(self.findings) == before
+        return True
+
 
 # Policies that extend each other; more is a mistake, or made to keep us busy.
 MAX_CHAIN = 16
@@ -121,7 +298,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
 def _find(name: str, folder: Path, way: _Way) -> Path:
     """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
     try:
-        base = places.find(name, way.environment, folder)
+        base = find(name, way.environment, folder)
     except OverlapError as error:
         raise Bad("missing-policy", error.sentence, error.hint or "") from error
     real = os.path.realpath(base)

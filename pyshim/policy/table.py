@@ -6,12 +6,11 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from pyshim import _native
-from pyshim.policy import kernels
-from pyshim.policy.key import Packed, packed
+from pyshim.policy.kernel_sets import FUSED
+from pyshim.policy.kinds import Packed, packed
 from pyshim.policy.layout import Record, Sections, assemble
-from pyshim.policy.model import Policy
-from pyshim.policy.rule import Match, Rule
-from pyshim.policy.words import Range
+from pyshim.policy.model import Match, Policy, Rule
+from pyshim.policy.values import Range
 
 _FIRST = ("name", "hash", "gpus", "kernels", "libraries", "stream_creators", "fixed_size")
 
@@ -59,7 +58,7 @@ def guarded(rules: Sequence[Rule]) -> list[Rule]:
     if first is None:
         return list(rules)
     at = rules[first]
-    guard = Rule(Match(kernels=kernels.FUSED), when="always", line=at.line, depth=at.depth, guard=True)
+    guard = Rule(Match(kernels=FUSED), when="always", line=at.line, depth=at.depth, guard=True)
     return [*rules[:first], guard, *rules[first:]]
 
 

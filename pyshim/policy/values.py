@@ -1,18 +1,58 @@
-"""The texts of single values: sizes, numbers, percentages, comparisons, patterns.
+"""The texts of single values (words, numbers, sizes, comparisons, patterns, variables), and what they become.
 
 Each function returns what the text means or raises Bad with the sentence and the hint. Files and positions: elsewhere.
+
+What ranks must agree on: an algorithm, a protocol, a number of threads, channels or blocks, a size of buffers that
+differs in one rank makes the job hang, because each rank works out for itself what the others will do. A policy sets
+no such variable, because it may be for some of the ranks only. NCCL_CGA_CLUSTER_SIZE is not among them: it only groups
+the blocks of a launch of this rank.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from fnmatch import translate
+from fnmatch import fnmatchcase, translate
 from functools import lru_cache
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pyshim.policy.finding import did_you_mean, quote
-from pyshim.policy.words import UNLIMITED, Range, either
+
+When = Literal["overlapping", "always"]
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
+
+WHENS: tuple[When, ...] = ("overlapping", "always")
+SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room")
+FAMILIES = ("all", "nccl", "rccl", "ncclx", "torch", "nvshmem", "deep_ep", "mscclpp", "vllm", "flashinfer", "ucc")
+
+# Of a kernel's own resident blocks, in per cent: less than half costs more than overlap can gain.
+KEEP = 50
+# The largest value that the table's 64-bit ranges hold: no upper limit.
+UNLIMITED = 2**64 - 1
+MAX_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class Range:
+    """Inclusive; the default matches everything."""
+
+    minimum: int = 0
+    maximum: int = UNLIMITED
+
+    def covers(self, other: Range) -> bool:
+        return self.minimum <= other.minimum and other.maximum <= self.maximum
+
+
+ANY = Range()
+
+
+def either(words: tuple[str, ...]) -> str:
+    """Return "a, b or c"."""
+    return " or ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
+
+
+# ---- texts ----
+
 
 Word = TypeVar("Word", bound=str)
 
@@ -209,3 +249,82 @@ def choice(text: str, names: tuple[Word, ...], what: str) -> Word:
         if name == text:
             return name
     raise Bad("value", f"{quote(text)} is not {what}", did_you_mean(text, names) or f"write {either(names)}")
+
+
+# ---- variables ----
+
+
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST_VARIABLE = 1000
+# What YAML 1.1 reads as neither text nor number.
+_BOOLEANS = ("true", "false", "yes", "no", "on", "off")
+
+# Repeated by those who read a site's folder without Python (tests/slurm/test_readers.py names and compares them).
+MUST_AGREE = (
+    "NCCL_ALGO",
+    "NCCL_PROTO",
+    "NCCL_*NTHREADS",
+    "NCCL_*CTAS",
+    "NCCL_CTA_POLICY",
+    "NCCL_*NCHANNELS*",
+    "NCCL_*NRINGS",
+    "NCCL_*BUFFSIZE",
+    "NCCL_*CHUNKSIZE",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_COLLNET_ENABLE",
+    "RCCL_UNROLL_FACTOR",
+    "RCCL_THREADS_PER_BLOCK",
+    "RCCL_WARP_SPEED_*",
+    "RCCL_MSCCL*",
+)
+# Ours, the loader's, the shell's and the interpreter's, and what launchers say to ranks.
+NEVER = (
+    "OVERLAP_*",
+    "LD_*",
+    "SIMGPU*",
+    "TRITON_LIBCUDA_PATH",
+    "GLIBC_TUNABLES",
+    "PATH",
+    "HOME",
+    "SHELL",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "PYTHON*",
+    "SLURM_*",
+    "PMI*",
+    "OMPI_*",
+    "*VISIBLE_DEVICES",
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+)
+
+
+def variable_name(text: str) -> str:
+    if not VARIABLE.fullmatch(text):
+        hint = "use letters, digits and _, and begin with no digit"
+        raise Bad("variable", f"{quote(text)} is not the name of a variable", hint)
+    if _is_one(text, NEVER):
+        raise Bad("variable", f"a policy does not set {quote(text)}", "set it where the program is started")
+    if _is_one(text, MUST_AGREE):
+        sentence = f"all ranks must agree on {quote(text)}, or the job hangs, and a policy may be for some of them only"
+        raise Bad("must-agree", sentence, "set it where the job is started, for all ranks")
+    return text
+
+
+def variable_value(text: str) -> str:
+    if len(text) > LONGEST_VARIABLE:
+        sentence = f"{quote(text)} is longer than {LONGEST_VARIABLE:,} characters"
+        raise Bad("variable", sentence, "set it where the program is started")
+    if not all(" " <= character <= "~" for character in text):
+        raise Bad("variable", f"{quote(text)} holds a character that not every launcher passes on", "use ASCII")
+    return text
+
+
+def is_boolean(text: str) -> bool:
+    return text.casefold() in _BOOLEANS
+
+
+def _is_one(text: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(text, glob) for glob in globs)

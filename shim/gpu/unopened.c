@@ -66,5 +66,5 @@ void overlap_unopened_say(void) {
     const struct overlap_settings *const settings = gpu && !overlap_had_children() ? overlap_armed() : NULL;
     if (settings && settings->rank <= 0)
         overlap_say("the program never used the simulated GPU (", gpu,
-                    "), so there was nothing to do; `demo` in its place is a program that does use it");
+                    "), so there was nothing to do; `demo-stencil` in its place does use it");
 }

@@ -11,6 +11,8 @@ from made import GEMM, K, kineto, kineto_events
 from tests.cli.test_explain_trace import halo, lines
 from tests.fuzz.saying import check_html
 
+STEP = str(Path(__file__).resolve().parents[1] / "traces/data/bare-rank0.json.gz")
+
 
 class Page(HTMLParser):
     """What a page draws and says."""
@@ -49,12 +51,12 @@ def test_a_page_draws_one_step(overlap, library, tmp_path):
 def test_a_page_is_not_replaced_unasked_and_may_go_to_stdout(overlap, library, tmp_path):
     path = tmp_path / "page.html"
     path.write_text("mine")
-    done = overlap("explain", "demo-step", "--html", str(path))
+    done = overlap("explain", STEP, "--html", str(path))
     assert (done.returncode, done.stdout, path.read_text()) == (2, "", "mine")
     assert f"{path} already exists" in done.stderr
-    assert overlap("explain", "demo-step", "--html", str(path), "--force").returncode == 0
-    assert "<svg" in path.read_text() and "<svg" in overlap("explain", "demo-step", "--html", "-").stdout
-    assert overlap("explain", "demo-step", "--html", "-").stdout.startswith("<!DOCTYPE html>")
+    assert overlap("explain", STEP, "--html", str(path), "--force").returncode == 0
+    assert "<svg" in path.read_text() and "<svg" in overlap("explain", STEP, "--html", "-").stdout
+    assert overlap("explain", STEP, "--html", "-").stdout.startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pyshim.traces.chrome import ChromeFile
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]
+STEP = str(ROOT / "tests/traces/data/bare-rank0.json.gz")  # of a training step on two H200
 CUDA = [
     "write   cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
     "        cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
@@ -75,11 +76,11 @@ def test_six_lines_of_the_trace_that_readme_asks_about(overlap, library):
 def test_the_error_of_estimates_is_that_of_the_committed_pairs():
     """The most that any arm that raises gained, against what was estimated of the bare program's trace."""
     with (ROOT / "docs" / "data" / "whole-programs.csv").open(newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["predicted"]]
+        rows = [row for row in csv.DictReader(file) if row["predicted_percent"]]
     errors = []
     for row in rows:
         gained = min(0.0, *(float(row[f"{arm}_percent"]) for arm in ("default", "own") if row[f"{arm}_percent"]))
-        errors.append(abs(100 * float(row["predicted"]) - gained))
+        errors.append(abs(float(row["predicted_percent"]) - gained))
     found = (len(errors), round(statistics.median(errors), 1), round(max(errors)))
     assert found == (explained.PROGRAMS, explained.MEDIAN, explained.LARGEST)
 
@@ -158,7 +159,7 @@ def test_what_is_at_least_so_is_said_so(overlap, library, tmp_path):
 
 
 def test_where_nothing_waits_two_lines_are_enough(overlap, library):
-    assert lines(overlap, "demo-step") == [
+    assert lines(overlap, STEP) == [
         "waits   nothing that other work waits for stands ready behind another stream",
         "hidden  1.852 of 2.373 ms of communication runs beside computation; 0.520 of 13.469 ms a step is exposed",
     ]
@@ -282,18 +283,18 @@ def test_the_profilers_trace_and_nsys_say_the_same(overlap, library, tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", ["demo", "demo-stencil", "demo-step"])
+@pytest.mark.parametrize("name", ["demo-stencil", STEP])
 def test_a_recorded_trace_ships(overlap, library, tmp_path, name):
     found = answer(overlap, name, cwd=tmp_path)
-    assert found["source"] == ("demo-stencil" if name == "demo" else name) and found["gpus"] == ["NVIDIA H200"]
+    assert found["source"] == name and found["gpus"] == ["NVIDIA H200"]
     (process,) = found["processes"]
-    assert (process["saves_us"] > 0.2 * process["span_us"]) == (name != "demo-step")
+    assert (process["saves_us"] > 0.2 * process["span_us"]) == (name != STEP)
 
 
 def test_a_file_of_that_name_comes_first(overlap, library, tmp_path):
-    (tmp_path / "demo").write_text("no trace")
-    done = overlap("explain", "demo", cwd=tmp_path)
-    assert (done.returncode, "demo is no trace that we can read" in done.stderr) == (2, True)
+    (tmp_path / "demo-stencil").write_text("no trace")
+    done = overlap("explain", "demo-stencil", cwd=tmp_path)
+    assert (done.returncode, "demo-stencil is no trace that we can read" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("gpu", ["h100", "mi250x"])
@@ -359,14 +360,14 @@ def test_numbers_that_no_launch_has_are_not_known(overlap, library, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["demo-step", "--gpu", "h100"], "--gpu cannot be combined with a trace"),
-        (["demo-step", "--comm-threads", "3"], "--comm-threads cannot be combined with a trace"),
+        ([STEP, "--gpu", "h100"], "--gpu cannot be combined with a trace"),
+        ([STEP, "--comm-threads", "3"], "--comm-threads cannot be combined with a trace"),
         (["--full"], "--full needs a TRACE"),
         (["--html", "x.html"], "--html needs a TRACE"),
         ([], "neither a TRACE nor a kernel is named"),
-        (["--from", "demo-step"], "unrecognized arguments: --from"),
+        (["--from", STEP], "unrecognized arguments: --from"),
         (["--report", "x"], "unrecognized arguments: --report"),
-        (["demo-step", "--force"], "--force needs --html FILE"),
+        ([STEP, "--force"], "--force needs --html FILE"),
     ],
 )
 def test_options_that_do_not_go_together(overlap, library, arguments, error):

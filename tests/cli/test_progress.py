@@ -110,7 +110,7 @@ def two_folders(tmp_path_factory, library, overlap_run):
     """Two runs with communication."""
     folder = tmp_path_factory.mktemp("reports")
     for name in ("one", "two"):
-        words = ["--simulate", "h100", "-q", "--report", name, "demo-step", "--arm=concurrent", "--steps=4"]
+        words = ["--simulate", "h100", "-q", "--report", name, "demo-stencil"]
         assert overlap_run(*words, cwd=folder).returncode == 0
     return folder
 

@@ -17,6 +17,7 @@ from pyshim import __version__
 from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
+STENCIL = ("demo-stencil", "-", "plain", "2", "stencil/style-0")
 TWO = {"SLURM_STEP_NUM_TASKS": "2"}
 
 
@@ -225,19 +226,19 @@ def test_a_folder_that_cannot_be_written_to_ends_before_the_program_starts(clean
 
 def test_a_last_that_is_not_ours_is_one_line_and_stays(overlap_run, overlap, tmp_path, library):
     (tmp_path / "last").write_text("mine")
-    done = overlap_run("--simulate", "h100", "--report", str(tmp_path), "demo-step", "--arm=concurrent", "--steps=1")
+    done = overlap_run("--simulate", "h100", "--report", str(tmp_path), *STENCIL)
     (run,) = (path for path in tmp_path.iterdir() if path.name != "last")
     assert done.returncode == 0, done.stderr
     said = f"{tmp_path}/last is no link of overlap-run and stays as it is; this run is read by: overlap report {run}"
     assert done.stderr.splitlines().count(f"overlap: {said}") == 1
     assert (tmp_path / "last").read_text() == "mine"
-    assert overlap("report", str(run)).stdout.startswith("done: raised ")
+    assert ": 1 process, policy default on simulated " in overlap("report", str(run)).stdout
 
 
 def test_what_is_started_inside_writes_into_the_run_around_it(overlap_run, overlap, tmp_path, library):
     """By a script, with and without an overlap-run of its own: another policy, and the same folder once more."""
     again = f"{sys.executable} -m pyshim.cli.run"
-    step = "demo-step --arm=concurrent --steps=1"
+    step = " ".join(STENCIL)
     script = f"{step}; {again} {step}; {again} --report {tmp_path}/r --policy observe {step}"
     done = overlap_run("--simulate", "h100", "--report", str(tmp_path / "r"), "sh", "-c", script)
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gpu_def import KEYS
 
 from pyshim import __version__, _native
 from pyshim.cli import run as command
@@ -362,7 +363,7 @@ def test_a_missing_library_and_a_path_that_cannot_be_preloaded_are_doubts(tmp_pa
 
 
 @pytest.mark.parametrize("value", [None, "auto"])
-@pytest.mark.parametrize("key", ["a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x"])
+@pytest.mark.parametrize("key", KEYS)
 def test_without_a_policy_there_is_one_for_every_gpu(library, value, key):
     made = plan.make(plan.Request(policy=value, simulate=key), {}, str(_native.SHIM))
     assert made.doubts == []

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.policy.model import AUTO, OFF, UNLIMITED, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import AUTO, OFF, Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table
+from pyshim.policy.values import UNLIMITED, Range
 
 NOTHING = 2**32 - 1
 

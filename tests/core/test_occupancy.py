@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from gpu_def import AMD, KEYS, NVIDIA
 
 from pyshim import _native
 
 Run = Callable[..., str]
 NO_SIZE = 2**32 - 1
-NVIDIA = ["a40", "l40s", "a100", "h100", "h200", "b200"]
-AMD = ["mi250x", "mi300x"]
-KEYS = NVIDIA + AMD
 
 
 def footprint(threads: int, registers: int, static: int = 0, dynamic: int = 0, scalars: int = 0) -> Any:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
-from pyshim.policy.model import Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table
+from pyshim.policy.values import Range
 
 Run = Callable[..., str]
 HEAD = struct.Struct("<8I")

@@ -1,151 +1,167 @@
-"""`overlap demo`: what it answers, that it answers the same twice, and what it says to a person."""
+"""`overlap demo`: what it answers for every GPU, what it draws, and where it runs."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyshim import _native
+from pyshim.demo import arms
+from pyshim.demo.picture import report, style_for
+from pyshim.policy.gpus import known
+
+ROOT = Path(__file__).resolve().parents[2]
 Call = Callable[..., "subprocess.CompletedProcess[str]"]
-Answer = Callable[[str], dict[str, Any]]
-RULES = ("hold", "drain", "backfill")
-TIMES = ("sequential_ms", "without_ms", "with_ms")
-ARMS = ("sequential", "plain", "default")
 
 pytestmark = pytest.mark.usefixtures("built")
 
 
-@pytest.mark.parametrize("gpu", ["h100", "a100", "a40"])
-def test_the_answer_has_every_field(answer: Answer, gpu: str) -> None:
-    found = answer(gpu)
-    assert found["gpu"].startswith(f"NVIDIA {gpu.upper()}")
-    assert (found["simulated"], found["rule"]) == (True, "hold")
-    assert tuple(found["rules"]) == RULES
-    for times in (found, *found["rules"].values()):
-        assert all(times[name] > 0 for name in TIMES)
-        assert times["change_percent"] == pytest.approx(
-            100 * (times["with_ms"] - times["without_ms"]) / times["without_ms"]
+@pytest.fixture(scope="module")
+def call() -> Call:
+    """`overlap demo`, with a driver only where the test brings one."""
+
+    def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        dropped = ("LD_LIBRARY_PATH", "NO_COLOR", "COLUMNS")
+        kept = {name: value for name, value in os.environ.items() if name not in dropped}
+        return subprocess.run(
+            [sys.executable, "-m", "pyshim", "demo", *words],
+            env={**kept, "PYTHONUTF8": "1", "PYTHONPATH": str(ROOT), **environment},
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
         )
-    assert {name: found[name] for name in (*TIMES, "change_percent")} == found["rules"]["hold"]
-    assert tuple(found["scenes"]) == ("stencil", "step")
-    step = found["scenes"]["step"]
-    assert {name: found[name] for name in step} == step
-    assert set(found["scenes"]["stencil"]) == set(step)
+
+    return run
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_rule_is_shown_as_asked(call: Call, answer: Answer, rule: str) -> None:
-    done = call("--rule", rule, "--json")
-    found = json.loads(done.stdout)
-    assert found["rule"] == rule
-    assert found["with_ms"] == answer("h100")["rules"][rule]["with_ms"]
+def answer(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
-def test_the_gpu_is_said_as_simulate_takes_it(call: Call, answer: Answer) -> None:
-    found = json.loads(call("--gpu", "H100:drain", "--json").stdout)
-    assert found["rule"] == "drain"
-    assert found["with_ms"] == answer("h100")["rules"]["drain"]["with_ms"]
+@pytest.mark.parametrize("gpu", known(), ids=lambda gpu: gpu.key)
+def test_every_simulated_gpu_has_an_answer(call: Call, gpu: Any) -> None:
+    found = answer(call("--gpu", gpu.key, "--json"))
+    assert (found["gpu"], found["simulated"], found["simulate"]) == (gpu.name, True, f"{gpu.key}:hold,1")
+    change = 100 * (found["default_ms"] / found["bare_ms"] - 1)
+    assert found["change_percent"] == pytest.approx(change)
+    assert found["launches"] == 32
+    if gpu.vendor == "amd":
+        assert (change, found["raised"]) == (0, 0)
+        assert found["gained"].startswith("nothing: no stream was raised, because HIP fixes a stream's priority")
+    else:
+        assert change < -0.5 and found["raised"] >= 16
+        said = r"\d+\.\d % less time an iteration \(simulated\): the stream of the exchange was raised; the .* of \d+"
+        assert re.fullmatch(said, found["gained"])
 
 
-def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
-    """Without lines about how far it is."""
-    return [line for line in (done.stdout + done.stderr).splitlines() if not line.startswith("overlap: ")]
+def test_the_gpu_is_named_as_simulate_takes_it(call: Call) -> None:
+    changes = {
+        rule: answer(call("--gpu", f"H100:{rule},2", "--json"))["change_percent"] for rule in ("hold", "backfill")
+    }
+    assert changes["hold"] < changes["backfill"] < 0
 
 
-def test_two_runs_are_equal(call: Call, answer: Answer) -> None:
-    assert json.loads(call("--gpu", "h100", "--json").stdout) == answer("h100")
+PICTURE = """\
+overlap demo on a simulated NVIDIA H100 80GB HBM3: every number
+is simulated.
+A stencil: each iteration sweeps the interior (1, 2) on one
+stream, and on another one the boundary planes (b), which a
+collective then exchanges with the neighbours (x). ... is ready,
+and waits behind the interior.
+
+bare                             simulated 0.113 ms an iteration
+  compute  1######################    2======================
+  halo     ....................b##x###....................b==x==
+with overlap-run                 simulated 0.099 ms an iteration
+  compute  1######################2======================
+  halo     ...b###x####           ...b===x====
+
+gained: 12.6 % less time an iteration (simulated): the stream of
+the exchange was raised; the boundary planes wait 11 us instead
+of 87.
+next: overlap doctor PROGRAM, then overlap-run --report run1
+PROGRAM, on a machine with a GPU
+"""
 
 
-def test_one_stream_knows_no_dispatch_rule(answer: Answer) -> None:
-    assert len({times["sequential_ms"] for times in answer("h100")["rules"].values()}) == 1
+def test_the_picture_and_that_an_outer_run_does_not_reach_it(call: Call) -> None:
+    outer = {"OVERLAP_RUN": "off", "SIMGPU_COSTS": "/nowhere", "OVERLAP_TABLE": "x"}
+    done = call("--gpu", "h100", COLUMNS="64", PYTHONUTF8="0", PYTHONIOENCODING="ascii", **outer)
+    assert (done.returncode, done.stdout) == (0, PICTURE)
 
 
-@pytest.mark.parametrize(("rule", "least"), [("hold", 10), ("drain", 10), ("backfill", 2)])
-def test_the_default_policy_gains_on_the_stencil(answer: Answer, rule: str, least: float) -> None:
-    stencil = answer("h100")["scenes"]["stencil"]
-    assert stencil["rules"][rule]["change_percent"] < -least
-    assert stencil["verdicts"][rule].startswith("raising pays")
-
-
-def test_the_stream_of_the_exchange_is_raised_with_its_boundary_planes(answer: Answer) -> None:
-    counters = answer("h100")["scenes"]["stencil"]["counters"]
-    assert list(counters) == ["default"], "the others run without the library"
-    assert counters["default"]["raised"] > counters["default"]["reasons"]["raised"] >= 8
-    assert counters["default"]["shaped"] == 0
-    assert sum(counters["default"]["reasons"].values()) == counters["default"]["launches"]
-
-
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("gpu", ["h100", "a100", "a40"])
-def test_the_default_policy_loses_nowhere(answer: Answer, gpu: str, rule: str) -> None:
-    for scene in answer(gpu)["scenes"].values():
-        assert scene["rules"][rule]["change_percent"] < 0.5
-
-
-def test_without_the_library_all_rules_are_the_same(answer: Answer) -> None:
-    for scene in answer("h100")["scenes"].values():
-        for name in ("sequential_ms", "without_ms"):
-            assert len({times[name] for times in scene["rules"].values()}) == 1
-
-
-def test_how_far_it_is_goes_to_stderr_in_whole_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    from pyshim.cli import demo, ui
-
-    said: list[str] = []
-    monkeypatch.setattr(ui, "say", said.append)
-    monkeypatch.setattr(demo, "PAUSE", 0.0)
-    with demo.progress(3, "NVIDIA Invented") as ran:
-        for _ in range(3):
-            ran()
-    assert said == ["1 of 3 runs on NVIDIA Invented", "2 of 3 runs on NVIDIA Invented"]
-
-
-@pytest.mark.parametrize("width", [60, 80, 100, 120])
-def test_text_fits_the_terminal_and_says_that_it_is_simulated(call: Call, width: int) -> None:
-    done = call("--gpu", "h100", COLUMNS=str(width), NO_COLOR="1")
-    assert done.returncode == 0
-    lines = shown(done)
-    assert max(map(len, lines)) <= width
-    assert "\x1b" not in done.stdout + done.stderr
-    assert "simulated" in lines[0]
-    for arm in ARMS:
-        assert len([line for line in lines if re.search(rf"^{arm}: .* simulated +\d+\.\d+ ms$", line)]) == 2
-    lanes = [sum(line.startswith(f"  {lane} ") for line in lines) for lane in ("compute", "halo", "comm")]
-    assert lanes == [6, 3, 3]
-
-
-def test_a_terminal_without_block_characters_gets_ascii(call: Call) -> None:
-    done = call("--gpu", "h100", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
-    assert done.returncode == 0
-    assert (done.stdout + done.stderr).isascii()
-
-
-def test_a_gpu_without_kernels_is_said_in_one_sentence(call: Call) -> None:
-    done = call("--gpu", "b200")
-    assert done.returncode == 1
-    assert "compute capability 10.0" in done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_text_fits_the_terminal_and_colours_change_nothing_else(call: Call, width: int) -> None:
+    plain = call("--gpu", "a100", COLUMNS=str(width)).stdout
+    assert max(map(len, plain.splitlines())) <= width and "█" in plain and "\x1b" not in plain
+    coloured = call("--gpu", "a100", COLUMNS=str(width), FORCE_COLOR="1").stdout
+    assert coloured != plain and re.sub(r"\x1b\[[0-9]*m", "", coloured) == plain
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        ["--gpu", "h10"],
-        ["--gpu", "mi250x"],
-        ["--gpu", "h100,2"],
-        ["--gpu", "h100:drain", "--rule", "hold"],
-        ["--rule", "first"],
-        ["--real", "--gpu", "h100"],
-    ],
+    "words", [["--gpu", "h10"], ["--gpu", "h100:first"], ["--gpu", "h100,99"], ["--real"], ["--rule", "hold"]]
 )
 def test_wrong_words_are_usage(call: Call, words: list[str]) -> None:
-    assert call(*words).returncode == 2
+    done = call(*words)
+    assert (done.returncode, done.stdout) == (2, "") and "Traceback" not in done.stderr
 
 
-def test_an_outer_run_does_not_reach_the_arms(call: Call, answer: Answer) -> None:
-    done = call("--gpu", "h100", "--json", OVERLAP_RUN="off", SIMGPU_COSTS="/nowhere", OVERLAP_TABLE="x")
-    assert json.loads(done.stdout) == answer("h100")
+# ---- On the GPU of the machine ----
+
+
+def driver(folder: Path, state: int) -> dict[str, str]:
+    """A driver whose cuInit returns `state`, and whose other functions do nothing."""
+    names = re.findall(r"X\((\w+),", (ROOT / "tools/demo/stencil_api.h").read_text())
+    source = "".join(f"int {name}() {{ return {state if name == 'cuInit' else 1}; }}\n" for name in names)
+    (folder / "driver.c").write_text(source)
+    compiler = shlex.split(os.environ.get("CC", "cc"))
+    subprocess.run([*compiler, "-shared", "-fPIC", "-o", "libcuda.so.1", "driver.c"], cwd=folder, check=True)
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
+def test_a_driver_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(_native.SIMULATED_DRIVER, tmp_path)
+    monkeypatch.setattr(arms, "REAL_STEPS", 10)
+    lines = report(arms.measure({**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}), None, 100, style_for("utf-8", False))
+    said = " ".join(lines)
+    assert lines[0] == "overlap demo on NVIDIA H100 80GB HBM3: medians, measured by events."
+    assert "simulated" not in said and re.search(r"gained: \d+\.\d % less time .*bare runs differ by 0.0 %", said)
+    halo = [line for line in lines if line.startswith("  halo ")]
+    assert len(halo) == 2 and all(line.count("b") == 2 and "·" not in line for line in halo)
+
+
+def test_an_error_of_a_driver_is_an_error(call: Call, tmp_path: Path) -> None:
+    done = call(**driver(tmp_path, 999))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("overlap: error: cuInit: unknown error (999)\n")
+    assert "overlap demo --gpu h100 simulates a GPU" in done.stderr
+
+
+def test_a_driver_without_a_gpu_is_no_error(call: Call, tmp_path: Path) -> None:
+    done = call(COLUMNS="100", **driver(tmp_path, 100))
+    assert done.returncode == 0, done.stderr
+    assert "a simulated NVIDIA H100 80GB HBM3 (there is no GPU of NVIDIA here)" in done.stdout.replace("\n", " ")
+
+
+def test_nothing_of_ours_reaches_an_arm() -> None:
+    base = {
+        "PATH": "/bin",
+        "OVERLAP_RUN": "off",
+        "SIMGPU_COSTS": "x",
+        "LD_PRELOAD": f"/opt/{_native.SHIM.name}:/opt/libjemalloc.so",
+        "LD_LIBRARY_PATH": f"{_native.SIMULATED_DRIVER.parent}/hip7:{_native.SIMULATED_DRIVER.parent}:/opt/lib",
+    }
+    assert arms.clean(base) == {"PATH": "/bin", "LD_PRELOAD": "/opt/libjemalloc.so", "LD_LIBRARY_PATH": "/opt/lib"}
+    assert arms.clean({"LD_PRELOAD": str(_native.SHIM)}) == {}

@@ -19,7 +19,7 @@ _POLICY = """\
 policy: 1
 name: fields
 compute:
-  - match: {kernel: "sgemm*"}
+  - match: {kernel: "stencil_i*"}
     shape: {blocks_per_sm: 1}
   - match: {kernel: nothing}
     shape: leave

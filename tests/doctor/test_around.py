@@ -28,7 +28,7 @@ def test_each_variable_of_the_table(look: Look, variable) -> None:
 def test_variables_that_change_nothing(look: Look) -> None:
     for environment in ({}, {"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, {"LD_BIND_NOT": "0"}):
         assert look("variables", **environment) == [
-            ("ok", "no variable that keeps launches from overlapping is set", "")
+            ("ok", "no variable is set that keeps launches from overlapping", "")
         ]
 
 

@@ -14,7 +14,7 @@ import psutil
 import pytest
 from doctoring import Compile, Lines, Look, states
 
-from pyshim.doctor import ask, gpus
+from pyshim.doctor import ask, machine
 from pyshim.launch import driver
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -128,7 +128,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
     assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
     assert told[1].startswith(f"GPUs 0-2: {name} (")
     policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]
-    assert policy == [f"policy auto: {'mi250x' if gpu == 'mi250x' else 'default'} is for GPUs 0-2 ({name})"]
+    assert policy == [f"policy {'mi250x' if gpu == 'mi250x' else 'default'} is for GPUs 0-2 ({name})"]
 
 
 def test_amds_numbers_are_where_the_library_reads_them() -> None:
@@ -155,18 +155,18 @@ def test_nvidias_numbers_are_those_of_its_header() -> None:
 
 
 def test_a_policy_that_is_for_no_gpu_here(driven: Callable[..., Lines]) -> None:
-    assert driven("policy")[0][:2] == ("ok", "policy auto: default is for GPU 0 (NVIDIA A100-SXM4-80GB)")
+    assert driven("policy")[0][:2] == ("ok", "policy default is for GPU 0 (NVIDIA A100-SXM4-80GB)")
     assert driven("policy", machine={"policy": "a100-paper"})[0][:2] == (
         "ok",
-        "policy a100-paper: it is for GPU 0 (NVIDIA A100-SXM4-80GB)",
+        "policy a100-paper is for GPU 0 (NVIDIA A100-SXM4-80GB)",
     )
     ((state, sentence, _),) = driven("policy", machine={"policy": "h100-paper"})
-    assert state == "fail" and "no policy in it is for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
+    assert state == "fail" and "policy h100-paper is not for GPU 0 (NVIDIA A100-SXM4-80GB)" in sentence
     ((state, sentence, _),) = driven("policy", OVERLAP_POLICY="nonsense")
     assert state == "fail" and sentence.startswith("OVERLAP_POLICY=nonsense: there is no policy")
     assert driven("policy", OVERLAP_POLICY="off") == []
-    assert driven("policy", machine={"policy": "h100"})[0][2] == "the policy `default` is for every GPU"
-    assert driven("policy", STUB_NAME="NVIDIA T4")[0][1] == "policy auto: default is for GPU 0 (NVIDIA T4)"
+    assert driven("policy", machine={"policy": "h100"})[0][2] == "the policy default is for every GPU"
+    assert driven("policy", STUB_NAME="NVIDIA T4")[0][1] == "policy default is for GPU 0 (NVIDIA T4)"
     for text, words in (("garbage", "is not base64"), ("Z2FyYmFnZQ==", "OVERLAP_TABLE: ")):
         ((state, sentence, hint),) = driven("policy", OVERLAP_TABLE=text)
         assert state == "fail" and words in sentence and "unset it" in hint
@@ -178,7 +178,9 @@ def test_the_policy_of_an_overlap_run_around_it(overlap_run: Any, library: Any) 
     found = json.loads(done.stdout)
     told = [check for check in found["checks"] if check["check"] == "policy"]
     assert [check["state"] for check in told] == ["fail"], told
-    assert told[0]["sentence"].startswith("the policy from around this command (overlap-run, a module, a prolog): no")
+    assert told[0]["sentence"].startswith(
+        "the policy from around this command (overlap-run, a module, a prolog) is not"
+    )
     preloaded = [check["sentence"] for check in found["checks"] if check["check"] == "preloads"]
     assert preloaded == ["LD_PRELOAD has our library already"]
 
@@ -196,8 +198,8 @@ def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypa
     """The library's line at exit must not be taken for a message of the driver."""
     script = tmp_path / "ask.py"
     script.write_text("import os, sys; print(os.environ['OVERLAP_RUN'], file=sys.stderr); sys.exit(3)")
-    monkeypatch.setattr(gpus, "_ASK", str(script))
-    answer = gpus.ask("cuda", "libcuda.so.1", {**os.environ, "OVERLAP_RUN": "on"}, 20)
+    monkeypatch.setattr(machine, "_ASK", str(script))
+    answer = machine.ask("cuda", "libcuda.so.1", {**os.environ, "OVERLAP_RUN": "on"}, 20)
     assert answer.error == "the process that asked it ended with status 3 (off)"
 
 
@@ -205,6 +207,6 @@ def test_answers_that_make_no_sense(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for number, text in enumerate(("[]", "{}", '{"version": "x"}', '{"version": 1, "gpus": [{}]}', "", "{")):
         script = tmp_path / f"{number}.py"
         script.write_text(f"import os, sys; os.write(int(sys.argv[3]), {text!r}.encode())")
-        monkeypatch.setattr(gpus, "_ASK", str(script))
-        answer = gpus.ask("cuda", "libcuda.so.1", os.environ, 20)
+        monkeypatch.setattr(machine, "_ASK", str(script))
+        answer = machine.ask("cuda", "libcuda.so.1", os.environ, 20)
         assert (answer.gpus, answer.error) == ((), "the process that asked it gave no answer that makes sense"), text

@@ -171,7 +171,12 @@ def test_nvidias_own_static_runtime(told: PROGRAM, compiled: Compile, package: s
 
 def test_a_program_without_any_way_is_told(told: PROGRAM, compiled: Compile) -> None:
     lines = told(compiled("program", MAIN))
-    assert states(lines) == ["ok", "warn"] and "no route to a GPU was found in program" in lines[1][1]
+    assert states(lines) == ["ok", "fail"] and lines[1][1].startswith("program uses no GPU: neither it nor a library")
+    opens = "#include <dlfcn.h>\nint main(int n, char **v) { return dlopen(v[n - 1], 1) != 0; }"
+    starts = "#include <unistd.h>\nint main(int n, char **v) { return n + execvp(v[1], v + 1); }"
+    for source in (opens, starts):
+        lines = told(compiled("program", source))
+        assert states(lines) == ["ok", "warn"] and "no route to a GPU was found in program" in lines[1][1]
 
 
 def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -> None:

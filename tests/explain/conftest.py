@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gpu_def import KEYS
 
 from pyshim.explain.answer import Explainer
 
@@ -46,7 +47,7 @@ def answer(explainer: Explainer, request_of: Callable[..., dict[str, Any]]) -> C
 
 @pytest.fixture(scope="session")
 def gpu_keys() -> list[str]:
-    return ["a40", "l40s", "a100", "h100", "h200", "b200", "mi250x", "mi300x"]
+    return KEYS
 
 
 @pytest.fixture(scope="session")

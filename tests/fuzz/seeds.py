@@ -32,13 +32,16 @@ def code_objects() -> dict[str, bytes]:
 
 
 def cubins() -> dict[str, bytes]:
-    """Those of nvcc that the demo ships, a fat binary and PTX of nvcc, and a small one by hand."""
+    """Those of nvcc in tools/gpu, a fat binary and PTX of nvcc, and a small one by hand."""
     from tools.simgpu.simgpu_cubin import Kernel, cubin
 
-    real = [*(ROOT / "tools" / "demo").glob("*.cubin"), ROOT / "tests" / "clients" / "data" / "packed.fatbin"]
+    real = [
+        *(ROOT / "tools" / "gpu" / "overlap").glob("*.cubin"),
+        ROOT / "tests" / "clients" / "data" / "packed.fatbin",
+    ]
     found = {path.name: path.read_bytes() for path in [*real, ROOT / "tests" / "simgpu" / "data" / "kernels.ptx"]}
     small = cubin([Kernel("gemm", 168, 1024, 128, (8, 4), (2, 1, 1)), Kernel("copy")], 90)
-    return {**found, "small": small, "fatbin": fat(found["demo_sm90.cubin"], found["kernels.ptx"])}
+    return {**found, "small": small, "fatbin": fat(found["simt_sm90.cubin"], found["kernels.ptx"])}
 
 
 def fat(cubin: bytes, ptx: bytes) -> bytes:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.policy import document, reader, show
+from pyshim.policy import document, reader
 from pyshim.policy.finding import render
+from pyshim.policy.model import as_text
 from pyshim.policy.table import compile_table, fingerprint
 from tests.fuzz.saying import unprintable
 
@@ -95,9 +96,11 @@ WORDS = (
 
 
 def seeds() -> dict[str, bytes]:
-    folders = (ROOT / "policies", *(ROOT / "tests" / "policy" / name for name in ("cases", "wrong", "planted")))
+    folders = (ROOT / "policies", ROOT / "tests" / "policy")
     found = {str(path): path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.yaml"))}
-    assert len(found) > 40
+    cases = (ROOT / "tests" / "policy" / "cases.txt").read_bytes().split(b"\n=== ")
+    found.update((str(number), case.partition(b"\n")[2].partition(b"\n=> ")[0]) for number, case in enumerate(cases))
+    assert len(found) > 70
     bomb = b"a: &a [x, x]\n" + b"".join(b"%c: &%c [*%c, *%c]\n" % (at + 1, at + 1, at, at) for at in range(97, 121))
     return {**found, "bomb": bomb, "wide": "policy: 1\nname: x\n".encode("utf-16"), "long": b"a" * 100_000}
 
@@ -115,7 +118,7 @@ def one(data: bytes) -> bool:
         return False
     refused = _native.text(_native.library().overlap_table_check(table, len(table)))
     assert not refused, refused
-    text = show.as_text(reading.policy)
+    text = as_text(reading.policy)
     assert not unprintable(text), unprintable(text)
     again = reader.read_bytes(text.encode(), "shown.yaml")
     assert again.policy is not None, (text, again.findings)

@@ -33,7 +33,7 @@ def tree(build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("CFLAGS", raising=False)
     for folder in ("demo", "simgpu"):
         (tmp_path / "tools" / folder).mkdir(parents=True)
-    (tmp_path / "tools/demo/demo_main.c").write_text("int main(void) { return STATUS; }\n")
+    (tmp_path / "tools/demo/stencil.c").write_text("int main(void) { return STATUS; }\n")
     (tmp_path / "tools/simgpu/a.c").write_text(
         f"int missing(void);\n{VISIBLE} int cuInit(void) {{ return missing(); }}\n"
     )
@@ -68,10 +68,10 @@ def test_flags_come_from_us_then_cflags_then_the_option(
 ) -> None:
 
     monkeypatch.setenv("CFLAGS", "-DSTATUS=1")
-    made = build.build_one("demo-step", tree / "out", ["-USTATUS", "-DSTATUS=2"])
-    assert made == tree / "out" / "demo" / "demo-step"
+    made = build.build_one("demo-stencil", tree / "out", ["-USTATUS", "-DSTATUS=2"])
+    assert made == tree / "out" / "demo" / "demo-stencil"
     assert subprocess.run([str(made)], check=False).returncode == 2
-    assert [path.name for path in made.parent.iterdir()] == ["demo-step"]
+    assert [path.name for path in made.parent.iterdir()] == ["demo-stencil"]
 
 
 def test_an_undefined_symbol_fails_the_build_and_leaves_the_old_file(
@@ -89,11 +89,11 @@ def test_an_undefined_symbol_fails_the_build_and_leaves_the_old_file(
 def test_a_python_that_does_not_know_the_tree_builds(tmp_path: Path) -> None:
     """As pip has one where it makes a wheel; that of `make setup` finds modules of the tree anywhere."""
     venv.create(tmp_path / "bare", symlinks=True)
-    command = [tmp_path / "bare/bin/python", FILE, "--only", "demo-step", "--output", "made"]
+    command = [tmp_path / "bare/bin/python", FILE, "--only", "demo-stencil", "--output", "made"]
     variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     done = subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "made/demo/stencil_amd.co").stat().st_size and (tmp_path / "made/demo/demo-step").exists()
+    assert (tmp_path / "made/demo/stencil_amd.co").stat().st_size and (tmp_path / "made/demo/demo-stencil").exists()
 
 
 def test_no_sources_is_an_error(build: ModuleType, tree: Path) -> None:
@@ -112,8 +112,8 @@ def test_progress_comes_while_files_are_compiled(
         target.touch()
         return target
 
-    files = {name: build.FILES[name] for name in ("launcher", "shim", "demo-step")}
-    step = tmp_path / "demo/demo-step"
+    files = {name: build.FILES[name] for name in ("launcher", "shim", "demo-stencil")}
+    step = tmp_path / "demo/demo-stencil"
     monkeypatch.setattr(build, "FILES", files)
     monkeypatch.setattr(build, "build_one", compiled)
     monkeypatch.setattr(build, "sources", lambda artifact: ["a.c", "b.c"] if artifact == "shim" else ["a.c"])
@@ -129,7 +129,7 @@ def test_progress_comes_while_files_are_compiled(
         (f"made {tmp_path / 'launcher'}", 1),
         ("compiling 2 of 3: liboverlap.so (2 source files)", 1),
         (f"made {tmp_path / 'liboverlap.so'}", 2),
-        ("compiling 3 of 3: demo/demo-step (1 source file)", 2),
+        ("compiling 3 of 3: demo/demo-stencil (1 source file)", 2),
         (f"made {step}", 3),
     ]
 

@@ -18,8 +18,8 @@ from seen import OVERLAP_RUN
 QUIET = (OVERLAP_RUN, "--policy", "observe", "--simulate", "h100")
 SAID = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"  # by overlap-run; each program is silent
 UNUSED = (
-    "overlap: the program never used the simulated GPU (h100:hold,1), so there was nothing to do; `demo` in its place "
-    "is a program that does use it\n"
+    "overlap: the program never used the simulated GPU (h100:hold,1), so there was nothing to do; `demo-stencil` in "
+    "its place does use it\n"
 )
 CC = shlex.split(os.environ.get("CC", "cc"))
 HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 7; }\n'

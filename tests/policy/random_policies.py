@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from pyshim.policy import streams, words
-from pyshim.policy.kernels import SETS
+from pyshim.policy import model, values
+from pyshim.policy.kernel_sets import SETS
 
 PATTERNS = st.sampled_from(
     ["*gemm*", "a::b", "my_kernel", "[g]emm", "*", "k?x", "*[!a]*", "true", "1e3", 'say "x" \\ ok', "é"]
@@ -42,7 +42,7 @@ MATCH = st.fixed_dictionaries(
     },
 )
 SHAPE = (
-    WORD(words.SHAPES)
+    WORD(values.SHAPES)
     | st.integers(1, 40).map(lambda blocks: {"blocks_per_sm": blocks})
     | st.integers(1, 100).map(lambda percent: {"blocks_per_sm": f"{percent}%"})
     | SIZES.map(lambda size: {"dynamic_shared_memory": size})
@@ -51,17 +51,17 @@ RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {"match": MATCH, "shape": SHAPE},
     optional={
         "keep_at_least": st.integers(1, 100).map(lambda percent: f"{percent}%"),
-        "when": WORD(words.WHENS),
+        "when": WORD(values.WHENS),
     },
 )
 SHARE = st.integers(1, 100).map(lambda percent: {"share": f"{percent}%"})
 STREAMS = st.fixed_dictionaries(
-    {}, optional={"raise": WORD(streams.WORDS) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
+    {}, optional={"raise": WORD(model.RAISES) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
 )
 COMMUNICATION = st.fixed_dictionaries(
     {},
     optional={
-        "kernels": some(PATTERNS | WORD(words.FAMILIES)),
+        "kernels": some(PATTERNS | WORD(values.FAMILIES)),
         "libraries": some(LIBRARIES),
     },
 )

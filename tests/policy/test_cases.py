@@ -1,60 +1,61 @@
-"""Each file of cases/ is checked as a user would check it, and the complete output compared.
+"""Policies with mistakes, and all that is said about each: cases.txt.
 
-`python tests/policy/test_cases.py` writes the outputs anew; read the difference before you keep it.
+A case is `=== NAME`, the policy, and `=> LINE:COLUMN+LENGTH SEVERITY[CODE]: SENTENCE | HINT` for each finding, or
+`=> ok`. `python tests/policy/test_cases.py` writes the findings anew; read the difference before you keep it.
 """
 
 from __future__ import annotations
 
-import argparse
-import contextlib
-import io
 import os
+import re
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from pyshim.cli import policy
+from pyshim.policy.finding import Finding
+from pyshim.policy.reader import read_file
 
-CASES = Path(__file__).parent / "cases"
-NAMES = sorted(path.stem for path in CASES.glob("*.yaml"))
-# Files with nothing wrong or with warnings only.
-FINE = {
-    "alias",
-    "gpu_by_its_key",
-    "impossible_size_on_this_gpu",
-    "merge_key",
-    "more_than_a_gpu_has",
-    "unknown_gpu",
-    "whole_language",
-    "words_that_yaml_would_change",
-}
+FILE = Path(__file__).parent / "cases.txt"
+BASE = Path(__file__).parent / "base"  # what some of them extend
 
 
-def check(name: str) -> tuple[int, str]:
-    parser = argparse.ArgumentParser()
-    policy.add_to(parser.add_subparsers())
-    arguments = parser.parse_args(["policy", "check", f"{name}.yaml"])
+def cases() -> dict[str, tuple[str, list[str]]]:
+    """Return, by name, the policy and its findings."""
+    found = {}
+    for name, text in re.findall(r"^=== (\w+)\n(.*?)(?=^=== |\Z)", FILE.read_text(encoding="utf-8"), re.M | re.S):
+        policy, _, findings = text.partition("=> ")
+        found[name] = policy, [f"=> {line}" for line in findings.rstrip("\n").split("\n=> ")]
+    return found
+
+
+def told(name: str, policy: str, folder: Path) -> list[str]:
+    """Return what is said about a policy in a folder of its own."""
+    shutil.copytree(BASE, folder / "base")
+    (folder / f"{name}.yaml").write_text(policy, encoding="utf-8")
     before = Path.cwd()
-    os.chdir(CASES)
+    os.chdir(folder)
     try:
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            status = arguments.run(arguments)
+        return [_line(finding) for finding in read_file(Path(f"{name}.yaml")).findings] or ["=> ok"]
     finally:
         os.chdir(before)
-    return status, printed.getvalue()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_complete_output_for(name: str) -> None:
-    status, output = check(name)
-    assert output == (CASES / f"{name}.expected").read_text(encoding="utf-8")
-    assert status == (0 if name in FINE else 1)
+def _line(found: Finding) -> str:
+    place = f"{found.file}{':' * bool(found.file)}{found.line}:{found.column}+{found.length}"
+    return f"=> {place} {found.severity}[{found.code}]: {found.sentence}{f' | {found.hint}' if found.hint else ''}"
 
 
-def test_every_expected_output_has_its_case() -> None:
-    assert sorted(path.stem for path in CASES.glob("*.expected")) == NAMES
+@pytest.mark.parametrize("name", CASES := cases())
+def test_all_that_is_said_about(name: str, tmp_path: Path, library: object) -> None:
+    policy, findings = CASES[name]
+    assert told(name, policy, tmp_path) == findings
 
 
 if __name__ == "__main__":
-    for each in NAMES:
-        (CASES / f"{each}.expected").write_text(check(each)[1], encoding="utf-8")
+    made = ""
+    for each, (text, _) in cases().items():
+        with tempfile.TemporaryDirectory() as scratch:
+            made += f"=== {each}\n{text}" + "\n".join(told(each, text, Path(scratch))) + "\n"
+    FILE.write_text(made, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`overlap policy check` as a process: stdin, folders, exit statuses, long lines and other encodings."""
+"""`overlap policy check` as a process: files, stdin, folders, exit statuses, long lines and other encodings."""
 
 from __future__ import annotations
 
@@ -65,9 +65,41 @@ def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
     assert empty.stdout.startswith("site/inner: error[no-policy]: the folder holds no file that ends in .yaml\n")
 
 
+def test_several_files_are_answered_in_their_order(tmp_path: Path, check: Check) -> None:
+    write(tmp_path, bad=BAD, good=GOOD)
+    done = check("bad.yaml", "good.yaml")
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (
+        done.stdout
+        == """\
+bad.yaml:2:1: error[unknown-key]: unknown key `naem`
+  |
+2 | naem: bad
+  | ^^^^
+  = help: did you mean `name`?
+
+bad.yaml: 1 error
+
+good.yaml: ok, 0 rules
+"""
+    )
+
+
+def test_a_shipped_policy_is_checked_by_its_name(check: Check) -> None:
+    done = check("h100-paper", "h100-paper.yaml")
+    assert (done.returncode, done.stdout.count("h100-paper.yaml: ok, 1 rule\n")) == (0, 2)
+
+
+def test_a_policy_that_does_not_fit_into_the_table_is_a_mistake(check: Check) -> None:
+    rules = "".join(f"  - {{match: {{kernel: k{i}}}, shape: leave}}\n" for i in range(767))
+    done = check("-", stdin=f"{GOOD}compute:\n{rules}")
+    assert done.returncode == 1 and "error[too-large]" in done.stdout
+
+
 def test_strict_takes_warnings_for_mistakes(tmp_path: Path, check: Check) -> None:
     write(tmp_path, odd=ODD, good=GOOD)
-    assert check("odd.yaml").returncode == 0
+    done = check("odd.yaml")
+    assert done.returncode == 0 and done.stdout.endswith("odd.yaml: ok, 0 rules, 1 warning\n")
     assert check("--strict", "good.yaml").returncode == 0
     assert check("--strict", "odd.yaml").returncode == 1
 

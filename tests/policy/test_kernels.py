@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pyshim import _native
-from pyshim.policy.kernels import SETS
+from pyshim.policy.kernel_sets import SETS
 from pyshim.policy.model import Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table
 

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import pytest
 import yaml
 
-from pyshim.policy import gone
 from pyshim.policy.document import compose
 from pyshim.policy.finding import Finding, render
 from pyshim.policy.model import KEYS
 from pyshim.policy.reader import Reading, read_bytes
 
-FILE = Path(__file__).parent / "planted" / "rich.yaml"
+FILE = Path(__file__).parent / "rich.yaml"
 RICH = FILE.read_text(encoding="utf-8")
 FREE = ("environment",)
 
@@ -127,19 +126,11 @@ def lost() -> Iterator[Planted]:
         yield Planted(f"tab: {line.strip()}", "".join([*lines[:index], "\t" + line, *lines[index + 1 :]]), index + 1)
     for name in ("policy: 1", "name: rich"):
         yield Planted(f"without {name}", RICH.replace(f"\n{name}", ""), 2)
-    yield Planted("without a shape", RICH.replace("    shape: make_room\n", ""), 19)
-    yield Planted("without a match", RICH.replace("match: {kernel: [attention, norm]}\n    ", ""), 28)
-    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), 8)
-    for parent, names in gone.KEYS.items():
-        before = {"": lines[0], "compute[]": "    shape: leave\n", "compute[].match": "      kernel: gemm\n"}.get(
-            parent, f"{parent}:\n"
-        )
-        line = lines.index(before) + 1
-        indent = {"": "", "compute[]": "    ", "compute[].match": "      "}.get(parent, "  ")
-        for name in names:
-            for value in ("auto", "{a: b}", "[a]"):
-                text = "".join([*lines[:line], f"{indent}{name}: {value}\n", *lines[line:]])
-                yield Planted(f"gone: {parent}.{name}: {value}", text, line + 1)
+    for text in ("    shape: make_room\n", "match: {kernel: [attention, norm]}\n    "):
+        rule = RICH.rindex("\n  - ", 0, RICH.index(text) + 1)
+        yield Planted(f"without {text.strip()}", RICH.replace(text, ""), RICH[:rule].count("\n") + 2)
+    share = RICH.index("{share: 10%}")
+    yield Planted("without a share", RICH.replace("{share: 10%}", "{}"), RICH[:share].count("\n") + 1)
 
 
 MISTAKES = list(planted())

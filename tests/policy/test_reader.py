@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyshim.policy import model
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
-from pyshim.policy.model import AUTO, UNLIMITED, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import AUTO, Match, Policy, Rule, Shape
 from pyshim.policy.reader import Reading, read_bytes, read_file
-from pyshim.policy.words import FAMILIES
+from pyshim.policy.values import FAMILIES, UNLIMITED, Range
 
 HEAD = "policy: 1\nname: mine\n"
 

@@ -16,9 +16,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyshim.policy import json_schema, places
-from pyshim.policy.key import Key
-from pyshim.policy.model import KEYS
+from pyshim.policy import reader
+from pyshim.policy.kinds import Key
+from pyshim.policy.model import KEYS, schema
 from pyshim.policy.reader import Reading, read_bytes
 from tests.policy.random_policies import POLICIES
 from tests.policy.test_planted import FILE, MISTAKES, RICH
@@ -122,12 +122,12 @@ def test_the_example_of_a_key_is_valid(key: Key, validator: Any) -> None:
         assert reading.ok, reading.findings
 
 
-@pytest.mark.parametrize("name", places.names({}))
+@pytest.mark.parametrize("name", reader.names({}))
 def test_a_shipped_policy_is_valid_and_names_the_schema(name: str, validator: Any) -> None:
-    text = places.find(name, {}).read_text(encoding="utf-8")
+    text = reader.find(name, {}).read_text(encoding="utf-8")
     assert list(validator.iter_errors(yaml.load(text, Loader))) == []
     (line,) = re.findall(r"^# yaml-language-server: \$schema=(.*)$", text, re.M)
-    assert (places.find(name, {}).parent / line).resolve() == SCHEMA
+    assert (reader.find(name, {}).parent / line).resolve() == SCHEMA
 
 
 def agree(reading: Reading, validator: Any) -> None:
@@ -186,7 +186,7 @@ ANYTHING = st.one_of(
 
 
 def _validator() -> Any:
-    return jsonschema.Draft7Validator(json_schema.schema())
+    return jsonschema.Draft7Validator(schema())
 
 
 def _paths(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pyshim import _native
-from pyshim.policy import gpus, places
+from pyshim.policy import gpus
 from pyshim.policy.layout import encode
 from pyshim.policy.library import DEFAULTS, load
 from pyshim.policy.model import Policy
-from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 
 
@@ -24,11 +23,6 @@ def known(library: Any, key: str) -> Any:
     gpu = _native.ffi.new("struct overlap_gpu *")
     library.overlap_gpu_known([item.key for item in gpus.known()].index(key), gpu)
     return gpu
-
-
-@pytest.mark.parametrize("name", [*(key for key in places.names({}) if "-" not in key)])
-def test_no_default_policy_shapes_a_kernel(name: str) -> None:
-    assert policy(name).rules == ()
 
 
 def test_the_published_method_on_amd_takes_the_sizes_that_make_room(library: Any) -> None:
@@ -52,11 +46,6 @@ def test_the_published_method_on_an_h200_is_that_of_an_h100() -> None:
     lines = [replace(rule, line=0, file="") for rule in own.rules]
     assert lines == [replace(rule, line=0, file="") for rule in other.rules]
     assert replace(own, name="", gpus=(), rules=()) == replace(other, name="", gpus=(), rules=())
-
-
-@pytest.mark.parametrize("name", places.names({}))
-def test_a_shipped_policy_has_no_finding_not_even_a_note(library: Any, name: str) -> None:
-    assert read_file(places.find(name, {})).findings == ()
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

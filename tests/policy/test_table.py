@@ -10,10 +10,11 @@ import pytest
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.policy.kernels import FUSED, SETS
+from pyshim.policy.kernel_sets import FUSED, SETS
 from pyshim.policy.layout import decode, encode
-from pyshim.policy.model import OFF, UNLIMITED, Match, Policy, Range, Rule, Shape
+from pyshim.policy.model import OFF, Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table, fingerprint
+from pyshim.policy.values import UNLIMITED, Range
 
 FIRST = Policy(
     name="first",

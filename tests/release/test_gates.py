@@ -130,7 +130,7 @@ def test_names_modes_and_archives_that_are_wrong_are_noticed(
         "not that of manylinux2014" in line
         for line in tools.gates.check(changed({}, "overlap_run-0.1.0-py3-none-any.whl"))
     )
-    demo = LIB + "demo/demo-step"
+    demo = LIB + "demo/demo-stencil"
     data = zipfile.ZipFile(wheel).read(demo)
     assert f"{demo}: cannot be executed" in tools.gates.check(changed({demo: data}))
     assert f"{demo}: mode 4755, neither 644 nor 755" in tools.gates.check(changed({demo: data}, mode=0o4755))

@@ -224,8 +224,8 @@ def test_observe_against_observe_on_a_busy_machine_has_no_verdict(overlap, overl
     try:
         for index in range(6):
             report = str(tmp_path / f"run{index}")
-            command = [*words, "--report", report, str(demo / "demo-step"), "--arm=concurrent", "--steps=20"]
-            done = overlap_run(*command, env={"SIMGPU_COSTS": str(demo / "costs.yaml")})
+            command = [*words, "--report", report, str(demo / "demo-stencil")]
+            done = overlap_run(*command)
             assert done.returncode == 0, done.stderr
     finally:
         for process in busy:

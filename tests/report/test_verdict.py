@@ -216,12 +216,11 @@ def test_a_program_that_never_opens_the_simulated_gpu_is_explained(overlap, over
 
 @pytest.fixture
 def twice(overlap_run, tmp_path):
-    """Two runs of the demo's program into one folder, of 12 and of 6 launches of communication."""
+    """Two runs of the demo's program into one folder, of 12 and of 4 launches of communication."""
     report = tmp_path / "report"
-    for steps, policy in ((3, "h100-paper"), (1, "observe")):
+    for steps, policy in ((6, "h100-paper"), (2, "observe")):
         words = ["--simulate", "h100", "--policy", policy, "--report", str(report)]
-        done = overlap_run(*words, str(DEMO / "demo-step"), "--arm=concurrent", f"--steps={steps}", "--warmup=1",
-                           env={"SIMGPU_COSTS": str(DEMO / "costs.yaml")})  # fmt: skip
+        done = overlap_run(*words, str(DEMO / "demo-stencil"), "-", "plain", str(steps), "stencil/style-0")
         assert done.returncode == 0, done.stderr
     return report
 

@@ -12,7 +12,7 @@ from simgpu_client import Driver, P  # noqa: E402
 
 driver = Driver("libcuda.so.1", context=False)
 driver.cuCtxSetCurrent(driver.new("cuDevicePrimaryCtxRetain", 0))
-module = driver.module((ROOT / "pyshim" / "_lib" / "demo" / "demo_sm90.cubin").read_bytes())
-gemm = driver.function(module, "sgemm_128x64_nn")
-assert driver.launch(gemm, 132, 256, stream=driver.stream(), values=[P() for _ in range(5)]) == 0
+module = driver.module((ROOT / "pyshim" / "_lib" / "demo" / "stencil.ptx").read_bytes())
+sweep = driver.function(module, "stencil_interior")
+assert driver.launch(sweep, 132, 512, stream=driver.stream(), values=[P() for _ in range(5)]) == 0
 driver.cuCtxSynchronize()

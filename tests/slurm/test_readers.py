@@ -16,7 +16,7 @@ import pytest
 import readers
 import site_folder
 
-from pyshim.policy import variables
+from pyshim.policy import values
 
 READERS = ("prolog", "lmod", "tcl")
 Variables = dict[str, str]
@@ -24,7 +24,7 @@ Variables = dict[str, str]
 
 def names() -> list[str]:
     """Return names of variables that ranks must agree on, and names that are nearly such."""
-    globs = [glob.replace("*", fill) for glob in variables.MUST_AGREE for fill in ("", "X_1")]
+    globs = [glob.replace("*", fill) for glob in values.MUST_AGREE for fill in ("", "X_1")]
     return sorted({name for glob in globs for name in (glob, f"{glob}_Y", glob[:-1])})
 
 
@@ -72,7 +72,7 @@ def read(folder: Path, tmp_path_factory) -> Callable[..., Variables]:
 
 @pytest.mark.parametrize("reader", READERS)
 def test_what_ranks_must_agree_on_is_never_set(read: Callable[..., Variables], tmp_path: Path, reader: str) -> None:
-    may_differ = {name for name in names() if not any(fnmatchcase(name, glob) for glob in variables.MUST_AGREE)}
+    may_differ = {name for name in names() if not any(fnmatchcase(name, glob) for glob in values.MUST_AGREE)}
     assert may_differ == set(names()) & set(read(reader, tmp_path, OVERLAP_POLICY="many"))
 
 

@@ -1,5 +1,5 @@
 """A few training steps, as far as Slurm, torchrun and the GPU's driver can tell: torchrun starts it, PyTorch's gloo
-connects the ranks, and each launches GEMMs and all-reduces on a simulated GPU. No number in it means anything.
+connects the ranks, and each launches sweeps and exchanges on a simulated GPU. No number in it means anything.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ assert here.item() == sum(range(dist.get_world_size()))
 
 driver = Driver("libcuda.so.1", context=False)
 driver.cuCtxSetCurrent(driver.new("cuDevicePrimaryCtxRetain", int(os.environ["LOCAL_RANK"])))
-module = driver.module((ROOT / "pyshim" / "_lib" / "demo" / "demo_sm90.cubin").read_bytes())
-gemm = driver.function(module, "sgemm_128x64_nn")
-all_reduce = driver.function(module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL")
+module = driver.module((ROOT / "pyshim" / "_lib" / "demo" / "stencil.ptx").read_bytes())
+sweep = driver.function(module, "stencil_interior")
+exchange = driver.function(module, "ncclDevKernel_SendRecv")
 compute, communication, ready = driver.stream(), driver.stream(), driver.event()
 values = [P() for _ in range(5)]
 for _ in range(STEPS):
     for _ in range(LAYERS):
-        assert driver.launch(gemm, 132 * 3 * WAVES, 256, stream=compute, values=values) == 0
+        assert driver.launch(sweep, 132 * 3 * WAVES, 512, stream=compute, values=values) == 0
         driver.cuEventRecord(ready, compute)
         driver.cuStreamWaitEvent(communication, ready, 0)
-        assert driver.launch(all_reduce, 16, 640, stream=communication, values=values) == 0
+        assert driver.launch(exchange, 16, 640, stream=communication, values=values) == 0
     driver.cuCtxSynchronize()
     dist.barrier()
 dist.destroy_process_group()

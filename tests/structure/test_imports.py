@@ -61,7 +61,7 @@ def test_an_import_that_breaks_the_law_is_noticed(file: str, line: str, says: st
     [
         ("pyshim/policy/model.py", "print('x')", "T201"),
         ("pyshim/stats/page.py", "import sys; sys.stderr.write('x')", "only pyshim/cli prints"),
-        ("pyshim/doctor/line.py", "import os; os.write(2, b'x')", "only pyshim/cli prints"),
+        ("pyshim/doctor/machine.py", "import os; os.write(2, b'x')", "only pyshim/cli prints"),
     ],
 )
 def test_printing_outside_of_the_command_line_is_noticed(file: str, line: str, says: str, tree: Path) -> None:

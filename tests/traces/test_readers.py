@@ -15,7 +15,6 @@ import large
 import pytest
 from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
 
-from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.traces import chrome, open_trace
 from pyshim.traces.chrome import ChromeFile
@@ -178,11 +177,11 @@ def test_nsys_says_that_graphs_hide_kernels(tmp_path):
 
 
 def test_the_simulated_gpu(overlap_run, tmp_path):
-    demo = _native.DEMO / "demo-step"
-    words = ("--arm=concurrent", "--warmup=1", "--steps=2", "--layers=4", "--buckets=2")
     path, log = tmp_path / "trace", tmp_path / "timeline"
     variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
-    done = overlap_run("--quiet", "--simulate", "h100:drain", "--", str(demo), *words, env=variables)
+    done = overlap_run(
+        "--quiet", "--simulate", "h100:drain", "demo-stencil", "-", "plain", "2", "stencil/style-0", env=variables
+    )
     assert done.returncode == 0, done.stderr
     trace, records = read(path)
     assert (trace.kind, trace.gpus, trace.warnings) == ("simulated", {0: Gpu("NVIDIA H100 80GB HBM3")}, [])
@@ -193,7 +192,7 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
     ]
     assert {True, False} == {record.communication for record in records}
     assert [record.registers for record in records] == [row["registers"] for row in rows]
-    assert {record.static_shared_memory for record in records} == {0, 24576, 36800}
+    assert {record.dynamic_shared_memory for record in records} == {0, 82240}
     for record, row in zip(records, rows):
         assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
         assert record.end_us == pytest.approx(row["end_us"], abs=0.002)

@@ -2,7 +2,7 @@
  * The CUDA driver by dlopen, for programs that must start where there is none, on a real GPU and on the simulated one.
  *
  * Define PROGRAM (its name, for messages) and API(X) (what it calls, X(name, parameters)) before the include. Everything
- * that goes wrong is one line on stderr and exit status 1. */
+ * that goes wrong is one line on stderr and exit status 1; NO_GPU where there is no driver, or it knows no GPU. */
 #ifndef OVERLAP_DEMO_DRIVER_H
 #define OVERLAP_DEMO_DRIVER_H
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CUBIN_LIMIT = 1 << 20 };
+enum { CUBIN_LIMIT = 1 << 20, NO_GPU = 3, NO_DEVICE = 100 };
 
 struct attribute { /* CUlaunchAttribute */
     uint32_t id, pad;
@@ -35,15 +35,17 @@ struct config { /* CUlaunchConfig */
 API(X)
 #undef X
 
-__attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *format, ...) {
+__attribute__((format(printf, 2, 3), noreturn)) static void leave(int status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fputs(PROGRAM ": ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    exit(1);
+    exit(status);
 }
+
+#define fail(...) leave(1, __VA_ARGS__)
 
 static void check(int status, const char *what) {
     const char *name = NULL;
@@ -61,7 +63,7 @@ static void open_function(void *library, const char *name, void *pointer) {
 static void open_driver(void) {
     void *const driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (driver == NULL)
-        fail("no driver: libcuda.so.1 is not found");
+        leave(NO_GPU, "no driver: libcuda.so.1 is not found");
 #define X(name, parameters) open_function(driver, #name, &name);
     API(X)
 #undef X

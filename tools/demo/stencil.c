@@ -2,7 +2,7 @@
  * Programs whose host or whose collectives wait for a short piece of work while a long kernel runs, and programs that
  * only look like them: a table of patterns, one JSON line for each step.
  *
- *   demo-stencil [IMAGE ARM STEPS PATTERN [N]]
+ *   demo-stencil [IMAGE ARM STEPS PATTERN [N [spans]]]
  *
  * Without words it runs one pattern and prints a sentence about it.
  * A 7-point stencil over N * N * N points (default 256) as HPC codes write it: boundary planes, their exchange, and the
@@ -15,7 +15,8 @@
  * another one); level, all streams have it; one, everything on one stream; compute, nothing is exchanged; communication,
  * the interior is left out.
  * STEPS are of two iterations. IMAGE: stencil.cu, compiled, or on the simulated GPU any module with its kernels; - for the
- * file beside this program.
+ * file beside this program. spans: another line has, for each iteration of the last step of a stencil/ or host-staged/
+ * pattern, the microseconds at which its boundary is ready, done and exchanged, and its interior is ready and done.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -34,19 +35,10 @@ enum {
     BATCH = 4 << 20
 };
 enum { NCCL_BLOCKS = 8, NCCL_THREADS = 640, NCCL_DYNAMIC = 82240, RCCL_THREADS = 256 };
-enum {
-    MAJOR = 75,
-    MINOR = 76,
-    NON_BLOCKING = 1,
-    NO_TIMING = 2,
-    CAPTURE_RELAXED = 2,
-    MAX_DYNAMIC = 8,
-    USE_NODE_PRIORITY = 8,
-    NOT_READY = 600
-};
+enum { NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2, MAX_DYNAMIC = 8, USE_NODE_PRIORITY = 8, NOT_READY = 600 };
 
 #define PROGRAM "demo-stencil"
-#define USAGE "usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N]]"
+#define USAGE "usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N [spans]]]"
 #include "stencil_api.h"
 
 #include "driver.h"
@@ -101,12 +93,22 @@ static uint64_t points[2], counter, batch;
 static char *sent, *received; /* two planes each, on the host */
 static unsigned long launches, launched[MOST_STEPS];
 
+enum moment { READY, BOUNDARY_DONE, EXCHANGED, INTERIOR_READY, INTERIOR_DONE, MOMENTS };
+static bool with_spans;
+static int first_of_spans; /* iteration */
+static void *moments[ITERATIONS][MOMENTS];
+
 static void record(void *event, void *stream) {
     check(cuEventRecord(event, stream), "event");
 }
 
 static void wait_for(void *stream, void *event) {
     check(cuStreamWaitEvent(stream, event, 0), "event");
+}
+
+static void mark(enum moment moment, int iteration, void *stream) {
+    if (with_spans && iteration >= first_of_spans)
+        record(moments[iteration - first_of_spans][moment], stream);
 }
 
 static void launch(void *function, unsigned depth, void *stream, void **arguments) {
@@ -171,7 +173,9 @@ static void stencil(int iteration) {
     const bool staged = pattern->wait != NO_WAIT && with_exchange;
     const bool copies_wait = pattern->wait == BLOCKING_COPY || pattern->pageable;
     begin_boundary(edge);
+    mark(READY, iteration, edge);
     sweep_boundary(edge, iteration);
+    mark(BOUNDARY_DONE, iteration, edge);
     if (edge != halo) {
         record(computed, edge);
         wait_for(halo, computed);
@@ -180,13 +184,16 @@ static void stencil(int iteration) {
         copy_out(iteration);
     if (pattern->wait == BY_EVENT || pattern->wait == POLL_EVENT)
         record(computed, halo);
+    mark(INTERIOR_READY, iteration, compute);
     sweep_interior(compute, iteration, 2, n - 2);
+    mark(INTERIOR_DONE, iteration, compute);
     if (staged && copies_wait) /* the interior was launched before the host waits, or nothing would overlap */
         copy_out(iteration);
     if (staged)
         finish_staged(iteration);
     else
         collective(halo, iteration);
+    mark(EXCHANGED, iteration, halo);
     record(exchanged, halo);
     wait_for(compute, exchanged);
 }
@@ -293,28 +300,6 @@ static void open_kernels(void *module) {
         check(cuFuncSetAttribute(collective_kernel, MAX_DYNAMIC, NCCL_DYNAMIC), "ncclDevKernel_SendRecv");
 }
 
-static void *host_memory(size_t bytes) {
-    void *memory = NULL;
-    if (pattern->pageable)
-        memory = calloc(1, bytes);
-    else
-        check(cuMemAllocHost_v2(&memory, bytes), "memory");
-    if (memory == NULL)
-        fail("memory");
-    return memset(memory, 0, bytes);
-}
-
-static void open_memory(void) {
-    plane_bytes = (size_t)n * (size_t)n * sizeof(double);
-    for (int i = 0; i < 2; i++)
-        check(cuMemAlloc_v2(&points[i], plane_bytes * (size_t)n), "memory");
-    check(cuMemAlloc_v2(&counter, sizeof(double)), "memory");
-    check(cuMemAlloc_v2(&batch, BATCH), "memory");
-    sent = host_memory(2 * plane_bytes > BATCH ? 2 * plane_bytes : BATCH);
-    received = host_memory(2 * plane_bytes);
-    check(cuCtxSynchronize(), "memory");
-}
-
 /* A library that makes a stream for each of its solves, and no other stream by the same code. */
 static void renew_halo(const char *arm) {
     check(cuStreamDestroy_v2(halo), "stream");
@@ -362,6 +347,8 @@ static bool parse(int count, char **words, const char **image, const char **arm,
     *arm = count > 1 ? words[2] : "plain";
     *steps = count > 1 ? atoi(words[3]) : STEPS;
     n = count > 5 ? atoi(words[5]) : n;
+    with_spans = count > 6;
+    first_of_spans = (*steps - 1) * ITERATIONS;
     return *steps >= 1 && *steps <= MOST_STEPS && n >= 64 && n <= MOST_POINTS && n % WIDTH == 0;
 }
 
@@ -371,6 +358,8 @@ static void open_events(int steps) {
         check(cuEventCreate(events[i], NO_TIMING), "event");
     for (int i = 0; i <= steps; i++)
         check(cuEventCreate(&marks[i], 0), "event");
+    for (int i = 0; i < ITERATIONS * MOMENTS; i++)
+        check(cuEventCreate(&moments[i / MOMENTS][i % MOMENTS], 0), "event");
 }
 
 static void run(const char *arm, int steps) {
@@ -398,6 +387,18 @@ static double took(int step) {
     return (double)milliseconds / (double)ITERATIONS;
 }
 
+static void print_spans(int steps) {
+    for (int i = 0; i < ITERATIONS * MOMENTS; i++) {
+        float milliseconds = 0;
+        check(cuEventElapsedTime(&milliseconds, marks[steps - 1], moments[i / MOMENTS][i % MOMENTS]), "event");
+        printf("%s%.3f%s",
+               i == 0             ? "{\"spans\": [["
+               : i % MOMENTS == 0 ? "], ["
+                                  : ", ",
+               (double)milliseconds * 1000, i == ITERATIONS * MOMENTS - 1 ? "]]}\n" : "");
+    }
+}
+
 static void print(bool in_words, int steps) {
     char gpu[256] = "";
     if (!in_words) {
@@ -419,16 +420,16 @@ int main(int count, char **words) {
         list_patterns(stdout);
         return 0;
     }
-    if (count != 1 && count != 5 && count != 6)
+    if (count != 1 && (count < 5 || count > 7 || (count == 7 && strcmp(words[6], "spans") != 0)))
         fail("%s", USAGE "; --help lists the patterns");
     const char *image, *arm;
     int steps;
     if (!parse(count, words, &image, &arm, &steps))
         fail("STEPS is a number from 1 to %d, N a multiple of %d from 64 to %d", MOST_STEPS, WIDTH, MOST_POINTS);
     pattern = pattern_of(count > 1 ? words[4] : "stencil/style-0");
+    if (with_spans && (pattern->iterate != stencil || pattern->graph))
+        fail("spans are of a stencil/ or host-staged/ pattern without a graph");
     void *const context = open_gpu();
-    if (count == 1 && on_amd) /* HIP gives a priority to new streams only */
-        pattern = pattern_of("stencil/anew");
     open_kernels(load_cubin(strcmp(image, "-") == 0 ? own_image() : image));
     open_streams(arm);
     open_memory();
@@ -439,5 +440,7 @@ int main(int count, char **words) {
         collective(compute, 0);
     run(arm, steps);
     print(count == 1, steps);
+    if (with_spans)
+        print_spans(steps);
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -77,20 +77,16 @@ static void *open_gpu(void) {
     use_own_costs();
     open_driver();
     const int state = cuInit(0);
-    if (state != 0 && !open_amd())
-        check(state, "no GPU");
+    if (state != 0 && !open_amd()) {
+        if (state == NO_DEVICE)
+            leave(NO_GPU, "no GPU");
+        check(state, "cuInit");
+    }
     check(cuDevicePrimaryCtxRetain(&context, 0), "no GPU");
     check(cuCtxSetCurrent(context), "no GPU");
     return context;
 }
 
 static const char *own_image(void) {
-    int major = 0, minor = 0;
-    if (on_amd)
-        return beside("stencil_amd.co");
-    check(cuDeviceGetAttribute(&major, MAJOR, 0), "no GPU");
-    check(cuDeviceGetAttribute(&minor, MINOR, 0), "no GPU");
-    if (major != 8 && major != 9)
-        fail("compute capability %d.%d; the kernels beside this program are for 8.x and 9.x", major, minor);
-    return beside(major == 8 ? "stencil_sm80.cubin" : "stencil_sm90.cubin");
+    return beside(on_amd ? "stencil_amd.co" : "stencil.ptx");
 }

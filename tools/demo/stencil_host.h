@@ -1,6 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Part of stencil.c: the exchange through memory of the host, by how the host waits. */
+ * Part of stencil.c: its memory, and the exchange through memory of the host, by how the host waits. */
 #pragma once
+
+static void *host_memory(size_t bytes) {
+    void *memory = NULL;
+    if (pattern->pageable)
+        memory = calloc(1, bytes);
+    else
+        check(cuMemAllocHost_v2(&memory, bytes), "memory");
+    if (memory == NULL)
+        fail("memory");
+    return memset(memory, 0, bytes);
+}
+
+static void open_memory(void) {
+    plane_bytes = (size_t)n * (size_t)n * sizeof(double);
+    for (int i = 0; i < 2; i++)
+        check(cuMemAlloc_v2(&points[i], plane_bytes * (size_t)n), "memory");
+    check(cuMemAlloc_v2(&counter, sizeof(double)), "memory");
+    check(cuMemAlloc_v2(&batch, BATCH), "memory");
+    sent = host_memory(2 * plane_bytes > BATCH ? 2 * plane_bytes : BATCH);
+    received = host_memory(2 * plane_bytes);
+    check(cuCtxSynchronize(), "memory");
+}
 
 static uint64_t plane(int iteration, int index) {
     return points[(iteration + 1) % 2] + (uint64_t)index * plane_bytes;

@@ -15,21 +15,20 @@ from html import escape
 from pathlib import Path
 
 from pyshim.demo import arms
-from pyshim.demo.scenes import STENCIL
-from pyshim.demo.timeline import Step
 from tools.generate import files
 
 ROOT = Path(__file__).resolve().parents[2]
 
 PICTURE = ROOT / "docs" / "pictures" / "stencil.svg"
-GPU, NAME, RULE = "h100", "NVIDIA H100 80GB HBM3", "hold"
+GPU = "h100"
 WIDTH, HEIGHT, LEFT, RIGHT = 840, 290, 90, 20
 LANE, PANEL, TOP = 26, 106, 26  # pixels: a lane, from panel to panel, of the first panel
-INTERIOR, BOUNDARY, EXCHANGE, WAIT, INK = "#3465a4", "#c17d11", "#2a7f62", "#b3402e", "#222222"
+COLORS = {"interior": "#3465a4", "boundary": "#c17d11", "exchange": "#2a7f62"}
+WAIT, INK = "#b3402e", "#222222"
 LEGEND = (
-    (INTERIOR, "interior"),
-    (BOUNDARY, "boundary planes"),
-    (EXCHANGE, "halo exchange"),
+    (COLORS["interior"], "interior"),
+    (COLORS["boundary"], "boundary planes"),
+    (COLORS["exchange"], "halo exchange"),
     ("none", "ready, waiting"),
 )
 
@@ -45,33 +44,30 @@ def box(x: float, y: float, width: float, color: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="20" fill="{color}"{edge}/>'
 
 
-def panel(top: float, title: str, step: Step, scale: float) -> Iterator[str]:
+def panel(top: float, title: str, arm: arms.Arm, scale: float) -> Iterator[str]:
     yield text(10, top, title, weight="bold")
     compute, halo = top + 10, top + 10 + LANE
     yield text(10, compute + 15, "compute")
     yield text(10, halo + 15, "halo")
-    for span in step.computation:
-        yield box(LEFT + scale * span.start_us, compute, scale * span.length_us, INTERIOR)
-    for span, ready in zip(step.waited_for, step.ready_us):
-        if span.start_us - ready > 1:
-            yield box(LEFT + scale * ready, halo, scale * (span.start_us - ready), "none")
-        color = EXCHANGE if span.communication else BOUNDARY
-        yield box(LEFT + scale * span.start_us, halo, scale * span.length_us, color)
+    for span in sorted(arm.spans, key=lambda span: span.what != "interior"):
+        lane = compute if span.what == "interior" else halo
+        if span.wait_us > 1 and lane == halo:
+            yield box(LEFT + scale * span.ready_us, lane, scale * span.wait_us, "none")
+        yield box(LEFT + scale * span.start_us, lane, scale * (span.end_us - span.start_us), COLORS[span.what])
 
 
 def picture() -> str:
-    run = next(run for run in arms.simulate(STENCIL, GPU, NAME, dict(os.environ)) if run.rule == RULE)
-    before, after = run.plain, run.default
-    assert before.step and after.step
-    scale = (WIDTH - LEFT - RIGHT) / max(before.step.end_us, after.step.end_us)
+    run = arms.simulate(GPU, dict(os.environ))
+    before, after = run.bare, run.default
+    scale = (WIDTH - LEFT - RIGHT) / max(span.end_us for arm in (before, after) for span in arm.spans)
     change = run.change_percent
-    caption = f"{run.gpu}: simulated, not measured; dispatch rule {RULE}; 2 iterations; drawn by tools/docs/picture.py"
+    caption = f"{run.gpu}: simulated, not measured; 2 iterations; drawn by tools/docs/picture.py"
     parts = [
-        *panel(TOP, f"Without overlap-run: {before.milliseconds:.3f} ms an iteration (simulated)", before.step, scale),
+        *panel(TOP, f"Without overlap-run: {before.milliseconds:.3f} ms an iteration (simulated)", before, scale),
         *panel(
             TOP + PANEL,
             f"With its default policy: {after.milliseconds:.3f} ms, {change:+.1f} % (simulated)",
-            after.step,
+            after,
             scale,
         ),
     ]

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from pyshim import __version__
-from pyshim.policy.key import REQUIRED
+from pyshim.policy.kinds import REQUIRED
 from pyshim.policy.model import KEYS
 from tools.docs import exits, formats, variables
 from tools.docs.advice import ADVICE

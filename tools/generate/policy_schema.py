@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyshim.policy import json_schema
+from pyshim.policy.model import schema_text
 from tools.generate import files
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,7 +21,7 @@ FIRST = "\npolicy: 1\n"
 
 def wanted(folder: Path) -> dict[Path, str]:
     """What the files of a folder of policies are to hold."""
-    found = {folder / NAME: json_schema.text()}
+    found = {folder / NAME: schema_text()}
     for path in sorted(folder.glob("*.yaml")):
         text = path.read_text(encoding="utf-8").replace(LINE, "")
         if FIRST not in text:

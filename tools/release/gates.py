@@ -48,7 +48,6 @@ LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.
 LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 SCRIPTS = {f".data/scripts/{name}" for name in (".overlap-run.py", "overlap", "overlap-run")}  # tools/launcher
-HOST = ""  # stands for the wheel's own processor
 TABLES = "tables"  # exports are those of the vendors' tables, as tools/lint/check_exports.py knows them
 
 
@@ -58,16 +57,13 @@ class Rule(NamedTuple):
     pattern: str
     exports: str
     needed: frozenset[str] = frozenset(LIBC)
-    machine: str = HOST
     soname: bool = True  # it is the file's own name: else a program that wants that library would load another one
-    loaded: bool = True  # by a loader of this machine; the rest is for a GPU
 
 
 RULES = (
     Rule(LIB + "liboverlap.so", TABLES, frozenset({"libc.so.6"})),
     Rule(LIB + "demo/demo-st*", "(?!)", soname=False),
     *(Rule("*" + name, "(?!)", frozenset({"libc.so.6"}), soname=False) for name in SCRIPTS),
-    Rule(LIB + "demo/*.cubin", "(?!)", frozenset(), "cuda", soname=False, loaded=False),
     Rule(LIB + "simgpu/libcuda.so.1", r"cu[A-Z]\w+"),
     Rule(LIB + "simgpu/libcudart.so.1[23]", r"cuda[A-Z]\w+|__cuda\w+|libcudart\.so\.1[23]"),
     Rule(LIB + "simgpu/hip[567]/libamdhip64.so.[567]", r"_*(hip|amd)\w+|hip_\d\.\d|_Z24hip\w+|__gnu_(f2h|h2f)_ieee"),
@@ -108,20 +104,19 @@ def check_object(name: str, data: bytes, machine: str) -> Iterator[str]:
     except (ValueError, KeyError, struct.error) as error:
         yield f"cannot be read: {error}"
         return
-    if elf.machine != (rule.machine or machine):
-        yield f"is for {elf.machine}, not for {rule.machine or machine}"
+    if elf.machine != machine:
+        yield f"is for {elf.machine}, not for {machine}"
     if rule.soname and elf.soname != name.rsplit("/", 1)[1]:
         yield f"calls itself {elf.soname or 'nothing'}"
     foreign = sorted(set(elf.needed) - rule.needed)
     if foreign:
         yield f"needs {', '.join(foreign)}, which is not of libc or not everywhere"
-    if rule.loaded and not elf.stripped:
+    if not elf.stripped:
         yield "is not stripped"
     if rule.exports == TABLES:
         yield from check_exports.check_library(elf)
         return
-    if rule.loaded:
-        yield from check_exports.check_loading(elf)
+    yield from check_exports.check_loading(elf)
     strange = sorted({s.name for s in elf.symbols if s.defined and not re.fullmatch(rule.exports, s.name)})
     if strange:
         yield f"exports {', '.join(strange[:5])}: visible to every other object, and nobody promised it"
@@ -173,7 +168,7 @@ def check_files(wheel: Wheel) -> Iterator[str]:
     for ending in SCRIPTS:
         if not any(name.endswith(ending) for name in wheel.files):
             yield f"{ending.rsplit('/', 1)[1]}: this command is not there"
-    demo = LIB + shim_build.FILES["demo-step"]
+    demo = LIB + shim_build.FILES["demo-stencil"]
     if not any(info.filename == demo and info.external_attr >> 16 & 0o100 for info in wheel.infos):
         yield f"{demo}: cannot be executed"
     if len({info.date_time for info in wheel.infos}) > 1:

@@ -12,8 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from pyshim import _native
-from pyshim.demo.arms import clean
-from pyshim.demo.counters import read_counters
+from pyshim.demo.arms import clean, read_counters
 from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import plan
 from pyshim.launch.environment import Settings, environment

@@ -1,8 +1,8 @@
 """The kernels that the programs of the suite launch: one table of footprints, and cubins made of it.
 
 Names and footprints are those of their class: of what cuBLAS, PyTorch, FlashAttention, Triton and NCCL 2.28 launch
-(pyshim/policy/kernels.py and the tables in policies/*.yaml say where they were read). They hold no code, and what they
-cost on the simulated GPU is in costs.yaml.
+(pyshim/policy/kernel_sets.py says where they were read). They hold no code, and what they cost on the simulated GPU is
+in costs.yaml.
 """
 
 from __future__ import annotations

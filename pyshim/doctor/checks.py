@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from pyshim.doctor import around, devices, library, reach
+from pyshim.doctor import around, devices, preloaded, reach
 from pyshim.doctor.machine import Line, Machine, fail, warn
 from pyshim.errors import OverlapError
 
@@ -17,8 +17,8 @@ class Check(NamedTuple):
 
 # In the order in which they are told.
 CHECKS: tuple[Check, ...] = (
-    Check("library", library.library),
-    Check("preloads", library.preloads),
+    Check("library", preloaded.library),
+    Check("preloads", preloaded.preloads),
     Check("driver", devices.drivers),
     Check("policy", devices.policy),
     Check("program", reach.program),

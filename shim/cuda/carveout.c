@@ -1,7 +1,7 @@
 /* The preferred shared-memory carve-out of a kernel (attribute 9). With the first launch of a kernel with our size we
  * ask for the largest, unless the program has a preference of its own, for the function, the kernel or the context. The
  * reason: a multiprocessor changes its configuration only while it is idle, so next to blocks launched with the default
- * there is no room, whatever the arithmetic says (H200: tools/gpu/results). The program reads back what it set.
+ * there is no room, whatever the arithmetic says (H200: tools/gpu/README.md). The program reads back what it set.
  *
  * A function inherits the setting of its CUkernel until it gets its own, so ours is set on the CUkernel.
  */

@@ -157,7 +157,7 @@ static void remember(const struct known *answer) {
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
- * an H200 raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.2 %
+ * an H200 raised grids of 64 blocks cost up to 5.7 % of a kernel and its collective, grids of 24 up to 3.6 %
  * (docs/data/overlap.csv). */
 static bool is_wide(const struct request *request, const struct device *device) {
     return blocks_of(request) > device->gpu.multiprocessors / OVERLAP_WIDE_PART;

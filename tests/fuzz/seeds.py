@@ -32,16 +32,14 @@ def code_objects() -> dict[str, bytes]:
 
 
 def cubins() -> dict[str, bytes]:
-    """Those of nvcc in tools/gpu, a fat binary and PTX of nvcc, and a small one by hand."""
+    """Those of nvcc, a fat binary and PTX of nvcc, and a small one by hand."""
     from tools.simgpu.simgpu_cubin import Kernel, cubin
 
-    real = [
-        *(ROOT / "tools" / "gpu" / "overlap").glob("*.cubin"),
-        ROOT / "tests" / "clients" / "data" / "packed.fatbin",
-    ]
-    found = {path.name: path.read_bytes() for path in [*real, ROOT / "tests" / "simgpu" / "data" / "kernels.ptx"]}
+    folder = ROOT / "tests" / "simgpu" / "data"
+    real = [*folder.glob("*.cubin"), folder / "kernels.ptx", ROOT / "tests" / "clients" / "data" / "packed.fatbin"]
+    found = {path.name: path.read_bytes() for path in real}
     small = cubin([Kernel("gemm", 168, 1024, 128, (8, 4), (2, 1, 1)), Kernel("copy")], 90)
-    return {**found, "small": small, "fatbin": fat(found["simt_sm90.cubin"], found["kernels.ptx"])}
+    return {**found, "small": small, "fatbin": fat(found["kernels.sm_90.cubin"], found["kernels.ptx"])}
 
 
 def fat(cubin: bytes, ptx: bytes) -> bytes:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from pyshim import _native
 from pyshim.policy.gpus import known
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -146,7 +147,10 @@ def test_what_is_wrong_is_one_line(tmp_path: Path) -> None:
     from tools.bench.suites.arms import Bench
 
     bench = Bench(tmp_path, os.environ)
+    simulated = {**os.environ, "LD_LIBRARY_PATH": str(_native.SIMULATED_DRIVER.parent)}
     for words in ([], ["x", "plain", "3", "stencil/style-9"], ["x", "plain", "0", "stencil/one"]):
-        done = subprocess.run([str(bench.folder / "stencil"), *words], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [str(bench.folder / "stencil"), *words], env=simulated, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1].startswith("demo-stencil: ")

@@ -207,7 +207,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
     OVERLAP_COUNTER_JUDGEMENTS = 5,     /* of the streams of a device (core/judge.h) */
-    OVERLAP_COUNTER_HOST_WAITS = 6      /* by threads that launch: streams, events, contexts, blocking copies */
+    OVERLAP_COUNTER_HOST_WAITS = 6      /* by threads with a shard: for streams, events, contexts, blocking copies */
 };
 
 enum overlap_page_flag {
@@ -308,7 +308,7 @@ struct overlap_page {
     int32_t rank;    /* -1: unknown */
     uint32_t world;  /* 0: unknown */
     uint64_t start;  /* nanoseconds since 1970 */
-    uint8_t run[32]; /* empty: the pages of a run share a folder */
+    uint8_t reserved_run[32];
     uint8_t host[64];
     uint8_t program[256];
     uint8_t directory[512]; /* of the report; a page may be in /dev/shm until it is copied there */

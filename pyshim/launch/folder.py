@@ -144,12 +144,28 @@ def absolute(path: str) -> str:
 
 def of_run(directory: str, environment: Mapping[str, str]) -> str:
     """Return the absolute path of the folder that a run will have. Raises OverlapError with 125 for what cannot be."""
-    path = os.path.join(absolute(directory), name(environment))
+    first = path = os.path.join(absolute(directory), name(environment))
+    if step(environment):  # which may hold several runs, one after the other; torchrun's steps have all one name
+        number = 1
+        while os.path.lexists(_began(path, environment)):
+            number += 1
+            path = f"{first}.{number}"
     if not directory or len(os.fsencode(path)) > _LONGEST:
         raise _refuse(
             "the report folder needs a name" if not directory else "the name of the report folder is too long"
         )
     return path
+
+
+def _began(path: str, environment: Mapping[str, str]) -> str:
+    """Return the file that says that this rank has begun here: what it starts next is another run."""
+    return os.path.join(path, f".{rank(environment)}.began")
+
+
+def begin(path: str, environment: Mapping[str, str]) -> None:
+    """Say that this rank has begun a run there."""
+    with suppress(OSError):
+        os.close(os.open(_began(path, environment), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
 
 
 def make(path: str) -> None:
@@ -169,6 +185,7 @@ def make(path: str) -> None:
         if not os.path.isdir(folder) or (folder == path and os.path.islink(folder)):
             raise _refuse(f"the report folder {folder} is not a folder")
         _check(folder)
+    _check_way(around)  # once more: somebody may have put a link there meanwhile
 
 
 def _check(path: str) -> None:

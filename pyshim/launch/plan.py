@@ -290,6 +290,8 @@ def begin(plan: Plan, base: Mapping[str, str], command: list[str] | None, strict
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
     )
     folder.write(path, run, strict, folder.name(base) if around else folder.OUTERMOST)
+    if not around and command is not None and folder.step(base):
+        folder.begin(path, base)
     why_not = "" if around else folder.link(path)
     if why_not:
         plan.remarks.append(why_not)

@@ -137,13 +137,15 @@ def run_of(directory: str) -> str:
 
     Raises OverlapError where there are runs, and none is the last."""
     names, last = listed(directory), os.path.join(directory, folder.LAST)
-    if os.path.isdir(last) and (os.path.islink(last) or any(map(_is_ours, os.listdir(last)))):
+    if os.path.islink(last) and os.path.isdir(last):
+        return os.path.realpath(last)  # it may lead to another run the next moment
+    if _holds_ours(last):
         return last
     if any(map(_is_ours, names)):
         return directory
     runs = [name for name in names if name != folder.LAST and _holds_ours(os.path.join(directory, name))]
     if runs or os.path.islink(last):
-        newest = max(runs, key=lambda name: os.stat(os.path.join(directory, name)).st_mtime, default=None)
+        newest = max(runs, key=lambda name: _changed(os.path.join(directory, name)), default=None)
         raise OverlapError(
             f"{last} is {'a link to what is gone' if os.path.islink(last) else 'no link to a run'}",
             f"name the run: overlap report {shlex.quote(os.path.join(directory, newest or 'RUN'))}",
@@ -153,6 +155,13 @@ def run_of(directory: str) -> str:
 
 def _is_ours(name: str) -> bool:
     return bool(folder.PAGE.match(name)) or name == f"{folder.OUTERMOST}.json"
+
+
+def _changed(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:  # removed meanwhile
+        return 0.0
 
 
 def _holds_ours(path: str) -> bool:

@@ -52,6 +52,7 @@ _FIELDS = ("deviceProperties", "distributedInfo")  # that somebody asks for
 _SPACE = re.compile(r"[\s,]*")
 # As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).
 _NO_NUMBER = re.compile(r"-?(inf|nan)\b", re.IGNORECASE)
+_TEXT_OR_NONE = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))|-?(?:inf|nan)\b', re.IGNORECASE | re.DOTALL)
 _decode = json.JSONDecoder(strict=False).raw_decode
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
@@ -148,7 +149,11 @@ class _Text:
             except json.JSONDecodeError as error:
                 number = _NO_NUMBER.match(self._text, error.pos)
                 if number:
-                    self._text = f"{self._text[: error.pos]}null{self._text[number.end() :]}"
+                    # All of the window at once: it is copied, and a trace may have millions of them.
+                    left, self._at = self._text[self._at :], 0
+                    self._text = _TEXT_OR_NONE.sub(lambda found: found[1] or "null", left)
+                    if self._text == left:
+                        raise Torn("it is no JSON") from None
                 elif len(self._text) - self._at > _LONGEST:
                     raise Torn("it is no JSON") from None
                 elif not self._more():

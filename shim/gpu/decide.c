@@ -167,16 +167,10 @@ static bool make(const struct request *request, struct handle *handle, struct de
 bool is_forked_child;
 
 /* A signal handler may launch while this thread decides. The interrupted code may be acquiring or holding the loader's
- * lock, so waiting for it would deadlock. (If our frame is not below the recorded one, a handler has jumped out of that
- * call, unless we run on a signal stack.) */
-static bool interrupts_decision(void) {
-    return this_thread.deciding &&
-           ((uintptr_t)__builtin_frame_address(0) < this_thread.deciding || overlap_on_signal_stack());
-}
-
+ * lock, so waiting for it would deadlock. */
 bool decide(const struct request *request, struct handle *handle, struct decision *decision) {
     struct device *const device =
-        is_forked_child || interrupts_decision() ? NULL : device_current(hook_vendor(request->hook));
+        is_forked_child || interrupts(this_thread.deciding) ? NULL : device_current(hook_vendor(request->hook));
     if (!device || (handle && handle_is_ending(handle))) { /* its address may already belong to another kernel */
         decision->row = decision->reason = OVERLAP_REASON_unknown_footprint;
         decision->size = request->config.sharedMemBytes;

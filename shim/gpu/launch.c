@@ -86,8 +86,8 @@ static vendor_result launch_unproven(struct request *request, struct handle *han
     }
     if (is_refusal(request, result))
         return launch_again(request, possible, reason);
-    if (kernel)
-        handle_unsettle(kernel);
+    if (kernel && (result == VENDOR_INVALID_HANDLE || result == VENDOR_INVALID_CONTEXT))
+        handle_unsettle(kernel); /* any other error, as of an earlier kernel, says nothing about its context */
     return result;
 }
 
@@ -143,9 +143,9 @@ static void write_known(struct known *known, const struct known *answer) {
  * of a signal handler that interrupts this is not kept. */
 static void remember(const struct known *answer) {
     struct launcher *const launcher = this_thread.launcher;
-    if (!launcher || !answer->stream || this_thread.remembers)
+    if (!launcher || !answer->stream || interrupts(this_thread.remembering))
         return;
-    this_thread.remembers = true;
+    this_thread.remembering = (uintptr_t)__builtin_frame_address(0);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
     if (known->epoch == answer->epoch &&
@@ -153,7 +153,7 @@ static void remember(const struct known *answer) {
         write_known(known_neighbour(launcher, known), known); /* the other launch moves over */
     write_known(known, answer);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    this_thread.remembers = false;
+    this_thread.remembering = 0;
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on

@@ -108,7 +108,7 @@ static inline uint32_t stream_number(const struct stream *stream) {
 uint32_t streams_used(void);
 /* Returns the record of a stream, or no_stream. */
 struct stream *stream_known(vendor_stream stream, enum default_stream null_stream);
-/* The same, and makes one. unseen: its creation was not seen. */
+/* The same, and makes one. */
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream);
 /* A call of the program has created the stream with this priority. */
 struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../core/core.h"
+#include "../sys/sys.h"
 #include "hook.h"
 
 #pragma GCC visibility push(hidden)
@@ -16,13 +17,19 @@ struct this_thread {
     uint32_t contexts_at;
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
-    uintptr_t inside;   /* AMD: frame of the hook whose call the runtime serves, or 0 */
-    uintptr_t deciding; /* stack address while a decision is being made; or 0 */
-    uint32_t id;        /* gettid(); 0: not asked yet */
-    bool shares;        /* no shard is left for this thread */
-    bool remembers;     /* its table of launches is being written */
+    uintptr_t inside;      /* AMD: frame of the hook whose call the runtime serves, or 0 */
+    uintptr_t deciding;    /* stack address while a decision is being made; or 0 */
+    uintptr_t remembering; /* likewise: while its table of launches is being written */
+    uint32_t id;           /* gettid(); 0: not asked yet */
+    bool shares;           /* no shard is left for this thread */
 };
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
+
+/* Does a signal handler call us that has interrupted what left this stack address? If our frame is not below it, a handler
+ * has jumped out of that, unless we run on a signal stack. */
+static inline bool interrupts(uintptr_t frame) {
+    return frame && ((uintptr_t)__builtin_frame_address(0) < frame || overlap_on_signal_stack());
+}
 
 /* The stack grows down: a call that began in a frame above ours is still in progress. A siglongjmp out of it leaves its
  * mark behind, which the frames tell apart. */
@@ -50,7 +57,7 @@ void count_launch(uint32_t row);
 void count_communication(void);
 /* Samples the time of a launch or wait that is due. */
 void sample_take(struct overlap_shard *shard, enum overlap_pace pace);
-/* Counts a wait of the host that has ended, by a thread that has launched, and samples its time. */
+/* Counts a wait of the host that has ended, by a thread that has launched or opened the GPU, and samples its time. */
 static inline void count_host_wait(void) {
     struct overlap_shard *const shard = this_thread.shard;
     if (!shard)

@@ -11,6 +11,7 @@
 
 #include "system.h"
 
+#define RELAXED(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define ONE_CLOSE ((UINT64_C(1) << 32) + 1)
 static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* this thread's calls of dlclose */
 
@@ -155,52 +156,59 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
     return local ? local : search.elsewhere; /* opened RTLD_GLOBAL, or local to others: better than nothing */
 }
 
-/* ---- Answers that this thread has cached ---- */
+/* ---- Answers that are kept ---- */
 
-enum { CALLERS = 4, NAMES = 8 };
-#define BEING_WRITTEN UINT64_MAX /* no generation: a signal handler then neither reads nor writes */
+/* By name, then by the object of the caller. Several libraries launch in turn, and a search takes microseconds. */
+enum { NAMES = 16, CALLERS = 32 };
+static struct answer {
+    uint32_t sequence; /* odd: being written */
+    uint32_t number;
+    uint64_t generation;
+    uintptr_t start, size; /* the object of the caller */
+    void *address;
+} answers[NAMES][CALLERS];
 
-static __thread struct {
-    uint64_t generation; /* of all answers */
-    uint32_t next;       /* the caller to be replaced */
-    struct caller {
-        uintptr_t start, size; /* the object of the caller */
-        uint32_t numbers[NAMES];
-        void *addresses[NAMES]; /* NULL: none */
-    } callers[CALLERS];
-} cached __attribute__((tls_model("initial-exec")));
-
-static struct caller *cached_caller(uintptr_t site) {
-    for (size_t i = 0; i < CALLERS; i++)
-        if (site - cached.callers[i].start < cached.callers[i].size)
-            return &cached.callers[i];
+void *overlap_behind_known(uintptr_t site, uint32_t number) {
+    const uint64_t generation = overlap_generation();
+    struct answer *const of_name = answers[number % NAMES];
+    for (size_t i = 0; generation && i < CALLERS; i++) {
+        struct answer *const answer = &of_name[i];
+        const uint32_t sequence = __atomic_load_n(&answer->sequence, __ATOMIC_ACQUIRE);
+        if (!sequence)
+            return NULL; /* those behind it are free, too */
+        if (RELAXED(answer->generation) != generation || RELAXED(answer->number) != number ||
+            site - RELAXED(answer->start) >= RELAXED(answer->size))
+            continue;
+        void *const address = RELAXED(answer->address);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (!(sequence & 1) && RELAXED(answer->sequence) == sequence)
+            return address;
+    }
     return NULL;
 }
 
-void *overlap_behind_known(uintptr_t site, uint32_t number) {
-    if (cached.generation != overlap_generation())
-        return NULL;
-    const struct caller *caller = cached_caller(site);
-    return caller && caller->numbers[number % NAMES] == number ? caller->addresses[number % NAMES] : NULL;
-}
-
+/* A slot that another thread, or the code that this signal handler interrupts, is writing is left to it. */
 static void keep(uint64_t generation, const struct overlap_object *object, uint32_t number, void *address) {
-    if (!generation || cached.generation == BEING_WRITTEN)
+    static uint32_t turns;
+    struct answer *const of_name = answers[number % NAMES];
+    size_t at = 0;
+    while (at < CALLERS && RELAXED(of_name[at].generation) == generation)
+        at++;
+    if (at == CALLERS)
+        at = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % CALLERS;
+    struct answer *const answer = &of_name[at];
+    uint32_t sequence = RELAXED(answer->sequence);
+    if (!generation || sequence & 1 ||
+        !__atomic_compare_exchange_n(&answer->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
         return;
-    const bool valid = cached.generation == generation;
-    cached.generation = BEING_WRITTEN;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (!valid)
-        memset(cached.callers, 0, sizeof cached.callers);
-    struct caller *caller = cached_caller(object->start);
-    if (!caller) {
-        caller = &cached.callers[cached.next++ % CALLERS];
-        *caller = (struct caller){.start = object->start, .size = object->end - object->start};
-    }
-    caller->numbers[number % NAMES] = number;
-    caller->addresses[number % NAMES] = address;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    cached.generation = generation;
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&answer->number, number, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->generation, generation, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->start, object->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->size, object->end - object->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->address, address, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {

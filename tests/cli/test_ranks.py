@@ -44,6 +44,11 @@ def runs(report: Path) -> list[str]:
     return sorted(path.name for path in report.iterdir() if not path.is_symlink())
 
 
+def files(run: Path) -> list[str]:
+    """Its files, without those by which a rank says that it has begun."""
+    return sorted(name for name in os.listdir(run) if not name.startswith("."))
+
+
 @pytest.mark.parametrize("launcher", ["slurm", "torchrun", "mpirun"])
 def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library):
     assert start(0, "--policy", "observe", launcher=launcher).stdout == "ran\n"
@@ -55,7 +60,7 @@ def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library)
     assert hint.startswith("overlap: help: start all ranks with one version, policy")
     assert "if this is another run, name another folder" in hint
     assert start(2, "--policy", "observe", launcher=launcher).stdout == "ran\n"
-    assert len(list((tmp_path / "r" / "last").iterdir())) == 1, "it leaves nothing behind"
+    assert files(tmp_path / "r" / "last") == ["run.json"], "it leaves nothing behind"
     assert len(list((tmp_path / "r").iterdir())) == 2, "one run, and the link"
 
 
@@ -74,7 +79,7 @@ def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tm
     env = {"LD_LIBRARY_PATH": str(tmp_path), **step}
     done = overlap_run("--report", str(tmp_path / "r"), "--policy", "h100-paper", "echo", "ran", env=env)
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert len(list((tmp_path / "r" / "slurm-7.0").iterdir())) == 2
+    assert len(files(tmp_path / "r" / "slurm-7.0")) == 2
 
 
 def test_another_step_may_be_under_another_policy(start, library):
@@ -97,7 +102,23 @@ def test_ranks_that_start_at_once_share_a_run(start, tmp_path, library):
     assert [(one.returncode, one.stdout, one.stderr) for one in done] == [(0, "ran\n", "")] * 4
     assert runs(tmp_path / "r") == ["slurm-7.0"]
     assert os.readlink(tmp_path / "r" / "last") == "slurm-7.0"
-    assert os.listdir(tmp_path / "r" / "last") == ["run.json"]
+    assert files(tmp_path / "r" / "last") == ["run.json"]
+
+
+@pytest.mark.parametrize("launcher", ["slurm", "torchrun"])
+def test_a_step_may_hold_several_runs(start, launcher, tmp_path, library):
+    """torchrun's steps have all one name by default, and a script of srun may start several programs. A rank that was
+    refused has not begun."""
+    for policy in ("observe", "h100-paper"):
+        for rank in range(2):
+            assert start(rank, "--policy", policy, launcher=launcher).stdout == "ran\n"
+        assert start(2, "--policy", "a100", launcher=launcher).returncode == 125
+    first, second = runs(tmp_path / "r")
+    assert second == f"{first}.2" and os.readlink(tmp_path / "r" / "last") == second
+    policies = [
+        json.loads((tmp_path / "r" / run / "run.json").read_text())["policies"][0]["name"] for run in (first, second)
+    ]
+    assert policies == ["observe", "h100-paper"]
 
 
 @pytest.fixture

@@ -97,9 +97,9 @@ int main(void) {
     ask("second", 1);
     ask("first", 2);
     ask("second", 1);
-    ask_name("first", 1, "11"); /* in the slot of the other name */
-    ask_name("second", 1, "11");
-    ask("first", 1);
+    ask_name("first", 1, "19"); /* in the row of the other name */
+    ask_name("second", 1, "19");
+    ask("second", 1);
     overlap_dlclose((void *)5);
     ask("after dlclose", 1);
     ask("second", 1);
@@ -111,15 +111,19 @@ int main(void) {
     overlap_bind_forked();
     ask("in a child", 1);
     ask("second", 1);
-    const uint64_t before = cached.generation;
-    cached.generation = BEING_WRITTEN;
+    for (int i = 0; i < CALLERS; i++)
+        answers[3][i].sequence++; /* being written */
     ask("in a signal handler", 1);
     ask("in a signal handler", 1);
-    cached.generation = before;
+    for (int i = 0; i < CALLERS; i++)
+        answers[3][i].sequence--;
     ask("second", 1);
+    for (int round = 0; round < 2; round++)
+        for (int i = 10; i < 10 + CALLERS - 2; i++)
+            ask(round ? "several callers in turn" : "first", i);
     for (int round = 0; round < 3; round++)
-        for (int i = 10; i < 90; i++)
+        for (int i = 50; i < 50 + CALLERS + 10; i++)
             ask("more callers than slots", i);
-    ask("second", 89);
+    ask("second", 50 + CALLERS + 9);
     return 0;
 }

@@ -47,28 +47,6 @@ def test_waves(simulate: Any, blocks: Any, expected: Any) -> None:
     assert us(run.kernel("big")) == expected
 
 
-def test_blocks_that_end_at_almost_the_same_instant(simulate: Any) -> None:
-    """After ten seconds times are multiples of 1.9e-9 us. One block is due by rounding, but has not ended."""
-    step, late = 2.0**-29, range(533, 542)
-    kernels = {f"late{steps}": 1e7 - 2 * number + steps * step for number, steps in enumerate(late, 1)}
-    rows = [f'- {{kernel: "{name}", block_us: {us!r}, spread: 0}}' for name, us in {"first": 1e7, **kernels}.items()]
-    run = simulate(
-        f"""
-names = {["first", *kernels]}
-d = Driver()
-module = d.module(cubin([Kernel(n, 64) for n in names]))
-f, streams = [d.function(module, n) for n in names], [d.stream() for n in names]
-for function, stream in zip(f, streams):
-    d.launch(function, 1, 1024, stream=stream)
-d.cuCtxSynchronize()
-""",
-        costs="\n".join(rows),
-    )
-    queued = [row["queued_us"] - run.kernel("first")["queued_us"] for row in run.timeline]
-    assert sorted(queued) == [2.0 * number for number in range(len(late) + 1)]
-    assert len({row["end_us"] for row in run.timeline}) == 1
-
-
 @pytest.mark.parametrize(
     ("priority", "start"),
     [
@@ -149,72 +127,6 @@ d.cuCtxSynchronize()
     assert run.kernel("filler")["start_us"] == run.kernel("half")["end_us"]
 
 
-@pytest.mark.parametrize(
-    ("registers", "threads", "dynamic", "peak"),
-    [
-        pytest.param(16, 1024, 0, 2, id="threads"),
-        pytest.param(64, 256, 0, 4, id="registers"),
-        pytest.param(96, 160, 0, 4, id="registers, warps packed over partitions"),
-        pytest.param(16, 128, 76 * 1024, 2, id="shared memory and the reserved kilobyte"),
-        pytest.param(16, 128, 75 * 1024 - 128, 3, id="shared memory, one granule less"),
-        pytest.param(16, 32, 0, 32, id="block slots"),
-    ],
-)
-def test_four_resources_limit_residence(simulate: Any, registers: Any, threads: Any, dynamic: Any, peak: Any) -> None:
-    run = simulate(
-        f"""
-d = Driver()
-k = d.kernel(cubin([Kernel("k", {registers})]), "k")
-d.cuFuncSetAttribute(k, 8, 200000)
-assert d.launch(k, 132 * 40, {threads}, {dynamic}) == 0
-d.cuCtxSynchronize()
-blocks = C.c_int()
-d.cuOccupancyMaxActiveBlocksPerMultiprocessor(C.byref(blocks), k, {threads}, {dynamic})
-answer(blocks.value)
-"""
-    )
-    assert run.kernel("k")["resident_peak"] == run.answer == peak
-
-
-def test_blocks_of_one_kernel_share_a_multiprocessor(simulate: Any) -> None:
-    """gain 1.5 at two blocks: alone a block has 1/1.5 of the throughput, so it takes 2/1.5/2 of the time."""
-    run = simulate(
-        KERNELS
-        + """
-for blocks in (132, 264):
-    d.launch(f["shared"], blocks, 1024); d.cuCtxSynchronize()
-""",
-        costs=COSTS,
-    )
-    assert [us(row) for row in run.timeline] == [7.5, 10]
-
-
-def test_a_change_of_residents_changes_the_speed_of_the_rest(simulate: Any) -> None:
-    """133 blocks: one multiprocessor has two, of which the second starts at once; both take 10 us, the others 7.5."""
-    run = simulate(KERNELS + 'd.launch(f["shared"], 133, 1024); d.cuCtxSynchronize()', costs=COSTS)
-    assert us(run.kernel("shared")) == 10
-
-
-def test_a_cluster_starts_at_once(simulate: Any) -> None:
-    run = simulate(
-        KERNELS
-        + """
-d.launch(f["half"], 131, 1024, stream=d.stream())    # leaves one multiprocessor whole, halves of the others
-assert d.launch_ex(f["big"], 4, 1024, stream=d.stream(), attributes=[(4, (4, 1, 1))]) == 0
-d.cuCtxSynchronize()
-""",
-        costs=COSTS,
-    )
-    assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
-
-
-def test_huge_grids_end_soon_and_take_as_long_as_they_should(simulate: Any) -> None:
-    run = simulate(KERNELS + 'd.launch(f["half"], (5000000, 2, 1), 1024); d.cuCtxSynchronize()', costs=COSTS)
-    row = run.kernel("half")
-    assert row["blocks"] == 10_000_000
-    assert us(row) == pytest.approx(10_000_000 / 264 * 10, rel=0.01)
-
-
 PROGRAM = """
 import time
 d = Driver()
@@ -233,42 +145,3 @@ def test_results_depend_on_the_order_of_calls_alone(simulate: Any) -> None:
     second = simulate("DELAY = True\n" + PROGRAM)
     assert len(first.timeline) == 60
     assert first.timeline == second.timeline
-
-
-def test_polling_ends(simulate: Any) -> None:
-    run = simulate(
-        KERNELS
-        + """
-d.launch(f["big"], 1, 1024)
-polls = 0
-while d.try_("cuStreamQuery", None): polls += 1
-answer(polls)
-""",
-        costs=COSTS,
-    )
-    assert run.answer == 4  # 10 us at 2 us a call; the fifth says done
-
-
-def test_work_left_at_exit_is_in_the_timeline(simulate: Any) -> None:
-    run = simulate(KERNELS + 'd.launch(f["big"], 264, 1024)', costs=COSTS)
-    assert us(run.kernel("big")) == 20
-
-
-@pytest.mark.parametrize(
-    ("name", "communication"),
-    [
-        ("_Z40ncclDevKernel_AllReduce_Sum_f32_RING_LL24ncclDevKernelArgsStorageILm4096EE", True),
-        ("ncclKernel_AllGather_RING_LL_Sum_int8_t", True),
-        ("ncclSymkDevKernel_AllReduce", True),
-        ("_Z13oneRankReduceI", True),
-        ("nvshmemi_transfer_kernel", True),
-        ("_ZN7deep_ep8dispatchE", True),
-        ("_ZN4vllm26cross_device_reduce_1stageIfLi8EEvv", True),
-        ("one_shot_all_reduce_kernel", True),
-        ("ampere_sgemm_128x64_nn", False),
-        ("reduce_kernel", False),
-    ],
-)
-def test_communication_is_known_by_name(simulate: Any, name: Any, communication: Any) -> None:
-    run = simulate(f"d = Driver(); d.launch(d.kernel(cubin([Kernel('{name}')]), '{name}')); d.cuCtxSynchronize()")
-    assert run.timeline[0]["communication"] is communication

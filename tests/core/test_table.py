@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import random
 import shutil
 import sqlite3
 from contextlib import closing
@@ -19,7 +18,6 @@ from pyshim.errors import OverlapError
 from pyshim.traces import chrome, open_trace
 from pyshim.traces.chrome import ChromeFile
 from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, TracedLaunch, Wait
-from pyshim.traces.waiting import find
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -196,38 +194,6 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
     for record, row in zip(records, rows):
         assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
         assert record.end_us == pytest.approx(row["end_us"], abs=0.002)
-
-
-def damaged(data: bytes, made: random.Random) -> bytes:
-    """Some bytes changed, some left out, some twice."""
-    changed = bytearray(data)
-    for _ in range(made.randrange(1, 6)):
-        at = made.randrange(len(changed))
-        length = made.choice((1, 1, 1, 2, 40))
-        changed[at : at + length] = made.choice(
-            (b"", bytes([made.randrange(256)]), b'"', b"9" * 5000, changed[at:][:80])
-        )
-    return bytes(changed)
-
-
-@pytest.mark.parametrize("form", ("kineto", "nsys"))
-def test_damaged_files_end_in_one_sentence_or_in_numbers(tmp_path, form):
-    """Never in anything else that Python may raise."""
-    whole = tmp_path / "whole"
-    if form == "kineto":
-        kineto(whole, kineto_events(KERNELS * 3, STEPS))
-    else:
-        nsys(whole, KERNELS * 3, [("step 3", 80.0, 200.0), ("step 4", 280.0, 150.5)])
-    data = whole.read_bytes()
-    made = random.Random(5)
-    outcomes = set()
-    for _ in range(400):
-        (tmp_path / "damaged").write_bytes(damaged(data, made))
-        try:
-            outcomes.add("warned" if find(str(tmp_path / "damaged")).trace.warnings else "read")
-        except OverlapError:
-            outcomes.add("refused")
-    assert {"read", "refused"} <= outcomes
 
 
 def test_nsys_columns_of_other_types(tmp_path):

@@ -305,7 +305,7 @@ struct overlap_page {
     int32_t rank;    /* -1: unknown */
     uint32_t world;  /* 0: unknown */
     uint64_t start;  /* nanoseconds since 1970 */
-    uint8_t run[32]; /* id of the run, as in run-ID.json */
+    uint8_t run[32]; /* empty: the pages of a run share a folder */
     uint8_t host[64];
     uint8_t program[256];
     uint8_t directory[512]; /* of the report; a page may be in /dev/shm until it is copied there */

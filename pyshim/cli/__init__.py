@@ -6,7 +6,6 @@ parsed arguments to an exit status. Only the module that is asked for is importe
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING
 from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
 
 if TYPE_CHECKING:
+    import argparse
+
     from pyshim.cli.parser import Parser
 
 COMMANDS = {
@@ -36,9 +37,9 @@ exit status: 0 success, 1 findings, 2 wrong usage. See `overlap COMMAND --help`.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
-        from pyshim.launch import inherited
+        from pyshim.launch.environment import restore
 
-        inherited.restore()
+        restore()
     from pyshim.cli import ui
 
     return ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))
@@ -96,6 +97,8 @@ def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
 
 def _quiet(parser: argparse.ArgumentParser) -> None:
     """Take --quiet behind the command as well; the help of `overlap` says what it means."""
+    import argparse
+
     inner = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     for below in inner:
         for one in below.choices.values():

@@ -46,14 +46,13 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pyshim import preload
     from pyshim.cli import ui
     from pyshim.launch import plan
-    from pyshim.launch.environment import added, environment
+    from pyshim.launch.environment import added, can_preload, environment
 
     if options.format is None:
         options.format = TEXT if ui.is_to_terminal() else "sh"
-    if options.library is not None and not (options.library.startswith("/") and preload.can_hold(options.library)):
+    if options.library is not None and not (options.library.startswith("/") and can_preload(options.library)):
         hint = "write a path from / on, without spaces, colons and quotes"
         raise OverlapError(f"--library {options.library}: LD_PRELOAD cannot hold that", hint, USAGE)
     # Nothing of an overlap-run around us: what is printed must hold where none is.
@@ -74,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     if made.doubts:
         raise OverlapError(made.doubts[0])
     if options.report is not None:
-        plan.open_report(options.report, made, base, None)
+        plan.begin(made, base, None)
     for line in made.remarks:
         ui.say(line)
     values = added(base, environment(base, made.settings))

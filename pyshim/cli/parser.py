@@ -74,9 +74,3 @@ def _of_command(parser: Parser, arguments: Sequence[str]) -> Parser:
             if isinstance(action, argparse._SubParsersAction) and word in action.choices:
                 parser = action.choices[word]
     return parser
-
-
-def dashes(argument: str) -> str:
-    """Return an option with dashes in its name: --dry_run is taken for --dry-run."""
-    name, equals, value = argument.partition("=")
-    return name.replace("_", "-") + equals + value

@@ -1,6 +1,7 @@
 """Report what was changed in the latest run of a report folder, or why nothing was, and what to do next.
 
-Several folders, such as one per host, are combined into one report. A run that is still going on can be reported, too.
+DIR/RUN is a given run. Several folders, such as one per host, are combined into one report. A run that is still going
+on can be reported, too.
 """
 
 from __future__ import annotations
@@ -16,15 +17,19 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
 
+    from pyshim.report.cadence import Change, Compared, Pace, Pair
     from pyshim.report.collect import Collected
 
 RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
+PAIRS = ("rank", "before us", "after us", "change", "95 % interval", "verdict")
 _FAR = 6
-_FINDINGS = 10
+_FINDINGS = 10  # of many processes
+_PAIRS = 16
 EPILOG = """\
 examples:
+  overlap report out
   overlap report out --full
-  overlap report out --check
+  overlap report out/20261127-093005-4711 --check
   overlap report out --html out.html
   overlap report --compare before after
 
@@ -33,14 +38,11 @@ exit status: 0 success; 1 no run to report, or a warning with --check; 2 wrong u
 
 def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser("report", help="report what was changed in a run", description=__doc__, epilog=EPILOG)
-    parser.add_argument("directory", metavar="DIR", nargs="*", help="a report folder: that of overlap-run --report")
+    parser.add_argument("directory", metavar="DIR", nargs="*", help="the folder of overlap-run --report, or DIR/RUN")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--full", action="store_true", help="add notes and tables: processes, reasons, streams, rules, kernels"
     )
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--run", metavar="ID", dest="which", help="report this run instead of the latest one")
-    which.add_argument("--all", action="store_const", const="all", dest="which", help="add up all runs of the folder")
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
     )
@@ -48,9 +50,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--compare",
         metavar=("BEFORE", "AFTER"),
         nargs=2,
-        help="compare the time between communication launches of two report folders",
+        help="compare the time between communication launches of two runs of one program",
     )
-    html.add_to(parser)
+    html.add_to(parser, "; with --compare: compare different programs")
     parser.set_defaults(run=_run)
 
 
@@ -58,20 +60,18 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
-    from pyshim.report.many import FEW
-    from pyshim.report.runs import chosen
     from pyshim.report.summary import as_json
+    from pyshim.report.tables import FEW
 
-    html.check(options)
     if options.compare:
         return _compare(options)
+    html.check(options)
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
     with ui.progress(f"making the report of {', '.join(options.directory)}"):
-        collected = chosen(collect(*options.directory), options.which)
+        collected = collect(*options.directory)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
-        every = bool(options.full or options.json or options.html)
-        found, about = (findings(collected), remarks(collected, every)) if reportable else ([], [])
+        found, about = (findings(collected), remarks(collected)) if reportable else ([], [])
     if not reportable:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
@@ -89,17 +89,8 @@ def _run(options: argparse.Namespace) -> int:
     return FINDINGS if options.check and found else 0
 
 
-def _compare(options: argparse.Namespace) -> int:
-    from pyshim.cli.compare import compare
-
-    if options.directory or options.check or options.html:
-        raise OverlapError("--compare stands alone, or with --json", "overlap report --compare BEFORE AFTER", USAGE)
-    before, after = options.compare
-    return compare(before, after, options)
-
-
 def _nothing(collected: Collected) -> tuple[str, str]:
-    from pyshim.report.who import some
+    from pyshim.report.collect import some
 
     if collected.skipped:
         return (
@@ -107,72 +98,180 @@ def _nothing(collected: Collected) -> tuple[str, str]:
             "what is the matter with each is said above; where the folder was copied, copy it again",
         )
     holds = "hold" if len(collected.directories) > 1 else "holds"
-    return f"{some(collected.directories)} {holds} no report of overlap-run", _where(collected.directories)
-
-
-def _where(directories: Sequence[str]) -> str:
-    """Return what to do. The folders of several hosts are often copied side by side into one."""
-    from glob import escape, glob
-
-    for directory in directories:
-        if glob(f"{escape(directory)}/*/*.page"):
-            return f"there are pages one folder further down: overlap report {directory}/*"
-    return "make one: overlap-run --report DIR PROGRAM"
+    return (
+        f"{some(collected.directories)} {holds} no report of overlap-run",
+        "make one: overlap-run --report DIR PROGRAM",
+    )
 
 
 def _show(collected: Collected, found: list[str], about: list[str], full: bool) -> None:
-    """Print the verdict, warnings, notes and what was run; with `full`, also the tables."""
+    """Print what was done, what it gained and what to do next, and a warning: five lines at most.
+
+    full: print all warnings, notes, what was run, and tables."""
     from pyshim.cli import ui
-    from pyshim.report import many, text
+    from pyshim.report import tables
     from pyshim.report.verdict import verdict
 
     for name, sentence in verdict(collected)._asdict().items():
         ui.sentence(f"{name}: {sentence}")
-    shown = found if len(collected.pages) <= many.FEW else found[:_FINDINGS]
-    for sentence in shown:
+    most = (len(found) if len(collected.pages) <= tables.FEW else _FINDINGS) if full else 1
+    for sentence in found[:most]:
         ui.sentence(f"warning: {sentence}")
-    if len(shown) < len(found):
-        ui.sentence(f"warning: {len(found) - len(shown)} more: --json has all")
+    more = len(found) - most
+    if not full:
+        also = f"{more:,} more warning{'s' * (more > 1)}, " if more > 0 else ""
+        ui.show(f"--full: {also}notes, processes, reasons, streams, rules, kernels")
+        return
+    if more > 0:
+        ui.sentence(f"warning: {more:,} more: --json has all")
     for sentence in about:
         ui.sentence(f"note: {sentence}")
-    for line in (*text.runs(collected), *text.devices(collected)):
+    for line in (*tables.runs(collected), *tables.devices(collected)):
         ui.show(ui.printable(line))
-    if full:
-        _show_tables(collected)
-    elif collected.pages:
-        ui.show("--full adds notes and tables: processes, reasons, streams, rules, kernels")
+    _show_tables(collected)
 
 
 def _show_tables(collected: Collected) -> None:
     """Print the tables, each after an empty line."""
     from pyshim.cli import ui
-    from pyshim.report import many, streams, text
+    from pyshim.report import streams, tables
 
     def table(heads: Sequence[str], rows: list[list[str]], left: tuple[int, ...]) -> None:
         if rows:
             ui.show()
             ui.table(heads, rows, left=left)
 
-    if len(collected.pages) > many.FEW:
+    if len(collected.pages) > tables.FEW:
         _show_many(collected)
     else:
-        table(text.HEADS, text.processes(collected), (0, 2, 3))
-    table(("launches", "share", "reason", "meaning"), text.reasons(collected), (2, 3))
+        table(tables.HEADS, tables.processes(collected), (0, 2, 3))
+    table(("launches", "share", "reason", "meaning"), tables.reasons(collected), (2, 3))
     table(streams.HEADS, streams.rows(collected), (1, 2, 5))
-    table(("count", "what"), text.others(collected), (1,))
-    table(RULES, text.rules(collected), (0, 1, 6))
-    table(text.KERNEL_HEADS, text.by_kernel(collected), (0, len(text.KERNEL_HEADS) - 1))
+    table(("count", "what"), tables.others(collected), (1,))
+    table(RULES, tables.rules(collected), (0, 1, 6))
+    table(tables.KERNEL_HEADS, tables.by_kernel(collected), (0, len(tables.KERNEL_HEADS) - 1))
 
 
 def _show_many(collected: Collected) -> None:
     from pyshim.cli import ui
-    from pyshim.report import many, text
+    from pyshim.report import tables
 
     ui.show()
-    ui.table(many.HEADS, many.rows(collected), left=(2, 3, 4))
-    far = many.far(collected)
+    ui.table(tables.SUMMED_HEADS, tables.summed(collected), left=(2, 3, 4))
+    far = tables.far(collected)
     if far:
         more = f"; the farthest {_FAR} of {len(far):,}" if len(far) > _FAR else ""
         ui.show()
         ui.show(f"far from the others of their kind{more} (--json has every process):")
-        ui.table(text.HEADS, [text.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+        ui.table(tables.HEADS, [tables.row(page, collected) for page in far[:_FAR]], left=(0, 2, 3))
+
+
+# Two runs
+
+
+def _compare(options: argparse.Namespace) -> int:
+    """Compare two runs. Raises OverlapError for folders without one, and for runs of different programs."""
+    from pyshim.cli import ui
+    from pyshim.report.cadence import compared
+    from pyshim.report.collect import collect, some
+    from pyshim.report.findings import skipped
+
+    if options.directory or options.check or options.html or options.full:
+        hint = "overlap report --compare BEFORE AFTER"
+        raise OverlapError("--compare stands alone, or with --json and --force", hint, USAGE)
+    before, after = options.compare
+    with ui.progress(f"comparing {before} and {after}"):
+        sides = collect(before), collect(after)
+        for side in sides:
+            for sentence in skipped(side):
+                ui.tell(f"warning: {sentence}")
+            if not side.pages and not side.runs:
+                hint = "give two folders of overlap-run --report"
+                raise OverlapError(f"--compare: {some(side.directories)} is no report folder", hint, USAGE)
+        found = compared(*sides)
+    if len(set(found.programs)) > 1 and not options.force:
+        raise OverlapError(
+            f"--compare: different programs, {found.programs[0]} before and {found.programs[1]} after",
+            "compare two runs of one program, or say --force",
+            USAGE,
+        )
+    if not found.pairs:
+        raise OverlapError(
+            "there is nothing to compare: no rank has launched communication kernels in both runs",
+            "--compare times communication kernels (NCCL, RCCL). With MPI through host memory, compare the program's "
+            f"own time of an iteration; overlap report {before if not found.only_before else after} shows one run",
+        )
+    if options.json:
+        ui.answer(json.dumps(found.as_json(), indent=2))
+    else:
+        _show_compared(found)
+    return 0
+
+
+def _show_compared(found: Compared) -> None:
+    from pyshim.cli import ui
+
+    before, after = found.programs
+    ui.sentence(f"before: {before}" if before == after else f"before: {before}; after: {after}")
+    if found.simulated:
+        ui.show("simulated: this is no measurement of a GPU, so there is no verdict")
+    ui.paragraph(
+        "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
+        "far as each launches the same collectives."
+    )
+    ui.show()
+    rows = [[_who(pair), _pace(pair.before), _pace(pair.after), *_change(pair.change)] for pair in found.pairs[:_PAIRS]]
+    total, count = found.total, len(found.pairs)
+    if total and count > 1:
+        means = (f"{mean:,.1f}" for mean in (total.before_us, total.after_us))
+        rows.append([f"all {count:,}", *means, *_change(total.change)])
+    named = all(pair.rank is None for pair in found.pairs)
+    ui.table(("process" if named else PAIRS[0], *PAIRS[1:]), rows, left=(0, 5) if named else (5,))
+    if count > _PAIRS:
+        ui.show(f"{count - _PAIRS:,} more: --json")
+    counts = found.as_json()["verdicts"]
+    if len(found.pairs) > 1:
+        ui.show("; ".join(f"{verdict}: {count:,} of {len(found.pairs):,}" for verdict, count in counts.items()))
+    if any(pair.rank is None for pair in found.pairs):
+        ui.sentence("note: processes without a rank were compared in their order")
+    others = [pair for pair in found.pairs if not pair.change.same_launches]
+    if others:
+        one, other = others[0].before, others[0].after
+        ui.sentence(
+            f"note: not the same launches, as on {others[0].before_process}: {one.communication:,} of communication "
+            f"beside {one.computation:,} others before, {other.communication:,} beside {other.computation:,} after: "
+            "the time for each is not that of the same thing"
+        )
+    for title, lost in (("before", found.only_before), ("after", found.only_after)):
+        if lost:
+            ui.sentence(f"note: {len(lost):,} of {title} have no counterpart: {', '.join(lost[:3])}")
+    ui.sentence(
+        "note: one run on each side: what differs between any two runs (other nodes, other neighbours) is not in the "
+        "interval"
+    )
+
+
+def _who(pair: Pair) -> str:
+    return f"{pair.before_process}, {pair.after_process}" if pair.rank is None else str(pair.rank)
+
+
+def _change(change: Change) -> list[str]:
+    return [f"{change.percent:+.1f} %", _interval(change.low_percent, change.high_percent), _verdict(change)]
+
+
+def _verdict(change: Change) -> str:
+    from pyshim.report.cadence import TOO_FEW
+
+    if change.verdict == TOO_FEW and change.half_percent is not None:
+        return f"too few to see less than {change.half_percent:.0f} %"
+    return change.verdict
+
+
+def _pace(pace: Pace) -> str:
+    if pace.low_us is None or pace.high_us is None:
+        return f"{pace.mean_us:,.1f}"
+    return f"{pace.mean_us:,.1f} ± {(pace.high_us - pace.low_us) / 2:,.1f}"
+
+
+def _interval(low: float | None, high: float | None) -> str:
+    return "-" if low is None or high is None else f"{low:+.1f} to {high:+.1f}"

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pyshim import __version__
-from pyshim.cli import ui
-from pyshim.cli.parser import Parser, dashes
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
-from pyshim.launch import driver, folder, inherited, launchers, plan, program, rank
-from pyshim.launch.environment import added, environment, unquote
-from pyshim.launch.execute import TooLong, execute
+from pyshim.launch import plan, program
+from pyshim.launch.environment import TooLong, added, environment, execute, restore
+
+if TYPE_CHECKING:
+    from pyshim.cli.parser import Parser
 
 USAGE = "overlap-run [options] [--] PROGRAM [ARG ...]"
 EPILOG = """\
@@ -33,10 +33,22 @@ not found. OVERLAP_RUN=off disables everything.
 
 see also: overlap report DIR, overlap doctor PROGRAM, overlap explain, overlap policy check FILE."""
 _TAKE_A_VALUE = ("--policy", "--simulate", "--report")
+_FLAGS = ("--quiet", "--strict", "--dry-run")
 _SHORT = {"p": "--policy", "o": "--report", "q": "--quiet", "n": "--dry-run"}
 
 
+class Options(NamedTuple):
+    policy: str | None = None
+    simulate: str | None = None
+    report: str | None = None
+    quiet: bool = False
+    strict: bool = False
+    dry_run: bool = False
+
+
 def _parser() -> Parser:
+    from pyshim.cli.parser import Parser
+
     parser = Parser(
         prog="overlap-run",
         usage=USAGE,
@@ -79,11 +91,17 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         argument = left.pop(0)
         if argument == "--":
             break
-        ours += [dashes(argument)] if argument.startswith("--") else _long(argument[1:])
+        ours += [_dashes(argument)] if argument.startswith("--") else _long(argument[1:])
         if ours[-1] in _TAKE_A_VALUE:
             ours += left[:1]
             del left[:1]
     return ours, left
+
+
+def _dashes(argument: str) -> str:
+    """Return an option with dashes in its name: --dry_run is taken for --dry-run."""
+    name, equals, value = argument.partition("=")
+    return name.replace("_", "-") + equals + value
 
 
 def _long(letters: str) -> list[str]:
@@ -96,115 +114,127 @@ def _long(letters: str) -> list[str]:
     return [f"{name}={letters[1:]}"] if name in _TAKE_A_VALUE else [name, *_long(letters[1:])]
 
 
+def _options(ours: list[str]) -> Options:
+    """Read our options. argparse is for help and mistakes: most starts need not import it."""
+    values: dict[str, str | bool] = {}
+    left = list(ours)
+    while left:
+        name, equals, value = left.pop(0).partition("=")
+        if name in _TAKE_A_VALUE and (equals or (left and not left[0].startswith("-"))):
+            values[name[2:]] = value if equals else left.pop(0)
+        elif name in _FLAGS and not equals:
+            values[name[2:].replace("-", "_")] = True
+        else:
+            return Options(**vars(_parser().parse_args(ours)))
+    return Options(**values)  # type: ignore[arg-type]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
-        inherited.restore()
-    status = ui.guarded(lambda: start(list(sys.argv[1:] if arguments is None else arguments), os.environ))
-    return LAUNCHER_FAILED if status in (FINDINGS, ui.BUG) else status
+        restore()
+    try:
+        return start(list(sys.argv[1:] if arguments is None else arguments), os.environ)
+    except BaseException as error:
+        from pyshim.cli import ui
+
+        status = ui.guarded(partial(_raise, error))
+        return LAUNCHER_FAILED if status in (FINDINGS, ui.BUG) else status
+
+
+def _raise(error: BaseException) -> NoReturn:
+    raise error
 
 
 def start(arguments: list[str], base: Mapping[str, str]) -> int:
     """Become the program, or describe what would be done. base: the environment. Raises OverlapError."""
     ours, command = split(arguments)
-    options = _parser().parse_args(ours)
+    options = _options(ours)
     if not command and not options.dry_run:
         raise OverlapError("no program to run", USAGE, LAUNCHER_FAILED)
     path = ""
     made: plan.Plan | None = None
     try:
-        made = _plan(options, base)
-        path = program.find(command[0], environment(base, made.settings)) if command else ""
-        result = _prepare(made, options, path, ours, command, base)
+        made = plan.make(plan.Request(options.policy, options.simulate, options.report, options.quiet), base)
+        result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
+        path = program.find(command[0], result) if command else ""
+        if not plan.switched_off(base, options.policy):
+            result = _prepare(made, options, path, ours, command, base, result)
     except OverlapError:
         raise
     except Exception as error:
         # A mistake of ours is no reason for the program to fail.
         if options.strict or options.dry_run:
             raise
-        ui.say(f"mistake in overlap-run ({type(error).__name__}: {error}): the program runs without the library")
+        _say(f"mistake in overlap-run ({type(error).__name__}: {error}): the program runs without the library")
         result = dict(base)
     if options.dry_run:
-        return _describe(path, command, added(base, result), options.report, made)
+        return _describe(path, added(base, result), made)
     return _become(path or program.find(command[0], base), command, result, base)
 
 
-def _plan(options: Namespace, base: Mapping[str, str]) -> plan.Plan:
-    asked = plan.Request(options.policy, options.simulate, options.report, options.quiet)
-    return plan.make(asked, base)
+def _say(sentence: str) -> None:
+    from pyshim.cli import ui
+
+    ui.say(sentence)
 
 
 def _prepare(
-    made: plan.Plan, options: Namespace, path: str, ours: list[str], command: list[str], base: Mapping[str, str]
+    made: plan.Plan,
+    options: Options,
+    path: str,
+    ours: list[str],
+    command: list[str],
+    base: Mapping[str, str],
+    result: dict[str, str],
 ) -> dict[str, str]:
-    """Look at program and machine, open the report, print notes, and return the environment of the program."""
-    if plan.switched_off(base, options.policy):
-        return environment(base, made.settings)
-    _look(made, path, ours, command, base)
-    if options.strict and made.doubts:
-        raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
-    report = _report(options, base)
-    if report is not None and not options.dry_run:
-        plan.open_report(report, made, base, command, options.strict)
-    elif options.strict and report is None and (rank.world_size(base) or 1) > 1:
-        made.remarks.append("--strict compares ranks with each other only with --report DIR")
-    if not options.quiet and not rank.rank(base):
-        for line in [*made.remarks, *made.doubts]:
-            ui.say(line)
-    result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
-    made.carried = _way(made, path, ours, command, base).changes
-    return {**result, **made.carried}
+    """Look at program and machine, begin the report, print notes, and return the environment of the program.
 
-
-def _report(options: Namespace, base: Mapping[str, str]) -> str | None:
-    """Return the folder in which ranks record how they were started.
-
-    Without --strict, a folder that the environment names is used by the library only, and never a reason to fail."""
-    if options.report is None and options.strict and base.get("OVERLAP_REPORT"):
-        return unquote(base["OVERLAP_REPORT"])
-    return str(options.report) if options.report is not None else None
-
-
-def _look(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> None:
-    """Print what about the program and the machine keeps the library from working."""
+    result: it, as far as the plan says it."""
     found = program.obstacle(path, base) if path else None
     if found and found.harmful:
         made.settings = made.settings._replace(library=None)
-    way = _way(made, path, ours, command, base)
-    if found and (found.harmful or not way.doubt):
+        result = environment(base, made.settings)
+    elsewhere, changes = False, {}
+    if os.path.basename(path) in program.LAUNCHERS:
+        from pyshim.launch import launchers
+
+        name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
+        again = (name, *(option for option in ours if option != "--dry-run"))
+        way = launchers.look(launchers.Asked(command, base, launchers.ours(base, result), again, path))
+        elsewhere, changes = way.elsewhere, dict(way.changes)
+        if way.doubt:
+            made.doubts.append(way.doubt)
+            found = found if found and found.harmful else None
+    if found:
         made.doubts.append(found.sentence)
-    if way.doubt:
-        made.doubts.append(way.doubt)
-    if made.simulate is None and not way.elsewhere and not driver.vendors(base):
-        searched = f"NVIDIA's {driver.NAME}, AMD's {driver.AMD_DEVICE}"
+    if made.simulate is None and not elsewhere and not program.vendors(base):
+        searched = f"NVIDIA's {program.CUDA}, AMD's {program.AMD_DEVICE}"
         made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
+    if options.strict and made.doubts:
+        raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
+    if (options.report is not None or options.strict) and not options.dry_run:
+        plan.begin(made, base, command, options.strict)
+    said = [*made.remarks, *made.doubts]
+    if said and not options.quiet:
+        from pyshim.launch.folder import rank
+
+        for line in said if not rank(base) else ():
+            _say(line)
+    return {**result, **changes}
 
 
-def _way(made: plan.Plan, path: str, ours: list[str], command: list[str], base: Mapping[str, str]) -> launchers.Way:
-    """How what is set gets to the ranks, where the program is a launcher."""
-    if not command:
-        return launchers.Way()
-    name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
-    needed = launchers.ours(base, environment(base, made.settings))
-    again = (name, *(option for option in ours if option != "--dry-run"))
-    return launchers.look(launchers.Asked(command, base, needed, again, path))
-
-
-def _describe(
-    path: str, command: list[str], changes: Mapping[str, str], report: str | None, made: plan.Plan | None
-) -> int:
-    kept = folder.absolute(report) if report is not None else None
-    if command:
-        ui.say(f"would run {path}")
-    if kept is not None:
-        ui.say(f"would keep a report in {kept}")
+def _describe(path: str, changes: Mapping[str, str], made: plan.Plan | None) -> int:
+    if path:
+        _say(f"would run {path}")
+    if made and made.settings.report:
+        _say(f"would keep a report in {made.settings.report}")
     for name, value in sorted(changes.items()):
         value = made.readable(value) if made else value
         shown = value if len(value) <= 200 else f"{value[:80]}... ({len(value)} characters)"
-        ui.say(f"would set {name}={shown}")
-    if made:
-        for line in made.left:
-            if line not in made.remarks:
-                ui.say(line)
+        _say(f"would set {name}={shown}")
+    for line in made.left if made else ():
+        if made and line not in made.remarks:
+            _say(line)
     return 0
 
 
@@ -212,7 +242,7 @@ def _become(path: str, command: list[str], result: Mapping[str, str], bare: Mapp
     """bare: the environment without the library."""
     with suppress(TooLong):
         execute(path, command, result)
-    ui.say("arguments and environment are too long with ours: the program runs without the library")
+    _say("arguments and environment are too long with ours: the program runs without the library")
     try:
         execute(path, command, bare)
     except TooLong:

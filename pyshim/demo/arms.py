@@ -7,7 +7,6 @@ start it.
 from __future__ import annotations
 
 import json
-import secrets
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -19,8 +18,7 @@ from typing import Any
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.launch import plan
-from pyshim.launch.environment import environment
-from pyshim.preload import split
+from pyshim.launch.environment import environment, preloaded
 from pyshim.stats.file import Unreadable, me
 from pyshim.stats.page import Page, read_page
 
@@ -159,10 +157,10 @@ def _of_timeline(path: Path) -> tuple[Span, ...]:
 def clean(base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment without anything of ours: a simulated GPU must not be taken for a real one."""
     kept = {name: value for name, value in base.items() if not name.startswith(_OURS)}
-    preloaded = [entry for entry in split(base.get("LD_PRELOAD", "")) if Path(entry).name != _native.SHIM.name]
+    others = [entry for entry in preloaded(base.get("LD_PRELOAD", "")) if Path(entry).name != _native.SHIM.name]
     kept.pop("LD_PRELOAD", None)
-    if preloaded:
-        kept["LD_PRELOAD"] = ":".join(preloaded)
+    if others:
+        kept["LD_PRELOAD"] = ":".join(others)
     if "LD_LIBRARY_PATH" in kept:
         simulated = str(_native.SIMULATED_DRIVER.parent)
         kept["LD_LIBRARY_PATH"] = ":".join(
@@ -196,7 +194,7 @@ def _under_overlap_run(
 ) -> tuple[Lines, Page]:
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as report:
         settings = plan.make(plan.Request(simulate=simulate), base).settings._replace(
-            library=str(_native.SHIM), report=report, run_id=secrets.token_hex(8), quiet=True
+            library=str(_native.SHIM), report=report, quiet=True
         )
         return _call(words, environment(base, settings)), read_counters(Path(report))
 

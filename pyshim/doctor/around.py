@@ -16,7 +16,7 @@ from pyshim.policy.finding import closest
 
 # What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
 OURS = (
-    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET"),
+    *("OVERLAP_RUN", "OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET"),
     *("OVERLAP_LAUNCHER_PID", "OVERLAP_POLICY", "OVERLAP_POLICY_PATH", "OVERLAP_HOME", "OVERLAP_BUILD"),
     "OVERLAP_PROGRESS",
 )

@@ -10,7 +10,7 @@ from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import HIP, Answer, Line, Machine, alike, fail, gib, numbers, ok, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, plan, policies
+from pyshim.launch import driver, plan, policies, program
 from pyshim.policy import layout
 
 _NO_DEVICE = 100  # of CUDA and of HIP
@@ -39,7 +39,7 @@ def drivers(machine: Machine) -> Iterator[Line]:
     found = machine.vendors()
     if not found:
         hint = "on a machine without a GPU: overlap-run --simulate h100 PROGRAM"
-        yield fail(f"no GPU driver found ({driver.NAME}, {driver.AMD_DEVICE}): programs run unchanged", hint)
+        yield fail(f"no GPU driver found ({program.CUDA}, {program.AMD_DEVICE}): programs run unchanged", hint)
     if "nvidia" in found and machine.cuda:
         yield from _nvidia(machine, machine.cuda)
     if "amd" in found:
@@ -53,7 +53,7 @@ def drivers(machine: Machine) -> Iterator[Line]:
 
 
 def _kernel_driver(machine: Machine) -> Line:
-    device = driver.AMD_DEVICE
+    device = program.AMD_DEVICE
     if machine.access(machine.path(device), os.R_OK | os.W_OK):
         return ok(f"AMD's driver is there, and {device} is open to this user")
     hint = f"add the user to the group of {device} (render, on older systems video)"
@@ -62,7 +62,7 @@ def _kernel_driver(machine: Machine) -> Line:
 
 def _nvidia(machine: Machine, answer: Answer) -> Iterator[Line]:
     if answer.error:
-        yield fail(f"NVIDIA's driver: {driver.NAME}: {answer.error}", what_to_do(machine, answer))
+        yield fail(f"NVIDIA's driver: {program.CUDA}: {answer.error}", what_to_do(machine, answer))
         return
     module = "" if machine.simulated else _module(machine)
     version = f"CUDA {answer.version // 1000}.{answer.version % 1000 // 10}{module}"

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pyshim.doctor import child
-from pyshim.launch import driver
-from pyshim.launch.simulate import Gpu as Simulated
+from pyshim.launch import driver, program
+from pyshim.launch.driver import Gpu as Simulated
 
 HIP = driver.HIP
 _ASK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ask.py")
@@ -140,14 +140,14 @@ class Machine:
     def vendors(self) -> frozenset[str]:
         if self.simulated:
             return frozenset((self.simulated.vendor,))
-        return driver.vendors(self.environment, self.root)
+        return program.vendors(self.environment, self.root)
 
     @cached_property
     def cuda(self) -> Answer | None:
         """What NVIDIA's driver says, or the simulated one; None: there is none."""
         if "nvidia" not in self.vendors():
             return None
-        return ask("cuda", driver.NAME, self.environment, self.patience)
+        return ask("cuda", program.CUDA, self.environment, self.patience)
 
     @cached_property
     def hip(self) -> Answer | None:

@@ -9,9 +9,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 
-from pyshim import __version__, _native, preload
+from pyshim import __version__, _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import Line, Machine, fail, ok, warn
+from pyshim.launch.environment import can_preload, is_sanitizer, preload, preloaded
 
 ETC = "/etc/ld.so.preload"
 # Is it in the process, first to be asked for a symbol, and of which layout?
@@ -31,7 +32,7 @@ def library(machine: Machine) -> Iterator[Line]:
     if not os.path.isfile(path):
         yield fail(f"the library {path} is missing: programs run without it", _native.AGAIN)
         return
-    if not preload.can_hold(path):
+    if not can_preload(path):
         yield fail(f"LD_PRELOAD cannot hold the path {path}", "install into a folder without spaces, colons and quotes")
         return
     wrong = next(_loaded(machine, path), None)
@@ -46,7 +47,7 @@ def _loaded(machine: Machine, path: str) -> Iterator[Line]:
     """Yield what is wrong with the library; nothing where it loads."""
     environment = {
         **machine.environment,
-        "LD_PRELOAD": preload.merge(machine.environment.get("LD_PRELOAD", ""), path),
+        "LD_PRELOAD": preload(machine.environment.get("LD_PRELOAD", ""), path),
         "OVERLAP_RUN": "off",
     }
     true = shutil.which("true", path="/bin:/usr/bin")
@@ -92,7 +93,7 @@ def _glibc() -> str:
 
 def preloads(machine: Machine) -> Iterator[Line]:
     """Check other libraries that are preloaded."""
-    variable = preload.split(machine.environment.get("LD_PRELOAD", ""))
+    variable = preloaded(machine.environment.get("LD_PRELOAD", ""))
     etc = [entry for entry in re.split(r"[\s:]+", machine.text(ETC)) if entry]
     for where, entry in [("LD_PRELOAD", entry) for entry in variable] + [(ETC, entry) for entry in etc]:
         name = os.path.basename(entry)
@@ -104,7 +105,7 @@ def preloads(machine: Machine) -> Iterator[Line]:
                 yield ok(f"{where} has our library already")
             else:
                 yield warn(f"{where} has another copy of our library: {entry}", "overlap-run puts its own in its place")
-        elif preload.is_sanitizer(name):
+        elif is_sanitizer(name):
             yield ok(f"{where} has {name}, a sanitizer: it stays in front of ours")
         else:
             yield ok(f"{where} has {name}: ours is put in front of it; if launches are missing, try without it first")

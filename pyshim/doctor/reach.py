@@ -9,12 +9,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from pyshim import _native, preload
+from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import Line, Machine, ask, fail, ok, some, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, elf, folder, launchers, plan
+from pyshim.launch import driver, folder, launchers, plan
 from pyshim.launch import program as programs
+from pyshim.launch.environment import preloaded
 
 # What is linked by name -> whose GPUs it leads to, and how its launches are seen.
 _LINKED = (
@@ -77,7 +78,7 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     end, kind = programs.runs(path, machine.environment)
     script = f", a script for {end}" if end != path else ""
-    if kind.kind != elf.ELF:
+    if kind.kind != programs.ELF:
         yield warn(
             f"{path}{script}: {end if script else 'it'} is no ELF file that can be read: nothing more is known of it",
             "after a run, overlap report says how many launches were seen",
@@ -88,7 +89,7 @@ def program(machine: Machine) -> Iterator[Line]:
         yield fail(obstacle.sentence, obstacle.hint)
         return
     yield ok(f"{path}{script}: the library can be loaded into it")
-    if os.path.basename(name) in launchers.KINDS:
+    if os.path.basename(name) in programs.LAUNCHERS:
         yield from _launcher(machine, path)
     elif is_python(path):
         yield from _script(machine)
@@ -128,7 +129,7 @@ def _libraries(machine: Machine, path: str) -> dict[str, str]:
     """Return the path of each library that the loader finds for a program; empty if it is missing.
 
     The loader itself is asked, as ldd does: it lists them and does not start the program."""
-    loader = elf.inspect(path).interpreter
+    loader = programs.inspect(path).interpreter
     environment = {**machine.environment, "LD_TRACE_LOADED_OBJECTS": "1"}
     environment.pop("LD_PRELOAD", None)
     try:
@@ -145,7 +146,7 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     every = _libraries(machine, path)
     for library in (library for library, found in every.items() if not found):
         hint = "LD_LIBRARY_PATH of the module or package that brings it"
-        if library == driver.NAME:
+        if library == programs.CUDA:
             hint = "the driver of NVIDIA brings it; without a GPU: overlap doctor --simulate h100 PROGRAM"
         yield fail(f"{library}, which {name} needs, is not found: the loader ends the program", hint)
     found: dict[str, list[str]] = {}
@@ -194,7 +195,7 @@ def _held(path: str) -> frozenset[bytes]:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):  # ValueError: it is empty
         return frozenset()
-    linked = elf.inspect(path).needed  # whose names are in the file, too
+    linked = programs.inspect(path).needed  # whose names are in the file, too
     words = [
         word
         for word in (*(word for word, _, _ in _HELD), *_LATER)
@@ -308,7 +309,7 @@ def nccl(machine: Machine) -> Iterator[Line]:
 
 def _paths(machine: Machine) -> Iterator[str]:
     """Yield libraries in the order in which a program would take them."""
-    for entry in preload.split(machine.environment.get("LD_PRELOAD", "")):
+    for entry in preloaded(machine.environment.get("LD_PRELOAD", "")):
         if os.path.basename(entry).startswith(_NCCL) and os.path.isfile(entry):
             yield entry
     packages = _packages(machine)
@@ -318,9 +319,9 @@ def _paths(machine: Machine) -> Iterator[str]:
             yield path
     yield from (path for name, path in _linked(machine).items() if name in _NCCL)
     for name in _NCCL:
-        folders = (*driver.library_path(machine.environment), machine.path("/opt/rocm/lib"))
+        folders = (*programs.library_path(machine.environment), machine.path("/opt/rocm/lib"))
         yield from (path for folder in folders if os.path.isfile(path := os.path.join(folder, name)))
-        yield from (machine.path(path) for path in driver.cached(machine.root) if os.path.basename(path) == name)
+        yield from (machine.path(path) for path in programs.cached(machine.root) if os.path.basename(path) == name)
 
 
 def _packages(machine: Machine) -> dict[str, str]:

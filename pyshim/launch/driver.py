@@ -1,64 +1,63 @@
-"""Whose drivers and runtimes are on this machine? Looked for, never opened."""
+"""What drivers and runtimes this machine has besides, and `--simulate GPU[:hold|drain|backfill][,COUNT]`."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
+from typing import NamedTuple
 
-NAME = "libcuda.so.1"
-PROC = "/proc/driver/nvidia/version"
-CACHE = "/etc/ld.so.cache"
-_CACHE_SIZE = 16 << 20  # bytes; a larger file is no cache
-AMD_DEVICE = "/dev/kfd"
+from pyshim.enums import DISPATCH_RULES
+from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.launch.program import NVIDIA_PROC, cached, library_path
+
 HIP = "libamdhip64.so"
 _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
+MOST = 16  # simulated GPUs
 
 
-def library_path(environment: Mapping[str, str]) -> list[str]:
-    """Return the folders of LD_LIBRARY_PATH, without empty entries."""
-    return [folder for folder in environment.get("LD_LIBRARY_PATH", "").split(":") if folder]
+class Gpu(NamedTuple):
+    key: str  # h100
+    name: str  # as the driver says it
+    architecture: str  # sm_90
+    vendor: str
+    rule: str
+    number: int
+
+    @property
+    def value(self) -> str:
+        """For the variable SIMGPU."""
+        return f"{self.key}:{self.rule},{self.number}"
 
 
-def found(environment: Mapping[str, str], root: str = "/") -> bool:
-    """Return whether NVIDIA's driver is on this machine, or a library of its name where programs find it."""
-    triple = f"{os.uname().machine}-linux-gnu"
-    usual = (
-        f"usr/lib/{triple}",
-        f"lib/{triple}",
-        "usr/lib64",
-        "lib64",
-        "usr/lib",
-        "usr/lib/wsl/lib",
-        "usr/local/nvidia/lib64",
-    )
-    if os.path.exists(os.path.join(root, PROC[1:])):
-        return True
-    folders = [*library_path(environment), *(os.path.join(root, folder) for folder in usual)]
-    if any(os.path.exists(os.path.join(folder, NAME)) for folder in folders):
-        return True
-    return any(os.path.basename(path) == NAME for path in cached(root))
+def parse(text: str) -> Gpu:
+    """Parse a --simulate value. Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
+    from difflib import get_close_matches
 
+    from pyshim.policy.gpus import named
 
-def cached(root: str = "/") -> list[str]:
-    """Return the paths in the loader's cache, in its order; none if it cannot be read."""
+    front, comma, number = text.partition(",")
+    key, colon, rule = front.partition(":")
     try:
-        with open(os.path.join(root, CACHE[1:]), "rb") as file:
-            data = file.read(_CACHE_SIZE)
-    except OSError:
-        return []
-    return [os.fsdecode(path) for path in re.findall(rb"(?<=\0)/[^\0]+(?=\0)", data)]
-
-
-def vendors(environment: Mapping[str, str], root: str = "/") -> frozenset[str]:
-    """Return whose GPUs there may be; empty where no driver was found."""
-    amd = os.path.exists(os.path.join(root, AMD_DEVICE[1:]))
-    return frozenset(["nvidia"] * found(environment, root) + ["amd"] * amd)
+        gpu = named(key)
+    except OverlapError as error:
+        error.status = LAUNCHER_FAILED
+        raise
+    if colon and rule not in DISPATCH_RULES:
+        close = get_close_matches(rule.lower(), DISPATCH_RULES, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        hint += f"known: {', '.join(DISPATCH_RULES)}"
+        raise OverlapError(f"no dispatch rule is called {rule!r}", hint, LAUNCHER_FAILED)
+    if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
+        hint = f"write 1 to {MOST}: --simulate {key},2"
+        raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
+    count = int(number) if comma else 1
+    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or DISPATCH_RULES[0], count)
 
 
 def version(root: str = "/") -> str | None:
     """Return the version of NVIDIA's kernel module, as 580.159.04. None where the machine does not say, as in WSL."""
-    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", text(os.path.join(root, PROC[1:])))
+    found = re.search(r"Kernel Module.*?\s(\d+(?:\.\d+)+)", text(os.path.join(root, NVIDIA_PROC[1:])))
     return found[1] if found else None
 
 

@@ -1,19 +1,40 @@
-"""The environment that the preloaded library reads, as a pure function: nothing here looks at the real one.
+"""The environment of the program, and becoming the program in it: same process, same signals, same terminal.
 
-The values of our own variables hold only [A-Za-z0-9._/+:=@%-]: they pass through every launcher unquoted.
+Our own variables hold only [A-Za-z0-9._/+:=@%-]: they pass through every launcher unquoted. LD_PRELOAD has our library
+first, but behind sanitizer runtimes, once, and everything else as it was. Policies travel compiled, by value; what the
+shipped ones compile to is kept by the build (policies.py), so that a start parses nothing.
+
+Python changes the environment before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). os.environ
+also has no place for an entry without `=`, for a second entry of the same name, and for an entry that begins with `=`.
+Python also ignores SIGPIPE and SIGXFSZ.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
-from pyshim import preload
-from pyshim.launch.program import DEFAULT_PATH
-from pyshim.policy.layout import checksum
+from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 
+BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
+SHIPPED = "shipped.json"
+AUTO = "auto"  # the default: the shipped policies for all GPUs
+DEFAULT_PATH = "/bin:/usr/bin"
+NAME = "liboverlap.so"
+# They must come first in the list of libraries, or they end the program.
+SANITIZER = re.compile(r"lib(clang_rt\.)?(asan|tsan|lsan|msan|hwasan)\b")
+_PRELOADABLE = re.compile(r"[A-Za-z0-9._/+=@%~,-]+\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+:=@-")
+_FILE = "/proc/self/environ"  # the memory that the kernel filled when the process started
+_COERCED = b"LC_CTYPE"
+_entries: list[bytes] | None = None  # None: not read, or not to be trusted
+
+# Bits as in SigIgn of /proc/self/status: which of Python's two signals were ignored before it started. Set by the
+# installed commands (tools/launcher); without them neither is known, and the default is more likely.
+ignored_signals = 0
 
 
 class Settings(NamedTuple):
@@ -21,8 +42,7 @@ class Settings(NamedTuple):
 
     library: str | None = None  # as LD_PRELOAD names it; None: the program runs without the library
     table: str | None = None  # base64
-    report: str | None = None  # absolute path
-    run_id: str | None = None  # 16 hexadecimal digits, with report
+    report: str | None = None  # absolute path of the run's folder
     quiet: bool = False
     launcher_pid: int | None = None
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
@@ -32,11 +52,45 @@ class Settings(NamedTuple):
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
 
 
+class Asked(NamedTuple):
+    """What one policy asks to be set."""
+
+    policy: str
+    gpus: tuple[str, ...]
+    vendors: tuple[str, ...]
+    environment: Mapping[str, str]
+
+
+class Chosen(NamedTuple):
+    """What policies compile to."""
+
+    table: str  # base64
+    described: tuple[Mapping[str, str | None], ...]  # name, hash, file
+    asked: tuple[Asked, ...]  # by each of them
+
+
+def shipped(value: str, base: Mapping[str, str], path: str = os.path.join(BUILT, SHIPPED)) -> Chosen | None:
+    """Return what a shipped policy compiles to; None where the name may mean another one (pyshim/policy/reader.py)."""
+    is_file = value.endswith(".yaml") and os.path.isfile(value)
+    if is_file or "/" in value or base.get("OVERLAP_POLICY_PATH"):
+        return None
+    import json
+
+    try:
+        with open(path, "rb") as file:
+            data: Any = json.load(file)
+        found = data[value[: -len(".yaml")] if value.endswith(".yaml") else value]
+        asked = (Asked(policy, tuple(gpus), tuple(vendors), names) for policy, gpus, vendors, names in found["asked"])
+        return Chosen(found["table"], tuple(found["described"]), tuple(asked))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """Return `base` with what the settings ask for. Applied twice it is the same as once."""
     result = dict(base)
     if settings.library is not None:
-        result["LD_PRELOAD"] = preload.merge(base.get("LD_PRELOAD", ""), settings.library)
+        result["LD_PRELOAD"] = preload(base.get("LD_PRELOAD", ""), settings.library)
         result.update(_ours(settings))
         for name, value in settings.defaults.items():
             result.setdefault(name, value)
@@ -57,7 +111,6 @@ def _ours(settings: Settings) -> dict[str, str]:
     values = {
         "OVERLAP_TABLE": settings.table,
         "OVERLAP_REPORT": None if settings.report is None else quote(settings.report),
-        "OVERLAP_RUN_ID": settings.run_id,
         "OVERLAP_QUIET": "1" if settings.quiet else None,
         "OVERLAP_LAUNCHER_PID": None if settings.launcher_pid is None else str(settings.launcher_pid),
     }
@@ -83,6 +136,19 @@ def without_table(value: str, table: str | None, policies: Sequence[str | None])
     return value.replace(table, f"[{names}: table {checksum(table)}, {len(table):,} characters]")
 
 
+def checksum(encoded: str) -> str | None:
+    """Return what pages name a table by, 8 hexadecimal digits; None for what is no table. encoded: in base64.
+
+    It is the fourth number of the head (pyshim/policy/layout.py)."""
+    from base64 import b64decode
+
+    try:
+        head = b64decode(encoded[:24])  # 18 bytes
+        return f"{int.from_bytes(head[12:16], 'little'):08x}" if encoded else None
+    except ValueError:
+        return None
+
+
 def _first(value: str, folder: str) -> str:
     # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
     others = [entry for entry in value.split(":") if entry != folder] if value else []
@@ -102,3 +168,128 @@ def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
 def added(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that `result` adds to `base` or changes."""
     return {name: value for name, value in result.items() if base.get(name) != value}
+
+
+def preloaded(value: str) -> list[str]:
+    """Return the entries of LD_PRELOAD; the loader takes spaces and colons alike."""
+    return [entry for entry in re.split("[ :]", value) if entry]
+
+
+def is_sanitizer(library: str) -> bool:
+    return bool(SANITIZER.match(os.path.basename(library)))
+
+
+def can_preload(path: str) -> bool:
+    """Return whether the loader takes it for one file: no separator, no $ORIGIN, nothing that launchers would quote."""
+    return bool(_PRELOADABLE.match(path))
+
+
+def preload(value: str, library: str) -> str:
+    """Return LD_PRELOAD with the library in it, in place of another copy of it: two would decide twice."""
+    name = os.path.basename(library)
+    others = [entry for entry in preloaded(value) if os.path.basename(entry) != name]
+    first = [entry for entry in others if is_sanitizer(entry)]
+    return ":".join([*first, library, *(entry for entry in others if entry not in first)])
+
+
+class TooLong(Exception):
+    """Arguments and environment together are more than the system takes."""
+
+
+def execute(path: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    """Start the program. Raises OverlapError with 126 or 127, or TooLong where less environment may help."""
+    _restore_signals()
+    try:
+        _execve(path, command, variables)
+    except OSError as error:
+        if error.errno == errno.E2BIG:
+            raise TooLong from error
+        status = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
+        reason = error.strerror
+        if error.errno == errno.ENOENT and os.path.exists(path):
+            reason = "the interpreter or loader that it names does not exist"
+        raise OverlapError(f"{command[0]}: {reason}", None, status) from error
+
+
+def _execve(path: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    try:
+        _with_all(path, command, variables)
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+    # As execvp and every shell do with a text file that has no #! line.
+    _with_all("/bin/sh", ["/bin/sh", path, *command[1:]], variables)
+
+
+def restore() -> None:
+    """Undo in os.environ what the start of Python did. Without /proc, LC_CTYPE stays as Python set it."""
+    global _entries
+    try:
+        with open(_FILE, "rb") as file:
+            entries = file.read().split(b"\0")[:-1]
+    except OSError:
+        return
+    before = _first_of(entries)
+    now = dict(os.environb)
+    if {**before, _COERCED: b""} != {**now, _COERCED: b""}:
+        return  # a start-up file of this Python (sitecustomize) changed more, or wrote its title over the memory
+    _entries = entries
+    if _COERCED in before:
+        os.environb[_COERCED] = before[_COERCED]
+    else:
+        os.environb.pop(_COERCED, None)
+
+
+def _restore_signals() -> None:
+    """Undo what the start of Python did to signals; a program that ignores SIGPIPE sees failed writes, not its end."""
+    import signal
+
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN if ignored_signals >> (number - 1) & 1 else signal.SIG_DFL)
+
+
+def _with_all(path: str, command: Sequence[str], wanted: Mapping[str, str]) -> NoReturn:
+    """Call os.execve() with os.environ, changed by `wanted`, and the entries that os.environ cannot hold."""
+    entries = _with_changes(_entries or [], {os.fsencode(name): os.fsencode(wanted[name]) for name in wanted})
+    plain = dict(entry.split(b"=", 1) for entry in entries if entry.find(b"=") > 0)
+    if len(plain) != len(entries):
+        _by_libc(path, command, entries)
+    os.execve(path, list(command), plain)
+
+
+def _first_of(entries: Sequence[bytes]) -> dict[bytes, bytes]:
+    """Return what getenv() and os.environ find: the first entry of each name."""
+    found: dict[bytes, bytes] = {}
+    for entry in entries:
+        name, equals, value = entry.partition(b"=")
+        if equals:
+            found.setdefault(name, value)
+    return found
+
+
+def _with_changes(entries: Sequence[bytes], wanted: Mapping[bytes, bytes]) -> list[bytes]:
+    """`entries` in their order, of which a name that is changed keeps one; then the new names."""
+    before, kept = _first_of(entries), []
+    left = dict(wanted)
+    for entry in entries:
+        name, equals, _ = entry.partition(b"=")
+        if not equals or before[name] == wanted.get(name):
+            kept.append(entry)
+            left.pop(name, None)
+        elif name in left:
+            kept.append(name + b"=" + left.pop(name))
+    return kept + [name + b"=" + value for name, value in left.items()]
+
+
+def _by_libc(path: str, command: Sequence[str], entries: Sequence[bytes]) -> None:
+    """Raise OSError as os.execve() does; return where this Python has no ctypes."""
+    try:
+        import ctypes
+    except ImportError:
+        return
+    execve = ctypes.CDLL(None, use_errno=True).execve
+    words = [os.fsencode(word) for word in command]
+    vectors = [(ctypes.c_char_p * (len(vector) + 1))(*vector, None) for vector in (words, entries)]
+    execve(os.fsencode(path), *vectors)
+    error = ctypes.get_errno()
+    raise OSError(error, os.strerror(error), path)

@@ -1,4 +1,8 @@
-"""The report folder: made, checked that it is ours, and given its run-ID.json."""
+"""The report folder: one subfolder for each run, which its ranks share, and a link `last` to the latest one.
+
+A run is named by its launcher's job and step, by the namespace of PMIx, or by torchelastic's run; else by time and pid.
+run.json in it says how it was started. A rank that was started otherwise than the first leaves a file of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,23 +15,41 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.stats.file import NOBODY, Unreadable, of_folder, read, write_whole
 
-RUN = re.compile(r"run-([0-9a-f]{16})\.json\Z")
-OTHER = re.compile(r"run-([0-9a-f]{16})\.(.+\.[0-9]+)\.json\Z")
+LAST = "last"
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
-_UNFINISHED = ".run-"
+FIRST = re.compile(r"([^@]+)\.json\Z")
+OTHER = re.compile(r"([^@]+)@(.+\.[0-9]+)\.json\Z")
+OUTERMOST = "run"
 EXTENDS = "extends_"  # and a number: the file that so many `extends` lead to
+WITHOUT = "the working directory has been deleted"
 _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
-WITHOUT = "the working directory has been deleted"
 _LATEST = 253402300799.0  # the end of the year 9999, behind which Python's calendar has none
+
+# Rank, and how many there are: the same table, with the reasons, is in shim/sys/rank.def.
+LAUNCHERS = (
+    ("RANK", "WORLD_SIZE"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+    ("PMI_RANK", "PMI_SIZE"),
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+)
+# What all ranks of one job step share and no other step does; the first row whose first variable is set.
+STEPS = (
+    ("pmix", "PMIX_NAMESPACE"),
+    ("slurm", "SLURM_JOB_ID", "SLURM_STEP_ID"),
+    ("torchrun", "TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"),
+    ("pmi", "PMI_JOBID"),
+)
+_UNSAFE = re.compile(r"[^A-Za-z0-9._+-]")
+_MOST = 100  # characters of a name
 
 
 class Run(NamedTuple):
-    """What run-ID.json says: one overlap-run, or one job step in which every rank has its own."""
+    """What run.json says."""
 
-    id: str
+    id: str  # the name of its folder
     started: float = 0.0  # seconds since 1970
     command: tuple[str, ...] | None = None  # None: the environment was only printed
     policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, extends_1, ...
@@ -36,9 +58,80 @@ class Run(NamedTuple):
     simulate: str | None = None
     environment: Mapping[str, str] = {}  # what policies set for the program
     host: str = ""
+    pid: int | None = None  # of overlap-run, and of the program that it becomes
     table: str | None = None  # checksum of the policy table, as pages have it
-    outer: str | None = None  # the id of the run inside of which it was started, to the same folder
     version: int = 1
+
+
+# Names
+
+
+def rank(environment: Mapping[str, str]) -> int | None:
+    return _ranked(environment)[0]
+
+
+def world_size(environment: Mapping[str, str]) -> int | None:
+    return _ranked(environment)[1]
+
+
+def name(environment: Mapping[str, str]) -> str:
+    """Return the name of the run that starts in this environment: all ranks of a job step have the same."""
+    return step(environment) or time.strftime("%Y%m%d-%H%M%S-") + str(os.getpid())
+
+
+def step(environment: Mapping[str, str]) -> str | None:
+    """Return a name that all ranks of a job step share and no other step has; None outside of one.
+
+    Of launchers that have no such name, such as Hydra, it is that of the process that starts the ranks of this host."""
+    number, size = _ranked(environment)
+    if number is None:
+        return None
+    for kind, *variables in STEPS:
+        values = [environment.get(variable, "") for variable in variables]
+        if not values[0] or values[0].startswith("slurm.pmix."):  # Slurm's own PMIx names the step once more
+            continue
+        if kind == "slurm":
+            if environment.get("SLURM_STEP_NUM_TASKS", "1") == "1":
+                continue  # a batch script or a shell: one process, whose runs come one after the other
+            restarts = environment.get("SLURM_RESTART_COUNT") or "0"
+            return _safe(f"{kind}-{'.'.join(values)}" + (f".{restarts}" if restarts != "0" else ""))
+        return _safe("-".join((kind, *values)))
+    return _parent() if (size or 1) > 1 else None
+
+
+def _safe(text: str) -> str:
+    safe = _UNSAFE.sub("_", text)[:_MOST]
+    if safe == text:
+        return text
+    import hashlib
+
+    return f"{safe}-{hashlib.sha256(text.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def _parent() -> str | None:
+    """Return HOST-PID-TICKS of the parent process: no other process has them."""
+    try:
+        with open(f"/proc/{os.getppid()}/stat", "rb") as file:
+            started = file.read().rpartition(b")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
+    return _safe(f"{os.uname().nodename}-{os.getppid()}-{int(started)}")
+
+
+def _ranked(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
+    for rank_name, world_name in LAUNCHERS:
+        found = environment.get(rank_name, "")
+        if _is_number(found):
+            world = environment.get(world_name, "")
+            return int(found), (int(world) or None) if _is_number(world) else None
+    return None, None
+
+
+def _is_number(value: str) -> bool:
+    return value.isascii() and value.isdigit() and len(value) <= 10 and int(value) < 1 << 32
+
+
+# Folders
 
 
 def absolute(path: str) -> str:
@@ -49,48 +142,49 @@ def absolute(path: str) -> str:
         raise _refuse(f"{path}: {WITHOUT}", "cd to a folder that exists, or give a path from / on") from None
 
 
-def prepare(directory: str) -> str:
-    """Make the folder, or check that it is empty or ours; return its absolute path. Raises OverlapError with 125."""
-    path = absolute(directory)
+def of_run(directory: str, environment: Mapping[str, str]) -> str:
+    """Return the absolute path of the folder that a run will have. Raises OverlapError with 125 for what cannot be."""
+    path = os.path.join(absolute(directory), name(environment))
     if not directory or len(os.fsencode(path)) > _LONGEST:
         raise _refuse(
             "the report folder needs a name" if not directory else "the name of the report folder is too long"
         )
-    _check_way(path)
-    try:
-        if not os.path.lexists(path):
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with suppress(FileExistsError):  # another rank was faster
-                os.mkdir(path, 0o700)
-    except OSError as error:
-        raise _refuse(f"the report folder {path} cannot be made: {error.strerror}") from error
-    check(path)
     return path
 
 
-def check(path: str) -> None:
+def make(path: str) -> None:
+    """Make the folder of a run, and the one around it; or check the one that another rank has made.
+
+    Raises OverlapError with 125."""
+    around = os.path.dirname(path)
+    _check_way(around)
+    for folder in (around, path):
+        try:
+            if folder == around and not os.path.lexists(folder):
+                os.makedirs(os.path.dirname(folder), exist_ok=True)
+            with suppress(FileExistsError):  # another rank was faster, or an earlier run
+                os.mkdir(folder, 0o700)
+        except OSError as error:
+            raise _refuse(f"the report folder {folder} cannot be made: {error.strerror}") from error
+        if not os.path.isdir(folder) or (folder == path and os.path.islink(folder)):
+            raise _refuse(f"the report folder {folder} is not a folder")
+        _check(folder)
+
+
+def _check(path: str) -> None:
     """Raise OverlapError with 125 unless pages may be written there."""
-    if not os.path.isdir(path):
-        raise _refuse(f"the report folder {path} is not a folder")
     owner, user = os.stat(path).st_uid, os.geteuid()
-    # As the library sees it (shim/sys/identity.c). Root may use everybody's: as in containers, where it is a user.
-    if owner not in (user, 0, NOBODY) and user != 0:
-        raise _refuse(
-            f"the report folder {path} belongs to another user, who could exchange what is in it",
-            "name a folder of your own",
-        )
-    try:
-        names = os.listdir(path)
-    except OSError as error:
-        raise _refuse(f"the report folder {path} cannot be read: {error.strerror}") from error
+    # As the library sees it (shim/sys/folder.c). Root may use everybody's: as in containers, where it is a user.
+    if owner not in (user, 0) and user != 0:
+        from pyshim.stats.file import NOBODY
+
+        if owner != NOBODY:
+            raise _refuse(
+                f"the report folder {path} belongs to another user, who could exchange what is in it",
+                "name a folder of your own",
+            )
     if not os.access(path, os.W_OK | os.X_OK):
         raise _refuse(f"the report folder {path} cannot be written to")
-    # A rank that comes first may be writing its file right now. Where a prolog took our place there are only pages.
-    ours = any(name.startswith(_UNFINISHED) or PAGE.match(name) for name in names)
-    if names and not ours and not runs(path, names):
-        raise _refuse(
-            f"the report folder {path} holds other files", "name a new or an empty folder, or an earlier report"
-        )
 
 
 def _check_way(path: str) -> None:
@@ -116,39 +210,72 @@ def open_to_everybody(path: str) -> bool:
     return bool(info.st_uid == os.geteuid() and info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX)
 
 
-def write(path: str, run: Run, strict: bool = False) -> None:
-    """Write the file of a run atomically.
+def now() -> float:
+    return round(time.time(), 3)
 
-    The ranks of one job step share a file: the first one writes it, and a rank that was started otherwise writes one of
-    its own. strict: raises OverlapError with 125 instead."""
+
+def link(path: str) -> str:
+    """Make `last` beside the folder of a run the link to it, atomically. Return why not, as a sentence; or nothing."""
+    around, run = os.path.split(path)
+    last = os.path.join(around, LAST)
+    try:
+        pointed = os.readlink(last)
+    except FileNotFoundError:
+        pointed = ""
+    except OSError:
+        pointed = os.sep  # a file or a folder
+    if pointed == run:
+        return ""
+    if os.sep in pointed:
+        return f"{last} is no link of overlap-run and stays as it is; this run is read by: overlap report {path}"
+    scratch = os.path.join(around, f".{LAST}.{os.getpid()}.{os.urandom(4).hex()}")
+    try:
+        os.symlink(run, scratch)
+        os.rename(scratch, last)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(scratch)
+        return f"the link {last} cannot be made ({error.strerror}); this run is read by: overlap report {path}"
+    return ""
+
+
+# How a run was started
+
+
+def write(path: str, run: Run, strict: bool = False, inner: str = OUTERMOST) -> None:
+    """Write how a run was started, atomically.
+
+    The first rank of a step writes the file that all share, and a rank that was started otherwise one of its own.
+    strict: raises OverlapError with 125 instead. inner: the name of a step inside of the run."""
     import json
 
-    who = f"{os.uname().nodename}.{os.getpid()}"
-    first, own = (os.path.join(path, f"run-{run.id}{more}.json") for more in ("", f".{who}"))
-    scratch = os.path.join(path, f"{_UNFINISHED}{run.id}.{who}.{os.urandom(4).hex()}")
-
-    def place(scratch: str, target: str) -> None:
-        try:
-            os.link(scratch, target)
-        except FileExistsError:  # another rank was faster
-            if not _tells(target, run, strict):
-                os.replace(scratch, own)
-        except OSError:  # no hard links here
-            os.replace(scratch, target)
-
+    first, own = (os.path.join(path, f"{inner}{who}.json") for who in ("", f"@{os.uname().nodename}.{os.getpid()}"))
+    scratch = f"{own}.{os.urandom(4).hex()}"  # no name that others could know: they may write in the folder
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        if os.path.exists(first) and _tells(first, run, strict):
+        if os.path.lexists(first) and _tells(first, run, strict):
             return
-        target = own if os.path.exists(first) else first
-        text = json.dumps(run._asdict(), indent=1)
-        write_whole(target, f"{text}\n".encode("ascii"), scratch, place=place)
+        descriptor = os.open(scratch, flags, 0o600)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(f"{json.dumps(run._asdict(), indent=1)}\n".encode("ascii"))
+            try:
+                os.link(scratch, first)
+            except FileExistsError:  # another rank was faster
+                if not _tells(first, run, strict):
+                    os.replace(scratch, own)
+            except OSError:  # no hard links here
+                os.replace(scratch, own if os.path.lexists(first) else first)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)
     except OSError as error:
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
 
 
 def _tells(path: str, run: Run, strict: bool) -> bool:
     """Return whether the file is right about this rank, or damaged. strict: raises OverlapError where it is wrong."""
-    first = _read(path, run.id)
+    first = read_run(path)
     if first is None or alike(first, run):
         return True
     if strict:
@@ -185,55 +312,20 @@ def setting(run: Run) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(run.environment.items())) or "nothing"
 
 
-def others(path: str, names: list[str] | None = None) -> list[tuple[str, Run]]:
-    """Return HOST.PID and the run of the ranks that were started otherwise than the first one of their run."""
-    found = []
-    for name in sorted(os.listdir(path) if names is None else names):
-        match = OTHER.match(name)
-        run = _read(os.path.join(path, name), match.group(1)) if match else None
-        if match and run is not None:
-            found.append((match.group(2), run))
-    return found
-
-
-def damaged(names: list[str], its: list[Run], otherwise: list[tuple[str, Run]]) -> list[str]:
-    """Return the files of runs, among these names, that runs() and others() could not read."""
-    read_ones = {f"run-{run.id}.json" for run in its} | {f"run-{run.id}.{who}.json" for who, run in otherwise}
-    return [name for name in names if (RUN.match(name) or OTHER.match(name)) and name not in read_ones]
-
-
-def now() -> float:
-    return round(time.time(), 3)
-
-
-def runs(path: str, names: list[str] | None = None) -> list[Run]:
-    """Return the runs that the folder belongs to, in the order of their start; other files are passed over."""
-    found = []
-    for name in sorted(os.listdir(path) if names is None else names):
-        match = RUN.match(name)
-        run = _read(os.path.join(path, name), match.group(1)) if match else None
-        if run is not None:
-            found.append(run)
-    return sorted(found, key=lambda run: (run.started, run.id))
-
-
-def earlier(path: str, identifier: str) -> int:
-    """Return how many other runs the folder holds. Raises nothing: it is for a note."""
-    with suppress(OSError):
-        return sum((match := RUN.match(name)) is not None and match[1] != identifier for name in os.listdir(path))
-    return 0
-
-
-def _read(path: str, identifier: str) -> Run | None:
+def read_run(path: str) -> Run | None:
+    """Return what a file says of a run; None if it is damaged, or is not to be believed."""
     import json
+
+    from pyshim.stats.file import Unreadable, of_folder, read
 
     try:
         data: Any = json.loads(read(path, _LARGEST, of_folder(os.path.dirname(path))))
-        if not isinstance(data, dict) or data.get("id") != identifier or data.get("version") != 1:
+        if not isinstance(data, dict) or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
+        pid = data.get("pid")
         return Run(
-            id=identifier,
+            id=str(data["id"]),
             started=_time(data.get("started")),
             command=tuple(map(str, command)) if isinstance(command, list) else None,
             policies=tuple(_policy(item) for item in policies if isinstance(item, dict))
@@ -244,10 +336,10 @@ def _read(path: str, identifier: str) -> Run | None:
             simulate=_text(data.get("simulate")),
             environment=_strings(data.get("environment")),
             host=str(data.get("host", "")),
+            pid=pid if isinstance(pid, int) and 0 < pid < 1 << 31 else None,
             table=_text(data.get("table")),
-            outer=_text(data.get("outer")),
         )
-    except (Unreadable, ValueError, TypeError, OverflowError, RecursionError):
+    except (Unreadable, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

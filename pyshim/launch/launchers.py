@@ -1,6 +1,6 @@
 """Programs that start other programs elsewhere or anew: does the environment arrive there, and if not, what helps?
 
-Pure functions from words and variables to an answer, one for each kind of launcher; `KINDS` at the end is the table.
+Pure functions from words and variables to an answer, one for each kind of launcher (LAUNCHERS in program.py).
 Where something can be set so that it arrives, that is set. Else one line says what to write instead.
 
 Of each launcher only the flags that lose the environment are known. They are looked for up to the first word that is a
@@ -14,10 +14,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from pyshim import preload
+from pyshim.launch.environment import NAME, preloaded
+from pyshim.launch.program import LAUNCHERS
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
-_OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "OVERLAP_QUIET")
+_OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET")
 _OWN = "OVERLAP_LAUNCHER_PID"
 
 
@@ -36,8 +37,8 @@ class Way(NamedTuple):
 
 
 def look(asked: Asked) -> Way:
-    kind = KINDS.get(os.path.basename(asked.command[0])) if asked.command else None
-    way = kind(asked) if kind else Way()
+    kind = LAUNCHERS.get(os.path.basename(asked.command[0])) if asked.command else None
+    way = _KINDS[kind](asked) if kind else Way()
     return way if asked.ours else Way(elsewhere=way.elsewhere)
 
 
@@ -317,7 +318,7 @@ def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
 
 def _library(value: str) -> str:
     """Ours in a value of LD_PRELOAD."""
-    return next((entry for entry in preload.split(value) if os.path.basename(entry) == preload.NAME), "")
+    return next((entry for entry in preloaded(value) if os.path.basename(entry) == NAME), "")
 
 
 def _without(asked: Asked, where: str, instead: str = "") -> str:
@@ -351,18 +352,17 @@ def _joined(command: Sequence[str]) -> str:
     return " ".join(map(shlex.quote, command))
 
 
-KINDS: dict[str, Callable[[Asked], Way]] = {
+_KINDS: dict[str, Callable[[Asked], Way]] = {
     "srun": _srun,
     "sbatch": _sbatch,
     "salloc": _salloc,
-    **dict.fromkeys(("mpirun", "mpiexec", "orterun", "prterun"), _mpirun),
-    **dict.fromkeys(("mpirun.openmpi", "mpiexec.openmpi", "mpirun.mpich", "mpiexec.mpich", "mpiexec.hydra"), _mpirun),
+    "mpirun": _mpirun,
     "env": _env,
-    **dict.fromkeys(("sudo", "doas"), _sudo),
-    **dict.fromkeys(("su", "runuser"), _su),
-    **dict.fromkeys(("ssh", "rsh"), _ssh),
+    "sudo": _sudo,
+    "su": _su,
+    "ssh": _ssh,
     "deepspeed": _deepspeed,
     "ray": _ray,
-    **dict.fromkeys(("docker", "podman", "nerdctl", "apptainer", "singularity"), _container),
-    **dict.fromkeys(("nohup", "nice", "timeout", "stdbuf", "setsid"), _through),
+    "container": _container,
+    "through": _through,
 }

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim import preload
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import driver, folder, rank, variables
-from pyshim.launch.environment import Settings, environment, quote, without_table
-from pyshim.launch.environment import variables as set_by_policies
-from pyshim.policy.layout import checksum
+from pyshim.launch.environment import (
+    AUTO,
+    BUILT,
+    NAME,
+    Asked,
+    Settings,
+    can_preload,
+    checksum,
+    environment,
+    shipped,
+    unquote,
+    variables,
+    without_table,
+)
+from pyshim.launch.program import vendors
 
 if TYPE_CHECKING:
-    from pyshim.launch.simulate import Gpu
-    from pyshim.launch.variables import Asked
+    from pyshim.launch.driver import Gpu
 
-_BUILT = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "_lib")
-LIBRARY = os.path.join(_BUILT, preload.NAME)
-SIMULATED_DRIVER = os.path.join(_BUILT, "simgpu", "libcuda.so.1")
+LIBRARY = os.path.join(BUILT, NAME)
+SIMULATED_DRIVER = os.path.join(BUILT, "simgpu", "libcuda.so.1")
 SIMULATED_RUNTIMES = tuple(
-    os.path.join(_BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
+    os.path.join(BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
 )
-SIMULATED_PROGRAMS = os.path.join(_BUILT, "demo")
+SIMULATED_PROGRAMS = os.path.join(BUILT, "demo")
+ETC = "/etc/nccl.conf"
 CHOICE, OFF = "OVERLAP_POLICY", "off"  # where there is no --policy
 
 
@@ -42,7 +51,7 @@ class Plan:
     """How a program is started.
 
     doubts: run as asked after saying so, or 125 under --strict. remarks: said, never refused. left: variables that are
-    not set, and why, said to those who ask. carried: what makes a launcher pass the settings on."""
+    not set, and why, said to those who ask."""
 
     def __init__(self) -> None:
         self.settings = Settings()
@@ -50,9 +59,9 @@ class Plan:
         self.remarks: list[str] = []
         self.left: list[str] = []
         self.own = False  # asked for in so many words, also inside of an overlap-run or a prolog
-        self.carried: Mapping[str, str] = {}
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
+        self.around: str | None = None  # the folder of the run around this one, to which its own report belongs
 
     def readable(self, value: str) -> str:
         """Return the value of a variable as a person reads it."""
@@ -72,7 +81,7 @@ def wanted(policy: str | None, base: Mapping[str, str]) -> str | None:
 
 
 def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> Plan:
-    """Decide all but the program and the report folder. Raises OverlapError with 125."""
+    """Decide all but the program; nothing is made. Raises OverlapError with 125."""
     plan = Plan()
     if switched_off(base, request.policy):
         return plan
@@ -80,15 +89,32 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
     _policies(request, base, gpu, plan)
     found = request.library or _library(library, plan)
     plan.settings = plan.settings._replace(library=found, quiet=request.quiet)
+    if request.report is not None:
+        _report(request.report, base, plan)
     return plan
+
+
+def _report(directory: str, base: Mapping[str, str], plan: Plan) -> None:
+    """Name the folder of the run that begins here, unless a run around this one has begun in the same report folder."""
+    from pyshim.launch import folder
+
+    around = _around(base)
+    if around is not None and os.path.dirname(around) == folder.absolute(directory):
+        plan.around = around
+    else:
+        plan.settings = plan.settings._replace(report=folder.of_run(directory, base))
+
+
+def _around(base: Mapping[str, str]) -> str | None:
+    return unquote(base["OVERLAP_REPORT"]) if base.get("OVERLAP_TABLE") and base.get("OVERLAP_REPORT") else None
 
 
 def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | None:
     if request.simulate is None:
         return None
-    from pyshim.launch import simulate
+    from pyshim.launch.driver import parse
 
-    gpu = simulate.parse(request.simulate)
+    gpu = parse(request.simulate)
     if not os.path.exists(SIMULATED_DRIVER):
         raise OverlapError(
             "the simulated GPU is not installed", "install the package again: pip install .", LAUNCHER_FAILED
@@ -121,7 +147,7 @@ def _library(path: str, plan: Plan) -> str | None:
     if not os.access(path, os.R_OK):  # the loader would say so in every process
         plan.doubts.append(f"the library {path} cannot be read by this user: the program runs without it")
         return None
-    if not preload.can_hold(path):
+    if not can_preload(path):
         plan.doubts.append(f"LD_PRELOAD cannot hold the path {path}: the program runs without the library")
         return None
     return path
@@ -132,18 +158,24 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     if policy is None and base.get("OVERLAP_TABLE"):
         return  # inside another overlap-run: its word stands
     plan.own = request.policy is not None
-    from pyshim.launch import policies
+    chosen = shipped(policy or AUTO, base)
+    if chosen is None:
+        from pyshim.launch import policies
 
-    try:
-        chosen = policies.choose(policy, base)
-    except OverlapError as error:
-        if request.policy is None and policy is not None:
-            error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
-        raise
+        try:
+            chosen = policies.compiled(policy or AUTO, base)
+        except OverlapError as error:
+            if request.policy is None and policy is not None:
+                error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
+            raise
     plan.policies = chosen.described
     plan.settings = plan.settings._replace(table=chosen.table)
     _variables(request, base, gpu, chosen.asked, plan)
-    if gpu and not chosen.fits(gpu):
+    if gpu is None:
+        return
+    from pyshim.launch import policies
+
+    if not policies.fits(chosen.table, gpu):
         named = ", ".join(str(policy["name"]) for policy in chosen.described)
         plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
         # Said here, so the library need not say it again.
@@ -154,64 +186,110 @@ def _variables(
     request: Request, base: Mapping[str, str], gpu: Gpu | None, asked: tuple[Asked, ...], plan: Plan
 ) -> None:
     if any(item.environment for item in asked):
-        here = None if gpu or request.elsewhere else driver.vendors(base)
+        here = None if gpu or request.elsewhere else vendors(base)
         everyone = asked
-        asked = variables.could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
+        asked = could_apply(asked, here, (gpu.name, gpu.architecture) if gpu else None)
         if not asked:
             names = ", ".join(item.policy for item in everyone)
             plan.left.append(f"no variable is set: nothing here is a GPU that {names} may be for")
-        wanted, left = variables.decide(asked, base)
+        wanted, left = decide(asked, base)
         plan.settings = plan.settings._replace(defaults=wanted)
         plan.left += left
 
 
-# Why ranks cannot be compared when they start.
-_BY_POLICY = "the policy comes from around this command; `overlap report --check` compares afterwards"
-_BY_LAUNCHER = "this launcher gives its ranks no name in common; give all the same OVERLAP_RUN_ID"
+def decide(asked: Iterable[Asked], base: Mapping[str, str], etc: str = ETC) -> tuple[dict[str, str], list[str]]:
+    """Return the variables to be set, and a sentence for each that is not. asked: by the policies that could apply.
+
+    A variable is set for the whole process, before it is known on which GPU it will run. So where several policies are
+    carried, it is set only if each of them that could apply asks for the same value. What the user has set stands."""
+    wanted, left = _agreed([(item.policy, item.environment) for item in asked])
+    if not wanted:
+        return wanted, left
+    from pyshim.launch.policies import without_users
+
+    wanted, users = without_users(wanted, base, etc)
+    return wanted, left + users
 
 
-def open_report(
-    directory: str, plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False
-) -> None:
-    """Make the report folder and write run-ID.json, except where an outer overlap-run has chosen it for this one, too.
+def could_apply(
+    asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
+) -> tuple[Asked, ...]:
+    """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU.
 
-    strict: raises OverlapError with 125 where the first rank of the same step was started otherwise."""
+    Where AMD's driver is alone, a policy for every GPU does not count behind others: `default` has no say in what
+    `auto` sets for AMD."""
+    from fnmatch import fnmatchcase
+
+    found = []
+    for item in asked:
+        if gpu is not None and item.gpus and not any(fnmatchcase(word, glob) for word in gpu for glob in item.gpus):
+            continue
+        if gpu is None and vendors and not vendors & set(item.vendors):
+            continue
+        found.append(item)
+    if gpu is not None:
+        return tuple(found[:1])
+    special = [item for item in found if item.gpus] if vendors == frozenset({"amd"}) else []
+    return tuple(special or found)
+
+
+def _agreed(policies: list[tuple[str, Mapping[str, str]]]) -> tuple[dict[str, str], list[str]]:
+    """Return what all policies say, and a sentence for each variable about which they differ."""
+    same: dict[str, str] = {}
+    differ: list[str] = []
+    for name in dict.fromkeys(name for _, values in policies for name in values):
+        answers: dict[str | None, list[str]] = {}
+        for policy, values in policies:
+            answers.setdefault(values.get(name), []).append(policy)
+        if len(answers) == 1:
+            same[name] = policies[0][1][name]
+            continue
+        wanted = "; ".join(
+            f"{f'{name}={value}' if value is not None else 'not'} in {', '.join(names)}"
+            for value, names in sorted(answers.items(), key=lambda item: (item[0] is None, str(item[0])))
+        )
+        differ.append(f"{name} is not set, because it is not known yet which policy will apply: {wanted}")
+    return same, differ
+
+
+def begin(plan: Plan, base: Mapping[str, str], command: list[str] | None, strict: bool = False) -> None:
+    """Make the folder of the run, and run.json and `last` with it.
+
+    Inside of another overlap-run a policy of one's own is noted in the folder of that run. strict: raises OverlapError
+    with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
+    from pyshim.launch import folder
 
-    path = folder.prepare(directory)
-    if folder.open_to_everybody(path):
-        plan.remarks.append(f"everybody may exchange what is in the report folder {path} (chmod o-w)")
-    named = base.get("OVERLAP_RUN_ID") or None
-    if base.get("OVERLAP_TABLE") and base.get("OVERLAP_REPORT"):  # by an overlap-run or a prolog around this one
-        outer, given = named if base["OVERLAP_REPORT"] == quote(path) else None, None
-    else:  # by hand, for starts that belong together
-        outer, given = None, named if rank.is_id(named or "") else None
-        if named and not given:
-            plan.remarks.append("OVERLAP_RUN_ID is left out: it needs 16 of the digits 0-9 and a-f")
-    common = rank.inner(outer, base) if outer else given or rank.job(base)
-    if strict and (rank.world_size(base) or 1) > 1 and (not common or (outer and not plan.own)):
-        plan.remarks.append(f"--strict compares nothing here: {_BY_POLICY if outer else _BY_LAUNCHER}")
-    if outer and not plan.own:
+    around = None if plan.settings.report else plan.around or (_around(base) if strict else None)
+    path = plan.settings.report or around
+    if path is None:
+        if (folder.world_size(base) or 1) > 1:
+            plan.remarks.append("--strict compares ranks with each other only with --report DIR")
         return
+    if around and not plan.own:
+        if strict and (folder.world_size(base) or 1) > 1:
+            plan.remarks.append(
+                "--strict compares nothing here: the policy comes from around this command; `overlap report --check` "
+                "compares afterwards"
+            )
+        return
+    folder.make(path)
+    if folder.open_to_everybody(os.path.dirname(path)):
+        plan.remarks.append(f"everybody may exchange what is in the report folder {os.path.dirname(path)} (chmod o-w)")
     run = folder.Run(
-        id=common or os.urandom(8).hex(),
-        outer=outer,
+        id=os.path.basename(path),
         started=folder.now(),
         command=None if command is None else tuple(command),
         policies=plan.policies,
         overlap_run=__version__,
-        expected_world_size=rank.world_size(base),
+        expected_world_size=folder.world_size(base),
         simulate=plan.simulate,
-        environment=set_by_policies(base, plan.settings),
+        environment=variables(base, plan.settings),
         host=os.uname().nodename,
+        pid=None if command is None else os.getpid(),
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
     )
-    # Ranks that have no name in common take each other's runs for earlier ones.
-    earlier = 0 if outer or ((run.expected_world_size or 1) > 1 and not common) else folder.earlier(path, run.id)
-    if earlier:
-        number = "an earlier run" if earlier == 1 else f"{earlier:,} earlier runs"
-        plan.remarks.append(
-            f"the report folder {path} holds {number}: `overlap report` shows this one, {run.id}; --run ID shows others"
-        )
-    folder.write(path, run, strict)
-    plan.settings = plan.settings._replace(report=path, run_id=run.id)
+    folder.write(path, run, strict, folder.name(base) if around else folder.OUTERMOST)
+    why_not = "" if around else folder.link(path)
+    if why_not:
+        plan.remarks.append(why_not)

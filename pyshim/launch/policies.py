@@ -1,37 +1,35 @@
-"""Which policies a run carries, compiled. Apart from plan.py, so that an inner overlap-run loads none of this.
+"""What policies compile to, and which variables the user has set himself: in the environment, or in NCCL's files.
 
-Compiling takes longer than everything else before exec. So the build keeps what the shipped policies compile to
-(shipped.py), and only a user's own file is compiled here.
+A start that needs neither loads none of this (plan.py).
+
+python -m pyshim.launch.policies OUTPUT writes OUTPUT/shipped.json, a step of the build: what every shipped policy, and
+`auto`, compile to.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import shipped
+from pyshim.launch.driver import text
+from pyshim.launch.environment import AUTO, SHIPPED, Asked, Chosen, shipped
 from pyshim.launch.folder import EXTENDS
-from pyshim.launch.variables import Asked
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyshim.launch.simulate import Gpu
+    from pyshim.launch.driver import Gpu
     from pyshim.policy.model import Policy
 
-AUTO = "auto"
 
+def fits(table: str, gpu: Gpu) -> bool:
+    """Return whether a policy of the table, in base64, is for a GPU."""
+    from pyshim.policy import layout
 
-class Chosen(NamedTuple):
-    table: str  # base64
-    described: tuple[Mapping[str, str | None], ...]  # name, hash, file
-    asked: tuple[Asked, ...]  # what each of them wants to be set for the program
-
-    def fits(self, gpu: Gpu) -> bool:
-        from pyshim.policy import layout
-
-        return index_for(layout.decode(self.table), gpu.name, gpu.architecture) is not None
+    return index_for(layout.decode(table), gpu.name, gpu.architecture) is not None
 
 
 def index_for(table: bytes | bytearray, gpu: str, architecture: str) -> int | None:
@@ -42,11 +40,6 @@ def index_for(table: bytes | bytearray, gpu: str, architecture: str) -> int | No
     return None if index == 0xFFFFFFFF else index
 
 
-def choose(value: str | None, environment: Mapping[str, str]) -> Chosen:
-    """Return the policies of --policy, or the default. Raises OverlapError with 125 for a missing or invalid one."""
-    return _compiled(value or AUTO, environment)
-
-
 def observing() -> str:
     """Return a table without policies: every launch is counted and left alone, and no message is printed."""
     from pyshim.policy import layout, table
@@ -54,12 +47,13 @@ def observing() -> str:
     return layout.encode(table.compile_table(()))
 
 
-def _compiled(value: str, environment: Mapping[str, str]) -> Chosen:
-    kept = shipped.look_up(value, environment)
-    return Chosen(*kept) if kept else compile_now(value, environment)
+def choose(value: str | None, environment: Mapping[str, str]) -> Chosen:
+    """Return what the policies of --policy compile to, or the default. Raises OverlapError with 125."""
+    return shipped(value or AUTO, environment) or compiled(value or AUTO, environment)
 
 
-def compile_now(value: str, environment: Mapping[str, str]) -> Chosen:
+def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
+    """Compile the policies of --policy. Raises OverlapError with 125 for a missing or invalid one."""
     from pyshim.policy import gpus, layout, library, table
 
     try:
@@ -106,3 +100,59 @@ def _named(path: Path) -> str:
 
     path = path.resolve()
     return path.name if path.parent == library.shipped_directory().resolve() else str(path)
+
+
+def nccl_files(base: Mapping[str, str], etc: str) -> dict[str, str]:
+    """Return, by variable, the file that sets it: versions of NCCL read different ones, so all of them count."""
+    homes = [base.get("HOME", ""), _home()]
+    files = [base.get("NCCL_CONF_FILE", ""), *(f"{home}/.nccl.conf" for home in homes if home), etc]
+    found: dict[str, str] = {}
+    for path in files:
+        for name in _names(path) if path else ():
+            found.setdefault(name, path)
+    return found
+
+
+def _names(path: str) -> list[str]:
+    """Return the names in lines NAME=VALUE as NCCL reads them: # begins a comment only at the start of a line."""
+    lines = text(path).split("\n")
+    return [line.partition("=")[0].strip() for line in lines if "=" in line and not line.startswith("#")]
+
+
+def _home() -> str:
+    """As the system says it, which is whom NCCL asks."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        return ""
+
+
+def without_users(wanted: Mapping[str, str], base: Mapping[str, str], etc: str) -> tuple[dict[str, str], list[str]]:
+    """Return what the user has not set, in the environment or for NCCL, and a sentence for each of the others."""
+    files = nccl_files(base, etc)
+    kept, left = {}, []
+    for name, value in wanted.items():
+        if name in base:
+            left.append(f"{name} is left as it is set: {base[name]}")
+        elif name in files:
+            left.append(f"{name} is left to {files[name]}, which sets it")
+        else:
+            kept[name] = value
+    return kept, left
+
+
+def write_shipped(output: str) -> None:
+    """Write OUTPUT/shipped.json: by name, the fields of Chosen."""
+    import json
+
+    from pyshim.policy import library
+    from pyshim.stats.file import write_whole
+
+    kept = {name: compiled(name, {})._asdict() for name in (AUTO, *library.names({}))}
+    write_whole(os.path.join(output, SHIPPED), json.dumps(kept, sort_keys=True).encode("ascii"), mode=0o666)
+
+
+if __name__ == "__main__":
+    write_shipped(sys.argv[1])

@@ -15,8 +15,6 @@ from pyshim.errors import OverlapError
 Record = Mapping[str, object]  # the fields of a structure, by their names
 
 _HEAD = struct.Struct("<8I")  # struct overlap_table: magic, version, size, checksum, ...
-_NUMBER = struct.Struct("<I")
-_CHECKSUM = 3 * _NUMBER.size  # offset: the CRC-32 of everything behind the header
 
 
 def encode(table: bytes) -> str:
@@ -34,17 +32,6 @@ def decode(text: str) -> bytes:
         return b64decode(text, validate=True)
     except ValueError as error:
         raise OverlapError(f"the policy table is not base64: {error}") from error
-
-
-def checksum(encoded: str) -> str | None:
-    """Return what pages name a table by, 8 hexadecimal digits; None for what is no table. encoded: in base64."""
-    from base64 import b64decode
-
-    try:
-        head = b64decode(encoded[:24])  # 18 bytes
-        return f"{int.from_bytes(head[_CHECKSUM : _CHECKSUM + 4], 'little'):08x}" if encoded else None
-    except ValueError:
-        return None
 
 
 class Sections:

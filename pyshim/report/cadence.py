@@ -20,6 +20,8 @@ so it did with halves; with eighths in none.
 from __future__ import annotations
 
 import math
+import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import mul, sub
@@ -27,8 +29,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.report.collect import Collected
-from pyshim.report.who import some
+from pyshim.report.collect import Collected, some
 from pyshim.stats.page import Page
 
 VERSION = 1
@@ -138,6 +139,7 @@ class Total:
 class Compared:
     before: tuple[str, ...]  # the folders
     after: tuple[str, ...]
+    programs: tuple[str, str]  # by their commands, before and after
     pairs: tuple[Pair, ...]
     only_before: tuple[str, ...]  # processes that have launched communication, and nobody is there to compare them to
     only_after: tuple[str, ...]
@@ -159,6 +161,7 @@ class Compared:
             "method": METHOD,
             "before": list(self.before),
             "after": list(self.after),
+            "programs": list(self.programs),
             "total": self.total and self.total.as_json(),
             "ranks": [pair.as_json() for pair in self.pairs],
             "verdicts": {verdict: verdicts.count(verdict) for verdict in dict.fromkeys(verdicts)},
@@ -199,11 +202,20 @@ def compared(before: Collected, after: Collected) -> Compared:
     return Compared(
         before.directories,
         after.directories,
+        (_program(before), _program(after)),
         tuple(pairs),
         tuple(map(_name, lost)),
         tuple(map(_name, new)),
         simulated,
     )
+
+
+def _program(collected: Collected) -> str:
+    """Return the command, without the path of its program; where it is not known, the programs that left a page."""
+    command = next((run.command for run in collected.runs if run.command), None)
+    if command:
+        return shlex.join([os.path.basename(command[0]), *command[1:]])
+    return some(sorted({os.path.basename(page.program) for page in collected.pages}))
 
 
 def _simulated(before: Collected, after: Collected) -> bool:

@@ -1,24 +1,32 @@
-"""Gathers the pages of report folders, and those that still wait in /dev/shm for being copied there.
+"""Gathers the pages of a run, from its folder or from one on every node, and those that still wait in /dev/shm.
 
-A job has one folder on a shared file system, or one on every node; then the folders are given together, or their files
-are copied into one. Nobody need have made run-ID.json: the pages say what they belong to.
+A report folder has a subfolder for each run and a link `last` to the latest one (pyshim/launch/folder.py). A folder
+with pages in it is a run itself. Where it is on a network file system, pages wait in /dev/shm until their process ends,
+which then brings them itself. A killed process brings nothing: that is done here.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Protocol
 
 from pyshim.errors import OverlapError
 from pyshim.launch import folder
-from pyshim.report import waiting
-from pyshim.report.steps import Step, steps
-from pyshim.stats.file import Unreadable, of_folder
-from pyshim.stats.page import OtherLayout, Page, Stranger, read_page
+from pyshim.stats.file import Unreadable, me, of_folder, read, write_whole
+from pyshim.stats.page import OtherLayout, Page, Stranger, page_size, read_page
+
+WAITING_ROOM = "/dev/shm"
+_WAITING = re.compile(r"overlap-(.+\.\d+\.\d+)\.page\Z")
+_LARGEST = 1 << 24
+_OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has this number in every Linux
+MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
+_SHOWN = 3
+_RANGES = 6
 
 
 @dataclass(frozen=True)
@@ -28,85 +36,139 @@ class Skipped:
     stranger: Stranger | None = None
 
 
-@dataclass(frozen=True)
-class Group:
-    """Runs that are one start: nested overlap-runs, the ranks of one job, the steps of a Slurm job under a prolog."""
+@dataclass
+class Step:
+    """The processes of a job step: those that were told the same number of ranks."""
 
-    ids: frozenset[str]  # of its runs; "" stands for the pages without one
-    started: float  # seconds since 1970, of the first
-    id: str  # of the first
-    pages: int
-    command: tuple[str, ...] | None
-    expected: bool  # its processes should have left pages
+    world: int | None = None
+    pages: list[Page] = field(default_factory=list)
+    strangers: list[Stranger] = field(default_factory=list)  # whose pages cannot be read
+
+    @property
+    def processes(self) -> list[Page | Stranger]:
+        return [*self.pages, *self.strangers]
+
+    @cached_property
+    def ranks(self) -> set[int]:
+        return {process.rank for process in self.processes if process.rank is not None}
+
+    @property
+    def missing(self) -> list[int]:
+        """Nothing is said of a step in which no process knows a rank."""
+        return sorted(set(range(self.world)) - self.ranks) if self.world and self.ranks else []
 
     @property
     def title(self) -> str:
-        """Return `0123456789abcdef (2026-11-22 09:46:03, python train.py)`."""
-        began = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(self.started))
-        said = shlex.join(self.command) if self.command else f"{self.pages:,} pages"
-        return f"{self.id or 'without a run'} ({began}, {said if len(said) <= 60 else said[:57] + '...'})"
+        return f"{self.world:,} ranks" if self.world else "no ranks"
 
 
 @dataclass(frozen=True)
 class Collected:
-    directories: tuple[str, ...]
-    runs: tuple[folder.Run, ...]
+    directories: tuple[str, ...]  # as they were named
+    runs: tuple[folder.Run, ...]  # how it was started: by overlap-run in front, then by those inside of it
     pages: tuple[Page, ...]  # by host, rank and process
-    skipped: tuple[Skipped, ...]
-    others: tuple[tuple[str, folder.Run], ...] = ()  # ranks that were started otherwise than the first of their run
-    of: tuple[frozenset[str], ...] = ()  # the ids of the runs that each directory holds
-    left: tuple[Group, ...] = ()  # runs of these directories that are left out
-    summed: tuple[str, ...] = ()  # the titles of several runs that are added up
+    skipped: tuple[Skipped, ...] = ()
+    others: tuple[tuple[str, folder.Run, folder.Run], ...] = ()  # who was started otherwise, how, and how the first was
+    named: bool = False  # an overlap-run or a prolog has made the folder for one run
 
     @cached_property
     def steps(self) -> list[Step]:
+        """Return the steps of the run, the largest first: a script may hold several."""
+        found: dict[int | None, Step] = {}
         strangers = (file.stranger for file in self.skipped if file.stranger)
-        return steps(self.runs, [*self.pages, *strangers])
+        # Helpers that are no rank count for the first step, and so do ranks that know no number.
+        every: list[Page | Stranger] = [*self.pages, *filter(None, strangers)]
+        processes = sorted(every, key=lambda process: -(_world(process) or 0))
+        for process in processes:
+            world = _world(process) or next(
+                iter(found), _believed(self.runs[0].expected_world_size if self.runs else 0)
+            )
+            step = found.setdefault(world, Step(world))
+            (step.pages if isinstance(process, Page) else step.strangers).append(process)  # type: ignore[arg-type]
+        return list(found.values())
 
 
-def collect(*directories: str, waiting_room: str = waiting.ROOM) -> Collected:
-    """Read the pages of the folders. Raises OverlapError where there is no such folder."""
-    runs: dict[str, folder.Run] = {}
-    others: list[tuple[str, folder.Run]] = []
+def _world(process: Page | Stranger) -> int | None:
+    return None if process.rank is None else _believed(process.world)
+
+
+def _believed(world: int | None) -> int | None:
+    return world if world and world <= MOST_RANKS else None
+
+
+def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
+    """Read the latest run of the folders, or the runs that they are. Raises OverlapError where there is no folder."""
+    starts: dict[str, folder.Run] = {}  # by file: what the first rank says
+    others: list[tuple[str, folder.Run, folder.Run]] = []
     skipped: list[Skipped] = []
     pages: dict[tuple[object, ...], Page] = {}
-    of: list[set[str]] = []  # the runs of each directory
-    for directory in directories:
+    places = [run_of(directory) for directory in directories]
+    for directory in places:
         names = listed(directory)
-        its = folder.runs(directory, names)
-        of.append({run.id for run in its})
-        for run in its:
-            first = runs.setdefault(run.id, run)
+        for name in sorted(names, key=lambda name: (name != f"{folder.OUTERMOST}.json", "@" in name, name)):
+            other = folder.OTHER.match(name)
+            if not other and not folder.FIRST.match(name):
+                continue
+            run = folder.read_run(os.path.join(directory, name))
+            if run is None:
+                skipped.append(Skipped(name, "damaged, or of another version"))
+                continue
+            first = starts.setdefault(f"{other[1]}.json" if other else name, run)
             if not folder.alike(first, run):
-                others.append((run.host or directory, run))
-        otherwise = folder.others(directory, names)
-        others += otherwise
-        skipped += (Skipped(name, "damaged, or of another version") for name in folder.damaged(names, its, otherwise))
-    for directory, ids in zip(directories, of):
-        skipped += (Skipped(*why) for why in waiting.fetch(directory, set(ids), waiting_room))
-        before = len(skipped)
+                others.append((other[2] if other else run.host or directory, run, first))
+        skipped += (Skipped(*why) for why in _fetch(directory, waiting_room))
         for page in _pages(directory, skipped):
-            ids.add(page.run)
-            key = page.host, page.pid, page.start, page.run
+            key = page.host, page.pid, page.start
             if key not in pages or _latest(page) >= _latest(pages[key]):
                 pages[key] = page
-        ids.update(file.stranger.run for file in skipped[before:] if file.stranger)
+    runs = tuple(starts.values())
     return Collected(
         directories,
-        tuple(sorted(runs.values(), key=lambda run: (run.started, run.id))),
-        tuple(_with_files(page, runs.get(page.run)) for page in sorted(pages.values(), key=_place)),
+        runs,
+        tuple(_with_files(page, runs) for page in sorted(pages.values(), key=_place)),
         tuple(skipped),
         tuple(others),
-        tuple(map(frozenset, of)),
+        bool(runs) or all(os.path.islink(os.path.join(os.path.dirname(place), folder.LAST)) for place in places),
     )
 
 
-def _with_files(page: Page, run: folder.Run | None) -> Page:
+def run_of(directory: str) -> str:
+    """Return the folder of the run: what `last` in a report folder leads to, or the folder itself.
+
+    Raises OverlapError where there are runs, and none is the last."""
+    names, last = listed(directory), os.path.join(directory, folder.LAST)
+    if os.path.isdir(last) and (os.path.islink(last) or any(map(_is_ours, os.listdir(last)))):
+        return last
+    if any(map(_is_ours, names)):
+        return directory
+    runs = [name for name in names if name != folder.LAST and _holds_ours(os.path.join(directory, name))]
+    if runs or os.path.islink(last):
+        newest = max(runs, key=lambda name: os.stat(os.path.join(directory, name)).st_mtime, default=None)
+        raise OverlapError(
+            f"{last} is {'a link to what is gone' if os.path.islink(last) else 'no link to a run'}",
+            f"name the run: overlap report {shlex.quote(os.path.join(directory, newest or 'RUN'))}",
+        )
+    return directory
+
+
+def _is_ours(name: str) -> bool:
+    return bool(folder.PAGE.match(name)) or name == f"{folder.OUTERMOST}.json"
+
+
+def _holds_ours(path: str) -> bool:
+    try:
+        return any(map(_is_ours, os.listdir(path)))
+    except OSError:
+        return False
+
+
+def _with_files(page: Page, runs: Sequence[folder.Run]) -> Page:
     """Name the files of rules that come from a policy that was extended, as the run tells them: a page has no room."""
-    if run is None or not any(rule.depth for rule in page.rules):
+    if not any(rule.depth for rule in page.rules):
         return page
     files = {
         (policy.get("name"), key): os.path.basename(file)
+        for run in runs[::-1]
         for policy in run.policies
         for key, file in policy.items()
         if file and key.startswith(folder.EXTENDS)
@@ -146,3 +208,146 @@ def listed(directory: str) -> list[str]:
         raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint) from error
     except OSError as error:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
+
+
+# What is still going on, or could not be written
+
+
+def running(pages: Sequence[Page]) -> list[Page]:
+    """Return the processes that are surely still running: those of this machine."""
+    here = [page for page in pages if not page.ended and page.host == os.uname().nodename[:63]]
+    ids = (living() or set()) if here else set()
+    return [page for page in here if page.pid in ids]
+
+
+def is_running(run: folder.Run) -> bool:
+    """Return whether the process that overlap-run has become is still running on this machine."""
+    if run.pid is None or run.host != os.uname().nodename:
+        return False
+    import psutil
+
+    try:
+        return bool(psutil.Process(run.pid).create_time() <= run.started + 1)
+    except psutil.Error:
+        return False
+
+
+def disk_is_full(directories: Sequence[str]) -> str:
+    """Return a folder in which a page would find no room; or nothing."""
+    size = page_size()
+    for directory in directories:
+        info = os.statvfs(directory)
+        if info.f_bavail * info.f_frsize < size:
+            return directory
+    return ""
+
+
+# Pages that wait
+
+
+def _fetch(directory: str, room: str) -> Iterator[tuple[str, str]]:
+    """Copy the waiting pages that name this folder; yield what cannot be copied: where, and why.
+
+    A page is removed once its process is surely over. Until then the process may count on."""
+    try:
+        names = sorted(os.listdir(room))
+    except OSError:
+        return
+    everybody = cache(living)
+    for name in names:
+        match = _WAITING.match(name)
+        if not match:
+            continue
+        try:
+            # Everybody may write there: only our own files are believed.
+            path = os.path.join(room, name)
+            page = read_page(path, owners=me())
+            if os.path.realpath(page.directory) == os.path.realpath(directory):
+                over = is_over(page, everybody)  # first: what it counts up to its end is read after that
+                # Not by the name that the process itself will give it; `start` tells containers apart.
+                target = f"waiting-{match[1]}.{page.start}.page"
+                write_whole(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
+                if over:
+                    os.unlink(path)
+        except Unreadable:
+            continue  # another report has brought it, or nothing tells whose it is
+        except OSError as error:
+            yield f"{name} in {room}", f"it could not be copied: {error.strerror}"
+
+
+def is_over(process: Page, everybody: Callable[[], set[int] | None]) -> bool:
+    """Return whether a process has ended. everybody: the function `living`, which may keep its answer."""
+    if process.ended:
+        return True
+    if process.host != os.uname().nodename[:63]:
+        return False
+    ids = everybody()
+    return ids is not None and process.pid not in ids
+
+
+def living() -> set[int] | None:
+    """Return the ids of all processes of this machine, by every namespace; None where not all can be seen."""
+    found: set[int] = set()
+    try:
+        if os.readlink("/proc/self/ns/pid") != _OF_THE_MACHINE:
+            return None
+        for name in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{name}/status", "rb") as file:
+                    ids = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
+                found.update(map(int, ids))
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended meanwhile
+    except OSError:
+        return None
+    return found if 1 in found else None  # else /proc hides processes (hidepid)
+
+
+# Processes in few words: by rank where they have one, and by host
+
+
+class Somebody(Protocol):
+    @property
+    def host(self) -> str: ...
+    @property
+    def pid(self) -> int: ...
+    @property
+    def rank(self) -> int | None: ...
+
+
+def who(processes: Sequence[Somebody]) -> str:
+    """Return "process node1:7", "rank 3 on node1" or "ranks 0-7 on node1 and node2"."""
+    numbers = sorted({process.rank for process in processes if process.rank is not None})
+    if not numbers or any(process.rank is None for process in processes):
+        return which(processes)
+    return f"{ranks(numbers)} on {some(sorted({process.host for process in processes}))}"
+
+
+def which(processes: Sequence[Somebody]) -> str:
+    """Return the process, by its id: "process node1:7 (rank 3)"."""
+    named = [
+        f"{process.host}:{process.pid}" + ("" if process.rank is None else f" (rank {process.rank})")
+        for process in processes
+    ]
+    return f"{'processes' if len(named) > 1 else 'process'} {some(named)}"
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """Return "rank 3" or "ranks 0-7, 9"; numbers: in order."""
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in ranges[:_RANGES]]
+    rest = sum(last - first + 1 for first, last in ranges[_RANGES:])
+    return f"{'ranks' if len(numbers) > 1 else 'rank'} {', '.join(words)}" + (f" and {rest:,} more" if rest else "")
+
+
+def some(names: Iterable[str]) -> str:
+    """Return "a", "a and b" or "a, b, c and 4 more"; nothing of nothing."""
+    names = list(names)
+    if len(names) > _SHOWN + 1:
+        return f"{', '.join(names[:_SHOWN])} and {len(names) - _SHOWN} more"
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))

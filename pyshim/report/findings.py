@@ -6,13 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
-from pyshim.report.collect import Collected, Skipped
+from pyshim.report.collect import Collected, Skipped, Step, ranks, running, some, which, who
 from pyshim.report.kernels import kernels, rules
-from pyshim.report.runs import remark as of_runs
-from pyshim.report.steps import Step
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
-from pyshim.report.who import ranks, some, which, who
 from pyshim.stats.page import Page, Stranger, sentences
 
 _ANSWERS = 4
@@ -25,7 +22,7 @@ def findings(collected: Collected) -> list[str]:
     for step in every:
         title = f"{step.title}: " if len(every) > 1 else ""
         said += [title + sentence for finding in BY_STEP for sentence in finding(step)]
-    return [*said, *_idle(collected), *_rules(collected), *_refused(collected)]
+    return [*said, *_twice(collected), *_idle(collected), *_rules(collected), *_refused(collected)]
 
 
 def skipped(collected: Collected) -> Iterator[str]:
@@ -56,14 +53,12 @@ def _unseen(collected: Collected) -> Iterator[str]:
 
 def _started(collected: Collected) -> Iterator[str]:
     """Yield ranks that were given other variables: each rank predicts the others, so that they may hang."""
-    first = {run.id: run for run in collected.runs}
     found: dict[str, list[str]] = defaultdict(list)
-    for who_else, run in collected.others:
-        usual = first.get(run.id, run)
-        if run.environment != usual.environment:
-            found[f"set {setting(run)} for the program; the first rank set {setting(usual)}"].append(who_else)
-        elif under(run) != under(usual):
-            found[f"started under {under(run)}; the first rank under {under(usual)}"].append(who_else)
+    for who_else, run, first in collected.others:
+        if run.environment != first.environment:
+            found[f"set {setting(run)} for the program; the first rank set {setting(first)}"].append(who_else)
+        elif under(run) != under(first):
+            found[f"started under {under(run)}; the first rank under {under(first)}"].append(who_else)
     for difference, names in found.items():
         was = "" if difference.startswith("set ") else "were " if len(names) > 1 else "was "
         yield f"{some(names)} {was}{difference}"
@@ -101,31 +96,6 @@ def _tables(step: Step) -> Iterator[str]:
         )
 
 
-def _chosen(step: Step) -> Iterator[str]:
-    own = {run.id: run for run in step.runs if run.outer}
-    pages = [page for page in step.pages if page.run in own]
-    if pages and len(pages) < len(step.pages):
-        run = own[pages[0].run]
-        yield (
-            f"overlap-run was given a policy for {who(pages)} only: {under(run)}, which sets "
-            f"{setting(run)}. Give it the same options on every rank"
-        )
-
-
-def _variables(step: Step) -> Iterator[str]:
-    """Of starts that have runs of their own: one on each host, say."""
-    own = {run.id: run for run in step.runs if not run.outer}
-    by_setting: dict[str, list[Page]] = defaultdict(list)
-    for page in step.pages:
-        if page.run in own:
-            by_setting[setting(own[page.run])].append(page)
-    if len(by_setting) > 1:
-        yield (
-            f"the variables that were set for the program differ: {_answers(by_setting)}. Give overlap-run the same "
-            "policy at every start"
-        )
-
-
 def _by(step: Step, answer: Callable[[Page], str]) -> dict[str, list[Page]]:
     answers: dict[str, list[Page]] = defaultdict(list)
     for page in step.pages:
@@ -145,13 +115,12 @@ def _policies(pages: Sequence[Page]) -> str:
     return some(names) if names else "unknown"
 
 
-def _twice(step: Step) -> Iterator[str]:
-    """Yield ranks that were seen twice in a run without an identifier, which may be several jobs."""
-    found = twice(step)
-    if found and not step.id:
+def _twice(collected: Collected) -> Iterator[str]:
+    """Yield ranks that were seen twice in a folder that no overlap-run has made, which may be several jobs."""
+    for found in filter(None, map(twice, () if collected.named else collected.steps)):
         yield (
             f"{_seen(found)}: two jobs share the folder, one was restarted, or a rank started a helper program through "
-            "a shell. Give each job its own folder or OVERLAP_RUN_ID"
+            "a shell. Give each job its own folder"
         )
 
 
@@ -187,7 +156,7 @@ def _gpus(step: Step) -> Iterator[str]:
         yield f"the GPU differs: {_answers(by_name)}. Collectives are as fast as the slowest rank"
 
 
-BY_STEP = (_missing, _versions, _tables, _chosen, _variables, _gpus, _twice)
+BY_STEP = (_missing, _versions, _tables, _gpus)
 
 
 def _idle(collected: Collected) -> Iterator[str]:
@@ -227,13 +196,10 @@ def _refused(collected: Collected) -> Iterator[str]:
         )
 
 
-def remarks(collected: Collected, full: bool = True) -> list[str]:
-    """Return notes on the program itself, which are no errors.
-
-    full: also notes that call for no action.
-    """
-    said = [*of_runs(collected), *_ends(collected), *_unrecorded(collected)]
-    return [*said, *_without_room(collected), *of_streams(collected, full)]
+def remarks(collected: Collected) -> list[str]:
+    """Return notes on the program itself, which are no errors."""
+    said = [*_ends(collected), *_unrecorded(collected)]
+    return [*said, *_without_room(collected), *of_streams(collected)]
 
 
 def _without_room(collected: Collected) -> Iterator[str]:
@@ -265,9 +231,15 @@ def _unrecorded(collected: Collected) -> Iterator[str]:
 def _ends(collected: Collected) -> Iterator[str]:
     # A forked child ends by _exit as a rule.
     unfinished = [page for page in collected.pages if not page.ended and not page.forked]
-    if unfinished:
-        yield f"{who(unfinished)} did not exit normally: killed, or still running"
-    for step in collected.steps:
-        found = twice(step)
-        if found and step.id:
-            yield f"{_seen(found)} in {step.title}: restarted, or several programs ran in a row"
+    alive = running(unfinished)
+    for pages, what in (
+        (alive, f"{'are' if len(alive) > 1 else 'is'} still running"),
+        (
+            [page for page in unfinished if page not in alive],
+            "did not exit normally: killed, or running on another host",
+        ),
+    ):
+        if pages:
+            yield f"{who(pages)} {what}"
+    for found in filter(None, map(twice, collected.steps if collected.named else ())):
+        yield f"{_seen(found)}: restarted, or several programs ran in a row"

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pyshim.enums import STREAM_STATUSES
-from pyshim.report.who import some, who
-from pyshim.stats.page import Page
-from pyshim.stats.streams import Stream
-
-if TYPE_CHECKING:
-    from pyshim.report.collect import Collected
+from pyshim.report.collect import Collected, some, who
+from pyshim.stats.page import Page, Stream
 
 HEADS = ("streams", "made by", "comm", "share", "threads", "outcome")
 RAISED, FIXED = "raised", "fixed"
@@ -102,14 +98,11 @@ def conditions(collected: Collected) -> list[str]:
     return said
 
 
-def remarks(collected: Collected, full: bool = True) -> Iterator[str]:
-    """Yield the streams that were not raised, with their libraries and processes.
-
-    full: also those that the rule leaves alone; else only those that the driver refused.
-    """
+def remarks(collected: Collected) -> Iterator[str]:
+    """Yield the streams that were not raised, with their libraries and processes."""
     for status in (*WHY, *sorted({group.status for group in groups(collected)} - {*WHY, RAISED})):
         left = [group for group in groups(collected) if group.status == status]
-        if left and (full or status == FIXED):
+        if left:
             yield f"not raised, {status}: {_named(left)}: {WHY.get(status, status)}"
 
 

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from pyshim.report.collect import Collected
+from pyshim.report.collect import Collected, Step
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
-from pyshim.report.steps import Step
 from pyshim.report.verdict import verdict
-from pyshim.stats.page import Page
-from pyshim.stats.rows import Row, Rule
+from pyshim.stats.page import Page, Row, Rule
 
 COUNTERS = (
     "launches",
@@ -34,8 +32,8 @@ def policy_of(page: Page, collected: Collected) -> str | None:
     """Return the policy of a page's first device, or the only one of its run before a device was opened; else None."""
     if page.devices:
         return page.devices[0].policy
-    names = [item.get("name") for run in collected.runs if run.id == page.run for item in run.policies]
-    return names[0] if len(names) == 1 else None
+    names = {item.get("name") for run in collected.runs for item in run.policies}
+    return names.pop() if len(names) == 1 else None
 
 
 def totals(pages: tuple[Page, ...]) -> dict[str, Any]:
@@ -59,7 +57,6 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
         "kernels": [_kernel(kernel) for kernel in every],
         "rules": [_use(use) for use in rules(collected)],
         "runs": [run._asdict() for run in collected.runs],
-        "other_runs": [group.id for group in collected.left],
         "steps": [_step(step) for step in collected.steps],
         "findings": findings,
         "remarks": list(remarks),
@@ -68,8 +65,6 @@ def as_json(collected: Collected, findings: list[str], remarks: Sequence[str] = 
 
 def _step(step: Step) -> dict[str, Any]:
     return {
-        "id": step.id,
-        "runs": [run.id for run in step.runs],
         "world": step.world,
         "ranks": len(step.ranks),
         "missing": step.missing,

@@ -1,10 +1,12 @@
 """Summarize a run in three sentences: what was done, what it gained or why it cannot, and what to do next.
 
-Pages hold counts and no time of the GPU, so no sentence claims a gain: `overlap report --compare` measures one.
+Pages hold counts and no time of the GPU, so no sentence claims a gain, and none denies one: where nothing was changed
+it says which condition of the rule did not hold, by stream. `overlap report --compare` measures.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,17 +14,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.launch.folder import LAST
 from pyshim.launch.program import BUNDLED
 from pyshim.report import streams
+from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
-from pyshim.report.who import some
 from pyshim.stats.page import sentences
 
 if TYPE_CHECKING:
     from pyshim.launch.folder import Run
-    from pyshim.report.collect import Collected
-    from pyshim.stats.page import Page
-    from pyshim.stats.streams import Stream
+    from pyshim.stats.page import Page, Stream
 
 OBSERVE = "observe"
 _BY_FAR = 0.9
@@ -49,7 +50,9 @@ def verdict(collected: Collected) -> Verdict:
         return _no_gpu(counts)
     if not counts.launches:
         return _no_launch(counts)
-    return Verdict(_done(counts), *_outcome(counts))
+    alive = len(running(collected.pages))
+    so_far = f"so far, with {alive:,} process{'es' * (alive != 1)} still running: " if alive else ""
+    return Verdict(so_far + _done(counts), *_outcome(counts))
 
 
 @dataclass(frozen=True)
@@ -114,15 +117,27 @@ class _Counts:
 
     @property
     def run(self) -> Run | None:
-        return self.collected.runs[-1] if self.collected.runs else None
+        return self.collected.runs[0] if self.collected.runs else None
 
 
 def _no_gpu(counts: _Counts) -> Verdict:
     run, pages = counts.run, len(counts.pages)
+    if run and not pages and is_running(run):
+        return Verdict(
+            "nothing yet: the program is running, and has not opened a GPU with the library loaded",
+            "not known",
+            f"overlap report {shlex.quote(counts.collected.directories[0])} again, once it has launched something",
+        )
+    if run and not pages and (full := disk_is_full(counts.collected.directories)):
+        return Verdict(
+            f"not known: no process left a page, and the disk of {full} is full",
+            "not known",
+            _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
+        )
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
-    gain = "none: no launch was seen, so nothing was changed"
+    gain = "not known: no launch was seen"
     if counts.simulated:
         return Verdict(
             f"nothing: {opened}",
@@ -141,12 +156,12 @@ def _no_launch(counts: _Counts) -> Verdict:
     if graphs:
         return Verdict(
             f"nothing: {graphs:,} launches of whole graphs and no launch of a kernel were seen{where}",
-            "none: graphs are left exactly as the program makes them",
+            "not known: graphs are left exactly as the program makes them",
             _EXPLAIN,
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "none: the program launched nothing, or its launches bypass a preloaded library",
+        "not known: the program launched nothing, or its launches bypass a preloaded library",
         f"overlap doctor {_command(counts)} shows why the library sees no launch",
     )
 
@@ -183,8 +198,7 @@ def _launches(count: int) -> str:
 def _where(counts: _Counts) -> str:
     """Return the end of a sentence: how many processes these are, the policies and the GPUs."""
     count, steps = len(counts.pages), len([step for step in counts.collected.steps if step.pages])
-    runs = len(counts.collected.summed)
-    of = f" of {runs:,} runs" if runs > 1 else f" of {steps:,} steps" if steps > 1 else ""
+    of = f" of {steps:,} steps" if steps > 1 else ""
     who = f"{count:,} process{'es' * (count != 1)}{of}"
     named = [policy for policy in counts.policies if policy]
     policy = f"policy {some(named)}" if named else "no policy"
@@ -207,7 +221,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
         following = _NEXT.get(reason) or _KERNEL
-    return f"none: nothing was changed; {'; '.join(why)}", following
+    return f"nothing was changed: {'; '.join(why)}", following
 
 
 def _observed(counts: _Counts) -> tuple[str, str]:
@@ -217,7 +231,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
     again = _again(counts, "default", "default")
-    return f"none: nothing was changed, because {why}", f"{again} runs it under the default policy"
+    return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 
 def _why_not_raised(counts: _Counts) -> str:
@@ -276,7 +290,11 @@ def _bundled(counts: _Counts) -> bool:
 
 
 def _beside(counts: _Counts, ending: str) -> str:
-    return f"{counts.collected.directories[0].rstrip('/')}-{ending}"
+    """Return the name of another report folder, beside the one that this run is in."""
+    path = os.path.normpath(counts.collected.directories[0])
+    around = os.path.dirname(path) or os.curdir
+    path = around if os.path.islink(os.path.join(around, LAST)) else path
+    return f"{path if path != os.curdir else os.path.abspath(path)}-{ending}"
 
 
 def _policy(counts: _Counts) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import suppress
 
 SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # not in place yet, or its writer was killed
@@ -53,21 +53,15 @@ def read(path: str, limit: int, owners: Collection[int] | None = None) -> bytes:
         os.close(descriptor)
 
 
-def write_whole(
-    path: str, data: bytes, scratch: str = "", mode: int = 0o600, place: Callable[[str, str], None] | None = None
-) -> None:
-    """Write a file, whole or not at all: until then what was there stays. Raises OSError.
-
-    scratch: the path to write to first, in the same folder; by default one that SCRATCH matches.
-    place: called with scratch and path, moves the one to the other; by default os.replace.
-    """
-    scratch = scratch or os.path.join(os.path.dirname(path), f".{os.getpid()}.{os.urandom(4).hex()}")
+def write_whole(path: str, data: bytes, mode: int = 0o600) -> None:
+    """Write a file, whole or not at all: until then what was there stays. Raises OSError."""
+    scratch = os.path.join(os.path.dirname(path), f".{os.getpid()}.{os.urandom(4).hex()}")
     # Others may write in the folder: nothing of theirs is opened, and no name that they could know is ours.
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(descriptor, "wb") as file:
             file.write(data)
-        (place or os.replace)(scratch, path)
+        os.replace(scratch, path)
     finally:
         with suppress(OSError):  # usually it is in place, and no longer there
             os.unlink(scratch)

@@ -31,20 +31,14 @@ static bool is_forked(void) {
 }
 
 /* Creates the file; returns it, or a negative errno. If the report's folder is on a network file system, the file is
- * created in WAITING_ROOM as overlap-RUN-NAME, and `waiting` holds its name. */
+ * created in WAITING_ROOM as overlap-NAME, and `waiting` holds its name. */
 static int make_page(const struct overlap_settings *settings, int report) {
     bool elsewhere = overlap_folder_is_unsafe(settings->directory);
-    char prefix[80] = "", name[OVERLAP_NAME_SIZE];
+    char name[OVERLAP_NAME_SIZE];
     const int folder = elsewhere ? overlap_folder_open_any(WAITING_ROOM) : report;
-    if (elsewhere) {
-        struct overlap_text text = overlap_text_in(prefix, sizeof prefix);
-        overlap_text_add(&text, "overlap-");
-        overlap_text_add(&text, settings->run);
-        overlap_text_add(&text, "-");
-    }
     int file = folder < 0 ? folder
-                          : overlap_folder_create(name, folder, prefix, elsewhere ? overlap_unguessable() : 0, ".page",
-                                                  O_RDWR);
+                          : overlap_folder_create(name, folder, elsewhere ? "overlap-" : "",
+                                                  elsewhere ? overlap_unguessable() : 0, ".page", O_RDWR);
     if (file >= 0) {
         const int error = overlap_file_allocate(file, 0, sizeof(struct overlap_page));
         if (error) {
@@ -88,7 +82,6 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     page->rank = settings->rank;
     page->world = settings->world;
     page->start = (uint64_t)now.tv_sec * 1000000000U + (uint64_t)now.tv_nsec;
-    copy_text(page->run, sizeof page->run, settings->run);
     copy_text(page->directory, sizeof page->directory, settings->directory);
     copy_text(page->library, sizeof page->library, OVERLAP_VERSION);
     page->table = ((const struct overlap_table *)settings->table)->checksum;

@@ -150,11 +150,9 @@ static void copy(const struct variables *found) {
     overlap_start.length = mapped || length <= sizeof text ? length : sizeof text;
     memcpy(overlap_start.text, found->table, overlap_start.length);
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
-    decode_path(found->run_id ? found->run_id : "", overlap_start.run, sizeof overlap_start.run);
     int64_t launcher = number(found->launcher_pid);
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
-        .run = overlap_start.run,
         .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
     };

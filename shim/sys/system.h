@@ -15,7 +15,6 @@ struct overlap_start {
     bool constructed; /* libc is ready: our constructor has run */
     bool forked;      /* child of a fork that has not called exec (glibc; elsewhere only once armed) */
     char directory[512];
-    char run[32];
 };
 extern struct overlap_start overlap_start;
 

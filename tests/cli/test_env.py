@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from pyshim import _native
-from pyshim.policy.layout import checksum
+from pyshim.launch.environment import checksum
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
@@ -19,10 +19,11 @@ def test_sh_can_be_evaluated(overlap, clean_environment, tmp_path, library, shel
         pytest.skip(f"no {shell} here")
     done = overlap("env", "--policy", "observe", "--report", str(tmp_path / "it's a b"), env={"LD_PRELOAD": "/a.so"})
     assert done.returncode == 0, done.stderr
+    name = os.readlink(tmp_path / "it's a b" / "last")
     script = done.stdout + 'printf "%s\\n" "$LD_PRELOAD" "$OVERLAP_REPORT"\n'
     env = dict(clean_environment)
     said = subprocess.run(shell.split(), input=script, env=env, capture_output=True, text=True, check=True)
-    assert said.stdout == f"{_native.SHIM}:/a.so\n{tmp_path}/it%27s%20a%20b\n"
+    assert said.stdout == f"{_native.SHIM}:/a.so\n{tmp_path}/it%27s%20a%20b/{name}\n"
 
 
 @pytest.mark.parametrize("form", ["sh", "slurm", "docker", "json"])
@@ -44,7 +45,6 @@ def test_what_an_outer_run_has_set_does_not_leak_in(overlap, library):
     outer = {
         "OVERLAP_TABLE": "old",
         "OVERLAP_REPORT": "/old",
-        "OVERLAP_RUN_ID": "0" * 16,
         "LD_PRELOAD": str(_native.SHIM),
     }
     values = json.loads(overlap("env", "--policy", "observe", "--format", "json", env=outer).stdout)

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shlex
 import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,8 +17,8 @@ from pyshim import __version__
 from pyshim.errors import OverlapError
 from pyshim.launch import folder, plan
 
+STENCIL = ("demo-stencil", "-", "plain", "2", "stencil/style-0")
 TWO = {"SLURM_STEP_NUM_TASKS": "2"}
-OUTER = "0123456789abcdef"
 
 
 @pytest.fixture
@@ -34,6 +39,11 @@ def start(overlap_run, tmp_path):
     return run
 
 
+def runs(report: Path) -> list[str]:
+    """The folders of the runs, by name."""
+    return sorted(path.name for path in report.iterdir() if not path.is_symlink())
+
+
 @pytest.mark.parametrize("launcher", ["slurm", "torchrun", "mpirun"])
 def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library):
     assert start(0, "--policy", "observe", launcher=launcher).stdout == "ran\n"
@@ -45,63 +55,8 @@ def test_a_rank_under_another_policy_refuses(start, launcher, tmp_path, library)
     assert hint.startswith("overlap: help: start all ranks with one version, policy")
     assert "if this is another run, name another folder" in hint
     assert start(2, "--policy", "observe", launcher=launcher).stdout == "ran\n"
-    assert len(list((tmp_path / "r").iterdir())) == 1, "it leaves nothing behind"
-
-
-def test_the_report_may_be_named_by_the_environment(start, overlap_run, tmp_path, library):
-    """Its folder has characters that are written otherwise there."""
-    report = tmp_path / "a b%c"
-    start(0, "--policy", "observe", "--report", str(report))
-    named = str(report).replace("%", "%25").replace(" ", "%20")
-    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"}
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **step, "OVERLAP_REPORT": named}
-    words = ("--policy", "h100-paper", "echo", "ran")
-    strict = overlap_run("--strict", *words, env=env)
-    assert (strict.returncode, strict.stdout) == (125, "")
-    assert "the ranks of this step differ" in strict.stderr
-    assert overlap_run(*words, env=env).stdout == "ran\n"
-
-
-def test_starts_that_belong_together_may_be_given_a_name(overlap_run, tmp_path, library):
-    """torchrun on each host by hand, say: overlap-run is outside, where no rank is known."""
-    (tmp_path / "libcuda.so.1").write_bytes(b"")
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), "OVERLAP_RUN_ID": "00000000000000ab"}
-    words = ("--strict", "--report", str(tmp_path / "r"), "--policy")
-    assert overlap_run(*words, "observe", "true", env=env).returncode == 0
-    assert (tmp_path / "r" / "run-00000000000000ab.json").exists()
-    assert overlap_run(*words, "h100", "true", env=env).returncode == 125
-    assert overlap_run(*words, "h100", "true", env={**env, "OVERLAP_RUN_ID": "mine"}).returncode == 0
-
-
-def test_a_name_by_hand_counts_beside_a_folder_by_hand(overlap_run, tmp_path, library):
-    (tmp_path / "libcuda.so.1").write_bytes(b"")
-    named = {"OVERLAP_RUN_ID": "00000000000000ab", "OVERLAP_REPORT": str(tmp_path / "r")}
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **named}
-    words = ("--strict", "--report", str(tmp_path / "r"), "--policy")
-    assert [overlap_run(*words, policy, "true", env=env).returncode for policy in ("observe", "h100")] == [0, 125]
-    bad = overlap_run(*words, "observe", "true", env={**env, "OVERLAP_RUN_ID": "00000000000000AB"})
-    assert bad.stderr.startswith("overlap: OVERLAP_RUN_ID is left out: it needs 16 of the digits 0-9 and a-f\n")
-
-
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        ({"OVERLAP_TABLE": "t", "OVERLAP_RUN_ID": f"{7:016x}"}, "the policy comes from around this command"),
-        ({"SLURM_JOB_ID": "7", "SLURM_PROCID": "0"}, "this launcher gives its ranks no name in common"),
-    ],
-)
-def test_strict_says_where_it_cannot_compare(overlap_run, tmp_path, library, more, why):
-    (tmp_path / "libcuda.so.1").write_bytes(b"")
-    (tmp_path / "r").mkdir()
-    ranks = {"RANK": "0", "WORLD_SIZE": "2", **more}
-    reports = {"OVERLAP_REPORT": str(tmp_path / "r")} if "OVERLAP_TABLE" in more else {}
-    env = {"LD_LIBRARY_PATH": str(tmp_path), "HOME": str(tmp_path), **ranks, **reports}
-    done = overlap_run("--strict", "--report", str(tmp_path / "r"), "true", env=env)
-    assert done.returncode == 0
-    assert f"overlap: --strict compares nothing here: {why}" in done.stderr
-    assert (
-        overlap_run("--strict", "--report", str(tmp_path / "r"), "--dry-run", "true", env=env).stderr.count("only") == 0
-    )
+    assert len(list((tmp_path / "r" / "last").iterdir())) == 1, "it leaves nothing behind"
+    assert len(list((tmp_path / "r").iterdir())) == 2, "one run, and the link"
 
 
 def test_without_a_report_strict_says_that_it_compares_nothing(overlap_run, tmp_path, library):
@@ -119,7 +74,7 @@ def test_without_strict_it_runs_and_says_so_in_the_report(start, overlap_run, tm
     env = {"LD_LIBRARY_PATH": str(tmp_path), **step}
     done = overlap_run("--report", str(tmp_path / "r"), "--policy", "h100-paper", "echo", "ran", env=env)
     assert (done.returncode, done.stdout) == (0, "ran\n")
-    assert len(list((tmp_path / "r").iterdir())) == 2
+    assert len(list((tmp_path / "r" / "slurm-7.0").iterdir())) == 2
 
 
 def test_another_step_may_be_under_another_policy(start, library):
@@ -132,37 +87,58 @@ def test_runs_of_one_batch_script_may_be_under_other_policies(start, tmp_path, l
     script = {"SLURM_STEP_NUM_TASKS": "1", "SLURM_STEP_ID": "4294967290"}
     assert start(0, "--policy", "observe", **script).returncode == 0
     assert start(0, "--policy", "h100-paper", **script).returncode == 0
-    assert len(folder.runs(str(tmp_path / "r"))) == 2
+    assert len(runs(tmp_path / "r")) == 2
+
+
+def test_ranks_that_start_at_once_share_a_run(start, tmp_path, library):
+    """And leave one run.json and one link, whoever is faster."""
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda rank: start(rank, "--policy", "observe"), range(4)))
+    assert [(one.returncode, one.stdout, one.stderr) for one in done] == [(0, "ran\n", "")] * 4
+    assert runs(tmp_path / "r") == ["slurm-7.0"]
+    assert os.readlink(tmp_path / "r" / "last") == "slurm-7.0"
+    assert os.listdir(tmp_path / "r" / "last") == ["run.json"]
 
 
 @pytest.fixture
 def within(start, tmp_path):
-    """As start, for a rank whose run has a name: of the site's prolog, or of an overlap-run around the launcher."""
+    """As start, for a rank inside of a run: of the site's prolog, or of an overlap-run around the launcher."""
     around = plan.make(plan.Request(policy="observe"), {}).settings.table
+    outer = tmp_path / "r" / "outer"
+    outer.mkdir(parents=True)
 
-    def run(rank: int, *options: str, outer: str = OUTER, **more: str):
-        named = {"OVERLAP_TABLE": around, "OVERLAP_REPORT": str(tmp_path / "r"), "OVERLAP_RUN_ID": outer}
-        return start(rank, *options, **{**named, **more})
+    def run(rank: int, *options: str, **more: str):
+        return start(rank, *options, **{"OVERLAP_TABLE": around, "OVERLAP_REPORT": str(outer), **more})
 
     return run
 
 
-@pytest.mark.parametrize("outer", [OUTER, "mine"])
-def test_inside_of_another_a_rank_under_another_policy_refuses_too(within, tmp_path, library, outer):
-    assert within(0, "--policy", "observe", outer=outer).stdout == "ran\n"
-    done = within(1, "--policy", "h100-paper", outer=outer)
+def test_inside_of_another_a_rank_under_another_policy_refuses_too(within, tmp_path, library):
+    assert within(0, "--policy", "observe").stdout == "ran\n"
+    done = within(1, "--policy", "h100-paper")
     assert (done.returncode, done.stdout) == (125, "")
     assert "h100-paper (" in done.stderr and "observe (" in done.stderr
-    assert within(2, "--policy", "observe", outer=outer).stdout == "ran\n"
-    (run,) = folder.runs(str(tmp_path / "r"))
-    assert run.outer == outer
-    assert run.id != outer and (run.id[:8] == outer[:8]) == (outer == OUTER)
+    assert within(2, "--policy", "observe").stdout == "ran\n"
+    assert runs(tmp_path / "r") == ["outer"] and not (tmp_path / "r" / "last").exists()
+    assert os.listdir(tmp_path / "r" / "outer") == ["slurm-7.0.json"]
 
 
 def test_inside_of_another_what_chooses_nothing_belongs_to_it(within, tmp_path, library):
     for rank in range(2):
-        assert within(rank).stdout == "ran\n"
-    assert list((tmp_path / "r").iterdir()) == []
+        done = within(rank)
+        assert done.stdout == "ran\n"
+        assert ("--strict compares nothing here: the policy comes from around this command" in done.stderr) is not rank
+    assert runs(tmp_path / "r") == ["outer"] and os.listdir(tmp_path / "r" / "outer") == []
+
+
+def test_inside_of_another_a_folder_that_is_gone_stops_nothing_but_strict(within, overlap_run, tmp_path, library):
+    """Only the library would write there, and says so itself."""
+    (tmp_path / "r" / "outer").rmdir()
+    (tmp_path / "r").rmdir()
+    (tmp_path / "r").write_text("")
+    env = {"OVERLAP_TABLE": "x", "OVERLAP_REPORT": str(tmp_path / "r" / "outer"), "LD_LIBRARY_PATH": str(tmp_path)}
+    assert overlap_run("--policy", "observe", "echo", "ran", env=env).stdout == "ran\n"
+    assert within(0, "--policy", "observe").returncode == 125
 
 
 @pytest.mark.parametrize("more", [{"SLURM_STEP_ID": "1"}, {"SLURM_STEP_NUM_TASKS": "1"}], ids=["step", "script"])
@@ -170,7 +146,7 @@ def test_inside_of_another_each_step_may_choose(within, tmp_path, library, more)
     assert within(0, "--policy", "observe", **more).returncode == 0
     again = {"SLURM_STEP_ID": "2"} if "SLURM_STEP_ID" in more else more
     assert within(0, "--policy", "h100-paper", **again).returncode == 0
-    assert len(folder.runs(str(tmp_path / "r"))) == 2
+    assert len(os.listdir(tmp_path / "r" / "outer")) == 2
 
 
 def test_a_rank_with_other_variables_refuses(start, tmp_path, library):
@@ -184,7 +160,7 @@ def test_a_rank_with_other_variables_refuses(start, tmp_path, library):
 
 def test_a_rank_of_another_version_refuses(start, tmp_path, library):
     assert start(0, "--policy", "observe").returncode == 0
-    (file,) = (tmp_path / "r").iterdir()
+    file = tmp_path / "r" / "last" / "run.json"
     first = json.loads(file.read_text())
     file.write_text(json.dumps({**first, "overlap_run": "0.0.9", "host": "node7"}))
     done = start(1, "--policy", "observe")
@@ -216,7 +192,7 @@ def test_a_rank_whose_node_lacks_the_library_refuses(overlap_run, start, tmp_pat
 
 def test_of_two_that_come_at_once_one_is_the_first(tmp_path, monkeypatch):
     """The file appears between the look and the link."""
-    first = folder.Run("0" * 16, 1.0, ("x",), ({"name": "a", "hash": "1", "file": None},), "0.1.0")
+    first = folder.Run("x", 1.0, ("x",), ({"name": "a", "hash": "1", "file": None},), "0.1.0")
     other = first._replace(policies=({"name": "b", "hash": "2", "file": None},))
 
     def late(source, target):
@@ -226,4 +202,50 @@ def test_of_two_that_come_at_once_one_is_the_first(tmp_path, monkeypatch):
     monkeypatch.setattr(folder.os, "link", late)
     with pytest.raises(OverlapError, match=r" b \(2\), .* a \(1\), "):
         folder.write(str(tmp_path), other, strict=True)
-    assert [path.name for path in tmp_path.iterdir()] == [f"run-{'0' * 16}.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.json"]
+
+
+READ_ONLY = "mount -t tmpfs -o ro none {0} && exec {1}"
+FULL = "mount -t tmpfs -o size=4k none {0} && (cat /dev/zero >{0}/x; true) 2>/dev/null && exec {1}"
+
+
+@pytest.mark.parametrize(("mount", "why"), [(READ_ONLY, "cannot be written to"), (FULL, "No space left on device")])
+def test_a_folder_that_cannot_be_written_to_ends_before_the_program_starts(clean_environment, tmp_path, mount, why):
+    """On a file system of its own, which no permission of root's overcomes."""
+    if subprocess.run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", tmp_path], check=False).returncode:
+        pytest.skip("needs root, to mount a file system")
+    words = [sys.executable, "-m", "pyshim.cli.run", "--report", tmp_path, "echo", "ran"]
+    script = mount.format(shlex.quote(str(tmp_path)), shlex.join(map(str, words)))
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", script], env=clean_environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith(f" {why}\n")
+    assert done.stderr.startswith(f"overlap: error: the report folder {tmp_path}")
+
+
+def test_a_last_that_is_not_ours_is_one_line_and_stays(overlap_run, overlap, tmp_path, library):
+    (tmp_path / "last").write_text("mine")
+    done = overlap_run("--simulate", "h100", "--report", str(tmp_path), *STENCIL)
+    (run,) = (path for path in tmp_path.iterdir() if path.name != "last")
+    assert done.returncode == 0, done.stderr
+    said = f"{tmp_path}/last is no link of overlap-run and stays as it is; this run is read by: overlap report {run}"
+    assert done.stderr.splitlines().count(f"overlap: {said}") == 1
+    assert (tmp_path / "last").read_text() == "mine"
+    assert ": 1 process, policy default on simulated " in overlap("report", str(run)).stdout
+
+
+def test_what_is_started_inside_writes_into_the_run_around_it(overlap_run, overlap, tmp_path, library):
+    """By a script, with and without an overlap-run of its own: another policy, and the same folder once more."""
+    again = f"{sys.executable} -m pyshim.cli.run"
+    step = " ".join(STENCIL)
+    script = f"{step}; {again} {step}; {again} --report {tmp_path}/r --policy observe {step}"
+    done = overlap_run("--simulate", "h100", "--report", str(tmp_path / "r"), "sh", "-c", script)
+    assert done.returncode == 0, done.stderr
+    (run,) = runs(tmp_path / "r")
+    answer = json.loads(overlap("report", str(tmp_path / "r"), "--json").stdout)
+    assert [process["policy"] for process in answer["processes"]] == ["default", "default", "observe"]
+    assert [start["id"] for start in answer["runs"]] == [run, run]
+    assert answer["runs"][0]["command"][:2] == ["sh", "-c"]
+    assert overlap_run("--simulate", "h100", "--report", str(tmp_path / "r"), "true").returncode == 0
+    assert len(runs(tmp_path / "r")) == 2, "and what is started after it does not"

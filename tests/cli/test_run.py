@@ -95,18 +95,19 @@ def test_the_program_gets_the_library_and_what_it_reads(overlap_run, driver, lib
 def test_a_report_has_a_folder_a_run_and_an_absolute_path(overlap_run, driver, tmp_path, library):
     done = overlap_run("--report", "a b", "--quiet", *SHOW, env=driver, cwd=tmp_path)
     seen = json.loads(done.stdout)
-    identifier = seen["OVERLAP_RUN_ID"]
-    run = json.loads((tmp_path / "a b" / f"run-{identifier}.json").read_text())
-    assert seen["OVERLAP_REPORT"] == f"{tmp_path}/a%20b"
+    run = json.loads((tmp_path / "a b" / "last" / "run.json").read_text())
+    name = os.readlink(tmp_path / "a b" / "last")
+    assert seen["OVERLAP_REPORT"] == f"{tmp_path}/a%20b/{name}"
     assert seen["OVERLAP_QUIET"] == "1"
-    assert (run["id"], run["command"]) == (identifier, list(SHOW))
+    assert (run["id"], run["command"]) == (name, list(SHOW))
+    assert run["pid"] == int(seen["OVERLAP_LAUNCHER_PID"]) == int(name.rpartition("-")[2])
 
 
 def test_the_ranks_of_a_step_share_one_run(overlap_run, driver, tmp_path):
     for rank in "01":
         step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": "2"}
         assert overlap_run("--report", str(tmp_path / "r"), "true", env={**driver, **step}).returncode == 0
-    (run,) = (tmp_path / "r").iterdir()
+    (run,) = (tmp_path / "r" / "slurm-7.0").iterdir()
     assert json.loads(run.read_text())["expected_world_size"] == 2
 
 
@@ -117,10 +118,10 @@ def test_an_inner_run_changes_only_what_it_is_asked_for(overlap_run, driver, tmp
     once = overlap_run("--policy", "observe", "--report", report, *SHOW, env=driver)
     twice = overlap_run("--policy", "observe", "--report", report, *inner, "--report", report, *SHOW, env=driver)
     one, two = json.loads(once.stdout), json.loads(twice.stdout)
-    for name in ("OVERLAP_RUN_ID", "OVERLAP_LAUNCHER_PID"):
+    for name in ("OVERLAP_REPORT", "OVERLAP_LAUNCHER_PID"):
         assert one.pop(name) and two.pop(name)
     assert one == two
-    assert len(list((tmp_path / "r").iterdir())) == 2, "one run for each outer overlap-run"
+    assert len(list((tmp_path / "r").iterdir())) == 3, "one run for each outer overlap-run, and the link"
     assert env["LD_PRELOAD"].count(":") == 1
 
 
@@ -276,9 +277,9 @@ def test_a_program_with_a_sanitizer_runs_without_the_library(overlap_run, driver
 
 
 def test_no_driver_is_one_line(overlap_run, library):
-    from pyshim.launch import driver as search
+    from pyshim.launch.program import vendors
 
-    if search.vendors({}):
+    if vendors({}):
         pytest.skip("this machine has one")
     done = overlap_run("--policy", "observe", "true")
     line = "overlap: no GPU driver on this machine (NVIDIA's libcuda.so.1, AMD's /dev/kfd): nothing is done here\n"
@@ -332,7 +333,7 @@ def test_a_dry_run_says_what_would_be_and_does_nothing(overlap_run, driver, tmp_
     assert (done.returncode, done.stdout) == (0, "")
     assert not (tmp_path / "r").exists()
     assert done.stderr.startswith("overlap: would run /")
-    assert f"overlap: would keep a report in {tmp_path / 'r'}\n" in done.stderr
+    assert f"overlap: would keep a report in {tmp_path / 'r'}/" in done.stderr
     assert f"overlap: would set LD_PRELOAD={_native.SHIM}\n" in done.stderr
 
 
@@ -386,8 +387,8 @@ def test_the_default_carries_those_of_amd_and_that_of_every_gpu(overlap_run, dri
     done = overlap_run("--report", str(report), *SHOW, env=driver)
     assert (done.returncode, done.stderr) == (0, "")
     assert "TORCH_NCCL_HIGH_PRIORITY" not in json.loads(done.stdout)
-    (run,) = report.iterdir()
-    names = [policy["name"] for policy in json.loads(run.read_text())["policies"]]
+    run = json.loads((report / "last" / "run.json").read_text())
+    names = [policy["name"] for policy in run["policies"]]
     assert names == ["mi250x", "mi300x", "default"]
     assert "TORCH" not in overlap_run("--dry-run", "true", env=driver).stderr
     done = overlap_run("--policy", "mi250x", "--dry-run", "true", env=driver)

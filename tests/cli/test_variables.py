@@ -28,8 +28,7 @@ def test_variables_of_a_policy_reach_the_program_and_the_report(overlap_run, dri
     done = overlap_run("--policy", asking, "--report", str(report), "--quiet", *SHOW, env=env)
     seen = json.loads(done.stdout)
     assert (seen["TORCH_NCCL_HIGH_PRIORITY"], seen["NCCL_DEBUG"]) == ("1", "WARN")
-    (run,) = report.glob("run-*.json")
-    assert json.loads(run.read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
+    assert json.loads((report / "last" / "run.json").read_text())["environment"] == {"TORCH_NCCL_HIGH_PRIORITY": "1"}
 
 
 def test_a_dry_run_lists_what_is_set_and_what_is_left(overlap_run, driver, asking, tmp_path, library):

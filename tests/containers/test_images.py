@@ -16,7 +16,7 @@ from containers import Engine, launches
 from interposing import PROGRAMS
 from test_engines import inside, no_variables
 
-from pyshim.launch import elf
+from pyshim.launch.program import inspect
 
 # Of Debian 11: glibc 2.31, a shell, and what task-prolog starts.
 BULLSEYE = ("libc6", "dash", "coreutils", "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "libgcc-s1")
@@ -54,7 +54,7 @@ def test_an_image_with_musl_alone(engine: Engine, report: Path, tmp_path: Path) 
         program = musl.build(PROGRAMS / "musl.c", folder / "bin/client", folder)
     except debian.Missing as missing:
         pytest.skip(f"needs musl: {missing}")
-    loader = elf.inspect(str(program)).interpreter
+    loader = inspect(str(program)).interpreter
     own = replace(engine, image=folder)
     without = own("client", change=no_variables, report=report)
     assert (without.status, without.stdout.splitlines()[0]) == (7, "strlen 1"), without.stderr

@@ -15,7 +15,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.doctor import ask, machine
-from pyshim.launch import simulate
+from pyshim.launch import driver
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -124,7 +124,7 @@ def test_simulated_gpus(overlap: Any, library: Any, gpu: str, vendor: str) -> No
     done = overlap("doctor", "--simulate", f"{gpu},3", "--json")
     found = json.loads(done.stdout)
     told = [check["sentence"] for check in found["checks"] if check["check"] == "driver"]
-    name = simulate.parse(gpu).name
+    name = driver.parse(gpu).name
     assert len(told) == 2 and told[0].startswith("the simulated") and told[0].endswith(": 3 GPUs")
     assert told[1].startswith(f"GPUs 0-2: {name} (")
     policy = [check["sentence"] for check in found["checks"] if check["check"] == "policy"]
@@ -191,7 +191,7 @@ def test_nothing_is_left_in_the_report_of_an_overlap_run_around_it(
     command = [sys.executable, "-m", "pyshim", "doctor"]
     done = overlap_run("--report", str(tmp_path / "report"), "--simulate", "h100", *command)
     assert "the simulated driver answers (CUDA 13.0): 1 GPU" in done.stdout, done.stderr
-    assert [path.suffix for path in (tmp_path / "report").iterdir()] == [".json"]
+    assert [path.suffix for path in (tmp_path / "report" / "last").iterdir()] == [".json"]
 
 
 def test_our_library_is_silent_in_the_process_that_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

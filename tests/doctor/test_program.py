@@ -13,7 +13,7 @@ from typing import Any, Callable
 import pytest
 from doctoring import Compile, Lines, Look, states
 
-from pyshim.launch import simulate
+from pyshim.launch import driver
 
 MAIN = "int main(void) { return 0; }"
 PROGRAM = Callable[..., Lines]
@@ -265,7 +265,7 @@ def test_pytorch_without_cuda_is_in_the_way(told: PROGRAM, python: Path) -> None
 @pytest.mark.parametrize(("gpu", "state"), [("h100", "fail"), ("mi250x", "ok")])
 def test_pytorch_does_not_run_on_the_simulated_gpu(told: PROGRAM, python: Path, gpu: str, state: str) -> None:
     torch(python, "'13.0'")
-    lines = told(python, machine={"simulated": simulate.parse(gpu)})
+    lines = told(python, machine={"simulated": driver.parse(gpu)})
     assert lines[1][0] == state
     assert ("does not run on the simulated GPU" in lines[1][1]) is (state == "fail")
 

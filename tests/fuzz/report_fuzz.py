@@ -1,4 +1,4 @@
-"""Report folders that other users could have written: pages and run-ID.json with any content, and files of any
+"""Report folders that other users could have written: pages and run.json with any content, and files of any
 name beside them, through everything that `overlap report` makes of them.
 
 The bytes are a script: the way it is looked at, then changes of a folder with three good pages and a run.
@@ -83,7 +83,7 @@ def _page(pid: int) -> bytes:
         10**18,
         0xAB,
     )
-    for name, value in {"run": RUN, "host": "node1", "program": "/usr/bin/python3", "library": "0.1.0"}.items():
+    for name, value in {"host": "node1", "program": "/usr/bin/python3", "library": "0.1.0"}.items():
         getattr(page, name)[0 : len(value)] = value.encode()
     page.directory[0 : len(str(_DIR))] = str(_DIR).encode()
     device = page.devices[0]
@@ -201,7 +201,7 @@ def _make(script: Script) -> None:
         with suppress(OSError):
             (_DIR / name).write_bytes(page)
     with suppress(OSError):
-        (_DIR / f"run-{RUN}.json").write_bytes(run)
+        (_DIR / "run.json").write_bytes(run)
 
 
 def _word(script: Script) -> bytes:
@@ -212,9 +212,7 @@ def _file(script: Script) -> None:
     """Another file: of a hostile name, and perhaps none at all."""
     kind, name = script.below(6), script.text()[:80].replace(b"/", b"_").replace(b"\0", b"_")
     ending = (b".1.0.page", b"", b".json")[script.below(3)]
-    path = os.path.join(
-        os.fsencode(_DIR), (b"run-" + RUN.encode() + b"." if ending == b".json" else b"") + name + ending
-    )
+    path = os.path.join(os.fsencode(_DIR), (b"run@" if ending == b".json" else b"") + name + ending)
     with suppress(OSError):
         if kind == 0:
             os.mkfifo(path)

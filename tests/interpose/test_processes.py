@@ -190,22 +190,20 @@ def test_a_link_planted_where_the_page_goes_is_not_followed(build: Build, preloa
 NEEDS_SHM = pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="no /dev/shm here")
 
 
-def waiting(run: str) -> list[Path]:
-    return list(Path("/dev/shm").glob(f"overlap-{run}-*"))
+def waiting(pages: Path) -> list[Path]:
+    """The pages in /dev/shm that name this folder."""
+    found = Path("/dev/shm").glob("overlap-*.page")
+    return [path for path in found if f"{pages}\0".encode() in path.read_bytes()]
 
 
 @pytest.fixture
 def network(build: Build, tmp_path: Path) -> Iterator[dict[str, Any]]:
-    run = os.urandom(8).hex()
     pages = tmp_path / "network"
     pages.mkdir()
     fake = build.library("libfakenfs.so", "fake_nfs.c")
-    (pages / f"run-{run}.json").write_text(
-        f'{{"id": "{run}", "started": {time.time()}, "command": null, "policies": [], "overlap_run": "", '
-        '"expected_world_size": null, "simulate": null, "trace": false, "version": 1}'
-    )
-    yield {"report": pages, "env": {"OVERLAP_RUN_ID": run}, "preload": f"{{}}:{fake}"}
-    for path in waiting(run):
+    (pages / "run.json").write_text('{"id": "network", "version": 1}')
+    yield {"report": pages, "preload": f"{{}}:{fake}"}
+    for path in waiting(pages):
         path.unlink()
 
 
@@ -213,7 +211,7 @@ def network(build: Build, tmp_path: Path) -> Iterator[dict[str, Any]]:
 def test_on_a_network_file_system_the_page_is_copied_at_the_end(preloaded: Runner, network: dict[str, Any]) -> None:
     done = preloaded(f"forks=1 ptx=k {THREE}", **network)
     assert (done.status, done.stderr) == (0, "")
-    assert waiting(network["env"]["OVERLAP_RUN_ID"]) == []
+    assert waiting(network["report"]) == []
     assert launches(done) == [3, 3]
 
 
@@ -225,7 +223,7 @@ def test_on_a_network_file_system_overlap_report_brings_the_page_after_a_kill(
     hidden = pages.with_name("hidden")
     done = preloaded(f"ptx=k {THREE} rename={pages},{hidden} kill", **network)
     assert done.status == -9
-    assert len(waiting(network["env"]["OVERLAP_RUN_ID"])) == 1
+    assert len(waiting(network["report"])) == 1
     shutil.move(str(hidden), str(pages))
     assert list(pages.glob("*.page")) == []
     assert report_of(pages)["totals"]["launches"] == 3
@@ -245,7 +243,7 @@ def meanwhile(preloaded: Runner, network: dict[str, Any]) -> Meanwhile:
         with ThreadPoolExecutor(1) as pool, open(tell, "w") as told_to, open(told) as stdin:
             done = pool.submit(preloaded, f"ptx=k {THREE} wait {TWO}", stdin=stdin, **network)
             until = time.monotonic() + 300
-            while not any(launched(path) == 3 for path in waiting(network["env"]["OVERLAP_RUN_ID"])):
+            while not any(launched(path) == 3 for path in waiting(network["report"])):
                 assert time.monotonic() < until and not done.done()
             do()
             told_to.close()
@@ -271,7 +269,7 @@ def test_on_a_network_file_system_a_report_meanwhile_leaves_the_end_to_the_proce
 
     (page,) = meanwhile(look)
     assert (page.launches, page.ended) == (5, True)
-    assert waiting(network["env"]["OVERLAP_RUN_ID"]) == []
+    assert waiting(network["report"]) == []
 
 
 @NEEDS_SHM
@@ -282,8 +280,8 @@ def test_on_a_network_file_system_a_page_of_the_same_name_takes_no_page_away(
     taken: list[Path] = []
 
     def bring() -> None:
-        (page,) = waiting(network["env"]["OVERLAP_RUN_ID"])
-        process = page.name.partition("-")[2].partition("-")[2].rsplit(".", 2)[0]
+        (page,) = waiting(network["report"])
+        process = page.name.partition("-")[2].rsplit(".", 2)[0]
         taken.append(network["report"] / f"{process}.0.page")
         taken[0].write_text("taken")
 

@@ -67,11 +67,6 @@ def test_children_say_it_too(preloaded: Runner) -> None:
     assert done.report["processes"][0]["table"]
 
 
-def test_no_run_id_is_no_run(preloaded: Runner) -> None:
-    (process,) = preloaded(WORDS, env={"OVERLAP_RUN_ID": ""}).report["processes"]
-    assert process["run"] == ""
-
-
 def test_a_relative_folder_is_that_of_the_start(
     table_of: Callable[[str], dict[str, str]], tmp_path: Path, build: Build
 ) -> None:

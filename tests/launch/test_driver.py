@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from threading import Timer
 
-from pyshim.launch import driver
+from pyshim.launch import driver, program
 
 
 def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
@@ -21,4 +21,4 @@ def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
     assert driver.text(str(tmp_path)) == driver.text("\0") == driver.text(str(tmp_path / "missing")) == ""
-    assert driver.names(str(tmp_path / "missing")) == driver.cached(str(tmp_path)) == []
+    assert driver.names(str(tmp_path / "missing")) == program.cached(str(tmp_path)) == []

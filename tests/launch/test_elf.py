@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyshim.launch import elf, program
+from pyshim.launch import program
 
 HERE = {"x86_64": 62, "aarch64": 183}.get(platform.machine(), 62)
 
@@ -72,14 +72,14 @@ def sentence(path: str, **environment: str) -> str | None:
 
 def test_a_dynamic_program_is_no_obstacle(tmp_path: Path) -> None:
     path = write(tmp_path, crafted(needed=(b"libm.so.6", b"libc.so.6")))
-    assert elf.inspect(path).needed == ("libm.so.6", "libc.so.6")
+    assert program.inspect(path).needed == ("libm.so.6", "libc.so.6")
     assert sentence(path) is None
 
 
 @pytest.mark.parametrize("name", ["/bin/true", "/bin/sh", os.path.realpath("/proc/self/exe")])
 def test_real_programs_are_no_obstacle(name: str) -> None:
-    assert elf.inspect(name).kind == elf.ELF
-    assert any(library.startswith("libc.so") for library in elf.inspect(name).needed)
+    assert program.inspect(name).kind == program.ELF
+    assert any(library.startswith("libc.so") for library in program.inspect(name).needed)
     assert sentence(name) is None
 
 
@@ -90,7 +90,7 @@ OTHER = 183 if HERE == 62 else 62
     ("data", "words", "harmful"),
     [
         pytest.param(crafted(bits=32, machine=3), "is a 32-bit program", True, id="32 bits"),
-        pytest.param(crafted(machine=OTHER), f"for {elf.MACHINES[OTHER]}, not", True, id="another processor"),
+        pytest.param(crafted(machine=OTHER), f"for {program.MACHINES[OTHER]}, not", True, id="another processor"),
         pytest.param(crafted(interpreter=None), "statically linked", False, id="static"),
         pytest.param(crafted(interpreter=b"/lib/ld-musl-x86_64.so.1"), "linked to musl", True, id="musl"),
         pytest.param(crafted(needed=(b"libasan.so.8",)), "linked to libasan.so.8", True, id="address sanitizer"),
@@ -166,7 +166,7 @@ def test_what_a_compiler_makes_static(tmp_path: Path) -> None:
         done = subprocess.run([*cc, flag, str(source), "-o", str(made)], capture_output=True, check=False)
         if done.returncode:
             pytest.skip(f"the compiler cannot make {flag}, which gcc can: apt-get install gcc libc6-dev")
-        assert elf.inspect(str(made)).static
+        assert program.inspect(str(made)).static
 
 
 @pytest.mark.parametrize(
@@ -175,14 +175,14 @@ def test_what_a_compiler_makes_static(tmp_path: Path) -> None:
 )
 def test_what_is_odd_is_unknown_and_run(tmp_path: Path, data: bytes) -> None:
     path = write(tmp_path, data)
-    assert elf.inspect(path) == elf.Program()
+    assert program.inspect(path) == program.Program()
     assert sentence(path) is None
 
 
 def test_what_is_no_file_is_unknown(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, tmp_path / "missing", Path("a\0b")):
-        assert elf.inspect(str(path)) == elf.Program()
+        assert program.inspect(str(path)) == program.Program()
 
 
 @given(data=st.data())
@@ -194,5 +194,5 @@ def test_damage_never_raises(tmp_path_factory: pytest.TempPathFactory, data: st.
     cut = data.draw(st.integers(0, len(whole)))
     path = tmp_path_factory.getbasetemp() / "damaged"
     path.write_bytes(whole[:cut])
-    elf.inspect(str(path))
+    program.inspect(str(path))
     program.obstacle(str(path), {})

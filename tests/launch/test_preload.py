@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim import preload
+from pyshim.launch.environment import can_preload, preload
 
 OURS = "/opt/overlap/liboverlap.so"
 
@@ -29,8 +29,8 @@ OURS = "/opt/overlap/liboverlap.so"
     ],
 )
 def test_merge(before: str, after: str) -> None:
-    assert preload.merge(before, OURS) == after
-    assert preload.merge(after, OURS) == after
+    assert preload(before, OURS) == after
+    assert preload(after, OURS) == after
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_merge(before: str, after: str) -> None:
     ],
 )
 def test_the_loader_splits_and_expands_some_paths(path: str, can: bool) -> None:
-    assert preload.can_hold(path) is can
+    assert can_preload(path) is can

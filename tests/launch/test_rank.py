@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from pyshim.launch import rank
+from pyshim.launch import folder
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from pyshim.launch import rank
     ],
 )
 def test_rank(environment: dict[str, str], expected: int) -> None:
-    assert rank.rank(environment) == expected
+    assert folder.rank(environment) == expected
 
 
 @pytest.mark.parametrize(
@@ -42,38 +43,35 @@ def test_rank(environment: dict[str, str], expected: int) -> None:
     ],
 )
 def test_world_size(environment: dict[str, str], expected: int) -> None:
-    assert rank.world_size(environment) == expected
+    assert folder.world_size(environment) == expected
 
 
 def test_the_library_goes_by_the_same_table() -> None:
     """The preloaded library looks for itself: also where nobody has started overlap-run."""
     text = (Path(__file__).parents[2] / "shim" / "sys" / "rank.def").read_text()
-    assert tuple(re.findall(r'^RANK\("(\w+)", "(\w+)"\)$', text, re.M)) == rank.LAUNCHERS
+    assert tuple(re.findall(r'^RANK\("(\w+)", "(\w+)"\)$', text, re.M)) == folder.LAUNCHERS
 
 
 STEP = {"SLURM_JOB_ID": "1234", "SLURM_STEP_ID": "3", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
 
 
-def test_all_ranks_of_a_step_share_a_job_and_other_steps_do_not() -> None:
-    def job(**more: str) -> str | None:
-        return rank.job({**STEP, **more})
+def test_all_ranks_of_a_step_share_a_name_and_other_steps_do_not() -> None:
+    def name(**more: str) -> str | None:
+        return folder.step({**STEP, **more})
 
-    assert job() == job(SLURM_PROCID="5") == job(PMIX_NAMESPACE="slurm.pmix.1.0", PMIX_RANK="5")
+    assert name() == name(SLURM_PROCID="5") == name(PMIX_NAMESPACE="slurm.pmix.1.0", PMIX_RANK="5") == "slurm-1234.3"
     others = [{"SLURM_STEP_ID": "1"}, {"SLURM_JOB_ID": "2"}, {"PMIX_NAMESPACE": "prterun-n0-1@1"}]
-    assert len({job(), *(job(**other) for other in others)}) == 4
-    assert rank.job({"SLURM_JOB_ID": "1", "SLURM_STEP_NUM_TASKS": "2"}) is None
-    assert rank.job({"RANK": "0"}) is None
+    assert len({name(), *(name(**other) for other in others)}) == 4
+    assert folder.step({"SLURM_JOB_ID": "1", "SLURM_STEP_NUM_TASKS": "2"}) is None
+    assert folder.step({"RANK": "0"}) is None
 
 
-FIRST = "000004d200000003"
-ATTEMPTS = [("0", FIRST), ("1", "000004d201000003"), ("300", "000004d22c000003"), ("x", FIRST)]
-
-
-@pytest.mark.parametrize(("restarts", "digits"), ATTEMPTS)
-def test_of_slurm_it_is_made_of_job_step_and_attempt(restarts: str, digits: str) -> None:
-    """As the site's TaskProlog makes it; a requeued job keeps the numbers of job and step."""
-    assert rank.job({**STEP, "SLURM_RESTART_COUNT": restarts}) == digits
-    assert rank.job(STEP) == FIRST
+@pytest.mark.parametrize(
+    ("restarts", "name"),
+    [("", "slurm-1234.3"), ("0", "slurm-1234.3"), ("1", "slurm-1234.3.1"), ("x", "slurm-1234.3.x")],
+)
+def test_a_requeued_job_keeps_the_numbers_of_job_and_step(restarts: str, name: str) -> None:
+    assert folder.step({**STEP, "SLURM_RESTART_COUNT": restarts}) == name
 
 
 @pytest.mark.parametrize(
@@ -83,18 +81,29 @@ def test_of_slurm_it_is_made_of_job_step_and_attempt(restarts: str, digits: str)
         pytest.param({**STEP, "SLURM_STEP_ID": str((1 << 32) - 6), "SLURM_STEP_NUM_TASKS": "1"}, id="interactive"),
     ],
 )
-def test_what_a_script_or_a_shell_runs_one_after_the_other_is_no_job(alone: dict[str, str]) -> None:
-    """But the ranks that mpirun or torchrun start in it are."""
-    assert rank.job(alone) is None
+def test_what_a_script_or_a_shell_runs_one_after_the_other_has_names_of_its_own(alone: dict[str, str]) -> None:
+    """But the ranks that mpirun or torchrun start in it share one."""
+    assert folder.step(alone) is None
     first, other = ({**alone, "PMIX_NAMESPACE": name, "OMPI_COMM_WORLD_RANK": "0"} for name in "12")
-    assert rank.job(first) != rank.job(other)
+    assert (folder.step(first), folder.step(other)) == ("pmix-1", "pmix-2")
     torchrun = {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "1", "RANK": "1"}
-    assert rank.job({**alone, **torchrun}) == rank.job(torchrun) is not None
+    assert folder.step({**alone, **torchrun}) == folder.step(torchrun) == "torchrun-none-n0-1"
 
 
-def test_workers_of_one_torchrun_share_a_job() -> None:
-    def job(**more: str) -> str | None:
-        base = {"RANK": "0", "TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "n0", "MASTER_PORT": "29500"}
-        return rank.job({**base, **more})
+def test_without_a_name_in_common_the_ranks_of_a_host_are_known_by_who_starts_them() -> None:
+    """Hydra, say: its ranks have a number, and nothing that the next mpiexec's would not have."""
+    name = folder.step({"PMI_RANK": "1", "PMI_SIZE": "2"})
+    assert name == folder.step({"PMI_RANK": "0", "PMI_SIZE": "2"})
+    assert name and f"-{os.getppid()}-" in name
+    assert folder.step({"PMI_RANK": "0", "PMI_SIZE": "1"}) is None
 
-    assert job() == job(RANK="5") != job(MASTER_PORT="29501")
+
+@pytest.mark.parametrize("odd", ["a/b", "..", "../x", "x" * 300, "a b", "a@b", "\udcff", "\n"])
+def test_a_name_is_that_of_a_folder_whatever_the_launcher_says(odd: str) -> None:
+    name = folder.step({**STEP, "PMIX_NAMESPACE": odd})
+    assert name and re.fullmatch(r"[A-Za-z0-9._+-]{1,120}", name) and name.startswith("pmix-")
+    assert name != folder.step({**STEP, "PMIX_NAMESPACE": f"{odd}?"}), "and still its own"
+
+
+def test_else_a_run_is_named_by_time_and_pid() -> None:
+    assert re.fullmatch(rf"\d{{8}}-\d{{6}}-{os.getpid()}", folder.name({}))

@@ -5,30 +5,31 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import compile_shipped, policies, shipped
+from pyshim.launch import policies
+from pyshim.launch.environment import shipped
 
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that this checkout has just made."""
     monkeypatch.chdir(tmp_path)
-    compile_shipped.write(str(tmp_path))
+    policies.write_shipped(str(tmp_path))
     return tmp_path / "shipped.json"
 
 
 @pytest.mark.parametrize("value", ["auto", "observe", "observe.yaml", "h100-paper"])
 def test_what_is_kept_is_what_would_be_compiled(kept: Path, value: str) -> None:
-    found = shipped.look_up(value, {}, str(kept))
+    found = shipped(value, {}, str(kept))
     assert found is not None
-    assert policies.Chosen(*found) == policies.compile_now(value, {})
-    assert policies.choose(value, {}) == policies.compile_now(value, {})
+    assert found == policies.compiled(value, {})
+    assert policies.choose(value, {}) == policies.compiled(value, {})
 
 
 def test_what_may_mean_something_else_is_not_looked_up(kept: Path, tmp_path: Path) -> None:
     (tmp_path / "observe.yaml").write_text("policy: 1\nname: mine\n")
     for value in ("observe.yaml", "./observe", "a100-paper,h100-paper", "no-such", ""):
-        assert shipped.look_up(value, {}, str(kept)) is None, value
-    assert shipped.look_up("observe", {"OVERLAP_POLICY_PATH": "/x"}, str(kept)) is None
+        assert shipped(value, {}, str(kept)) is None, value
+    assert shipped("observe", {"OVERLAP_POLICY_PATH": "/x"}, str(kept)) is None
 
 
 def test_a_folder_or_a_file_that_is_called_like_a_policy_changes_nothing(kept: Path, tmp_path: Path) -> None:
@@ -37,21 +38,21 @@ def test_a_folder_or_a_file_that_is_called_like_a_policy_changes_nothing(kept: P
     (tmp_path / "h100-paper").write_text("no policy")
     (tmp_path / "auto.yaml").mkdir()
     for value in ("observe", "h100-paper", "auto.yaml"):
-        assert shipped.look_up(value, {}, str(kept)) is not None, value
+        assert shipped(value, {}, str(kept)) is not None, value
 
 
 def test_a_damaged_file_counts_for_nothing(kept: Path, tmp_path: Path) -> None:
     data = json.loads(kept.read_text())
     for text in ("", "[]", "{}", json.dumps({**data, "observe": 1}), json.dumps({**data, "observe": {}})):
         kept.write_text(text)
-        assert shipped.look_up("observe", {}, str(kept)) is None
-    assert shipped.look_up("observe", {}, str(tmp_path / "missing")) is None
+        assert shipped("observe", {}, str(kept)) is None
+    assert shipped("observe", {}, str(tmp_path / "missing")) is None
 
 
 def test_the_path_of_a_users_own_policy_is_said_and_a_shipped_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\n")
-    chosen = policies.compile_now(str(tmp_path / "mine.yaml"), {})
+    chosen = policies.compiled(str(tmp_path / "mine.yaml"), {})
     assert [(item["name"], item["file"]) for item in chosen.described] == [("mine", str(tmp_path / "mine.yaml"))]
-    (item,) = policies.compile_now("observe", {}).described
+    (item,) = policies.compiled("observe", {}).described
     assert item["file"] == "observe.yaml"
     assert set(item) == {"name", "hash", "file"}

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import driver, policies
-from pyshim.launch.variables import Asked, could_apply, decide, nccl_files
+from pyshim.launch import policies, program
+from pyshim.launch.environment import Asked
+from pyshim.launch.plan import could_apply, decide
+from pyshim.launch.policies import nccl_files
 
 NONE = "/nonexistent"
 
@@ -81,13 +83,13 @@ def test_only_policies_that_could_apply_here_count() -> None:
 
 
 def test_whose_drivers_are_here(tmp_path: Path) -> None:
-    assert driver.vendors({}, str(tmp_path)) == frozenset()
+    assert program.vendors({}, str(tmp_path)) == frozenset()
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev" / "kfd").touch()
-    assert driver.vendors({}, str(tmp_path)) == {"amd"}
+    assert program.vendors({}, str(tmp_path)) == {"amd"}
     (tmp_path / "lib64").mkdir()
     (tmp_path / "lib64" / "libcuda.so.1").touch()
-    assert driver.vendors({}, str(tmp_path)) == {"amd", "nvidia"}
+    assert program.vendors({}, str(tmp_path)) == {"amd", "nvidia"}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from pathlib import Path
 OVERLAP_RUN = str(Path(sys.executable).parent / "overlap-run")
 # A line a rank: its variables, long ones by their hash, and whether the library is in it. Launchers mix long lines.
 SHOW = """import hashlib, json, os
-from pyshim.launch import rank
+from pyshim.launch import folder
 mapped = "liboverlap.so" in open("/proc/self/maps").read()
 names = ("LD_", "OVERLAP_", "NCCL_", "MINE", "THEIRS", "MY_OWN", "SLURMD_NODENAME")
 shown = {name: value for name, value in os.environ.items() if name.startswith(names)}
 short = {n: v if len(v) < 200 else hashlib.md5(v.encode()).hexdigest() for n, v in shown.items()}
-line = json.dumps([rank.rank(os.environ), rank.world_size(os.environ), mapped, short])
+line = json.dumps([folder.rank(os.environ), folder.world_size(os.environ), mapped, short])
 os.write(1, line.encode() + b"\\n")
 """
 

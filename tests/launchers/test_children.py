@@ -72,7 +72,7 @@ def test_only_the_process_that_opened_a_gpu_speaks_and_has_a_page(run, build, tm
     lines = done.stderr.splitlines()
     assert len(lines) == 2, lines
     assert lines[1].startswith("overlap: 1 launch: ")
-    assert len(list(report.glob("*.page"))) == 1
+    assert len(list(report.glob("last/*.page"))) == 1
 
 
 def test_a_static_program(run, tmp_path):

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from pyshim.launch import launchers
+from pyshim.launch.program import LAUNCHERS
 
 LIBRARY = "/opt/lib/liboverlap.so"
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
@@ -20,7 +21,7 @@ ENV = "/opt/bin/overlap env --policy h100 --format"
 def programs(tmp_path_factory, monkeypatch):
     """The words p, q, a and b, and the launchers, are programs in PATH."""
     folder = tmp_path_factory.mktemp("bin")
-    for name in ("p", "q", "a", "b", *launchers.KINDS):
+    for name in ("p", "q", "a", "b", *LAUNCHERS):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
@@ -167,7 +168,7 @@ def test_where_it_arrives_or_that_cannot_be_told_nothing_is_said(command, base):
 
 
 def test_every_launcher_of_the_table_is_silent_where_nothing_is_set():
-    for name in launchers.KINDS:
+    for name in LAUNCHERS:
         way = look([name, "--export=NONE", "run", "x"], {"SLURM_EXPORT_ENV": "NONE"}, {})
         assert (way.doubt, way.changes) == (None, {})
 

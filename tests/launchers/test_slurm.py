@@ -126,9 +126,10 @@ def test_where_sbatch_drops_the_environment_that_is_said(submit, show, way):
 def test_runs_of_one_batch_script_are_apart_and_the_ranks_of_a_step_are_one(submit, show, tmp_path):
     run, shown = f"{OVERLAP_RUN} --quiet --report {tmp_path}/r --policy", " ".join(show)
     script = f"{run} observe srun -n2 {shown}; {run} h100 srun -n2 {shown}; srun -n2 {run} a100 {shown}"
-    runs = submit(script)[0].values("OVERLAP_RUN_ID")
+    runs = submit(script)[0].values("OVERLAP_REPORT")
     assert [runs.count(run) for run in runs] == [2] * 6
-    assert len(list((tmp_path / "r").iterdir())) == 3, "no rank was started otherwise"
+    assert len(list((tmp_path / "r").iterdir())) == 4, "three runs, and the link"
+    assert [path.name for path in (tmp_path / "r" / "last").iterdir()] == ["run.json"], "no rank was started otherwise"
 
 
 COUNT = """import os, signal, sys, time

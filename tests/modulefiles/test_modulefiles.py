@@ -13,7 +13,8 @@ import pytest
 import site_folder
 from module_systems import Step, System
 
-from pyshim import __version__, preload
+from pyshim import __version__
+from pyshim.launch.environment import is_sanitizer, preload, preloaded
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
 ENTRY = "lib/liboverlap.so"
@@ -104,12 +105,12 @@ def test_a_sanitizer_runtime_stays_in_front_of_ours(modules, site, foreign, name
     before, loaded, unloaded = modules("true", LOAD, UNLOAD, env={"LD_PRELOAD": value})
     quiet(loaded, unloaded)
     ours = f"{site}/{ENTRY}"
-    entries = preload.split(loaded.environment["LD_PRELOAD"])
+    entries = preloaded(loaded.environment["LD_PRELOAD"])
     assert entries.count(ours) == 1
-    assert [entry for entry in entries if entry != ours] == preload.split(value)
-    assert all(entries.index(entry) < entries.index(ours) for entry in entries if preload.is_sanitizer(entry))
+    assert [entry for entry in entries if entry != ours] == preloaded(value)
+    assert all(entries.index(entry) < entries.index(ours) for entry in entries if is_sanitizer(entry))
     if separator == ":":
-        assert loaded.environment["LD_PRELOAD"] == preload.merge(value, ours)
+        assert loaded.environment["LD_PRELOAD"] == preload(value, ours)
     assert unloaded.environment == before.environment
 
 

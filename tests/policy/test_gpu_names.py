@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyshim.errors import OverlapError
-from pyshim.launch import simulate
+from pyshim.launch import driver
 from pyshim.policy import gpus
 
 WORDS = {
@@ -25,7 +25,7 @@ WORDS = {
 def test_every_command_takes_it(word, overlap, overlap_run, library):
     key = WORDS[word]
     name = next(gpu.name for gpu in gpus.known() if gpu.key == key)
-    assert gpus.named(word).key == simulate.parse(word).key == key
+    assert gpus.named(word).key == driver.parse(word).key == key
     done = overlap_run("--simulate", word, "--dry-run", "true")
     assert (done.returncode, f"simulated {name}" in done.stderr) == (0, True), done.stderr
     shown = overlap("policy", "show", "auto", "--gpu", word)

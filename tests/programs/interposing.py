@@ -22,9 +22,9 @@ from typing import Any
 
 import pytest
 
-from pyshim import preload
 from pyshim.launch import plan
 from pyshim.launch.environment import environment
+from pyshim.launch.environment import preload as preload_of
 from pyshim.report import collect, summary
 
 PROGRAMS = Path(__file__).resolve().parent
@@ -247,7 +247,7 @@ def preloaded(build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_pa
         log, pages = tmp_path / f"preloaded{number}.launches", report or tmp_path / f"report{number}"
         if report is None:
             pages.mkdir()
-        ours = {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef", "SIMGPU_LAUNCHES": str(log)}
+        ours = {"OVERLAP_REPORT": str(pages), "SIMGPU_LAUNCHES": str(log)}
         made = {**table_of(policy), **ours, "LD_PRELOAD": preload.format(plan.LIBRARY), **(env or {})}
         done = _run(build, program or build.client(way), words, made, log, more)
         if pages.is_dir():
@@ -264,7 +264,7 @@ def report_of(pages: Path) -> dict[str, Any]:
 def with_runtime(env: Mapping[str, str]) -> dict[str, str]:
     """Preload the runtime of a library built with a sanitizer (tools/verify/instrumented.py) before all else."""
     first = os.environ.get("OVERLAP_TEST_PRELOAD")
-    return {**env, "LD_PRELOAD": preload.merge(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
+    return {**env, "LD_PRELOAD": preload_of(env.get("LD_PRELOAD", ""), first)} if first else dict(env)
 
 
 def _run(

@@ -60,7 +60,7 @@ def write_page(report: Path, library: Any) -> Write:
         page.magic, page.version = library.OVERLAP_PAGE_MAGIC, library.OVERLAP_ABI_VERSION
         page.size = _native.ffi.sizeof(page[0])
         page.flags, page.pid, page.parent, page.rank = flags, pid, 1, rank
-        text = {"host": "node1", "run": RUN, "program": "/usr/bin/python3", "library": "0.1.0", "table": 0xAB, **fields}
+        text = {"host": "node1", "program": "/usr/bin/python3", "library": "0.1.0", "table": 0xAB, **fields}
         for name, value in text.items():
             if isinstance(value, str):
                 value = value.encode()

@@ -333,7 +333,7 @@ def test_simulated_is_said_everywhere(overlap, run_job, tmp_path):
     folders = []
     for name in ("before", "after"):
         words = {rank: {"LAUNCHES": "240"} for rank in range(2)}
-        report = run_job(otherwise=words, processes=2, report=tmp_path / name, PACE="200", OVERLAP_RUN_ID=RUN)
+        report = run_job(otherwise=words, processes=2, report=tmp_path / name, PACE="200")
         folders.append(str(simulated(report, "h100")))
     answer = json.loads(overlap("report", "--compare", *folders, "--json").stdout)
     assert (answer["kind"], answer["simulated"]) == ("reports", True)
@@ -344,11 +344,12 @@ def test_simulated_is_said_everywhere(overlap, run_job, tmp_path):
     assert {pair["change"]["simulated"] for pair in answer["ranks"]} == {True}
     done = overlap("report", "--compare", *folders)
     text = done.stdout + done.stderr
-    assert text.splitlines()[0] == "simulated: this is no measurement of a GPU, so there is no verdict"
+    assert text.splitlines()[0] == "before: x"
+    assert text.splitlines()[1] == "simulated: this is no measurement of a GPU, so there is no verdict"
     assert [line.split()[0] for line in text.splitlines() if line.strip().startswith(("0 ", "1 "))] == ["0", "1"]
     assert any(line.split()[:2] == ["all", "2"] for line in text.splitlines())
     # Against a run on a GPU.
-    next((tmp_path / "after").glob("run-*.json")).unlink()
+    (tmp_path / "after" / "run.json").unlink()
     measured(simulated(tmp_path / "after", None))
     done = overlap("report", "--compare", *folders)
     assert done.returncode == 2 and done.stdout == ""
@@ -383,11 +384,33 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
     assert "120 of communication beside 240 others before, 120 beside 480 after" in " ".join(text.split())
 
 
+def test_different_programs_are_compared_by_force_only(overlap, run_job, tmp_path):
+    from pyshim.launch import folder as reports
+
+    folders = []
+    for name, command in (("before", ("/opt/a/step", "1")), ("again", ("./step", "1")), ("after", ("./other",))):
+        report = run_job(otherwise={0: {"LAUNCHES": "240"}}, processes=1, report=tmp_path / name, PACE="200")
+        reports.write(str(report), reports.Run(name, 1.0, command))
+        folders.append(measured(report))
+    before, again, after = folders
+    done = overlap("report", "--compare", before, after)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "overlap: error: --compare: different programs, step 1 before and other after\n"
+        "overlap: help: compare two runs of one program, or say --force\n"
+    )
+    done = overlap("report", "--compare", before, after, "--force")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "before: step 1; after: other")
+    done = overlap("report", "--compare", before, again)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "before: step 1")
+    assert json.loads(overlap("report", "--compare", before, again, "--json").stdout)["programs"] == ["step 1"] * 2
+
+
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (["--compare", "{report}", "{report}/missing"], 2, "/missing does not exist"),
-        (["--compare", "{report}", "{file}"], 2, "/something is no report folder"),
+        (["--compare", "{report}", "{report}/missing"], 1, "/missing cannot be read: No such file"),
+        (["--compare", "{report}", "{file}"], 1, "/something is a file, and a report is a folder of pages"),
         (["--compare", "{report}", "{report}"], 1, "no rank has launched communication kernels in both runs"),
         (["--compare", "{report}", "{report}"], 1, "compare the program's own time of an iteration"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),

@@ -1,5 +1,5 @@
 """All ranks or none: real processes with the library in them, as ranks of a job on hosts with made-up names. Nobody
-has started overlap-run, so there is no run-ID.json: what is known, the pages say."""
+has started overlap-run, so there is no run.json: what is known, the pages say."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def without(rank: int) -> dict[int, dict[str, str]]:
 
 
 def test_a_whole_job_needs_no_run_file(overlap, run_job):
-    done = overlap("report", str(run_job()), "--check")
+    done = overlap("report", str(run_job()), "--check", "--full")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert "the pages without a run: 4 processes on node000 and node001; ranks 0-3 of 4" in shown(done).splitlines()
+    assert "4 processes on node000 and node001; ranks 0-3 of 4" in shown(done).splitlines()
     answer = json.loads(overlap("report", str(run_job()), "--json").stdout)
     assert {process["library"] for process in answer["processes"]} == {__version__}
     (table,) = {process["table"] for process in answer["processes"]}
@@ -59,7 +59,7 @@ def test_a_whole_job_needs_no_run_file(overlap, run_job):
 
 
 def test_a_rank_without_the_library_is_missing(overlap, run_job):
-    done = overlap("report", str(run_job(without(1))), "--check")
+    done = overlap("report", str(run_job(without(1))), "--check", "--full")
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert sentence.startswith("3 of 4 ranks left a page (ranks 0, 2-3 on node000 and node001); missing: rank 1. They")
@@ -70,7 +70,7 @@ def test_a_rank_without_the_library_is_missing(overlap, run_job):
 
 def test_the_head_node_without_the_library_is_missing(overlap, run_job):
     """What mpirun in a batch script does, where a prolog leaves out the batch step."""
-    done = overlap("report", str(run_job({**without(0), **without(1)})), "--check")
+    done = overlap("report", str(run_job({**without(0), **without(1)})), "--check", "--full")
     assert "2 of 4 ranks left a page (ranks 2-3 on node001); missing: ranks 0-1." in warnings(done)[0]
 
 
@@ -92,7 +92,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_another_version_of_the_library_is_said(overlap, run_job, older):
-    done = overlap("report", str(run_job({3: {"LD_PRELOAD": str(older)}})), "--check")
+    done = overlap("report", str(run_job({3: {"LD_PRELOAD": str(older)}})), "--check", "--full")
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert sentence.startswith(
@@ -103,7 +103,9 @@ def test_another_version_of_the_library_is_said(overlap, run_job, older):
 
 def test_another_policy_is_said(overlap, run_job, tmp_path):
     other = job.surroundings(tmp_path, 2, "observe")["OVERLAP_TABLE"]
-    done = overlap("report", str(run_job({2: {"OVERLAP_TABLE": other}, 3: {"OVERLAP_TABLE": other}})), "--check")
+    done = overlap(
+        "report", str(run_job({2: {"OVERLAP_TABLE": other}, 3: {"OVERLAP_TABLE": other}})), "--check", "--full"
+    )
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert sentence.startswith("the policy differs: h100-paper (table ")
@@ -118,7 +120,7 @@ def test_a_page_of_another_layout_is_passed_over_and_its_rank_is_not_missing(ove
             data = bytearray(path.read_bytes())
             data[4] = ABI
             path.write_bytes(data)
-    done = overlap("report", str(report), "--check")
+    done = overlap("report", str(report), "--check", "--full")
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert "were skipped: written by another version of the library (layout 4): ranks 2-3 on node001" in sentence
@@ -127,7 +129,7 @@ def test_a_page_of_another_layout_is_passed_over_and_its_rank_is_not_missing(ove
 
 def test_clocks_hours_apart_change_nothing(overlap, run_job):
     skewed = run_job({rank: {"AHEAD": str(ahead)} for rank, ahead in enumerate((0, -7200, 36000, 5))})
-    done = overlap("report", str(skewed), "--check")
+    done = overlap("report", str(skewed), "--check", "--full")
     assert (done.returncode, warnings(done), notes(done)) == (0, [], [])
     assert "ranks 0-3 of 4" in shown(done)
 
@@ -140,8 +142,8 @@ def test_a_killed_rank_is_said(overlap, run_job, rank_program):
         assert process.poll() is None
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = overlap("report", str(report))
-    assert "rank 3 on node001 did not exit normally: killed, or still running" in notes(done)
+    done = overlap("report", str(report), "--full")
+    assert "rank 3 on node001 did not exit normally: killed, or running on another host" in notes(done)
 
 
 def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_path):
@@ -155,7 +157,7 @@ def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_pa
     words = ["--standalone", "--nproc-per-node", "3", "--no-python", str(rank_program), "2"]
     env = {**job.surroundings(report, 3), "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1", "HOST": "node000"}
     subprocess.run([str(torchrun), *words], env=env, check=True, capture_output=True)
-    done = overlap("report", str(report), "--check")
+    done = overlap("report", str(report), "--check", "--full")
     assert (done.returncode, warnings(done)) == (0, [])
     assert "3 processes on node000; ranks 0-2 of 3" in shown(done)
 
@@ -164,67 +166,35 @@ def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_pa
 
 
 def test_folders_of_the_hosts_are_one_report(overlap, run_job, tmp_path):
-    whole = run_job(OVERLAP_RUN_ID="0000000700000000")
+    whole = run_job()
     hosts = [tmp_path / "node000", tmp_path / "node001"]
     for host in hosts:
         host.mkdir()
         for page in whole.glob(f"{host.name}.*"):
             shutil.copy(page, host)
-    done = overlap("report", *map(str, hosts), "--check")
+    done = overlap("report", *map(str, hosts), "--check", "--full")
     assert (done.returncode, warnings(done)) == (0, [])
-    assert "run 0000000700000000: 4 processes on node000 and node001; ranks 0-3 of 4" in shown(done)
+    assert "4 processes on node000 and node001; ranks 0-3 of 4" in shown(done)
     done = overlap("report", str(hosts[0]), str(whole), str(hosts[1]), "--json")
     assert len(json.loads(done.stdout)["processes"]) == 4, "what was copied twice counts once"
-    done = overlap("report", str(hosts[1]), "--check")
+    done = overlap("report", str(hosts[1]), "--check", "--full")
     assert "missing: ranks 0-1." in warnings(done)[0]
-
-
-def test_folders_side_by_side_in_one_are_found_by_the_hint(overlap, run_job, tmp_path):
-    (tmp_path / "all").mkdir()
-    shutil.move(str(run_job()), str(tmp_path / "all" / "node000"))
-    done = overlap("report", str(tmp_path / "all"))
-    assert done.returncode == 1
-    assert f"help: there are pages one folder further down: overlap report {tmp_path}/all/*" in shown(done)
-
-
-def test_steps_are_told_apart_by_their_run(overlap, run_job):
-    run_job(OVERLAP_RUN_ID="0000000700000000")
-    done = overlap("report", str(run_job(without(2), OVERLAP_RUN_ID="0000000700000001")), "--check")
-    (sentence,) = warnings(done)
-    assert sentence.startswith("run 0000000700000001: 3 of 4 ranks left a page")
-    report = str(run_job(OVERLAP_RUN_ID="0" * 16))
-    latest = json.loads(overlap("report", report, "--json").stdout)
-    assert [step["id"] for step in latest["steps"]] == ["0" * 16] and latest["other_runs"] == ["0000000700000000"]
-    answer = json.loads(overlap("report", report, "--all", "--json").stdout)
-    assert sorted((step["id"], step["world"], step["missing"]) for step in answer["steps"]) == [
-        ("0" * 16, 4, []),
-        ("0000000700000000", 4, []),
-        ("0000000700000001", 4, [2]),
-    ]
-
-
-def test_ranks_of_one_mpirun_whose_nodes_have_different_steps_are_one(overlap, run_job):
-    """Under Slurm the head node's ranks are in the batch step, the others in that of the daemons."""
-    batch, daemons = "00000007fffffffb", "0000000700000000"
-    runs = {rank: {"OVERLAP_RUN_ID": batch if rank < 2 else daemons} for rank in range(4)}
-    done = overlap("report", str(run_job(runs)), "--check")
-    assert (done.returncode, warnings(done)) == (0, [])
-    assert "ranks 0-3 of 4" in shown(done)
 
 
 def test_two_jobs_in_one_folder_without_a_name_are_said(overlap, run_job):
     run_job()
-    done = overlap("report", str(run_job(daemon=DAEMON)), "--check")
+    done = overlap("report", str(run_job(daemon=DAEMON)), "--check", "--full")
     assert done.returncode == 1
     (sentence,) = warnings(done)
     assert sentence.startswith("ranks 0-3 were seen more than once (processes node000:")
     assert "two jobs share the folder, one was restarted, or a rank" in sentence
-    assert sentence.endswith("Give each job its own folder or OVERLAP_RUN_ID")
+    assert sentence.endswith("Give each job its own folder")
 
 
-def test_a_job_that_was_started_again_under_its_name_is_no_fault(overlap, run_job):
-    run_job(OVERLAP_RUN_ID="0" * 16)
-    done = overlap("report", str(run_job(daemon=DAEMON, OVERLAP_RUN_ID="0" * 16)), "--check")
+def test_a_job_that_was_started_again_under_its_name_is_no_fault(overlap, run_job, tmp_path):
+    (tmp_path / "last").symlink_to("job")  # as a prolog makes it
+    run_job()
+    done = overlap("report", str(run_job(daemon=DAEMON)), "--check", "--full")
     assert (done.returncode, warnings(done)) == (0, [])
     assert any("were seen more than once" in note and "restarted" in note for note in notes(done))
 
@@ -234,18 +204,22 @@ def test_children_of_a_rank_have_its_rank_and_are_no_second_one(overlap, run_job
     report = tmp_path / "job"
     base = {**job.surroundings(report, 2), "RANK": "0", "WORLD_SIZE": "1", "HOST": "node000"}
     subprocess.run(["sh", "-c", f"{rank_program} 1 & {rank_program} 1 & wait"], env=base, check=True)
-    done = overlap("report", str(report), "--check")
+    done = overlap("report", str(report), "--check", "--full")
     assert (done.returncode, warnings(done)) == (0, [])
 
 
-def test_a_helper_of_a_rank_by_way_of_a_shell_is_no_fault_under_a_run_id(overlap, run_job, rank_program, tmp_path):
+def test_a_helper_of_a_rank_by_way_of_a_shell_is_no_fault_in_a_folder_of_one_run(
+    overlap, run_job, rank_program, tmp_path
+):
     report = tmp_path / "job"
     base = {**job.surroundings(report, 2), "RANK": "0", "WORLD_SIZE": "1", "HOST": "node000"}
-    for run in ("0" * 16, ""):
-        words = f"{rank_program} 1; sh -c '{rank_program} 1; true'"
-        subprocess.run(["sh", "-c", words], env={**base, "OVERLAP_RUN_ID": run}, check=True)
-        done = overlap("report", str(report), "--check")
+    (tmp_path / "last").symlink_to("job")
+    words = f"{rank_program} 1; sh -c '{rank_program} 1; true'"
+    subprocess.run(["sh", "-c", words], env=base, check=True)
+    for run in (True, False):
+        done = overlap("report", str(report), "--check", "--full")
         assert (done.returncode, len(warnings(done))) == ((0, 0) if run else (1, 1))
+        (tmp_path / "last").unlink(missing_ok=True)
         assert run or "or a rank started a helper program through a shell." in warnings(done)[0]
 
 
@@ -298,7 +272,7 @@ def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, 
         data = path.read_bytes()
         data = (data[:4] + bytes([ABI]) + data[5:], b"garbage " * 9, data[:99], data)[index % 4]
         (report / path.name).write_bytes(data)
-    done = overlap("report", str(report), "--check")
+    done = overlap("report", str(report), "--check", "--full")
     assert len(shown(done).splitlines()) <= 50
     said = warnings(done)
     for reason in ("another version of the library (layout 4)", "not a page of ours", "truncated"):

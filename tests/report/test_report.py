@@ -7,18 +7,16 @@ import os
 import pty
 import subprocess
 import sys
-import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pyshim.launch import folder
-from pyshim.report import many
-from pyshim.report.collect import collect
+from pyshim.report import tables
+from pyshim.report.collect import collect, ranks
 from pyshim.report.findings import findings, remarks
-from pyshim.report.who import ranks
+from pyshim.report.verdict import verdict
 
 RUN = "0123456789abcdef"
 
@@ -84,7 +82,7 @@ def test_the_text_begins_with_the_verdict_and_has_tables_when_asked(overlap, rep
     assert lines[7].split()[-5:] == ["4,000", "3,000", "0", "0", "0"]
     assert any(line.split()[:4] == ["3,000", "75.0", "%", "shaped"] for line in lines)
     short = shown(overlap("report", str(report))).splitlines()
-    assert short == [*lines[:5], "--full adds notes and tables: processes, reasons, streams, rules, kernels"]
+    assert short == [*lines[:3], "--full: notes, processes, reasons, streams, rules, kernels"]
 
 
 def test_several_processes_have_a_total(overlap, report, write_page):
@@ -99,6 +97,7 @@ def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     assert done.returncode == 0
     assert shown(done).startswith("done: nothing: no process of python opened a GPU with the library loaded\n")
     assert "warning: no process left a page" in shown(done)
+    assert len(shown(done).splitlines()) <= 5
     assert overlap("report", str(report), "--check").returncode == 1
     (tmp_path / "foreign").mkdir()
     assert "holds no report of overlap-run" in overlap("report", str(tmp_path / "foreign"), "--json").stderr
@@ -132,7 +131,7 @@ def test_a_report_of_damaged_pages_alone(overlap, report, write_page):
     ])  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [f"run-{RUN}.json", f"run-{RUN}.node7.12.json"])
+@pytest.mark.parametrize("name", ["run.json", "run@node7.12.json"])
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"version": 2}'])
 def test_a_malformed_run_is_said(overlap, report, write_page, name, text):
     write_page({"no_rule": 3})
@@ -156,7 +155,7 @@ def test_a_page_in_place_of_its_folder(overlap, report, write_page):
 def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, clean_environment, library):
     write_page({"refused": 3}, flags=1, counters={library.OVERLAP_COUNTER_REFUSED: 3})
     env = {**clean_environment, "COLUMNS": "70", "TERM": "dumb"}
-    command = [sys.executable, "-m", "pyshim", "report", str(report)]
+    command = [sys.executable, "-m", "pyshim", "report", "--full", str(report)]
     said = shown(subprocess.run(command, env=env, capture_output=True, text=True, check=True))
     assert max(len(line) for line in said.splitlines() if "warning: " in line) > 100
     main, theirs = pty.openpty()
@@ -210,103 +209,12 @@ def test_a_gpu_without_a_policy_is_said(report, write_page):
 
 
 def test_missing_ranks_are_said(report, write_page):
-    (report / f"run-{RUN}.json").unlink()
+    (report / "run.json").unlink()
     folder.write(str(report), folder.Run(RUN, 1.0, ("x",), expected_world_size=4))
     for rank in (0, 2):
         write_page({"no_rule": 1}, pid=7 + rank, rank=rank)
     (sentence,) = said(report)
     assert sentence.startswith("2 of 4 ranks left a page (ranks 0, 2 on node1); missing: ranks 1, 3. They ran without")
-
-
-def test_ranks_of_one_command_whose_runs_have_names_of_their_own_are_one_step(report, write_page):
-    """As long as no rank is in it twice: then it was started again."""
-    (report / f"run-{RUN}.json").unlink()
-    for number in range(8):
-        run = f"{number:016x}"
-        folder.write(str(report), folder.Run(run, 1.0, ("x",), expected_world_size=4))
-        write_page({"no_rule": 1}, pid=7 + number, rank=number % 4, world=4, run=run)
-    collected = collect(str(report))
-    assert [(len(step.pages), step.missing) for step in collected.steps] == [(4, []), (4, [])]
-    assert said(report) == remarks(collected) == []
-
-
-@pytest.mark.parametrize("option", ["--node-rank={}", "--node_rank {}", "--machine_rank {}"])
-def test_starts_on_each_host_are_one_step_and_compared(option, report, write_page):
-    """Of torchrun or accelerate without Slurm: each with a run of its own."""
-    (report / f"run-{RUN}.json").unlink()
-    for host in range(2):
-        run = folder.Run(f"{host:016x}", 1.0, ("torchrun", *option.format(host).split(), "x"), host=f"n{host}")
-        folder.write(str(report), run._replace(environment={"NCCL_ALGO": "Ring"} if host and "=" in option else {}))
-        for rank in (2 * host, 2 * host + 1):
-            write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, run=run.id, host=f"n{host}")
-    assert [(len(step.pages), step.missing) for step in collect(str(report)).steps] == [(4, [])]
-    differ = "the variables that were set for the program differ: "
-    differ += "NCCL_ALGO=Ring for ranks 2-3 on n1; nothing for ranks 0-1 on n0"
-    assert [sentence.partition(". ")[0] for sentence in said(report)] == ([differ] if "=" in option else [])
-
-
-def test_a_rank_that_was_at_work_before_it_chose_for_itself_is_not_alone(report, write_page):
-    """In a prolog's run rank 0 looks at the GPU, then all ranks start overlap-run --policy."""
-    (report / f"run-{RUN}.json").unlink()
-    outer, inner = f"{7:08x}{0:08x}", f"{7:08x}{1:08x}"
-    folder.write(str(report), folder.Run(inner, 1.0, ("x",), outer=outer))
-    write_page({"no_rule": 1}, pid=7, rank=0, world=4, run=outer)
-    for rank in range(4):
-        write_page({"no_rule": 1}, pid=8 + rank, rank=rank, world=4, run=inner)
-    assert [sentence for sentence in said(report) if "missing" in sentence] == []
-
-
-def test_halves_of_two_slurm_jobs_are_not_one_whole(report, write_page):
-    (report / f"run-{RUN}.json").unlink()
-    for rank in range(4):
-        run = f"{7 + rank // 2:08x}00000000"
-        write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, run=run)
-    assert [sentence.partition(" ranks left")[0] for sentence in said(report)] == [
-        "run 0000000700000000: 2 of 4",
-        "run 0000000800000000: 2 of 4",
-    ]
-
-
-@pytest.mark.parametrize("prolog", [True, False])
-def test_a_rank_that_chose_for_itself_inside_of_a_run_is_of_its_step(report, write_page, prolog):
-    """The run around it is a prolog's, or another overlap-run's: one that sets the same policy, but more variables."""
-    (first,) = folder.runs(str(report))
-    if prolog:
-        (report / f"run-{RUN}.json").unlink()
-    own = RUN[:8] + "0" * 8
-    folder.write(str(report), first._replace(id=own, outer=RUN, command=("x",), environment={"NCCL_ALGO": "Ring"}))
-    for rank in range(4):
-        write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, run=own if rank == 3 else RUN)
-    assert said(report) == [
-        "overlap-run was given a policy for rank 3 on node1 only: h100 (ab), overlap-run 0.1.0, "
-        "which sets NCCL_ALGO=Ring. Give it the same options on every rank"
-    ]
-    for rank in range(3):
-        write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=4, run=own)
-    assert said(report) == []
-
-
-def test_a_run_without_pages_is_no_part_of_another(report, write_page):
-    """It ended before it came to a GPU, and was started again, by ranks that have runs of their own."""
-    (report / f"run-{RUN}.json").unlink()
-    for number in range(3):
-        run = f"{number:016x}"
-        folder.write(str(report), folder.Run(run, 1.0 + number, ("x",), expected_world_size=2))
-        if number:
-            write_page({"no_rule": 1}, pid=7 + number, rank=number - 1, world=2, run=run)
-    assert [len(step.ranks) for step in collect(str(report)).steps] == [0, 2]
-    assert said(report) == []
-
-
-def test_many_runs_of_one_command_are_told_apart_in_no_time(report, write_page):
-    write_page({"no_rule": 1}, rank=0, world=1)
-    collected = collect(str(report))
-    ids = [f"{number:016x}" for number in range(20000)]
-    runs = tuple(collected.runs[0]._replace(id=name, expected_world_size=1) for name in ids)
-    collected = replace(collected, runs=runs, pages=tuple(replace(collected.pages[0], run=name) for name in ids))
-    began = time.process_time()
-    assert len(collected.steps) == len(ids)
-    assert time.process_time() - began < 2
 
 
 @pytest.mark.parametrize(
@@ -318,22 +226,24 @@ def test_many_runs_of_one_command_are_told_apart_in_no_time(report, write_page):
     ],
 )
 def test_a_rank_is_there_twice_only_if_no_process_has_started_the_other(report, write_page, parents, said_so):
+    (report / "run.json").unlink()
     for pid, parent in zip((7, 8), parents):
-        write_page({"no_rule": 1}, pid=pid, parent=parent, rank=0, world=1, run="")
+        write_page({"no_rule": 1}, pid=pid, parent=parent, rank=0, world=1)
     assert [sentence.startswith("rank 0 was seen more than once") for sentence in said(report)] == [True] * said_so
 
 
 def test_the_farthest_of_many_come_first(report, write_page):
     for pid in range(30):
         write_page({"no_rule": {3: 50, 4: 900, 5: 1}.get(pid, 100)}, pid=pid)
-    assert [page.pid for page in many.far(collect(str(report)))] == [4, 5, 3]
+    assert [page.pid for page in tables.far(collect(str(report)))] == [4, 5, 3]
     write_page({"no_rule": 101}, pid=30)
-    assert len(many.far(collect(str(report)))) == 3, "one in a hundred is not far"
+    assert len(tables.far(collect(str(report)))) == 3, "one in a hundred is not far"
 
 
 def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, tmp_path):
     """Copied from the hosts of one step: the first rank of each has written one."""
-    (first,) = folder.runs(str(report))
+    first = folder.read_run(str(report / "run.json"))
+    assert first
     (tmp_path / "other").mkdir()
     folder.write(str(tmp_path / "other"), first._replace(overlap_run="0.0.9", host="node2"))
     write_page({"no_rule": 1})
@@ -343,10 +253,11 @@ def test_runs_of_one_id_in_two_folders_that_differ_are_said(report, write_page, 
 
 def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_page):
     write_page({"no_rule": 1})
-    (first,) = folder.runs(str(report))
+    first = folder.read_run(str(report / "run.json"))
+    assert first
     for pid in range(50):
         other = first._replace(environment={"A": "1"})
-        (report / f"run-{RUN}.node1.{pid}.json").write_text(json.dumps(other._asdict()))
+        (report / f"run@node1.{pid}.json").write_text(json.dumps(other._asdict()))
     (sentence,) = said(report)
     assert sentence == ("node1.0, node1.1, node1.10 and 47 more set A=1 for the program; the first rank set nothing")
 
@@ -354,14 +265,8 @@ def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_p
 @pytest.mark.parametrize(("flags", "sentences"), [(1, 1), (5, 0), (3, 0)])
 def test_who_did_not_end_is_said_but_of_forked_children(report, write_page, flags, sentences):
     write_page({"no_rule": 1}, flags=flags, rank=2)
-    end = ["rank 2 on node1 did not exit normally: killed, or still running"]
+    end = ["rank 2 on node1 did not exit normally: killed, or running on another host"]
     assert remarks(collect(str(report))) == end[:sentences]
-
-
-def test_a_folder_with_nothing_but_pages_may_be_reported_to_again(report, write_page):
-    (report / f"run-{RUN}.json").unlink()
-    write_page({"no_rule": 1})
-    folder.check(str(report))
 
 
 @pytest.mark.parametrize(
@@ -383,17 +288,66 @@ def test_the_run_names_the_policy_until_a_device_was_opened(overlap, report, wri
 
 
 def test_variables_that_policies_set_are_said(overlap, report, write_page, library):
-    (report / f"run-{RUN}.json").unlink()
+    (report / "run.json").unlink()
     folder.write(str(report), folder.Run(RUN, 1.0, ("x",), environment={"A": "1", "B": "2"}))
     write_page({"no_rule": 1})
-    assert f"run {RUN} set for the program: A=1, B=2" in shown(overlap("report", str(report))).splitlines()
+    assert "set for the program: A=1, B=2" in shown(overlap("report", str(report), "--full")).splitlines()
     answer = json.loads(overlap("report", str(report), "--json").stdout)
     assert answer["runs"][0]["environment"] == {"A": "1", "B": "2"}
 
 
+def test_of_many_warnings_one_is_shown_and_the_others_counted(overlap, report, write_page):
+    for pid, name in ((7, "H100"), (8, "A100")):
+        write_page({"observe_only": 1}, pid=pid, rank=pid - 7, world=3, devices=((name, ""),), table=pid)
+    lines = shown(overlap("report", str(report))).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["done", "gain", "next", "warning", "--full"]
+    assert lines[4] == "--full: 3 more warnings, notes, processes, reasons, streams, rules, kernels"
+    assert shown(overlap("report", str(report), "--full")).count("warning: ") == 4
+
+
+def test_a_process_that_runs_is_told_from_one_that_was_killed(overlap, report, write_page):
+    host = os.uname().nodename
+    write_page({"no_rule": 1}, flags=1, host=host, pid=os.getpid())
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    write_page({"no_rule": 1}, flags=1, host=host, pid=ended.pid)
+    done = overlap("report", str(report), "--full")
+    assert f"note: process {host}:{os.getpid()} is still running\n" in done.stdout
+    assert (
+        f"note: process {host}:{ended.pid} did not exit normally: killed, or running on another host\n" in done.stdout
+    )
+    assert done.stdout.startswith("done: so far, with 1 process still running: nothing: none of 2 launches was raised ")
+
+
+def test_a_program_that_runs_and_has_not_opened_a_gpu_yet_is_told_from_one_that_never_did(
+    overlap, overlap_run, tmp_path
+):
+    report = tmp_path / "out"
+    words = [
+        "--report",
+        str(report),
+        "--simulate",
+        "h100",
+        "sh",
+        "-c",
+        f"{sys.executable} -m pyshim report {report}; :",
+    ]
+    assert overlap_run(*words).stdout.startswith("done: nothing yet: the program is running, and has not opened a GPU ")
+    assert overlap("report", str(report)).stdout.startswith("done: nothing: no process of sh opened a GPU ")
+
+
+def test_a_full_disk_is_told_from_a_program_without_a_gpu(overlap, report, monkeypatch):
+    """Where run.json found room, and no page did."""
+    full = os.statvfs_result((4096, 4096, 100, 0, 0, 100, 50, 50, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda path: full)
+    found = verdict(collect(str(report)))
+    assert found.done == f"not known: no process left a page, and the disk of {report} is full"
+
+
 def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_page, library):
     write_page({"no_rule": 1})
-    (first,) = folder.runs(str(report))
+    first = folder.read_run(str(report / "run.json"))
+    assert first
     assert overlap("report", str(report), "--check").returncode == 0
     other = first._replace(policies=({"name": "mine", "hash": "cd", "file": None},))
     folder.write(str(report), other)

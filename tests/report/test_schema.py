@@ -19,7 +19,7 @@ def strict(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     made = {name: strict(value) for name, value in schema.items()}
-    closed = "properties" in schema and "run-ID.json" not in schema.get("description", "")
+    closed = "properties" in schema and "run.json" not in schema.get("description", "")
     return {**made, "additionalProperties": False} if closed else made
 
 

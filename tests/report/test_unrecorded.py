@@ -12,8 +12,7 @@ from interposing import BLOCKS, build, preloaded, table_of
 from pyshim.report.collect import Collected, collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.kernels import rules
-from pyshim.stats.page import Page
-from pyshim.stats.rows import Row, Rule
+from pyshim.stats.page import Page, Row, Rule
 
 __all__ = ["build", "preloaded", "table_of"]
 FULL = """\

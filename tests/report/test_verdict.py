@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -10,12 +11,10 @@ import pytest
 from pyshim import _native
 from pyshim.launch import folder
 from pyshim.report.collect import collect
-from pyshim.report.runs import chosen, groups
-from pyshim.report.text import reasons
+from pyshim.report.tables import reasons
 from pyshim.report.verdict import Verdict, verdict
-from pyshim.stats.rows import Rule
+from pyshim.stats.page import Rule
 
-RUN, OTHER = "0123456789abcdef", "fedcba9876543210"
 RAISED, NOT_WAITED, LARGE = 1, 2, 3  # of enum overlap_stream_status: test_streams.py
 DEMO = _native.DEMO
 
@@ -40,8 +39,9 @@ def of(report, write_page, library):
 
 def again(report, **fields) -> None:
     """Write the run of the folder with other fields."""
-    (run,) = folder.runs(str(report))
-    (report / f"run-{RUN}.json").unlink()
+    run = folder.read_run(str(report / "run.json"))
+    assert run
+    (report / "run.json").unlink()
     folder.write(str(report), run._replace(**fields))
 
 
@@ -91,7 +91,7 @@ def test_streams_of_a_library_that_are_raised_when_they_are_created(of):
 def test_on_amd_streams_are_raised_when_they_are_created(report, write_page):
     write_page({"no_rule": 1}, devices=(("AMD Instinct MI250X", "mi250x"),))
     found = verdict(collect(str(report), waiting_room="/nonexistent"))
-    assert found.gain.startswith("none: nothing was changed; no stream was raised: HIP takes a priority only when ")
+    assert found.gain.startswith("nothing was changed: no stream was raised: HIP takes a priority only when ")
 
 
 NO_STREAM = "no stream was judged: the policy raises none, or the program waited for streams fewer than 16 times"
@@ -102,42 +102,42 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
     [
         pytest.param(
             {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
-            "none: nothing was changed, because the policy observe only counts",
+            "nothing was changed, because the policy observe only counts",
             "-default python train.py runs it under the default policy",
             id="observe",
         ),
         pytest.param(
             {"observe_only": 200}, "", {},
-            "none: nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
+            "nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
             "overlap-run --policy default --report ",
             id="no policy",
         ),
         pytest.param(
             {"no_rule": 200, "communication": 160}, "default", {"communication": 160},
-            f"none: nothing was changed; {NO_STREAM}", "overlap explain TRACE",
+            f"nothing was changed: {NO_STREAM}", "overlap explain TRACE",
             id="nothing waits",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"judgements": 3},
-            "none: nothing was changed; no stream is raised: all have ended, or none has launched anything",
+            "nothing was changed: no stream is raised: all have ended, or none has launched anything",
             "overlap explain TRACE",
             id="judged",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"streams": [{"status": LARGE, "share": 700}], "judgements": 3},
-            "none: nothing was changed; no stream is raised: 1 stream: more of the computation than ",
+            "nothing was changed: no stream is raised: 1 stream: more of the computation than ",
             "overlap explain TRACE",
             id="large",
         ),
         pytest.param(
             {"no_communication_seen": 200}, "h100", {"rules": True},
-            f"none: nothing was changed; {NO_STREAM}; 200 of 200 computation launches were not shaped: no ",
+            f"nothing was changed: {NO_STREAM}; 200 of 200 computation launches were not shaped: no ",
             "`communication: {kernels: ",
             id="no communication",
         ),
         pytest.param(
             {"one_wave": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
-            f"none: nothing was changed; {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
+            f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
             "overlap explain --gpu GPU ",
             id="one wave",
         ),
@@ -217,75 +217,55 @@ def test_a_program_that_never_opens_the_simulated_gpu_is_explained(overlap, over
 @pytest.fixture
 def twice(overlap_run, tmp_path):
     """Two runs of the demo's program into one folder, of 12 and of 4 launches of communication."""
-    report, said = tmp_path / "report", []
+    report = tmp_path / "report"
     for steps, policy in ((6, "h100-paper"), (2, "observe")):
         words = ["--simulate", "h100", "--policy", policy, "--report", str(report)]
         done = overlap_run(*words, str(DEMO / "demo-stencil"), "-", "plain", str(steps), "stencil/style-0")
         assert done.returncode == 0, done.stderr
-        said.append(done.stderr)
-    return report, said
+    return report
 
 
-def test_a_second_run_in_the_folder_is_kept_apart(overlap, twice):
-    report, said = twice
-    assert [text.count("holds an earlier run") for text in said] == [0, 1], "overlap-run says it"
-    first, second = folder.runs(str(report))
-    assert f"`overlap report` shows this one, {second.id}; --run ID shows others" in said[1]
+def test_the_last_run_is_reported_and_any_other_by_its_folder(overlap, twice):
+    def look(report) -> dict:
+        return json.loads(overlap("report", str(report), "--json").stdout)
 
-    def look(*words: str) -> dict:
-        return json.loads(overlap("report", str(report), *words, "--json").stdout)
-
-    latest, earlier, both = look(), look("--run", first.id[:6]), look("--all")
-    assert [process["run"] for process in latest["processes"]] == [second.id]
-    assert [process["run"] for process in earlier["processes"]] == [first.id]
+    first, second = sorted(path for path in twice.iterdir() if not path.is_symlink())
+    latest, earlier = look(twice), look(first)
+    assert latest == look(second) == look(twice / "last")
+    assert [answer["runs"][0]["id"] for answer in (earlier, latest)] == [first.name, second.name]
     assert latest["totals"]["communication"] < earlier["totals"]["communication"]
-    assert (latest["other_runs"], earlier["other_runs"], both["other_runs"]) == ([first.id], [second.id], [])
-    assert both["totals"]["launches"] == latest["totals"]["launches"] + earlier["totals"]["launches"]
     assert latest["totals"]["shaped"] == 0 < earlier["totals"]["shaped"]
-    assert any("holds another run that is not shown" in note and first.id in note for note in latest["remarks"])
-    assert any("2 runs are added up" in note for note in both["remarks"])
-    assert "2 processes of 2 runs, " in both["verdict"]["done"]
-    done = overlap("report", str(report), "--run", "f" * 16)
-    assert done.returncode == 2 and f"there are {first.id}" in done.stderr
-    assert overlap("report", str(report), "--run", first.id, "--all").returncode == 2
+    both = json.loads(overlap("report", str(first), str(second), "--json").stdout)
+    assert both["totals"]["launches"] == latest["totals"]["launches"] + earlier["totals"]["launches"]
 
 
-def test_runs_that_are_one_start_are_one_group(report, write_page):
-    """An overlap-run inside of another, steps of one Slurm job under a prolog; a start without a page is one, too."""
-    folder.write(str(report), folder.Run(OTHER, 2.0, ("y",), outer=RUN))
-    for pid, run in ((7, RUN), (8, OTHER)):
-        write_page({"no_rule": 1}, pid=pid, run=run, start=10**9)
-    for pid, step in ((9, 0), (10, 1)):
-        write_page({"no_rule": 1}, pid=pid, run=f"{7:08x}{step:08x}", start=5 * 10**9)
-    folder.write(str(report), folder.Run("a" * 16, 9.0, ("never", "came")))
-    collected = collect(str(report), waiting_room="/nonexistent")
-    assert [(group.started, sorted(group.ids)) for group in groups(collected)] == [
-        (1.0, [RUN, OTHER]),
-        (5.0, [f"{7:08x}{0:08x}", f"{7:08x}{1:08x}"]),
-        (9.0, ["a" * 16]),
-    ]
-    assert chosen(collected).pages == (), "the latest start came to no GPU, which is its report"
-    assert [page.pid for page in chosen(collected, OTHER).pages] == [7, 8]
+def test_without_a_link_to_the_last_run_the_newest_is_named(overlap, twice):
+    first, second = sorted(path for path in twice.iterdir() if not path.is_symlink())
+    (twice / "last").unlink()
+    done = overlap("report", str(twice))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"overlap: error: {twice}/last is no link to a run\noverlap: help: name the run: overlap report {second}\n"
+    )
+    (twice / "last").symlink_to("gone")
+    assert "last is a link to what is gone\n" in overlap("report", str(twice)).stderr
+    (twice / "last").unlink()
+    (twice / "last").write_text("mine")
+    assert "last is no link to a run\n" in overlap("report", str(twice)).stderr
+    shutil.rmtree(second)
+    assert f"name the run: overlap report {first}\n" in overlap("report", str(twice)).stderr
 
 
-def test_an_environment_that_was_only_printed_hides_no_run(report, write_page):
-    write_page({"no_rule": 1})
-    folder.write(str(report), folder.Run(OTHER, 9.0, None))
-    assert [page.run for page in chosen(collect(str(report), waiting_room="/nonexistent")).pages] == [RUN]
+def test_a_copy_that_has_followed_the_link_is_read(overlap, twice, tmp_path):
+    """As scp -r makes it: two folders of the same files."""
+    shutil.copytree(twice, tmp_path / "copy")
+    one, other = (overlap("report", str(path), "--json").stdout for path in (twice, tmp_path / "copy"))
+    assert json.loads(one)["processes"] == json.loads(other)["processes"] != []
 
 
-def test_a_rank_that_used_no_gpu_hides_no_run(report, write_page):
-    """Ranks without a name in common have a run each."""
-    write_page({"no_rule": 1}, rank=0, world=2)
-    folder.write(str(report), folder.Run(OTHER, 9.0, ("python", "train.py"), expected_world_size=2))
-    assert [page.run for page in chosen(collect(str(report), waiting_room="/nonexistent")).pages] == [RUN]
-
-
-def test_each_folder_has_a_latest_run(report, write_page, tmp_path):
-    """Of hosts without a run in common, each with a folder of its own."""
-    (tmp_path / "other").mkdir()
-    folder.write(str(tmp_path / "other"), folder.Run(OTHER, 9.0, ("x",)))
-    write_page({"no_rule": 1}, pid=7)
-    write_page({"no_rule": 1}, pid=8, run=OTHER, path=tmp_path / "other" / "node2.8.0.page")
-    collected = chosen(collect(str(report), str(tmp_path / "other"), waiting_room="/nonexistent"))
-    assert [page.pid for page in collected.pages] == [7, 8] and collected.left == ()
+def test_a_next_step_names_a_folder_beside_that_of_the_report(overlap, twice):
+    (twice / "last").unlink()
+    second = max(path for path in twice.iterdir() if not path.is_symlink())
+    (twice / "last").symlink_to(second.name)
+    for path in (twice, second, twice / "last"):
+        assert f" --report {twice}-default " in overlap("report", str(path)).stdout

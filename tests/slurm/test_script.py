@@ -13,8 +13,8 @@ import pytest
 import readers
 from readers import EVIL, FOREIGN, OWN, elf
 
-from pyshim import preload
-from pyshim.launch import rank
+from pyshim.launch import folder
+from pyshim.launch.environment import preload
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
 SET = {"LD_PRELOAD", "OVERLAP_TABLE"}
@@ -166,7 +166,7 @@ def test_an_outer_choice_stands_with_the_library_that_reads_it(prolog, site, tmp
 )
 def test_the_preload_of_the_task_is_kept(prolog, site, value):
     said = prolog(script(site), OVERLAP_POLICY="observe", **({"LD_PRELOAD": value} if value else {}))
-    assert said["LD_PRELOAD"] == preload.merge(value, f"{site}/lib/liboverlap.so")
+    assert said["LD_PRELOAD"] == preload(value, f"{site}/lib/liboverlap.so")
 
 
 @pytest.mark.parametrize("evil", EVIL, ids=repr)
@@ -180,13 +180,13 @@ def test_no_value_of_the_task_brings_in_another(prolog, site, chosen, evil):
     fine = {"OVERLAP_POLICY": "own"}
     expected = policy_of(site, "own")
     (site / "default").unlink()
-    names = ("HOME", "XDG_CONFIG_HOME", "NCCL_CONF_FILE", "OVERLAP_REPORT", "OVERLAP_RUN_ID", "PATH", "IFS", "ENV")
+    names = ("HOME", "XDG_CONFIG_HOME", "NCCL_CONF_FILE", "OVERLAP_REPORT", "PATH", "IFS", "ENV")
     assert prolog(run, **fine, **dict.fromkeys(names, evil)) == expected
     for name in ("SLURM_JOB_ID", "SLURM_STEP_ID"):
         numbers = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "2", name: evil}
         assert prolog(run, **fine, OVERLAP_REPORT="r", **numbers) == expected
     said = prolog(run, **fine, LD_PRELOAD=f"/x{evil}.so")
-    assert said == {} or said["LD_PRELOAD"] == preload.merge(f"/x{evil}.so", f"{site}/lib/liboverlap.so")
+    assert said == {} or said["LD_PRELOAD"] == preload(f"/x{evil}.so", f"{site}/lib/liboverlap.so")
 
 
 @pytest.mark.parametrize("evil", [*EVIL, ""], ids=repr)
@@ -293,47 +293,59 @@ def test_files_that_are_not_what_they_should_be(prolog, site, chosen, how):
     assert prolog(script(site), OVERLAP_POLICY="h100") == {}
 
 
-def run_id(prolog, site, **environment: str) -> str | None:
-    more = {"OVERLAP_POLICY": "observe", "OVERLAP_REPORT": "/r", **environment}
-    return prolog(script(site), **more).get("OVERLAP_RUN_ID")
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    (tmp_path / "reports").mkdir()
+    return tmp_path / "reports"
 
 
-@pytest.mark.parametrize(
-    ("job", "step", "restarts", "digits"),
-    [
-        ("4711", "3", None, "0000126700000003"),
-        ("4711", "3", "0", "0000126700000003"),
-        ("4711", "3", "1", "0000126701000003"),
-        ("4711", "3", "300", "000012672c000003"),
-        ("4711", "3", "x", "0000126700000003"),
-        ("4711", "3", "4294967297", "0000126700000003"),
-        ("4711", "4294967290", "255", "0000126700fffffa"),
-        ("4294967295", "0", "4294967295", "ffffffffff000000"),
-    ],
-)
-def test_a_run_is_named_after_job_step_and_attempt(prolog, site, job, step, restarts, digits):
-    slurm = {"SLURM_JOB_ID": job, "SLURM_STEP_ID": step, "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+def run_of(prolog, site, report: Path, **environment: str) -> str | None:
+    more = {"OVERLAP_POLICY": "observe", "OVERLAP_REPORT": str(report), **environment}
+    return prolog(script(site), **more).get("OVERLAP_REPORT")
+
+
+@pytest.mark.parametrize("restarts", [None, "", "0", "1", "300"])
+def test_a_run_has_a_folder_named_after_job_step_and_attempt(prolog, site, reports, restarts):
+    slurm = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "2"}
     slurm |= {} if restarts is None else {"SLURM_RESTART_COUNT": restarts}
-    assert run_id(prolog, site, **slurm) == digits == rank.job(slurm), "what overlap-run says"
+    name = folder.step(slurm)
+    for rank in "01":
+        assert run_of(prolog, site, reports, **{**slurm, "SLURM_PROCID": rank}) == f"{reports}/{name}"
+    assert os.readlink(reports / "last") == name and (reports / name).stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in reports.iterdir()) == ["last", name]
+    later = {**slurm, "SLURM_STEP_ID": "4"}
+    assert run_of(prolog, site, reports, **later) == f"{reports}/{os.readlink(reports / 'last')}"
+    assert os.readlink(reports / "last") == folder.step(later)
 
 
-def test_what_names_a_run(prolog, site):
+def test_what_runs_inside_of_a_run_belongs_to_it(prolog, site, reports):
+    """A step of a batch script, which the ranks of its mpirun on other nodes are, too; or of an overlap-run."""
+    batch = run_of(prolog, site, reports, SLURM_JOB_ID="4711")
+    assert batch == f"{reports}/slurm-4711.batch"
+    assert run_of(prolog, site, Path(batch), SLURM_JOB_ID="4711", SLURM_STEP_ID="0") is None
+    assert run_of(prolog, site, Path(batch), SLURM_JOB_ID="4712", SLURM_STEP_ID="0") == f"{batch}/slurm-4712.0"
+    (reports / "run.json").write_text("{}")
+    assert run_of(prolog, site, reports, SLURM_JOB_ID="4711") is None
+
+
+def test_where_no_folder_of_a_run_can_be_made_the_report_is_what_it_was(prolog, site, reports):
     step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}
-    assert run_id(prolog, site, SLURM_JOB_ID="4711") == "00001267fffffffb", "a batch script"
-    assert run_id(prolog, site, SLURM_JOB_ID="4711", SLURM_RESTART_COUNT="2") == "00001267fdfffffb"
-    assert run_id(prolog, site, **step, OVERLAP_REPORT="") is None
-    assert run_id(prolog, site) is None
+    assert run_of(prolog, site, reports / "missing", **step) is None
+    assert run_of(prolog, site, reports) is None
     for number in ("4294967296", "99999999999", "007", "-1", "0x10", "1e3"):
-        assert run_id(prolog, site, SLURM_JOB_ID=number, SLURM_STEP_ID="0") is None
-    for named in ("0123456789abcdef", "00001268fffffffb", "00001267", "00001267-"):
-        assert run_id(prolog, site, **step, OVERLAP_RUN_ID=named) is None, "somebody has named it"
+        assert run_of(prolog, site, reports, SLURM_JOB_ID=number, SLURM_STEP_ID="0") is None
+    (reports / "slurm-4711.3").symlink_to("/")
+    assert run_of(prolog, site, reports, **step) is None
+    assert [path.name for path in reports.iterdir()] == ["slurm-4711.3"]
 
 
-@pytest.mark.parametrize("around", ["fffffffb", "fffffffa", "00000001"], ids=["a script", "a shell", "a step"])
-def test_a_step_inside_of_another_is_a_run_of_its_own(prolog, site, around):
-    step = {"SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}
-    assert run_id(prolog, site, **step, OVERLAP_RUN_ID=f"00001267{around}") == "0000126700000003"
-    assert run_id(prolog, site, OVERLAP_RUN_ID="00001267fffffffb") is None, "no job is known"
+@pytest.mark.parametrize("kind", ["file", "folder", "link"])
+def test_a_last_that_is_not_ours_stays(prolog, site, reports, kind):
+    last = reports / "last"
+    {"file": last.touch, "folder": last.mkdir, "link": lambda: last.symlink_to("/etc")}[kind]()
+    before = last.lstat().st_ino
+    assert run_of(prolog, site, reports, SLURM_JOB_ID="7", SLURM_STEP_ID="0") == f"{reports}/slurm-7.0"
+    assert last.lstat().st_ino == before and len(list(reports.iterdir())) == 2
 
 
 def test_it_is_found_by_a_link_and_works_only_where_it_belongs(prolog, site, tmp_path):

@@ -21,7 +21,7 @@ SHOW = """
 loaded=-
 while read -r line; do case $line in */liboverlap.so) loaded=${line##* } ;; esac; done </proc/self/maps
 table=$(printf %.60s "$OVERLAP_TABLE") # its checksum is in there; Slurm breaks up long lines of tasks
-echo "task $SLURM_PROCID $SLURMD_NODENAME $loaded ${table:--} ${LD_PRELOAD:--} ${OVERLAP_RUN_ID:--} ${EVIL-}."
+echo "task $SLURM_PROCID $SLURMD_NODENAME $loaded ${table:--} ${LD_PRELOAD:--} ${OVERLAP_REPORT:--} ${EVIL-}."
 """
 TASK = ("/bin/sh", "-c", SHOW)
 FOUR = ("-N2", "-n4", "--ntasks-per-node=2")
@@ -33,12 +33,12 @@ class Task(NamedTuple):
     loaded: str
     table: str
     preload: str
-    run_id: str
+    report: str
     rest: str
 
     @property
     def bare(self) -> bool:
-        return (self.loaded, self.table, self.preload, self.run_id, self.rest) == ("-", "-", "-", "-", ".")
+        return (self.loaded, self.table, self.preload, self.report, self.rest) == ("-", "-", "-", "-", ".")
 
 
 def tasks(output: str) -> list[Task]:
@@ -261,10 +261,9 @@ def test_another_user_who_may_not_read_everything(slurm, second, folder):
     assert srun("-wn1")[0].bare and not srun("-wn0")[0].bare
 
 
-def test_a_report_has_one_identifier_for_a_step(srun, folder):
-    first = srun(*FOUR, OVERLAP_REPORT="r")
-    other = srun(*FOUR, OVERLAP_REPORT="r")
-    identifiers = {task.run_id for task in first}, {task.run_id for task in other}
-    assert [len(one) for one in identifiers] == [1, 1] and identifiers[0] != identifiers[1]
-    assert {task.run_id for task in srun("-N2")} == {"-"}
-    assert {task.run_id for task in srun("-N2", OVERLAP_REPORT="r", OVERLAP_RUN_ID="mine")} == {"mine"}
+def test_a_report_has_one_folder_for_a_step(srun, folder, tmp_path):
+    for _ in range(2):
+        (report,) = {task.report for task in srun(*FOUR, OVERLAP_REPORT=str(tmp_path))}
+        assert Path(report).parent == tmp_path and os.readlink(tmp_path / "last") == Path(report).name
+    assert len(list(tmp_path.iterdir())) == 3
+    assert {task.report for task in srun("-N2")} == {"-"}

@@ -25,9 +25,9 @@ def main() -> int:
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     complete_path()
     try:
-        from pyshim.launch import inherited
+        from pyshim.launch import environment
 
-        inherited.ignored_signals = ignored
+        environment.ignored_signals = ignored
         if command == "overlap":
             from pyshim.cli import main as run
         else:

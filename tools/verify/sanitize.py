@@ -138,7 +138,6 @@ def environment(kind: str, library: Path, report: Path) -> dict[str, str]:
         "LD_PRELOAD": f"{instrumented.runtime(kind)} {library}",
         "OVERLAP_TABLE": table(),
         "OVERLAP_REPORT": str(report),
-        "OVERLAP_RUN_ID": "stress",
         "SIMGPU": "h100",
         "SIMGPU_REFUSE": "refused*:50000",
         "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=0:exitcode=66",

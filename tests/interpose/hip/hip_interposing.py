@@ -130,7 +130,7 @@ def runner(world: World, folder: Path) -> Hip:
         made["LD_LIBRARY_PATH"] = ":".join([*paths, str(world.build.folder)])
         if policy is not None:
             pages.mkdir()
-            made |= {"OVERLAP_REPORT": str(pages), "OVERLAP_RUN_ID": "0123456789abcdef"}
+            made |= {"OVERLAP_REPORT": str(pages)}
         made["LD_PRELOAD"] = preload.format(plan.LIBRARY if policy is not None else "")
         made |= {name: value for name, value in (env or {}).items() if value is not None}
         for name in [name for name, value in (env or {}).items() if value is None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import secrets
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -98,7 +97,7 @@ class Bench:
     ) -> Outcome:
         """Run the arm `plain` with the library in front of the driver. variables: of NCCL, as program.c reads them."""
         with tempfile.TemporaryDirectory(dir=self.folder) as report:
-            settings = self.settings(policy, gpu, rule)._replace(report=report, run_id=secrets.token_hex(8))
+            settings = self.settings(policy, gpu, rule)._replace(report=report)
             outcome = self._run(program, gpu, "plain", settings, variables)
             page = read_counters(Path(report))
         return Outcome(outcome.first_ms, outcome.steady_ms, page.launches, page.shaped, page.raised)

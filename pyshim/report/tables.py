@@ -1,23 +1,29 @@
-"""The report for people: rows of tables."""
+"""The report for people: rows of tables; of many processes a few rows, by kind, and those far from their kind."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import quantiles
 
 from pyshim.launch.folder import Run
-from pyshim.report import many
-from pyshim.report.collect import Collected
+from pyshim.report.collect import Collected, Step, ranks, some
 from pyshim.report.kernels import Kernel, RuleUse, kernels
 from pyshim.report.kernels import rules as rules_of
-from pyshim.report.steps import Step
 from pyshim.report.summary import policy_of, totals
-from pyshim.report.who import ranks, some
 from pyshim.stats.page import Page, sentences
 
 Rows = list[list[str]]
+FEW = 16  # processes that have a row each
+COUNTED = ("launches", "shaped", "communication", "raised", "refused")
+SUMMED_HEADS = ("processes", "hosts", "program", "policy", "counted", "least", "median", "most", "all")
+LEAST = 5  # processes of a kind, for one of them to be far from the others
+_KINDS = 4
+_FAR = 3.0  # Tukey's word for it: so many times the distance of the quartiles beyond them
+_SHARE = 0.01  # of the median: less is never far
+Kind = tuple[str, str]
 _STEPS = 6
 _REASONS = 10  # of many processes: their report is one screen
 _KERNELS, _FEW_KERNELS = 12, 5
@@ -32,18 +38,17 @@ _OTHERS = {
 
 
 def runs(collected: Collected) -> Iterator[str]:
-    """Yield what was started, and the members of runs of several processes."""
+    """Yield what was started, and the members of steps of several processes."""
+    for run in collected.runs[:1]:
+        yield _headline(run)
+        if run.environment:
+            yield f"set for the program: {', '.join(f'{name}={value}' for name, value in run.environment.items())}"
     every = collected.steps
     for step in every[:_STEPS]:
-        if step.runs:
-            also = f" (and {len(step.runs) - 1:,} more of its ranks)" if len(step.runs) > 1 else ""
-            yield _headline(step.runs[0]) + also
-        if step.runs and _variables(step.runs[0]):
-            yield _variables(step.runs[0])
         if len(step.pages) > 1:
-            yield f"{step.title}: {_members(step)}"
+            yield _members(step)
     if len(every) > _STEPS:
-        yield f"{len(every) - _STEPS:,} more runs are in this report: --json has all"
+        yield f"{len(every) - _STEPS:,} more steps are in this report: --json has all"
 
 
 def _members(step: Step) -> str:
@@ -61,12 +66,6 @@ def _headline(run: Run) -> str:
     return f"run {run.id}, {began}{simulated}: {command}"
 
 
-def _variables(run: Run) -> str:
-    """Return the variables that the policies set, or the empty string."""
-    values = ", ".join(f"{name}={value}" for name, value in run.environment.items())
-    return f"run {run.id} set for the program: {values}" if values else ""
-
-
 def devices(collected: Collected) -> list[str]:
     """Return one line per kind of GPU and policy."""
     counts = Counter((device.name, device.policy) for page in collected.pages for device in page.devices)
@@ -81,7 +80,7 @@ def processes(collected: Collected) -> Rows:
     rows = [row(page, collected) for page in collected.pages]
     if len(rows) > 1:
         total = totals(collected.pages)
-        counts = [f"{total[name]:,}" for name in many.COUNTED]
+        counts = [f"{total[name]:,}" for name in COUNTED]
         rows.append([f"all {len(rows)}", "", "", "", *counts])
     return rows
 
@@ -90,9 +89,9 @@ def row(page: Page, collected: Collected) -> list[str]:
     return [
         f"{page.host}:{page.pid}",
         "-" if page.rank is None else str(page.rank),
-        many.program(page),
+        program(page),
         policy_of(page, collected) or "-",
-        *(f"{getattr(page, name):,}" for name in many.COUNTED),
+        *(f"{getattr(page, name):,}" for name in COUNTED),
     ]
 
 
@@ -102,7 +101,7 @@ def reasons(collected: Collected) -> Rows:
     if not total["launches"]:
         return []
     counted = reasons_of(total["reasons"])
-    shown = counted if len(collected.pages) <= many.FEW else counted[:_REASONS]
+    shown = counted if len(collected.pages) <= FEW else counted[:_REASONS]
     rows = [[f"{count:,}", f"{100 * count / total['launches']:.1f} %", name, said] for name, count, said in shown]
     rest = sum(count for _, count, _ in counted[len(shown) :])
     more = [f"{rest:,}", f"{100 * rest / total['launches']:.1f} %", f"{len(counted) - len(shown)} more", ""]
@@ -158,7 +157,7 @@ def by_kernel(collected: Collected) -> Rows:
     for kernel in kernels(collected):
         merged.setdefault(kernel.plain or kernel.kernel or _NAMELESS, []).append(kernel)
     ordered = sorted(merged.items(), key=lambda item: -sum(kernel.launches for kernel in item[1]))
-    most = _KERNELS if len(collected.pages) <= many.FEW else _FEW_KERNELS
+    most = _KERNELS if len(collected.pages) <= FEW else _FEW_KERNELS
     rows = [_kernel_row(name, group) for name, group in ordered[:most]]
     rest = sum(kernel.launches for _, group in ordered[most:] for kernel in group)
     more = [f"{len(ordered) - most:,} more: --json", f"{rest:,}", *[""] * (len(KERNEL_HEADS) - 2)]
@@ -188,3 +187,63 @@ def _asked(count: int | None) -> str:
 def others(collected: Collected) -> Rows:
     total = totals(collected.pages)
     return [[f"{total[name]:,}", words] for name, words in _OTHERS.items() if total[name]]
+
+
+# Many processes
+
+
+def program(page: Page) -> str:
+    return page.program.rpartition("/")[2] + (" (forked)" if page.forked else "")
+
+
+def kinds(collected: Collected) -> dict[Kind, list[Page]]:
+    """Group by program and policy, the most frequent first."""
+    found: dict[Kind, list[Page]] = defaultdict(list)
+    for page in collected.pages:
+        found[program(page), policy_of(page, collected) or "-"].append(page)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def summed(collected: Collected) -> list[list[str]]:
+    """Return the rows; apart from launches, counts that are 0 everywhere are left out."""
+    every = kinds(collected)
+    result = [row for kind, pages in list(every.items())[:_KINDS] for row in _rows(kind, pages)]
+    rest = [page for pages in list(every.values())[_KINDS:] for page in pages]
+    return result + (_rows((f"{len(every) - _KINDS} more", ""), rest)[:1] if rest else [])
+
+
+def _rows(kind: Kind, pages: Sequence[Page]) -> list[list[str]]:
+    result = []
+    who = [f"{len(pages):,}", f"{len({page.host for page in pages}):,}", *kind]
+    for name in COUNTED:
+        values = sorted(getattr(page, name) for page in pages)
+        if values[-1] or name == "launches":
+            numbers = values[0], values[len(values) // 2], values[-1], sum(values)
+            result.append([*who, name, *(f"{number:,}" for number in numbers)])
+            who = [""] * len(who)
+    return result
+
+
+def far(collected: Collected) -> list[Page]:
+    """Return the processes that counted far more or less than others of their kind, the farthest first."""
+    found: list[tuple[float, Page]] = []
+    for pages in kinds(collected).values():
+        if len(pages) < LEAST:
+            continue
+        fences = {name: fence([getattr(page, name) for page in pages]) for name in COUNTED}
+        for page in pages:
+            distance = max(beyond(getattr(page, name), *fences[name]) for name in COUNTED)
+            if distance > 0:
+                found.append((distance, page))
+    return [page for _, page in sorted(found, key=lambda item: (-item[0], item[1].host, item[1].pid))]
+
+
+def fence(values: list[int]) -> tuple[float, float, float]:
+    """Return what is far below, what is far above, and the median."""
+    first, median, third = quantiles(values, n=4, method="inclusive")
+    width = max(_FAR * (third - first), _SHARE * median)
+    return first - width, third + width, median
+
+
+def beyond(value: int, below: float, above: float, median: float) -> float:
+    return max(below - value, value - above) / max(median, 1)

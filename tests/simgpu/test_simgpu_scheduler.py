@@ -125,23 +125,3 @@ d.cuCtxSynchronize()
     )
     assert run.kernel("big")["start_us"] == run.kernel("half")["end_us"]
     assert run.kernel("filler")["start_us"] == run.kernel("half")["end_us"]
-
-
-PROGRAM = """
-import time
-d = Driver()
-ks = [d.kernel(cubin([Kernel(n, 40)]), n) for n in ("a", "b", "c")]
-streams = [d.stream(p) for p in (0, -1, -5)]
-for i in range(60):
-    d.launch(ks[i % 3], 100 + 37 * i, 64 + 32 * (i % 9), stream=streams[i % 2 + i % 3 // 2])
-    if DELAY and i % 20 == 0: time.sleep(0.02)
-    if i % 10 == 9: d.try_("cuStreamQuery", streams[0])
-d.cuCtxSynchronize()
-"""
-
-
-def test_results_depend_on_the_order_of_calls_alone(simulate: Any) -> None:
-    first = simulate("DELAY = False\n" + PROGRAM)
-    second = simulate("DELAY = True\n" + PROGRAM)
-    assert len(first.timeline) == 60
-    assert first.timeline == second.timeline

@@ -95,11 +95,7 @@ def second(slurm, folder) -> Iterator[Path]:
 
 
 def table(folder: Path, name: str) -> str:
-    return full_table(folder, name)[:60]
-
-
-def full_table(folder: Path, name: str) -> str:
-    return readers.exports((folder / "env" / f"{name}.env").read_text())["OVERLAP_TABLE"]
+    return readers.exports((folder / "env" / f"{name}.env").read_text())["OVERLAP_TABLE"][:60]
 
 
 def has(task: Task, folder: Path, name: str) -> bool:
@@ -190,11 +186,24 @@ def test_named_twice_it_acts_once(srun, folder):
     assert all(has(task, folder, "observe") for task in found)
 
 
-def test_a_module_that_has_chosen_stands(srun, folder, tmp_path):
-    other = relocated(folder, tmp_path / "module")
-    module = {"OVERLAP_TABLE": full_table(other, "a40"), "LD_PRELOAD": f"{other}/lib/liboverlap.so"}
-    found = srun(*FOUR, OVERLAP_POLICY="h100", **module)
-    assert all(has(task, other, "a40") for task in found)
+@pytest.mark.parametrize("evil", EVIL, ids=repr)
+def test_nothing_is_brought_in(slurm, folder, evil, tmp_path):
+    """By values of the user, each of which is odd."""
+    files = tmp_path / ".config" / "overlap-run"
+    files.mkdir(parents=True)
+    places = [
+        {"OVERLAP_POLICY": evil},
+        {"OVERLAP_REPORT": evil},
+        {"XDG_CONFIG_HOME": evil, "NCCL_CONF_FILE": evil, "OVERLAP_REPORT": "r"},
+        {"OVERLAP_TABLE": evil},
+        {},
+    ]
+    (files / "policy").write_text(evil)
+    for environment in places:
+        words = ("-Q", "/bin/sh", "-c", 'echo "${EVIL-}."')
+        done = slurm.srun(*words, env={"HOME": str(tmp_path), **environment}, cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, ".\n", "")
+        assert not (tmp_path / "evil").exists()
 
 
 def test_nothing_is_brought_in_by_a_file_of_the_site(slurm, srun, folder, second):

@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 18
+#define OVERLAP_ABI_VERSION 19
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -197,7 +197,8 @@ struct overlap_plan {
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
 #define OVERLAP_RULES 768   /* more than a table can hold */
-#define OVERLAP_SAMPLES 512 /* times of communication launches */
+#define OVERLAP_SAMPLES 512 /* times of a pace */
+#define OVERLAP_PACES 2
 
 enum overlap_counter {
     OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
@@ -205,7 +206,8 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
-    OVERLAP_COUNTER_JUDGEMENTS = 5      /* of the streams of a device (core/judge.h) */
+    OVERLAP_COUNTER_JUDGEMENTS = 5,     /* of the streams of a device (core/judge.h) */
+    OVERLAP_COUNTER_HOST_WAITS = 6      /* by threads that launch: streams, events, contexts, blocking copies */
 };
 
 enum overlap_page_flag {
@@ -220,8 +222,8 @@ struct overlap_shard {
     uint32_t reserved[15];
     uint64_t launches[320]; /* [OVERLAP_ROWS] */
     uint64_t counters[8];   /* [OVERLAP_COUNTERS] */
-    uint64_t sample_at;     /* the next sample is due when this shard has counted so many communication launches */
-    uint64_t padding[7];
+    uint64_t sample_at[2];  /* [OVERLAP_PACES]: the next time is due when this shard has counted so many */
+    uint64_t padding[6];
 };
 
 /* Every launch is counted in one row. Each of the first OVERLAP_REASONS rows counts a reason, for launches about which nothing
@@ -249,12 +251,13 @@ struct overlap_page_rule {
     uint32_t line, value; /* as in the table */
 };
 
-/* When communication was launched. Each of the first 512 launches leaves a time, then every second one until there are 512
- * more times, then every fourth, and so on up to every 256th. A thread records the times of its own launches. */
+/* When communication was launched, and when a wait of the host ended. Each of the first 512 leaves a time, then every second
+ * one until there are 512 more times, then every fourth, and so on up to every 256th. A thread records its own. */
+enum overlap_pace { OVERLAP_PACE_COMMUNICATION = 0, OVERLAP_PACE_WAITS = 1 };
 struct overlap_sample {
-    uint64_t launches;    /* communication launches of the process so far, as all samples represent them; 0: none */
+    uint64_t count;       /* launches or waits of the process so far, as all samples represent them; 0: none */
     uint64_t nanoseconds; /* CLOCK_MONOTONIC */
-    uint64_t check;       /* launches ^ nanoseconds; any other value: it is being written */
+    uint64_t check;       /* count ^ nanoseconds; any other value: it is being written */
 };
 struct overlap_cadence {
     uint64_t taken, reserved[7];        /* number of times so far; modulo OVERLAP_SAMPLES: index of the next one */
@@ -316,8 +319,8 @@ struct overlap_page {
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[768];    /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
-    struct overlap_cadence cadence;
-    struct overlap_shard shards[33]; /* [OVERLAP_SHARDS] */
+    struct overlap_cadence cadences[2];     /* [OVERLAP_PACES] */
+    struct overlap_shard shards[33];        /* [OVERLAP_SHARDS] */
 };
 
 /* ---- Functions that Python calls in the same object code ---- */

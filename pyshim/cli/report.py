@@ -50,7 +50,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--compare",
         metavar=("BEFORE", "AFTER"),
         nargs=2,
-        help="compare the time between communication launches of two runs of one program",
+        help="compare the time between communication launches, or waits of the host, of two runs of one program",
     )
     html.add_to(parser, "; with --compare: compare different programs")
     parser.set_defaults(run=_run)
@@ -197,9 +197,9 @@ def _compare(options: argparse.Namespace) -> int:
         )
     if not found.pairs:
         raise OverlapError(
-            "there is nothing to compare: no rank has launched communication kernels in both runs",
-            "--compare times communication kernels (NCCL, RCCL). With MPI through host memory, compare the program's "
-            f"own time of an iteration; overlap report {before if not found.only_before else after} shows one run",
+            "there is nothing to compare: no rank has launched communication or waited for its GPU in both runs",
+            "compare the program's own time of an iteration; "
+            f"overlap report {before if not found.only_before else after} shows one run",
         )
     if options.json:
         ui.answer(json.dumps(found.as_json(), indent=2))
@@ -210,14 +210,15 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _show_compared(found: Compared) -> None:
     from pyshim.cli import ui
+    from pyshim.report.cadence import LAUNCHES
 
     before, after = found.programs
     ui.sentence(f"before: {before}" if before == after else f"before: {before}; after: {after}")
     if found.simulated:
         ui.show("simulated: this is no measurement of a GPU, so there is no verdict")
+    each = "each launches the same collectives" if found.what == LAUNCHES else "each waits equally often"
     ui.paragraph(
-        "Time between communication launches as the host makes them, every 2^n-th being timed: the time of steps, as "
-        "far as each launches the same collectives."
+        f"Time between {found.what} by the host's clock, every 2^n-th being timed: the time of steps, as far as {each}."
     )
     ui.show()
     rows = [[_who(pair), _pace(pair.before), _pace(pair.after), *_change(pair.change)] for pair in found.pairs[:_PAIRS]]
@@ -238,8 +239,8 @@ def _show_compared(found: Compared) -> None:
     if others:
         one, other = others[0].before, others[0].after
         ui.sentence(
-            f"note: not the same launches, as on {others[0].before_process}: {one.communication:,} of communication "
-            f"beside {one.computation:,} others before, {other.communication:,} beside {other.computation:,} after: "
+            f"note: not the same launches, as on {others[0].before_process}: {one.events:,} {found.what} "
+            f"beside {one.others:,} other launches before, {other.events:,} beside {other.others:,} after: "
             "the time for each is not that of the same thing"
         )
     for title, lost in (("before", found.only_before), ("after", found.only_after)):

@@ -1,8 +1,10 @@
 """How fast communication launches follow each other, before and after: host time, out of the pages of two reports.
 
-Every process keeps the time of every 2^n-th communication launch (struct overlap_cadence), 512 of them: the whole of a
-short run, the recent past of a long one. The time between two of them, divided by the launches in between, is what one
-step of the program takes for each collective that it launches, whatever the collective itself takes.
+Where a run has none, as with MPI, how fast waits of the host do.
+
+Every process keeps the time of every 2^n-th communication launch and wait (struct overlap_cadence), 512 of them: the
+whole of a short run, the recent past of a long one. The time between two of them, divided by the launches in between,
+is what one step of the program takes for each collective that it launches, whatever the collective itself takes.
 
 Intervals that follow each other are not independent: steps repeat, hosts slow down for a while. So the standard error
 is that of batch means: the time is cut into 10 to 20 stretches of as many launches, which are long enough to be
@@ -22,15 +24,15 @@ from __future__ import annotations
 import math
 import os
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import mul, sub
 from statistics import fmean, stdev
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.report.collect import Collected, some
-from pyshim.stats.page import Page
+from pyshim.stats.page import Page, Samples
 
 VERSION = 1
 METHOD = "batch means (Schmeiser 1982), 95 % by Student's t; change: ratio of means"
@@ -48,25 +50,41 @@ _SAME = 0.05  # by so much the share of communication in the launches may differ
 
 TOO_FEW = "too few launches to tell"
 OTHER_LAUNCHES = "not the same launches"
+LAUNCHES, WAITS = "communication launches", "waits of the host"
 SIMULATED = "no verdict: simulated"
 DRIFTS = "no verdict: the pace drifts within a run"
 WITHIN = "no verdict: parts of one run differ as much"
 _PARTS = 8  # of a run, whose paces are compared with each other
 
-Samples = Sequence["tuple[int, int]"]
+
+class Timed(NamedTuple):
+    """What has left its times in a process."""
+
+    page: Page
+    samples: Samples
+    events: int  # launches of communication, or waits
+    others: int  # the other launches
+
+
+def _communicates(page: Page) -> Timed:
+    return Timed(page, page.cadence, page.communication, page.launches - page.communication)
+
+
+def _waits(page: Page) -> Timed:
+    return Timed(page, page.wait_cadence, page.waits, page.launches)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Microseconds between two communication launches of one process."""
+    """Microseconds between two communication launches, or waits, of one process."""
 
     mean_us: float
     low_us: float | None  # None: too few times for an interval
     high_us: float | None
-    launches: int  # that the times are about, of...
-    communication: int  # ...so many
-    computation: int  # all other launches of the process
-    every: int  # 2^n: the distance of the last two times, in launches
+    counted: int  # that the times are about, of...
+    events: int  # ...so many
+    others: int  # all other launches of the process
+    every: int  # 2^n: the distance of the last two times
 
 
 @dataclass(frozen=True)
@@ -141,9 +159,10 @@ class Compared:
     after: tuple[str, ...]
     programs: tuple[str, str]  # by their commands, before and after
     pairs: tuple[Pair, ...]
-    only_before: tuple[str, ...]  # processes that have launched communication, and nobody is there to compare them to
+    only_before: tuple[str, ...]  # processes that have left times, and nobody is there to compare them to
     only_after: tuple[str, ...]
     simulated: bool = False  # then the times are of no GPU
+    what: str = LAUNCHES  # the times are between
 
     @property
     def total(self) -> Total | None:
@@ -156,7 +175,7 @@ class Compared:
             "version": VERSION,
             "kind": "reports",
             "simulated": self.simulated,
-            "what": "time between communication launches",
+            "what": f"time between {self.what}",
             "clock": "host",
             "method": METHOD,
             "before": list(self.before),
@@ -188,15 +207,17 @@ class _Estimate:
 
 
 def compared(before: Collected, after: Collected) -> Compared:
-    simulated = _simulated(before, after)
-    first, second = _ranked(before), _ranked(after)
+    simulated, what, of = _simulated(before, after), LAUNCHES, _communicates
+    if not (_timed(before, of) and _timed(after, of)):
+        what, of = WAITS, _waits
+    first, second = _ranked(before, of), _ranked(after, of)
     if first and second and None not in (*first, *second):
         ranks: list[int | None] = [rank for rank in first if rank in second]
         pairs = [_pair(rank, first[rank], second[rank], simulated) for rank in ranks]
-        lost = [page for rank, page in first.items() if rank not in second]
-        new = [page for rank, page in second.items() if rank not in first]
+        lost = [timed for rank, timed in first.items() if rank not in second]
+        new = [timed for rank, timed in second.items() if rank not in first]
     else:
-        left, right = _timed(before), _timed(after)
+        left, right = _timed(before, of), _timed(after, of)
         pairs = [_pair(None, one, other, simulated) for one, other in zip(left, right)]
         lost, new = left[len(right) :], right[len(left) :]
     return Compared(
@@ -207,6 +228,7 @@ def compared(before: Collected, after: Collected) -> Compared:
         tuple(map(_name, lost)),
         tuple(map(_name, new)),
         simulated,
+        what,
     )
 
 
@@ -262,50 +284,51 @@ def _together(pairs: Sequence[Pair]) -> Total:
     return Total(len(pairs), before, before * (1 + change.percent / 100), change)
 
 
-def _timed(collected: Collected) -> list[Page]:
-    return [page for page in collected.pages if len(page.cadence) > 1]
+def _timed(collected: Collected, of: Callable[[Page], Timed]) -> list[Timed]:
+    return [timed for timed in map(of, collected.pages) if len(timed.samples) > 1]
 
 
-def _ranked(collected: Collected) -> dict[int | None, Page]:
-    """Of several processes of a rank the one that communicates most; the ranks in order."""
-    found: dict[int | None, Page] = {}
-    for page in _timed(collected):
-        if page.rank not in found or page.communication > found[page.rank].communication:
-            found[page.rank] = page
+def _ranked(collected: Collected, of: Callable[[Page], Timed]) -> dict[int | None, Timed]:
+    """Of several processes of a rank the one that communicates or waits most; the ranks in order."""
+    found: dict[int | None, Timed] = {}
+    for timed in _timed(collected, of):
+        rank = timed.page.rank
+        if rank not in found or timed.events > found[rank].events:
+            found[rank] = timed
     return dict(sorted(found.items(), key=lambda item: (item[0] is None, item[0] or 0)))
 
 
-def _name(page: Page) -> str:
-    return f"{page.host}:{page.pid}"
+def _name(timed: Timed) -> str:
+    return f"{timed.page.host}:{timed.page.pid}"
 
 
-def _pair(rank: int | None, before: Page, after: Page, simulated: bool) -> Pair:
+def _pair(rank: int | None, before: Timed, after: Timed, simulated: bool) -> Pair:
     first, second = _estimate(before), _estimate(after)
     change = replace(_change(first, second), simulated=simulated)
     return Pair(rank, _name(before), _name(after), first.pace, second.pace, change)
 
 
 def _same(before: Pace, after: Pace) -> bool:
-    """Return whether both have equal shares of communication; names do not count, as NCCL may change algorithms."""
-    one, other = before.communication * after.computation, after.communication * before.computation
-    if not before.computation and not after.computation:
-        one, other = before.communication, after.communication
+    """Return whether both have equal shares of events; names do not count, as NCCL may change algorithms."""
+    one, other = before.events * after.others, after.events * before.others
+    if not before.others and not after.others:
+        one, other = before.events, after.events
     return abs(one - other) <= _SAME * max(one, other)
 
 
 def pace(page: Page) -> Pace | None:
     """Return the pace; None where fewer than two communication launches have left their time."""
-    return _estimate(page).pace if len(page.cadence) > 1 else None
+    return _estimate(_communicates(page)).pace if len(page.cadence) > 1 else None
 
 
-def _estimate(page: Page) -> _Estimate:
-    every = page.cadence[-1][0] - page.cadence[-2][0]
-    samples = _warm(page.cadence)
+def _estimate(timed: Timed) -> _Estimate:
+    every = timed.samples[-1][0] - timed.samples[-2][0]
+    samples = _warm(timed.samples)
     ends = _cut([sample for sample in samples if (samples[-1][0] - sample[0]) % every == 0])
     first, last = (ends or samples)[0], samples[-1]
     mean, counted = (
         _mean(first, last),
-        (last[0] - first[0], page.communication, page.launches - page.communication, every),
+        (last[0] - first[0], timed.events, timed.others, every),
     )
     if not ends:
         return _Estimate(Pace(mean, None, None, *counted), None, 0.0)
@@ -345,7 +368,7 @@ def drifts(means: Sequence[float]) -> bool:
     return abs(rising) - 1 > _SURE * spread and abs(change) > _WORTH * abs(fmean(means))
 
 
-def _warm(samples: Samples) -> Samples:
+def _warm(samples: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """By the number of a launch: the ring may have lost the first ones, and the warm-up behind them be in it still."""
     left_out = samples[-1][0] // _WARM_UP
     kept = [sample for sample in samples if sample[0] > left_out]
@@ -357,7 +380,7 @@ def _mean(one: tuple[int, int], other: tuple[int, int]) -> float:
     return (other[1] - one[1]) / (other[0] - one[0]) / 1000
 
 
-def _cut(samples: Samples) -> Samples:
+def _cut(samples: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
     """Cut even samples into stretches of as many launches, whole periods, from the beginning; none: too few samples."""
     period = _period([nanoseconds for _, nanoseconds in samples])
     piece = period * -(-_EACH // period)

@@ -18,6 +18,9 @@ _MOST = 1 << 63  # launches of a process that is not damaged
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
 
 
+Samples = tuple[tuple[int, int], ...]  # (so many so far, nanoseconds of the monotonic clock)
+
+
 class Row(NamedTuple):
     """Launches of a kernel with the same decision and reason; without kernel and device: of kernels without a row."""
 
@@ -110,7 +113,9 @@ class Page:
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     streams: tuple[Stream, ...] = ()  # that were judged, whether or not they were raised
-    cadence: tuple[tuple[int, int], ...] = ()  # (communication launches so far, nanoseconds of the monotonic clock)
+    waits: int = 0  # of the host, by threads that launch
+    cadence: Samples = ()  # of communication launches
+    wait_cadence: Samples = ()  # of waits
 
     @property
     def simulated(self) -> bool:
@@ -228,7 +233,9 @@ def _page(page: Any, library: Any) -> Page:
         rows=_rows(page, totals, known.reasons, places, its_rules),
         rules=its_rules,
         streams=_streams(page),
-        cadence=_cadence(page),
+        waits=counters[library.OVERLAP_COUNTER_HOST_WAITS],
+        cadence=_cadence(page.cadences[library.OVERLAP_PACE_COMMUNICATION]),
+        wait_cadence=_cadence(page.cadences[library.OVERLAP_PACE_WAITS]),
     )
 
 
@@ -341,21 +348,19 @@ def _size(size: int) -> str:
     return f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)
 
 
-def _cadence(page: Any) -> tuple[tuple[int, int], ...]:
-    """Return (communication launches so far, nanoseconds of the host's monotonic clock), the oldest first.
+def _cadence(cadence: Any) -> Samples:
+    """Return the times of a pace, the oldest first.
 
     Samples that a thread was just writing are left out, and so are those that threads took in another order than they
     were numbered."""
-    samples = _records("<3Q", page.cadence.samples)
+    samples = _records("<3Q", cadence.samples)
     whole = sorted(
-        (launches, nanoseconds)
-        for launches, nanoseconds, check in samples
-        if launches and launches ^ nanoseconds == check
+        (count, nanoseconds) for count, nanoseconds, check in samples if count and count ^ nanoseconds == check
     )
     kept: list[tuple[int, int]] = []
-    for launches, nanoseconds in whole:
-        if not kept or (launches > kept[-1][0] and nanoseconds >= kept[-1][1]):
-            kept.append((launches, nanoseconds))
+    for count, nanoseconds in whole:
+        if not kept or (count > kept[-1][0] and nanoseconds >= kept[-1][1]):
+            kept.append((count, nanoseconds))
     return tuple(kept)
 
 

@@ -85,8 +85,11 @@ CUresult context_pop_body(ENTRY, CUcontext *context) {
 CUresult context_wait_v2_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxSynchronize_v2);
     const CUresult result = real(context);
-    if (result == CUDA_SUCCESS && streams_wanted() & STREAMS_WINDOWS)
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : context_here(VENDOR_CUDA));
+    count_host_wait();
     return result;
 }
 

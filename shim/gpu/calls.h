@@ -23,7 +23,7 @@ void events_prepare(void);
 /* The program has recorded the event on the stream. */
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream);
 
-/* A copy after which the host has waited for the stream has returned `result`; returns that. */
-vendor_result copied(enum hook hook, vendor_stream stream, vendor_result result);
+/* A call in which the host has waited for the stream, such as a blocking copy, has returned `result`; returns that. */
+vendor_result host_waited(enum hook hook, vendor_stream stream, vendor_result result);
 
 #pragma GCC visibility pop

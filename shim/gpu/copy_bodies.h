@@ -6,7 +6,7 @@
 #define COPY_BODY(on, name, parameters, ...)                                                                           \
     vendor_result copy_##name(ENTRY, PARAMETERS_OF parameters) {                                                       \
         BEHIND(parameters);                                                                                            \
-        return copied(hook, on, real(__VA_ARGS__));                                                                    \
+        return host_waited(hook, on, real(__VA_ARGS__));                                                               \
     }
 #define COPY_HOST(name, parameters, ...) COPY_BODY(NULL, name, parameters, __VA_ARGS__)
 #define COPY_WAITS_ON(name, parameters, ...) COPY_BODY(stream, name, parameters, __VA_ARGS__)

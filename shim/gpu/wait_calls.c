@@ -83,8 +83,11 @@ vendor_result event_destroy_body(ENTRY, vendor_event event) {
 vendor_result event_wait_body(ENTRY, vendor_event event) {
     BEHIND((vendor_event event));
     const vendor_result result = real(event);
-    if (result == VENDOR_SUCCESS && streams_tracked())
+    if (result != VENDOR_SUCCESS)
+        return result;
+    if (streams_tracked())
         event_waited(event, NULL);
+    count_host_wait();
     return result;
 }
 
@@ -98,26 +101,27 @@ vendor_result stream_wait_event_body(ENTRY, vendor_stream stream, vendor_event e
     return result;
 }
 
+vendor_result host_waited(enum hook hook, vendor_stream stream, vendor_result result) {
+    if (result != VENDOR_SUCCESS)
+        return result;
+    if (streams_tracked())
+        stream_waited_by_handle(stream, hook_default(hook));
+    count_host_wait();
+    return result;
+}
+
 vendor_result stream_wait_body(ENTRY, vendor_stream stream) {
     BEHIND((vendor_stream stream));
-    const vendor_result result = real(stream);
-    if (result == VENDOR_SUCCESS && streams_tracked())
-        stream_waited_by_handle(stream, hook_default(hook));
-    return result;
+    return host_waited(hook, stream, real(stream));
 }
 
 vendor_result context_wait_body(ENTRY) {
     BEHIND((void));
     const vendor_result result = real();
-    if (result == VENDOR_SUCCESS && streams_wanted() & STREAMS_WINDOWS)
+    if (result != VENDOR_SUCCESS)
+        return result;
+    if (streams_wanted() & STREAMS_WINDOWS)
         context_waited(hook_vendor(hook), context_here(hook_vendor(hook)));
-    return result;
-}
-
-/* ---- Blocking copies ---- */
-
-vendor_result copied(enum hook hook, vendor_stream stream, vendor_result result) {
-    if (result == VENDOR_SUCCESS && streams_tracked())
-        stream_waited_by_handle(stream, hook_default(hook));
+    count_host_wait();
     return result;
 }

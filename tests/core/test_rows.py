@@ -136,9 +136,12 @@ def expected(launches: int) -> tuple[list[int], int]:
     return taken[-SAMPLES:], len(taken)
 
 
+@pytest.mark.parametrize("pace", [(), ("waits",)], ids=["launches", "waits"])
 @pytest.mark.parametrize("launches", [0, 1, 512, 513, 514, 5000, 200_000, 400_000])
-def test_every_2_to_the_n_th_leaves_its_time(launches: int, corners: Callable[..., list[str]]) -> None:
-    taken, *lines = corners("cadence", 1, launches)
+def test_every_2_to_the_n_th_leaves_its_time(
+    launches: int, pace: tuple[str, ...], corners: Callable[..., list[str]]
+) -> None:
+    taken, *lines = corners("cadence", 1, launches, *pace)
     kept, count = expected(launches)
     assert int(taken) == count
     samples = sorted(tuple(map(int, line.split())) for line in lines)

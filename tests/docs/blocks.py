@@ -13,6 +13,7 @@ How a page says what a block is, by the words behind ```:
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,11 +43,11 @@ class Command(NamedTuple):
 
 
 def pages() -> list[str]:
-    found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
-    hidden = re.compile(r"(^|/)\.")  # nobody's documentation
-    return sorted(
-        str(path) for path in found if not _ELSEWHERE & set(path.parts) and not hidden.search(path.as_posix())
-    )
+    found = []
+    for folder, inside, names in os.walk(ROOT):
+        inside[:] = [name for name in inside if not (name.startswith(".") or name in _ELSEWHERE)]  # no documentation
+        found += [os.path.relpath(os.path.join(folder, name), ROOT) for name in names if name.endswith(".md")]
+    return sorted(found)
 
 
 def blocks(file: str, text: str) -> Iterator[Block]:

@@ -106,8 +106,8 @@ def _page(pid: int) -> bytes:
     stream.state, stream.status, stream.share, stream.priority = 2, library.OVERLAP_STREAM_RAISED, 125, -5
     for index in range(40):
         launches, when = index + 1, 10**15 + index * 2_000_000 + index % 5 * 1000
-        sample = page.cadence.samples[index]
-        sample.launches, sample.nanoseconds, sample.check = launches, when, launches ^ when
+        sample = page.cadences[index % 2].samples[index]
+        sample.count, sample.nanoseconds, sample.check = launches, when, launches ^ when
     return bytes(ffi.buffer(page))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from interposing import BLOCKS, NCCL, ONE, Runner, rule, smallest_size
-from iterating import STYLE_0, Iterations
+from iterating import AUTO, STYLE_0, Iterations
 
 from pyshim.report.collect import collect
 from pyshim.stats.page import Page
@@ -129,3 +129,18 @@ def test_the_time_of_communication(policy: str, preloaded: Runner, folder: Path)
 def test_nothing_is_timed_where_nothing_communicates(preloaded: Runner, folder: Path) -> None:
     preloaded(f"ptx=k launch=k,{BLOCKS},256,0", ONE, report=folder)
     assert only(folder).cadence == ()
+
+
+OFF = "streams: {raise: off}"
+
+
+@pytest.mark.parametrize("policy", [AUTO, OFF], ids=["default", "observe"])
+def test_the_time_of_waits(policy: str, iterations: Iterations) -> None:
+    """Stream, event, its query, context, copy; a query that finds work and a stream's wait for another are none."""
+    done = iterations("k:1:8 s:1 r:1:1 e:1 r:2:1 Q:2 x m w:2:1 k:2:8", 40, policy)
+    (process,) = done.report["processes"]
+    assert process["waits"] >= 5 * 40
+    numbers = [count for count, _ in process["wait_cadence"]]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) == process["waits"]
+    times = [nanoseconds for _, nanoseconds in process["wait_cadence"]]
+    assert times == sorted(times) and not process["cadence"]

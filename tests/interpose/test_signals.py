@@ -47,13 +47,13 @@ def test_a_handler_that_launches_while_decisions_are_made(
 
 
 def test_a_handler_that_forks_and_execs(signals: dict[str, Any], preloaded: Runner) -> None:
-    done = preloaded(["exec", "timers", "500"], ONE, **signals)
+    done = preloaded(["exec", "timers", "2000"], ONE, **signals)
     assert (done.status, done.stdout) == (0, "bad: 0\n")
     children = [process for process in done.report["processes"] if process["forked"]]
     assert len(children) >= 3, "hardly anything was tested"
     assert {process["launches"] for process in children} == {1}
     (parent,) = [process for process in done.report["processes"] if not process["forked"]]
-    assert parent["launches"] == 2 * 500 + 3
+    assert parent["launches"] == 2 * 2000 + 3
 
 
 def test_a_line_is_said_without_a_trace_in_signal_masks(

@@ -90,7 +90,7 @@ def test_the_change_is_that_of_the_time_between_launches(page):
     (pair,) = compared(of(page, steady), of(page, quicker)).pairs
     assert pair.before.mean_us == pytest.approx(100) and pair.after.mean_us == pytest.approx(80)
     assert pair.change.percent == pytest.approx(-20, abs=0.01) and pair.change.verdict == "faster"
-    assert (pair.before.every, pair.before.launches) == (8, 8 * 510)  # as many whole stretches as leave the least out
+    assert (pair.before.every, pair.before.counted) == (8, 8 * 510)  # as many whole stretches as leave the least out
 
 
 def test_distances_that_change_on_the_way_do_not_matter(page):
@@ -268,6 +268,26 @@ def test_ranks_are_matched_by_rank_and_else_by_order(page):
     assert compared(before, of(page, one)).only_before == ("node1:101",)
 
 
+def test_without_communication_waits_of_the_host_are_timed(page):
+    """As with MPI. Where one of the two runs has none of the other kind, too."""
+    steady = tuple((count, count * 100_000 + count % 2) for count in range(1, 513))
+    quicker = tuple((count, count * 80_000 + count % 2) for count in range(1, 513))
+
+    def waiting(times, waits=600, **more):
+        one = replace(page, rank=0, launches=1800, communication=0, waits=waits, wait_cadence=times, **more)
+        return Collected(("x",), (), (one,), ())
+
+    found = compared(waiting(steady), waiting(quicker))
+    (pair,) = found.pairs
+    assert found.as_json()["what"] == "time between waits of the host"
+    assert (pair.before.events, pair.before.others, pair.change.verdict) == (600, 1800, "faster")
+    assert pair.change.percent == pytest.approx(-20, abs=0.01)
+    (pair,) = compared(waiting(steady), waiting(quicker, waits=900)).pairs
+    assert pair.change.verdict == "not the same launches"
+    assert compared(waiting(steady, cadence=steady), waiting(quicker)).what == "waits of the host"
+    assert compared(waiting(steady, cadence=steady), waiting(steady, cadence=quicker)).what == "communication launches"
+
+
 def test_of_several_processes_of_a_rank_the_one_that_communicates_most(page):
     many = [(number, number * 1000) for number in range(10, 100)]
     helper = replace(page, rank=0, pid=1, communication=3, cadence=((1, 5), (2, 9)))
@@ -291,13 +311,13 @@ def test_real_processes_by_a_clock_of_their_own(overlap, run_job, tmp_path):
         assert pair["before"]["mean_us"] == pytest.approx(400, abs=0.1)
         assert pair["after"]["mean_us"] == pytest.approx(600, abs=0.1)
         assert pair["change"]["percent"] == pytest.approx(50, abs=0.1)
-        assert pair["before"]["communication"] == pair["after"]["communication"] == 120
+        assert pair["before"]["events"] == pair["after"]["events"] == 120
         assert pair["change"]["verdict"] == "slower" and pair["change"]["low_percent"] > 0
     assert answer["verdicts"] == {"slower": 2}
     done = overlap("report", "--compare", folders["before"], folders["after"])
     text = done.stdout + done.stderr
     assert done.returncode == 0
-    assert "as the host makes them" in text and "slower: 2 of 2" in text
+    assert "Time between communication launches by the host's clock" in text and "slower: 2 of 2" in text
     lines = [line.split() for line in text.splitlines() if line.strip().startswith(("0 ", "1 "))]
     assert [line[-1] for line in lines] == ["slower", "slower"]
 
@@ -381,7 +401,7 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
         assert pair["change"]["verdict"] == verdict
     done = overlap("report", "--compare", folders["before"], folders["other"])
     text = done.stdout + done.stderr
-    assert "120 of communication beside 240 others before, 120 beside 480 after" in " ".join(text.split())
+    assert "120 communication launches beside 240 other launches before, 120 beside 480 after" in " ".join(text.split())
 
 
 def test_different_programs_are_compared_by_force_only(overlap, run_job, tmp_path):
@@ -411,7 +431,7 @@ def test_different_programs_are_compared_by_force_only(overlap, run_job, tmp_pat
     [
         (["--compare", "{report}", "{report}/missing"], 1, "/missing cannot be read: No such file"),
         (["--compare", "{report}", "{file}"], 1, "/something is a file, and a report is a folder of pages"),
-        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication kernels in both runs"),
+        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication or waited for its GPU"),
         (["--compare", "{report}", "{report}"], 1, "compare the program's own time of an iteration"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
         (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),

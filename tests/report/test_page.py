@@ -135,9 +135,9 @@ def test_times_that_are_just_being_written_are_left_out(write_page, library):
     path = write_page()
     page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
     for place, (launches, nanoseconds) in enumerate([(3, 30), (4, 40), (1, 10), (2, 20)]):
-        sample = page.cadence.samples[place]
-        sample.launches, sample.nanoseconds, sample.check = launches, nanoseconds, launches ^ nanoseconds
-    page.cadence.samples[2].nanoseconds = 50  # the launches of before, the time of now
+        sample = page.cadences[0].samples[place]
+        sample.count, sample.nanoseconds, sample.check = launches, nanoseconds, launches ^ nanoseconds
+    page.cadences[0].samples[2].nanoseconds = 50  # the launches of before, the time of now
     path.write_bytes(data)
     assert read_page(str(path)).cadence == ((2, 20), (3, 30), (4, 40))
 

@@ -38,6 +38,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].judgements": "of the streams of a device",
         "processes[].reasons.REASON": "launches by reason",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",
+        "processes[].waits": "of the host, by threads that launch",
+        "processes[].wait_cadence[]": "likewise: waits so far",
         "processes[].streams[].*": "?",
         "processes[].streams[]": "judged streams: `device`, `status` (raised, or the first condition that did "
         "not hold: not_waited, large, graphs, programs, default, wide, together, fixed), `share` of the computation, 0 "

@@ -9,10 +9,6 @@ from typing import Any
 P = C.c_void_p
 
 
-class Dim3(C.Structure):
-    _fields_ = [("x", C.c_uint), ("y", C.c_uint), ("z", C.c_uint)]
-
-
 class Wrapper(C.Structure):
     _fields_ = [("magic", C.c_uint), ("version", C.c_uint), ("data", P), ("unused", P)]
 
@@ -74,7 +70,6 @@ class Hip:
             self.kept += [image, wrapper, host, text]
             one(binary, host, text, text, -1, None, None, None, None, None)
             hosts.append(P(C.addressof(host)))
-        self.binary = binary
         return hosts
 
     def arguments(self, *values: int) -> Any:

@@ -83,7 +83,6 @@ NEEDS = {
     "interpose/test_off.py::test_the_kernel_is_asked_for_what_an_empty_library_asks": COMMANDS,
     "interpose/test_off.py::test_set_up_the_kernel_is_asked_two_questions_more": COMMANDS,
     "interpose/test_memcheck.py": VALGRIND,
-    "interpose/test_other_preloads.py::test_clean_under_valgrind": VALGRIND,
     "bench/test_step.py": VALGRIND,
     "release": WHEELS,
     "fixture wheel": WHEELS,

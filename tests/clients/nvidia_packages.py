@@ -27,7 +27,3 @@ def runtime_library(version: int) -> Path:
 
 def runtime_folder(version: int) -> Path:
     return runtime_library(version).parent
-
-
-def runtime_headers(version: int) -> Path:
-    return file_of(RUNTIMES[version], "cuda_runtime_api.h").parent

@@ -119,38 +119,6 @@ def test_what_is_said_of_the_launches(overlap_run: Run, build: Build, tmp_path: 
     assert {row["dynamic_shared"] for row in ran if row["kernel"] == "bounded"} == {0, 1024, 100000}
 
 
-@pytest.mark.parametrize("gpu", ["a100", "h100:backfill,2", "h200"])
-def test_other_gpus(gpu: str, build: Build, overlap_run: Run) -> None:
-    done = overlap_run("--simulate", gpu, "--policy", "observe", str(stub(build, "nvcc13")))
-    assert done.returncode == END, done.stdout + done.stderr
-    assert ("2 of" in done.stdout) == (",2" in gpu)
-
-
-def test_code_for_another_gpu_is_the_error_of_a_real_gpu(build: Build, bare: Runner) -> None:
-    """Every time that it is launched, not only the first."""
-    cubin = FATBIN.with_name("kernels.sm_90.cubin")
-    done = bare(program=stub(build, "nvcc13", cubin), env={"SIMGPU": "a100"})
-    assert done.status == 1
-    assert "cudaFuncGetAttributes(&attributes, (const void *)saxpy): no kernel image is available" in done.stdout
-    assert "no block: cudaErrorNoKernelImageForDevice\n" in done.stdout
-    assert "allowed: cudaErrorNoKernelImageForDevice\n" in done.stdout
-
-
-def test_compressed_code_is_one_line_and_an_error(build: Build, bare: Runner) -> None:
-    """tests/simgpu/data/kernels.cu, by nvcc 13.0 -compress-mode=size."""
-    done = bare(program=stub(build, "nvcc13", FATBIN.parents[2] / "clients/data/packed.fatbin"))
-    assert done.status == 1
-    assert done.stderr.startswith("simgpu: this fat binary is compressed") and done.stderr.count("\n") == 1
-    assert "allowed: cudaErrorNoKernelImageForDevice\n" in done.stdout
-
-
-@pytest.mark.parametrize(("driver", "kind", "status"), [("12090", "nvcc12", END), ("12090", "nvcc13", 1)])
-def test_a_driver_that_is_too_old(driver: str, kind: str, status: int, build: Build, bare: Runner) -> None:
-    done = bare(program=stub(build, kind), env={"SIMGPU_DRIVER_VERSION": driver})
-    assert done.status == status
-    assert ("CUDA driver version is insufficient for CUDA runtime version" in done.stdout) == (status == 1)
-
-
 @pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])
 def test_without_a_driver(kind: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path) -> None:
     """The library in front must not make the machine look equipped."""

@@ -18,50 +18,21 @@ static uint32_t random_below(uint32_t limit) {
 }
 
 static uint32_t edge(uint32_t usual) {
-    static const uint32_t edges[] = {0,
-                                     1,
-                                     31,
-                                     32,
-                                     33,
-                                     63,
-                                     64,
-                                     65,
-                                     127,
-                                     128,
-                                     255,
-                                     256,
-                                     511,
-                                     512,
-                                     513,
-                                     1023,
-                                     1024,
-                                     1025,
-                                     4096,
-                                     49152,
-                                     65535,
-                                     65536,
-                                     101376,
-                                     102400,
-                                     166912,
-                                     232448,
-                                     233472,
-                                     1U << 18,
-                                     (1U << 18) - 1,
-                                     1U << 20,
-                                     INT32_MAX,
-                                     1U << 31,
-                                     UINT32_MAX - 1,
-                                     UINT32_MAX};
-    return random_below(3) ? random_below(usual) : edges[random_below(sizeof edges / sizeof *edges)];
+    /* Around powers of two, and the sizes of GPUs. */
+    static const uint32_t sizes[] = {49152, 101376, 102400, 166912, 232448, 233472};
+    if (random_below(3))
+        return random_below(usual);
+    const uint32_t which = random_below(40), near = random_below(3) - 1;
+    return which < 6 ? sizes[which] : which < 38 ? (UINT32_C(1) << (which - 6)) + near : UINT32_MAX - (which - 38);
 }
 
 static struct overlap_footprint footprint(void) {
-    return (struct overlap_footprint){edge(1100),
-                                      edge(300),
-                                      random_below(2) ? edge(60000) : 0,
-                                      random_below(2) ? edge(120000) : 0,
-                                      random_below(2) ? edge(20) : 0,
-                                      random_below(2) ? edge(120) : 0};
+    struct overlap_footprint f = {.threads = edge(1100), .registers = edge(300)};
+    f.static_shared = random_below(2) ? edge(60000) : 0;
+    f.dynamic_shared = random_below(2) ? edge(120000) : 0;
+    f.barriers = random_below(2) ? edge(20) : 0;
+    f.scalar_registers = random_below(2) ? edge(120) : 0;
+    return f;
 }
 
 static void require(bool holds, const char *what, const struct overlap_launch *launch,

@@ -6,8 +6,6 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy.model import AUTO, OFF, Match, Policy, Rule, Shape
@@ -211,11 +209,6 @@ def test_bytes_are_the_larger_of_asked_and_wanted(decide: Decider) -> None:
     assert decide(replace(MATCHED, shape=Shape("bytes", 4096))).dynamic_shared == 16384
 
 
-@pytest.mark.parametrize(("keep", "reason"), [(0, "shaped"), (50, "shaped"), (51, "below_keep"), (100, "below_keep")])
-def test_keep_at_least_is_a_share_of_the_native_blocks(decide: Decider, keep: int, reason: str) -> None:
-    assert decide.reason(replace(MATCHED, shape=Shape("blocks", 4), keep_at_least=keep)) == reason
-
-
 # A launch of 10,000 blocks, 128 threads, 64 registers, 8 resident: 946 per cent of a wave (10,000 / 1,056).
 RANGES = [("threads", 128), ("resident_blocks", 8), ("waves_percent", 946)]
 
@@ -264,81 +257,3 @@ def test_numbers_that_overflow_are_no_numbers(decide: Decider) -> None:
     assert decide.reason(MATCHED, blocks=0) == "one_wave"
     kernel = Footprint(2**32 - 1, 2**32 - 1, 2**32 - 1, 2**32 - 1)
     assert decide.reason(MATCHED, footprint=kernel) == "cannot_launch"
-
-
-def bounds(limit: int) -> st.SearchStrategy[Range]:
-    edge = st.one_of(st.integers(0, limit), st.sampled_from([0, 1, limit, 2**32 - 1, 2**32, 2**63, UNLIMITED]))
-    return st.tuples(edge, st.one_of(edge, st.just(UNLIMITED))).map(lambda pair: Range(*pair))
-
-
-shapes = st.one_of(
-    st.just(Shape("leave")),
-    st.integers(1, 40).map(lambda k: Shape("blocks", k)),
-    st.integers(1, 100).map(lambda k: Shape("percent", k)),
-    st.integers(0, 300_000).map(lambda k: Shape("bytes", k)),
-)
-matches_ = st.builds(
-    Match,
-    waves_percent=bounds(2000),
-    threads=st.just(Range()) | bounds(1024),
-    resident_blocks=st.just(Range()) | bounds(32),
-)
-rules_ = st.builds(
-    Rule, matches_, shapes, st.integers(0, 100), st.sampled_from(["always", "always", "overlapping"]), st.just(1)
-)
-footprints = st.builds(
-    Footprint, st.integers(1, 1025), st.integers(0, 255), st.integers(0, 50_000), st.integers(0, 100_000) | st.just(0)
-)
-grids = st.integers(0, 30_000) | st.integers(0, 2**33) | st.integers(0, UNLIMITED)
-
-
-@settings(max_examples=600)
-@given(
-    rules=st.lists(rules_, max_size=5),
-    kernel=footprints,
-    flags=st.sampled_from([0, 0, 0, 0, 1, 2, 4, 8, 16, 32]),
-    grid=grids,
-    others=st.lists(grids, max_size=6),
-    gpu=st.sampled_from(["a40", "a100", "h100"]),
-    known=st.booleans(),
-    policy=st.sampled_from([0, 0, 0, NOTHING]),
-)
-def test_an_answer_holds_for_every_grid_of_its_interval(
-    decide: Decider,
-    rules: list[Rule],
-    kernel: Footprint,
-    flags: int,
-    grid: int,
-    others: list[int],
-    gpu: str,
-    known: bool,
-    policy: int,
-) -> None:
-    communication = Footprint(288, 96, 7104, 82240) if known else None
-    table = compile_table([Policy("test", rules=tuple(rules))])
-
-    def answer(blocks: int) -> Any:
-        return decide(
-            table=table,
-            footprint=kernel,
-            flags=flags,
-            blocks=blocks,
-            gpu=gpu,
-            communication=communication,
-            policy=policy,
-        )
-
-    def facts(decision: Any) -> tuple[int, ...]:
-        return decision.reason, decision.dynamic_shared, decision.rule, decision.native_blocks
-
-    first = answer(grid)
-    low, high = first.minimum_blocks, first.maximum_blocks
-    assert low <= grid <= high
-    middle = [low + (high - low) // 2, low + 1, high - 1]
-    for blocks in {low, high, *middle, *others}:
-        if low <= blocks <= high:
-            again = answer(blocks)
-            assert facts(again) == facts(first), (blocks, low, high)
-    # What is outside may be another answer, but a changed size is never for a grid of one wave.
-    if decide.lib.overlap_reason_shapes(first.reason):
-        assert low > first.native_blocks * decide.gpus[gpu].multiprocessors

@@ -217,9 +217,10 @@ def test_of_two_reasons_the_first_is_given(decide: Decider) -> None:
 
 edges = st.sampled_from([0, 1, 263, 264, 265, 528, 10_000, 2**32, 2**63, 2**64 - 1]) | st.integers(0, 40_000)
 rules = st.builds(
-    rule,
-    st.sampled_from(list(SHAPES)).filter(lambda shape: shape != "percent"),
+    lambda shape, value, **fields: rule(shape, value % 100 + 1 if shape == "percent" else value, **fields),
+    st.sampled_from(list(SHAPES)),
     st.integers(1, 200_000) | st.integers(1, 8),
+    threads=st.sampled_from([EVERYTHING, EVERYTHING, (0, 128), (129, 2**64 - 1)]),
     waves_percent=st.just(EVERYTHING) | st.tuples(st.integers(0, 500), st.just(2**64 - 1) | st.integers(0, 3000)),
     resident_blocks=st.sampled_from([EVERYTHING, EVERYTHING, (2, 2**64 - 1), (1, 1)]),
     when=st.sampled_from([1, 1, 1, 0]),

@@ -73,63 +73,6 @@ def test_size_for_blocks_is_the_smallest_of_all(compile_c: Any, run_program: Run
     assert found > 500
 
 
-def beside(gpu: Any, computation: Any, communication: Any) -> int:
-    """The same question, by placing blocks one after another with their warps spread evenly over four partitions."""
-    amd = gpu.vendor == _native.header().OVERLAP_VENDOR_AMD
-    lanes, unit, granule, reserved = (64, 512, 512, 0) if amd else (32, 256, 128, 1024)
-
-    def takes(f: Any) -> tuple[int, int, int, int]:
-        warps = -(-f.threads // lanes)
-        spread = -(-warps // 4)
-        return (
-            spread,
-            spread * (-(-f.registers * lanes // unit) * unit),
-            -(-(f.static_shared + f.dynamic_shared + reserved) // granule) * granule,
-            int(amd and warps > 1),
-        )
-
-    def fits(*blocks: tuple[int, int, int, int]) -> bool:
-        warps, registers, shared, several = (sum(part) for part in zip(*blocks))
-        slots = gpu.threads // lanes // 4
-        return (
-            len(blocks) <= gpu.blocks
-            and warps <= slots
-            and registers <= gpu.registers // 4
-            and shared <= gpu.shared
-            and several <= 16
-        )
-
-    k, c = takes(computation), takes(communication)
-    count = 0
-    while count < 64 and fits(*[k] * (count + 1), c):
-        count += 1
-    return count
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_blocks_beside_communication(library: Any, gpus: dict[str, Any], key: str) -> None:
-    gpu, source = gpus[key], random.Random(key)
-    seen = set()
-    for _ in range(3000):
-        k = footprint(
-            source.randint(1, 1024), source.randint(1, 255), source.randint(0, 48000), source.randint(0, 60000)
-        )
-        c = footprint(
-            source.choice([32, 160, 256, 288, 544, 640]),
-            source.choice([32, 96, 128, 280]),
-            source.randint(0, 37000),
-            source.choice([0, 82240 if key in NVIDIA else 19000]),
-        )
-        alone = library.overlap_occupancy_of(gpu, k).blocks
-        got = library.overlap_blocks_beside(gpu, k, c)
-        if library.overlap_occupancy_of(gpu, c).blocks == 0:
-            assert got == -1
-        else:
-            assert got == min(alone, beside(gpu, k, c)), (key, k[0], c[0])
-        seen.add(got)
-    assert len(seen) > 5
-
-
 def test_a_slot_is_kept_for_communication(library: Any, gpus: dict[str, Any]) -> None:
     """No GPU of today runs out of slots first; one with four would."""
     gpu = _native.ffi.new("struct overlap_gpu *", gpus["h100"][0])
@@ -137,10 +80,6 @@ def test_a_slot_is_kept_for_communication(library: Any, gpus: dict[str, Any]) ->
     small = footprint(32, 16)
     assert library.overlap_occupancy_of(gpu, small).blocks == 4
     assert library.overlap_blocks_beside(gpu, small, small) == 3
-
-
-def test_communication_that_fits_nowhere(library: Any, gpus: dict[str, Any]) -> None:
-    assert library.overlap_blocks_beside(gpus["a40"], footprint(32, 16), footprint(1024, 128)) == -1
 
 
 def test_what_stops_one_more_block(library: Any, gpus: dict[str, Any]) -> None:

@@ -161,25 +161,6 @@ def test_what_the_examples_come_to(plan: Planner) -> None:
     assert plan.answer("a100", (256, 230, 0, 147456), nccl(6176)) == ("leave", "no_room_registers", 147456)
 
 
-THREADS_OF_NCCL = 160, 288, 544, 640
-
-
-@pytest.mark.parametrize("key", ["a40", "l40s", "a100"])
-def test_no_size_makes_room_for_nccl_before_hopper(plan: Planner, key: str) -> None:
-    """NCCL takes 82,240 bytes since 2.17, whatever its threads: no kernel and no number of blocks leaves that."""
-    for static, threads in product((6176, 7104, 14144), THREADS_OF_NCCL):
-        for computation in [(32, 16, 0, 0), (128, 32, 0, 0), (64, 24, 1000, 8000)]:
-            assert not [w for w in windows(plan(key, computation, nccl(static, threads))) if w[0] < 16]
-        assert windows(plan(key, (32, 16, 0, 0), nccl(static, threads))) == []
-
-
-@pytest.mark.parametrize("key", ["h100", "h200", "b200"])
-def test_nccl_2_29_closes_the_window_of_hopper(plan: Planner, key: str) -> None:
-    for threads in THREADS_OF_NCCL:
-        assert [w[0] for w in windows(plan(key, (32, 16, 0, 0), nccl(21568, threads)))] == [1]
-        assert windows(plan(key, (32, 16, 0, 0), nccl(36800, threads))) == []
-
-
 def test_a_warp_specialised_gemm_leaves_no_registers(plan: Planner) -> None:
     for communication in [(32, 96, 0, 0), (160, 96, 20832, 82240), NCCL_21, nccl(36800, 640)]:
         gemm = 384, 168, 0, 200_000
@@ -188,28 +169,6 @@ def test_a_warp_specialised_gemm_leaves_no_registers(plan: Planner) -> None:
         assert (answer.native_blocks, answer.beside_after_drain) == (1, 0)
         assert answer.binding == plan.lib.OVERLAP_LIMIT_REGISTERS
         assert plan.answer("h100", gemm, communication)[:2] == ("leave", "no_room_registers")
-
-
-@pytest.mark.parametrize(
-    ("key", "communication", "most"),
-    [
-        ("h100", nccl(20832, 640), {128: 32, 256: 16, 384: 8, 512: 8}),
-        ("h100", nccl(20832, 544), {128: 32, 256: 16, 384: 8, 512: 8}),
-        ("h100", nccl(20832, 288), {128: 224, 256: 112, 384: 72, 512: 56}),
-        ("h100", nccl(20832, 160), {128: 255, 256: 160, 384: 104, 512: 80}),
-        ("mi250x", RCCL, {256: 232, 512: 112, 1024: 56}),
-        ("mi250x", (256, 356, 19808, 0), {256: 152, 512: 72, 1024: 32}),
-        ("mi300x", (256, 316, 19808, 0), {256: 192, 512: 96, 1024: 48}),
-    ],
-)
-def test_most_registers_beside_which_communication_fits(
-    plan: Planner, key: str, communication: Footprint, most: dict[int, int]
-) -> None:
-    for threads, registers in most.items():
-        assert [w[0] for w in windows(plan(key, (threads, registers, 0, 0), communication))][-1] == 1
-        if registers < 255:
-            refused = plan(key, (threads, registers + 1, 0, 0), communication)
-            assert (windows(refused), refused.binding) == ([], plan.lib.OVERLAP_LIMIT_REGISTERS)
 
 
 def test_settings_that_shrink_communication(plan: Planner) -> None:
@@ -294,17 +253,6 @@ def test_without_communication_only_the_users_own_numbers_are_used(plan: Planner
     assert plan("h100", GEMM, None).beside_after_drain == -1
 
 
-def test_one_thread_and_the_most(plan: Planner) -> None:
-    assert plan.answer("h100", (1, 1, 0, 0), (1, 1, 0, 0)) == ("make_room", "shaped", 13569)
-    # A warp counts on every partition, since nobody knows on which it will be: 16 of 16, and one of them is C's.
-    assert windows(plan("h100", (1, 1, 0, 0), (1, 1, 0, 0)))[0][0] == 15
-    full = 1024, 32, 0, 0
-    assert plan("h100", full, (1024, 32, 0, 0)).native_blocks == 2
-    assert windows(plan("h100", full, full)) == [(1, 115713, 231424)]
-    assert plan.answer("a40", full, full) == ("leave", "no_room_warps", 0)
-    assert plan.answer("h100", (1024, 64, 0, 0), (1, 1, 0, 0)) == ("leave", "no_room_registers", 0)
-
-
 def test_slots_and_barriers_are_given_out_too(plan: Planner) -> None:
     gpu = _native.ffi.new("struct overlap_gpu *", plan.gpus["h100"][0])
     gpu.blocks = 1
@@ -320,30 +268,6 @@ def test_slots_and_barriers_are_given_out_too(plan: Planner) -> None:
     assert plan.answer("mi250x", (128, 16, 0, 0, 40), (64, 16, 0, 0, 40)) == plan.answer(
         "mi250x", (128, 16, 0, 0), (64, 16, 0, 0)
     )
-
-
-def test_scalar_registers_bind_where_they_are_given(plan: Planner) -> None:
-    k = 1024, 32, 0, 0, 0, 112
-    assert plan("mi250x", k, (1024, 32, 0, 0)).native_blocks == 1
-    assert plan.answer("mi250x", k, (1024, 32, 0, 0, 0, 112)) == ("leave", "no_room_registers", 0)
-    assert plan.answer("mi250x", k, (1024, 32, 0, 0, 0, 80))[0] == "room_already"
-
-
-@pytest.mark.parametrize(
-    ("keep", "control"), [(0, "make_room"), (50, "make_room"), (51, "priority"), (100, "priority")]
-)
-def test_keep_at_least_is_exact(plan: Planner, keep: int, control: str) -> None:
-    """One of two blocks is 50 per cent."""
-    reason = "shaped" if control == "make_room" else "below_keep"
-    assert plan.answer("h100", GEMM, NCCL_21, keep=keep)[:2] == (control, reason)
-
-
-def test_the_limit_of_the_kernel_ends_a_window(plan: Planner) -> None:
-    assert windows(plan("h100", GEMM, NCCL_21, maximum=120_000)) == [(1, 115713, 120_000)]
-    assert windows(plan("h100", GEMM, NCCL_21, maximum=115_713)) == [(1, 115713, 115713)]
-    assert windows(plan("h100", GEMM, NCCL_21, maximum=115_712)) == []
-    assert windows(plan("h100", GEMM, NCCL_21, maximum=HUGE)) == [(1, 115713, 128256)]
-    assert windows(plan("h100", GEMM, NCCL_21, maximum=0)) == []
 
 
 def test_the_users_own_numbers(plan: Planner) -> None:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pyshim import _native
 from pyshim.policy import library as shipped
@@ -215,31 +213,3 @@ def test_two_counts_that_cancel_out(library: Any) -> None:
     assert "do not add up" in refusal(library, head(data, **dict.fromkeys(NAMES[4:], 2**32 - 1)))
     only_patterns = head(data, strings=0, patterns=patterns + strings // 4)
     assert "do not add up" in refusal(library, signed(only_patterns))
-
-
-@settings(max_examples=400)
-@given(junk=st.binary(max_size=600))
-def test_random_bytes_are_no_table(library: Any, junk: bytes) -> None:
-    assert refusal(library, junk) != ""
-
-
-@settings(max_examples=600)
-@given(changes=st.lists(st.tuples(st.integers(32, 1200), st.binary(min_size=1, max_size=8)), min_size=1, max_size=6))
-def test_changed_tables_are_refused_or_read_without_harm(
-    library: Any, gpus: dict[str, Any], changes: list[tuple[int, bytes]]
-) -> None:
-    data = bytearray(compile_table(SMALL))
-    size = len(data)
-    for at, junk in changes:
-        at = 32 + (at - 32) % (size - 32)
-        data[at : at + len(junk)] = junk[: size - at]
-    table = signed(bytes(data))
-    if refusal(library, table):
-        return
-    policy = library.overlap_policy_for(table, b"NVIDIA H100 80GB HBM3", b"sm_90")
-    assert policy in (0, 1, 2**32 - 1)
-    ffi = _native.ffi
-    launch, decision = ffi.new("struct overlap_launch *"), ffi.new("struct overlap_decision *")
-    launch.blocks, launch.maximum_dynamic, launch.footprint = 100_000, 200_000, (128, 64, 0, 8192)
-    library.overlap_decide(table, policy, gpus["h100"], b"gemm", ffi.NULL, launch, ffi.NULL, decision)
-    assert 8192 <= decision.dynamic_shared <= 200_000

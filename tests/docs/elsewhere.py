@@ -36,7 +36,7 @@ WORDS = (
 )
 # By page and beginning of the command.
 HERE = (
-    ("docs/how-to/deploy.md", "overlap report report", "of a cluster; tests/slurm/test_two_nodes.py makes one"),
+    ("docs/how-to/deploy.md", "overlap report report", "of a cluster; tests/slurm/test_partial.py makes one"),
     ("docs/how-to/hpc.md", "overlap explain run1.sqlite", "a trace of nsys, which needs a GPU"),
     ("docs/how-to/hpc.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
 )

@@ -26,43 +26,12 @@ from tests.fuzz.saying import ask, check_html
 SLOWEST, LONGEST = 30.0, 1 << 14
 RUN = "0123456789abcdef"
 HOSTILE = (
-    *(
-        b"\x1b[2J\x1b]0;x\x07",
-        b"\x9b31m",
-        b"a\nb: warning: c",
-        b"\r\rx",
-        b"\x08\x08",
-        b"\xff\xfe\x80",
-        b"\xed\xa0\x80",
-        b"\0x",
-    ),
-    *(
-        "\u202egnp.exe\u2066".encode(),
-        b"\xe2\x80\xa8x",
-        b"[red]x[/red]",
-        b"[link=file:///x]y[/link]",
-        b"%s%n{0}{x!r}",
-        b"`x`",
-    ),
-    *(
-        b"</script><img src=x onerror=alert(1)>",
-        b"</style><script>1</script>",
-        b"'\"><svg/onload=alert(1)>",
-        b"-->",
-        b"]]>",
-    ),
-    *(
-        b"javascript:alert(1)",
-        b"&lt;b&gt;",
-        b"../../etc/x",
-        b"/",
-        b"",
-        b"node1",
-        b"x" * 600,
-        b"*gemm*",
-        b"NVIDIA H100 80GB HBM3",
-    ),
-)
+    b"\x1b[2J\x1b]0;x\x07", b"\x9b31m", b"a\nb: warning: c", b"\r\rx", b"\x08\x08", b"\xff\xfe\x80", b"\xed\xa0\x80",
+    b"\0x", "\u202egnp.exe\u2066".encode(), b"\xe2\x80\xa8x", b"[red]x[/red]", b"[link=file:///x]y[/link]",
+    b"%s%n{0}{x!r}", b"`x`", b"</script><img src=x onerror=alert(1)>", b"</style><script>1</script>",
+    b"'\"><svg/onload=alert(1)>", b"-->", b"]]>", b"javascript:alert(1)", b"&lt;b&gt;", b"../../etc/x", b"/", b"",
+    b"node1", b"x" * 600, b"*gemm*", b"NVIDIA H100 80GB HBM3",
+)  # fmt: skip
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))

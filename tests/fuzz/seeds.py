@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,37 +18,6 @@ def tables() -> dict[str, bytes]:
     made = {name: compile_table([policy]) for name, policy in read.items() if policy}
     assert len(made) == len(POLICIES) > 0
     return {**made, "auto": compile_table(library.load("auto", {})), "empty": compile_table([])}
-
-
-def code_objects() -> dict[str, bytes]:
-    """With registers that hand-written kernels have; alone and bundled."""
-    from tools.simgpu.hip.code_object import Kernel, bundle, code_object
-
-    kernels = [Kernel("gemm", vgprs=128, agprs=128, arguments=[8, 4]), Kernel("_Z4copyPfS_", vgprs=24)]
-    one, other = code_object(kernels), code_object(kernels[:1], "gfx942")
-    several = bundle({"gfx942": other, "gfx90a:xnack+": one, "gfx90a:xnack-": one})
-    return {"one": one, "bundle": several}
-
-
-def cubins() -> dict[str, bytes]:
-    """Those of nvcc, a fat binary and PTX of nvcc, and a small one by hand."""
-    from tools.simgpu.simgpu_cubin import Kernel, cubin
-
-    folder = ROOT / "tests" / "simgpu" / "data"
-    real = [*folder.glob("*.cubin"), folder / "kernels.ptx", ROOT / "tests" / "clients" / "data" / "packed.fatbin"]
-    found = {path.name: path.read_bytes() for path in real}
-    small = cubin([Kernel("gemm", 168, 1024, 128, (8, 4), (2, 1, 1)), Kernel("copy")], 90)
-    return {**found, "small": small, "fatbin": fat(found["kernels.sm_90.cubin"], found["kernels.ptx"])}
-
-
-def fat(cubin: bytes, ptx: bytes) -> bytes:
-    """A fat binary of both."""
-    body = b""
-    for kind, number, payload in ((2, 90, cubin), (1, 80, ptx + b"\0")):
-        payload += b"\0" * (-len(payload) % 8)
-        head = (kind, 0x101, 64, len(payload), 0, 0, 0, 8, number, 64, 0, 0, 0, 0)
-        body += struct.pack("<HHIQIIHHIIIQQQ", *head) + payload
-    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
 
 
 def pages() -> dict[str, bytes]:
@@ -73,6 +41,4 @@ def pages() -> dict[str, bytes]:
 SEEDS: dict[str, Callable[[], dict[str, bytes]]] = {
     "table": tables,
     "page": pages,
-    "cubin": cubins,
-    "hip": code_objects,
 }

@@ -123,19 +123,6 @@ def test_every_seed_is_without_a_finding(name, tmp_path):
     assert 0 < accepted < tried
 
 
-def test_the_seconds_of_readers_do_not_limit_the_calls(monkeypatch):
-    seen = []
-    monkeypatch.setattr(fuzz, "fuzz", lambda names, programs, options, scratch: seen.append((names, options)) or [])
-    monkeypatch.setattr(fuzz, "build", lambda folder, names: None)
-    assert run(["--readers", "7"], monkeypatch) == 0
-    ((names, options),) = seen
-    assert (options.readers, fuzz.calls("calls", options)[-6:]) == (
-        7,
-        ["--calls", "1000000", "--seed", "1", "--seconds", "0"],
-    )
-    assert names[0] == "calls", "nothing is left to run beside them at the end"
-
-
 def test_seeds_of_programs_are_whole():
     for name in fuzz.PROGRAMS:
         assert all(seeds.SEEDS[name]().values()), name

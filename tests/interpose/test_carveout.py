@@ -120,26 +120,6 @@ def test_the_carve_out_of_a_launch_on_two_devices(bare: Runner, preloaded: Runne
     assert [size > 0 for size in done.sizes] == [True] * 2 + [False, True] * 4
 
 
-def test_bytes_of_the_users_own_are_launched_and_make_no_room(bare: Runner, preloaded: Runner) -> None:
-    policy = rule("{dynamic_shared_memory: 100KiB}")
-    words = f"ptx=k,{NCCL} {SEEN} attr=14:25 ex=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0"
-    done = preloaded(words, policy)
-    same(done, bare(words), but=["dynamic_shared"])
-    assert done.sizes == [20000, *[102400] * 2]
-    assert done.reasons == {"communication": 1, "capped_without_room": 1, "shaped": 1}
-
-
-@pytest.mark.parametrize("shape", ["{blocks_per_sm: 4}", "50%", "make_room"])
-def test_no_blocks_are_counted_in_a_configuration_that_is_not_there(
-    shape: str, bare: Runner, preloaded: Runner
-) -> None:
-    policy = MAKE_ROOM.replace("make_room", shape if shape[0] != "5" else "{blocks_per_sm: 50%}")
-    words = f"ptx=k,{NCCL} {SEEN} set=k,9,25 {BIG} {BIG}"
-    done = preloaded(words, policy)
-    same(done, bare(words))
-    assert done.reasons == {"communication": 1, "no_room_shared_memory": 2}
-
-
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("config", [0, 1, 2, 3])
 def test_what_the_context_prefers(config: int, load: str, bare: Runner, preloaded: Runner, build: Build) -> None:

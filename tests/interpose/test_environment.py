@@ -7,8 +7,6 @@ import zlib
 from collections.abc import Callable, Mapping
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from interposing import BLOCKS, ONE, Done, Runner, same, smallest_size
 
 WORDS = f"ptx=k repeat=2 launch=k,{BLOCKS},256,0"
@@ -62,37 +60,8 @@ def test_a_broken_table_is_ignored_with_one_line(name: str, bare: Runner, preloa
     ignored(preloaded(WORDS, ONE, env={"OVERLAP_TABLE": DAMAGES[name](good)}), bare(WORDS))
 
 
-@settings(max_examples=40, derandomize=True)
-@given(data=st.data())
-def test_random_damage_never_hurts_the_program(
-    data: st.DataObject, bare: Runner, preloaded: Runner, table_of: Tables
-) -> None:
-    """Bytes anywhere, with a checksum that agrees: read wrongly they would crash or change what the program sees."""
-    good = base64.b64decode(table_of(ONE)["OVERLAP_TABLE"])
-    at = data.draw(st.integers(16, len(good) - 1))
-    value = data.draw(st.binary(min_size=1, max_size=min(12, len(good) - at)))
-    done = preloaded(WORDS, env={"OVERLAP_TABLE": changed(good, at, value)})
-    assert done.status == 0
-    assert done.stdout == bare(WORDS).stdout
-    assert done.stderr.count("\n") <= 1
-
-
-def test_switched_off_nothing_is_done_whatever_else_is_set(bare: Runner, preloaded: Runner) -> None:
-    for table in ({}, {"OVERLAP_TABLE": "broken"}):
-        done = preloaded(WORDS, ONE, env={"OVERLAP_RUN": "off", "RANK": "0", **table})
-        same(done, bare(WORDS))
-        assert done.report["processes"] == []
-
-
 def test_other_words_than_off_are_not_off(preloaded: Runner) -> None:
     assert preloaded(WORDS, ONE, env={"OVERLAP_RUN": "on"}).totals["launches"] == 2
-
-
-def test_without_a_table_it_is_silent(
-    bare: Runner, preloaded: Runner, table_of: Tables, simulated: Mapping[str, str]
-) -> None:
-    env = {"LD_PRELOAD": table_of(ONE)["LD_PRELOAD"], "RANK": "0"}
-    same(bare(WORDS, env=env), bare(WORDS))
 
 
 def test_a_program_that_overwrites_its_environment_has_its_policy_all_the_same(bare: Runner, preloaded: Runner) -> None:

@@ -64,20 +64,6 @@ def test_a_handle_that_was_never_seen_is_left_alone(
     assert done.reasons == {"unknown_footprint": 3}
 
 
-def test_seventy_thousand_handles(bare: Runner, preloaded: Runner) -> None:
-    """None is taken for another."""
-    words = f"many=70000 ptx=k launch=k,{BLOCKS},256,0"
-    done, without = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "k*[02468]"')), bare(words)
-    assert "many: 0 bad" in without.stdout
-    same(done, without, but=["dynamic_shared"])
-    assert [
-        launch["kernel"] for launch in done.launches if launch["dynamic_shared"] and launch["kernel"][-1] in "13579"
-    ] == []
-    assert done.totals["launches"] == 695
-    assert set(done.reasons) == {"shaped", "no_rule"}
-    assert done.reasons["shaped"] > 250
-
-
 def test_many_modules_where_there_are_two_devices(bare: Runner, preloaded: Runner) -> None:
     names = [f"kernel{i}" for i in range(40)]
     words = " ".join(f"ptx={name} launch={name},{BLOCKS},256,{i}" for i, name in enumerate(names)) + " "
@@ -86,24 +72,3 @@ def test_many_modules_where_there_are_two_devices(bare: Runner, preloaded: Runne
     done = preloaded(words, rule("{blocks_per_sm: 1}", match='kernel: "kernel1*"'), env=env)
     same(done, bare(words, env=env), but=["dynamic_shared"])
     assert [size > 10000 for size in done.sizes] == [name.startswith("kernel1") for name in names] * 2
-
-
-def test_a_kernel_has_a_limit_of_its_own_on_every_device(bare: Runner, preloaded: Runner) -> None:
-    words = f"lib=k set=k,8,60000 launch=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,55000 get=k,8 device=1 get=k,8 "
-    words += f"launch=k,{BLOCKS},256,55000 launch=k,{BLOCKS},256,0 get=k,8 set=k,8,50000 get=k,8 device=0 get=k,8"
-    env = {"SIMGPU": "h100,2"}
-    without, done = bare(words, env=env), preloaded(words, ONE, env=env)
-    assert [line for line in without.stdout.splitlines() if "value" in line] == [
-        f"value {value}" for value in (60000, 49152, 49152, 50000, 60000)
-    ]
-    same(done, without, but=["dynamic_shared"])
-
-
-def test_decisions_of_a_kernel_are_made_for_each_device(bare: Runner, preloaded: Runner) -> None:
-    words = f"lib=k launch=k,{BLOCKS},256,0 device=1 launch=k,{BLOCKS},256,0 device=0 launch=k,{BLOCKS},256,0 "
-    words += f"device=1 launch=k,{BLOCKS},256,0 launch=k,1000,256,0"
-    env = {"SIMGPU": "h100,2"}
-    done = preloaded(words, ONE, env=env)
-    same(done, bare(words, env=env), but=["dynamic_shared"])
-    assert done.sizes == [smallest_size(1)] * 4 + [0]
-    assert [device["index"] for device in done.report["processes"][0]["devices"]] == [0, 1]

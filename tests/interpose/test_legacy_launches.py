@@ -21,25 +21,8 @@ def test_counted_and_passed_on(policy: str, way: str, bare: Runner, preloaded: R
     assert done.totals["launches"] == 5
 
 
-def test_on_several_devices(bare: Runner, preloaded: Runner) -> None:
-    """As far as the driver does it; the number is not believed."""
-    words = "ptx=k stream=0 " + " ".join(f"multi={count},k,132,256,0,1" for count in (0, 1, 2, 16)) + " sync"
-    done, without = preloaded(words, ONE), bare(words)
-    same(done, without)
-    assert done.reasons == {"cooperative": 19}
-
-
 def test_wrong_ones_are_the_drivers_to_refuse(bare: Runner, preloaded: Runner) -> None:
     words = "ptx=k grid=k,1,1 block=k,0,0,0 block=k,4096,1,1 legacy=k block=k,32,1,1 grid=k,0,1 grid=k,-1,1 "
     words += "bytes=k,99999999 grid=k,1,1 multi=-1,k,1,32,0,0"
     done, without = preloaded(words, ONE), bare(words)
     same(done, without)
-
-
-def test_a_kernel_that_is_shaped_elsewhere(bare: Runner, preloaded: Runner) -> None:
-    """Launches by the usual calls stay as they are decided."""
-    big = f"launch=k,{BLOCKS},256,0"
-    words = f"ptx=k {big} {big} block=k,256,1,1 bytes=k,40000 grid=k,{BLOCKS},1 bytes=k,0 grid=k,{BLOCKS},1 {big} sync"
-    done, without = preloaded(words, ONE), bare(words)
-    same(done, without, but=["dynamic_shared"])
-    assert done.reasons == {"shaped": 3, "unknown_footprint": 2}

@@ -74,12 +74,6 @@ def test_a_page_is_small(many: dict[str, Any], preloaded: Runner, tmp_path: Path
     assert path.stat().st_size <= PAGE
 
 
-def test_more_threads_than_shards(many: dict[str, Any], preloaded: Runner) -> None:
-    done = preloaded(["2", "1", "300"], ONE, **many)
-    assert done.status == 0, done.stderr
-    assert done.totals["launches"] == said(done.stdout)["launches"] == 300 * 2 * 4 * 3
-
-
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])
 def test_a_page_grows_where_nothing_can_be_allocated(
     end: list[str], many: dict[str, Any], build: Build, preloaded: Runner, tmp_path: Path

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, Build, Runner, glibc, rule, same, smallest_size
+from interposing import BLOCKS, NCCL, Build, Runner, glibc, rule, same, smallest_size
 
 from pyshim.launch import plan
 
@@ -83,27 +83,6 @@ def test_the_same_library_named_twice_is_one(bare: Runner, preloaded: Runner) ->
     assert [process["launches"] for process in done.report["processes"]] == [5]
 
 
-@pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True)
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="needs valgrind: apt-get install valgrind libc6-dbg")
-@pytest.mark.parametrize("command", ["/bin/true", "client"])
-def test_clean_under_valgrind(command: str, build: Build, preloaded: Runner) -> None:
-    options = [
-        "-q",
-        "--error-exitcode=9",
-        "--leak-check=full",
-        "--show-leak-kinds=definite",
-        "--errors-for-leak-kinds=none",
-    ]
-    alone = subprocess.run(["valgrind", "/bin/true"], capture_output=True, text=True, check=False)
-    if alone.returncode and "libc6-dbg" in alone.stderr:
-        pytest.skip("valgrind needs the C library's symbols: apt-get install libc6-dbg")
-    words = [command] if command == "/bin/true" else [str(build.client("proc_address_v2")), *WORDS.split()]
-    done = preloaded([*options, *words], RAISED, program=shutil.which("valgrind"))
-    assert done.status == 0, done.stderr
-    assert done.stderr == ""
-    assert len(done.launches) == (0 if command == "/bin/true" else 5)
-
-
 @pytest.mark.plain("a sanitizer takes more than 16 KiB of stack", sanitized=True)
 def test_the_first_launches_from_a_thread_with_the_smallest_stack(
     build: Build, bare: Runner, preloaded: Runner
@@ -145,10 +124,3 @@ def test_sixteen_threads_launch_while_modules_come_and_go(build: Build, bare: Ru
         assert (launch["result"], launch["dynamic_shared"]) == (0, wanted), launch
     assert done.totals["shaped"] == 16 * 60 // 2
     assert done.totals["refused"] == 0
-
-
-def test_every_thread_of_more_than_there_are_shards_is_counted(bare: Runner, preloaded: Runner) -> None:
-    words = "ptx=k " + "thread repeat=2 launch=k,9,32,0 end_thread " * 40
-    done = preloaded(words, ONE)
-    same(done, bare(words))
-    assert done.totals["launches"] == 80

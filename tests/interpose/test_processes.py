@@ -184,13 +184,6 @@ def test_a_link_planted_where_the_page_goes_is_not_followed(build: Build, preloa
     assert launches(done) == [3]
 
 
-def test_pages_are_for_the_user_only(preloaded: Runner, tmp_path: Path) -> None:
-    pages = tmp_path / "report"
-    pages.mkdir()
-    preloaded(f"ptx=k {THREE}", report=pages, umask=0)
-    assert [(path.suffix, path.stat().st_mode & 0o777) for path in pages.iterdir()] == [(".page", 0o600)]
-
-
 # ---- Network file systems ----
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -102,26 +101,3 @@ def test_a_relative_folder_below_a_path_that_is_too_long(preloaded: Runner, bare
     done, without = preloaded(WORDS, env=env, cwd=deep), bare(WORDS, cwd=deep)
     same(done, without)
     assert list((deep / "out").iterdir()) == []
-
-
-def test_a_folder_removed_after_the_page_was_made_stays_away(
-    build: Build, table_of: Callable[[str], dict[str, str]], tmp_path: Path
-) -> None:
-    pages = tmp_path / "report"
-    pages.mkdir()
-    process = subprocess.Popen(
-        [str(build.client()), *WORDS.split(), "wait", f"launch=k,{BLOCKS},256,0"],
-        env={**table_of("observe"), "OVERLAP_REPORT": str(pages)},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    process.stdout.read(1)  # printed before it waits
-    assert len(list(pages.iterdir())) == 1
-    shutil.rmtree(pages)
-    out, err = process.communicate("", timeout=300)
-    assert (process.returncode, err) == (0, "")
-    assert out.endswith("launch: 0\n"), out
-    assert not pages.exists()

@@ -83,12 +83,3 @@ def test_kernels_that_read_their_own_size_are_left_alone(bare: Runner, preloaded
     done = preloaded(words, rule("make_room", more='fixed_size: ["k*"]'))
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert done.reasons == {"communication": 1, "reads_dynamic_size": 1, "shaped": 1}
-
-
-@pytest.mark.parametrize(("keep", "reason"), [(1, "shaped"), (50, "shaped"), (75, "shaped"), (90, "below_keep")])
-def test_what_must_stay_resident(keep: int, reason: str, bare: Runner, preloaded: Runner) -> None:
-    policy = f'compute: [{{match: {{kernel: "*"}}, shape: make_room, keep_at_least: {keep}%, when: always}}]'
-    words = f"ptx=k,{NCCL} launch={NCCL},16,512,0 repeat=2 launch={BIG},0"
-    done = preloaded(words, policy)
-    same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    assert done.reasons == {"communication": 1, reason: 2}, "of eight blocks, six stay"

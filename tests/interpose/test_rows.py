@@ -114,44 +114,6 @@ def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, fold
     assert [row.launches for row in page.rows if row.kernel == NCCL] == [3], "communication comes late"
 
 
-def test_a_rule_whose_kernels_find_no_room_did_match(preloaded: Runner, folder: Path) -> None:
-    policy = (
-        "streams: {raise: off}\ncompute:\n"
-        '  - {match: {kernel: "k"}, shape: {blocks_per_sm: 1}, when: always}\n'
-        '  - {match: {kernel: "*"}, shape: leave, when: always}'
-    )
-    sizes = " ".join(f"launch=other,{BLOCKS},256,{16 * size}" for size in range(300))
-    preloaded(f"ptx=k lib=other {sizes} repeat=50 launch=k,{BLOCKS},256,0", policy, report=folder)
-    late = [(row.rule, row.reason, row.launches) for row in only(folder).rows if not row.kernel]
-    assert sorted(late) == [(0, "shaped", 50), (1, "rule_leave", 100)]
-
-
-def test_a_full_page_in_windows(preloaded: Runner, folder: Path) -> None:
-    """The launches that found no row of their own are in one of their rule, by where they were."""
-    sizes = " ".join(f"launch=k,{BLOCKS},256,{16 * size},2" for size in range(180))
-    words = f"ptx=k,{NCCL} stream=0 stream=0 {sizes} launch={NCCL},16,256,0,1 {sizes}"
-    preloaded(words, rule("{blocks_per_sm: 1}", when="overlapping"), report=folder)
-    page = only(folder)
-    assert page.reasons == {"communication": 1, "shaped": 180, "not_overlapping": 180}
-    # 64 rows go to what came before communication was seen, and each kernel has four after that.
-    of_rule = {(row.reason, row.inside): row.launches for row in page.rows if not row.kernel}
-    assert sum(of_rule.values()) > 50 and of_rule.keys() <= {
-        ("shaped", True),
-        ("not_overlapping", False),
-        ("no_communication_seen", None),
-    }
-    assert {row.rule for row in page.rows if row.kernel != NCCL} == {0}
-    assert [row.launches for row in page.rows if row.kernel == NCCL] == [1]
-
-
-def test_a_child_counts_in_rows_of_its_own(preloaded: Runner, folder: Path) -> None:
-    preloaded(f"forks=1 ptx=k repeat=4 launch=k,{BLOCKS},256,0", ONE, report=folder)
-    pages = collect(str(folder)).pages
-    assert sorted(page.forked for page in pages) == [False, True]
-    assert [told(page) for page in pages] == [[("k", "shaped", 4)]] * 2
-    assert [len(page.rules) for page in pages] == [1, 1]
-
-
 @pytest.mark.parametrize("policy", [ONE, rule("{blocks_per_sm: 1}", when="overlapping")], ids=["always", "windows"])
 def test_the_time_of_communication(policy: str, preloaded: Runner, folder: Path) -> None:
     words = f"ptx={NCCL} lib=k repeat=900 launch={NCCL},16,256,0 repeat=50 launch=k,{BLOCKS},256,0"

@@ -50,13 +50,6 @@ def test_a_program_that_lowers_the_limit_before_each_launch_keeps_working(
     assert done.totals["refused"] == 0
 
 
-def test_the_limit_set_through_the_function_of_a_kernel_is_seen_too(bare: Runner, preloaded: Runner) -> None:
-    words = f"lib=k {LAUNCH},0 function=k get=k,8 set=k,8,2048 {LAUNCH},0 get=k,8"
-    done = preloaded(words, ONE)
-    same(done, bare(words), but=["dynamic_shared"])
-    assert done.sizes == [smallest_size(1)] * 2
-
-
 @pytest.mark.parametrize("load", ["ptx", "lib"])
 @pytest.mark.parametrize("size", [49153, 60000, 200000, 262143, 300000])
 def test_a_launch_beyond_the_programs_own_limit_fails_as_it_would_alone(

@@ -5,7 +5,6 @@
  *   again=I,K      ask module I for kernel K once more                 ptxonly=K libonly=K  load one, ask for nothing
  *   function=K     from now on K is its CUfunction                     kernel=I,K  ...that of library I again
  *   unload=I       the I-th module or library                          addresses  was a handle's address used again?
- *   many=N         N kernels k0... in modules of a thousand, all enumerated
  *   device=N       from now on
  *   stream=P       a stream of priority P (0 is the default stream)    plain  by cuStreamCreate
  *   blocking=P     likewise, one that waits for the legacy stream
@@ -113,30 +112,6 @@ static int enumerate_module(void) {
     const int result = CU(cuModuleEnumerateFunctions)(&found, 1, images[image_count - 1].handle);
     add_kernel(words[0], found, 0);
     return result;
-}
-
-static void many(int count) {
-    enum { EACH = 1000 };
-    static char names[EACH * 8];
-    static void *module;
-    void **found = calloc((size_t)count, sizeof *found);
-    uint64_t a = 0;
-    uint32_t b = 0;
-    void *parameters[] = {&a, &b};
-    int bad = 0;
-    for (int first = 0; first < count; first += EACH) {
-        char *at = names;
-        for (int i = 0; i < EACH; i++)
-            at += sprintf(at, "%sk%d", i ? "," : "", first + i);
-        char *text = ptx_of(names);
-        bad += CU(cuModuleLoadData)(&module, text) != 0 ||
-               CU(cuModuleEnumerateFunctions)(found + first, EACH, module) != 0;
-        free(text);
-    }
-    for (int i = 0; i < count && !bad; i += 101)
-        bad += CU(cuLaunchKernel)(found[i], 1100, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL) != 0;
-    free(found);
-    printf("many: %d bad\n", bad);
 }
 
 /* "8:-3" -> attribute 8 with value -3. They end where the page ends. */
@@ -247,8 +222,6 @@ static int run(const char *verb, const char *whole) {
     }
     if (strcmp(verb, "addresses") == 0)
         return reused;
-    if (strcmp(verb, "many") == 0)
-        return many(atoi(words[0])), 0;
     if (strcmp(verb, "stream") == 0)
         return add_stream(CU(cuStreamCreateWithPriority)(&streams[stream_count], 1, atoi(words[0])));
     if (strcmp(verb, "blocking") == 0)

@@ -5,7 +5,7 @@
  *   graph          a new graph becomes the current one         clone  a copy of it does         gdestroy  destroy it
  *   node=K,blocks,threads,dynamic[,after]                      add a kernel node
  *   setnode=I,K,blocks,threads,dynamic       the I-th node of the current graph      execnode=  ...in the executable one
- *   getnode=I      what it shows               nattr=I,ID:V[:V:V]  nget=I,ID  ncopy=TO,FROM       attributes of nodes
+ *   getnode=I      what it shows               nattr=I,ID:V[:V:V]  nget=I,ID    attributes of nodes
  *   make=flags[,N] instantiate
  *   update update1 the executable graph by the current one: cuGraphExecUpdate_v2, cuGraphExecUpdate
  *   eflags         which flags the executable graph has         edestroy  destroy it
@@ -61,8 +61,6 @@ static Attribute attribute_of(char *text) {
 
 static int node_attribute(const char *verb) {
     void *const node = nodes[atoi(words[0])];
-    if (strcmp(verb, "ncopy") == 0)
-        return CU(cuGraphKernelNodeCopyAttributes)(node, nodes[atoi(words[1])]);
     Attribute attribute = attribute_of(words[1]);
     if (strcmp(verb, "nattr") == 0)
         return CU(cuGraphKernelNodeSetAttribute)(node, (int)attribute.id, &attribute.value);
@@ -131,7 +129,7 @@ static int graph_word(const char *verb, int *result) {
         *result = add_node();
     else if (strcmp(verb, "getnode") == 0)
         *result = get_node();
-    else if (strcmp(verb, "nattr") == 0 || strcmp(verb, "nget") == 0 || strcmp(verb, "ncopy") == 0)
+    else if (strcmp(verb, "nattr") == 0 || strcmp(verb, "nget") == 0)
         *result = node_attribute(verb);
     else if (strcmp(verb, "make") == 0)
         *result = CU(cuGraphInstantiateWithFlags)(&exec, graph, word_count > 1 ? strtoull(words[1], NULL, 0) : 0);

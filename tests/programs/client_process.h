@@ -1,6 +1,6 @@
 /* What surrounds the process, in client.c.
  *
- *   nofile=N fsize=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
+ *   nofile=N close=FD socket=FD file=FD,PATH environ rmdir=PATH rename=PATH,PATH received print=TEXT error=TEXT
  *   chroot=PATH exit=N _exit=N abort kill wait left
  */
 #pragma once
@@ -35,9 +35,9 @@ static int surroundings(const char *verb) {
     struct rlimit limit;
     int pair[2];
     int number = word_count ? atoi(words[0]) : 0;
-    if (strcmp(verb, "nofile") == 0 || strcmp(verb, "fsize") == 0) {
+    if (strcmp(verb, "nofile") == 0) {
         limit.rlim_cur = limit.rlim_max = (rlim_t)number;
-        return setrlimit(*verb == 'n' ? RLIMIT_NOFILE : RLIMIT_FSIZE, &limit);
+        return setrlimit(RLIMIT_NOFILE, &limit);
     }
     if (strcmp(verb, "close") == 0)
         return close(number);

@@ -3,7 +3,7 @@
  *   set=K,A,V get=K,A          attribute of a kernel or function           cache=K,C  its preference for the cache
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
  *   occclusters occcluster = K,blocks,threads,dynamic      with the attributes of attr=
- *   sset sset_ptsz = S,A,V  sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
+ *   sset=S,A,V sget=S,A  scopy=TO,FROM  of=S  destroy=S        streams: attributes, priority
  *   context=D      a context of device D becomes the current one           attach  it is used once more
  *   contextcache=C its preference for the cache
  *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
@@ -78,8 +78,6 @@ static int stream_word(const char *verb) {
         return CU(cuStreamCopyAttributes)(stream, streams[atoi(words[1])]);
     if (strcmp(verb, "sset") == 0)
         return CU(cuStreamSetAttribute)(stream, atoi(words[1]), &attribute.value);
-    if (strcmp(verb, "sset_ptsz") == 0)
-        return CU(cuStreamSetAttribute_ptsz)(stream, atoi(words[1]), &attribute.value);
     const int result = CU(cuStreamGetAttribute)(stream, atoi(words[1]), &attribute.value);
     printf("attribute %d\n", attribute.value.number);
     return result;
@@ -164,7 +162,7 @@ static int legacy(const char *verb) {
 /* False: the word is about something else. */
 static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
-    static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sset_ptsz", "sget", NULL};
+    static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sget", NULL};
     static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
     static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};

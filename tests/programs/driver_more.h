@@ -33,7 +33,6 @@ typedef struct {
     X(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, 0, (void *, uint64_t *))                                        \
     X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, 0, (void *, int, const void *))             \
     X(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, 0, (void *, int, void *))                   \
-    X(cuGraphKernelNodeCopyAttributes, cuGraphKernelNodeCopyAttributes, 11000, 0, (void *, void *))                    \
     X(cuGraphDestroy, cuGraphDestroy, 10000, 0, (void *))                                                              \
     X(cuGraphExecDestroy, cuGraphExecDestroy, 10000, 0, (void *))                                                      \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0,               \
@@ -64,7 +63,6 @@ typedef struct {
     X(cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, 11000, 0, (int))                                            \
     X(cuStreamDestroy_v2, cuStreamDestroy, 4000, 0, (void *))                                                          \
     X(cuStreamSetAttribute, cuStreamSetAttribute, 11000, 0, (void *, int, const void *))                               \
-    X(cuStreamSetAttribute_ptsz, cuStreamSetAttribute, 11000, 2, (void *, int, const void *))                          \
     X(cuStreamGetAttribute, cuStreamGetAttribute, 11000, 0, (void *, int, void *))                                     \
     X(cuStreamCopyAttributes, cuStreamCopyAttributes, 11000, 0, (void *, void *))                                      \
     X(cuDeviceGetDevResource, cuDeviceGetDevResource, 12040, 0, (int, void *, int))                                    \

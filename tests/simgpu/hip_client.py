@@ -9,53 +9,6 @@ from typing import Any
 P = C.c_void_p
 
 
-class Dim3(C.Structure):
-    _fields_ = [("x", C.c_uint), ("y", C.c_uint), ("z", C.c_uint)]
-
-
-class LaunchParams(C.Structure):
-    _fields_ = [
-        ("func", P), ("grid", Dim3), ("block", Dim3), ("args", P), ("shared", C.c_size_t), ("stream", P),
-    ]  # fmt: skip
-
-
-class FunctionParams(C.Structure):
-    _fields_ = [
-        ("func", P),
-        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
-        ("stream", P),
-        ("args", P),
-    ]
-
-
-class Attribute(C.Structure):
-    _fields_ = [("id", C.c_int), ("pad", C.c_int), ("value", C.c_int * 16)]
-
-
-class LaunchConfig(C.Structure):
-    _fields_ = [
-        ("grid", Dim3), ("block", Dim3), ("shared", C.c_size_t), ("stream", P), ("attributes", P), ("count", C.c_uint),
-    ]  # fmt: skip
-
-
-class DriverConfig(C.Structure):
-    _fields_ = [
-        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
-        ("stream", P),
-        ("attributes", P),
-        ("count", C.c_uint),
-    ]
-
-
-class FuncAttributes(C.Structure):
-    _fields_ = [
-        ("binaryVersion", C.c_int), ("cacheModeCA", C.c_int), ("constSizeBytes", C.c_size_t),
-        ("localSizeBytes", C.c_size_t), ("maxDynamicSharedSizeBytes", C.c_int), ("maxThreadsPerBlock", C.c_int),
-        ("numRegs", C.c_int), ("preferredShmemCarveout", C.c_int), ("ptxVersion", C.c_int),
-        ("sharedSizeBytes", C.c_size_t),
-    ]  # fmt: skip
-
-
 class Wrapper(C.Structure):
     _fields_ = [("magic", C.c_uint), ("version", C.c_uint), ("data", P), ("unused", P)]
 
@@ -117,7 +70,6 @@ class Hip:
             self.kept += [image, wrapper, host, text]
             one(binary, host, text, text, -1, None, None, None, None, None)
             hosts.append(P(C.addressof(host)))
-        self.binary = binary
         return hosts
 
     def arguments(self, *values: int) -> Any:
@@ -131,7 +83,3 @@ class Hip:
         return self.code(
             "hipModuleLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, stream, self.arguments(), None
         )
-
-
-def grid(x: int, y: int = 1, z: int = 1) -> Dim3:
-    return Dim3(x, y, z)

@@ -135,23 +135,15 @@ class Driver:
         threads: int = 32,
         dynamic: int = 0,
         values: Sequence[Any] = (),
-        kern: P | None = None,
-        ctx: P | None = None,
     ) -> KernelParams:
         pointers = (P * (len(values) + 1))(*[C.addressof(v) for v in values])
-        made = KernelParams(function, blocks, 1, 1, threads, 1, 1, dynamic, C.addressof(pointers), None, kern, ctx)
+        made = KernelParams(function, blocks, 1, 1, threads, 1, 1, dynamic, C.addressof(pointers))
         made.kept = (pointers, values)
         return made
 
     def add_kernel(self, graph: P, function: P, *numbers: Any, before: Sequence[P] = (), **named: Any) -> P:
         what = self.kernel_params(function, *numbers, **named)
         return self.new("cuGraphAddKernelNode_v2", graph, nodes(before), len(before), C.byref(what))
-
-    def node(self, node: P) -> KernelParams:
-        """The parameters of a kernel node."""
-        out = KernelParams()
-        self.__getattr__("cuGraphKernelNodeGetParams_v2")(node, C.byref(out))
-        return out
 
     def attribute(self, node: P, number: int) -> int:
         value = (C.c_int * 16)()

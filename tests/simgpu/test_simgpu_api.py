@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from tools.lint import check_exports
-
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = (ROOT / "tools/simgpu/api.def").read_text()
 NAMES = re.findall(r"^ENTRY\((\w+)", TABLE, re.M)
@@ -26,16 +24,6 @@ answer([name for name in names if not hasattr(d.lib, name)])
 """
     )
     assert run.answer == []
-
-
-def test_every_stub_answers_not_supported(simulate: Any, libcuda: Path) -> None:
-    """A stub is a weak symbol."""
-    symbols = check_exports.Reader(libcuda.read_bytes()).read().symbols
-    stubs = [symbol.name for symbol in symbols if symbol.defined and symbol.weak and symbol.name.startswith("cu")]
-    assert len(stubs) > 200
-    run = simulate(f"d = Driver(); answer(sorted({{d.try_(n) for n in {stubs!r}}}))")
-    assert run.answer == [801]
-    assert run.stderr.count("is not simulated") == len(stubs)
 
 
 def test_proc_address_of_every_row(simulate: Any) -> None:
@@ -97,36 +85,6 @@ answer([found, status.value, [code, v1.value == expected]])
     assert run.answer == [[[0, True]] * 2, status, [code, True]]
 
 
-def test_an_old_driver_lacks_what_is_newer(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver()
-names = (b"cuFuncGetName", b"cuKernelGetName", b"cuLaunchKernelEx")
-def there(name):
-    address, status = P(), C.c_int(9)
-    d.cuGetProcAddress_v2(name, C.byref(address), 13000, 0, C.byref(status))
-    return [address.value is not None, status.value]
-answer([d.get("cuDriverGetVersion"), [there(name) for name in names]])
-""",
-        SIMGPU_DRIVER_VERSION="12020",
-    )
-    assert run.answer == [12020, [[False, 1], [False, 1], [True, 0]]]
-
-
-def test_private_tables_are_refused_with_one_line(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver(init=False)
-table = P(1)
-ids = ["f8cff95121468b4eb9e2fb469e7c0dd9"] + ["6bd5fb6c5bf4e74a8987d93912fd9df9"] * 2
-codes = [d.try_("cuGetExportTable", C.byref(table), bytes.fromhex(u)) for u in ids]
-answer([codes, table.value])
-"""
-    )
-    assert run.answer == [[500] * 3, None]
-    assert run.stderr.count("simgpu: this program uses NVIDIA's CUDA runtime (cudart)") == 1
-
-
 @pytest.mark.parametrize(
     ("environment", "code", "line"),
     [
@@ -159,40 +117,6 @@ def test_mistakes_in_the_environment_are_one_line(simulate: Any, environment: An
     assert line in run.stderr
 
 
-def test_devices(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver()
-name, uuid = C.create_string_buffer(99), [C.create_string_buffer(16) for _ in range(2)]
-d.cuDeviceGetName(name, 99, 1)
-d.cuDeviceGetUuid_v2(uuid[0], 0); d.cuDeviceGetUuid(uuid[1], 1)
-ids = {"major": 75, "multiprocessors": 16, "shared": 81, "optin": 97, "block": 8, "reserved": 111, "blocks": 106,
-       "cooperative": 95}
-answer([d.get("cuDeviceGetCount"), name.value.decode(), uuid[0].raw != uuid[1].raw,
-        {k: d.get("cuDeviceGetAttribute", v, 0) for k, v in ids.items()}, d.try_("cuDeviceGet", C.byref(C.c_int()), 2)])
-""",
-        gpu="a100:drain,2",
-    )
-    count, name, distinct, values, bad = run.answer
-    assert (count, name, distinct, bad) == (2, "NVIDIA A100-SXM4-80GB", True, 101)
-    assert values == {
-        "major": 8, "multiprocessors": 108, "shared": 167936, "optin": 166912, "block": 49152, "reserved": 1024,
-        "blocks": 32, "cooperative": 1,
-    }  # fmt: skip
-
-
-def test_nothing_works_before_init_or_without_a_context(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver(init=False)
-before = d.try_("cuDeviceGetCount", C.byref(C.c_int()))
-d.cuInit(0)
-answer([before, d.try_("cuCtxSynchronize"), d.launch(None), d.try_("cuStreamQuery", None)])
-"""
-    )
-    assert run.answer == [3, 201, 201, 201]
-
-
 def test_a_forked_child_is_not_initialized_and_does_not_hang(simulate: Any) -> None:
     run = simulate(
         """
@@ -209,38 +133,3 @@ answer(status)
     )
     assert run.answer == 33
     assert len(run.timeline) == 1
-
-
-def test_threads_may_launch_at_once(simulate: Any) -> None:
-    run = simulate(
-        """
-import threading
-d = Driver()
-k = d.kernel(cubin([Kernel("k")]), "k")
-def work():
-    d.cuCtxSetCurrent(d.context)
-    s = d.stream()
-    for i in range(200): assert d.launch(k, 10, stream=s) == 0
-    d.cuStreamSynchronize(s)
-threads = [threading.Thread(target=work) for _ in range(4)]
-[t.start() for t in threads]; [t.join() for t in threads]
-"""
-    )
-    assert len(run.timeline) == len(run.launches) == 800
-
-
-def test_contexts(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver(context=False)
-one = d.new("cuCtxCreate_v2", 0, 0); two = d.new("cuCtxCreate_v2", 0, 1)
-device = d.get("cuCtxGetDevice")
-popped = d.new("cuCtxPopCurrent_v2")
-s = d.stream()
-d.cuCtxDestroy_v2(one)
-answer([device, popped.value == two.value, d.try_("cuCtxSynchronize"), d.try_("cuCtxSetCurrent", one),
-        d.try_("cuStreamQuery", s)])
-""",
-        gpu="h100,2",
-    )
-    assert run.answer == [1, True, 201, 201, 201]

@@ -52,24 +52,6 @@ answer([us(a, b), us(b, c), us(c, e), us(e, f)])
     assert run.answer == pytest.approx([ten + arrival, five, five, LATENCY_US + 5], abs=0.01)
 
 
-@pytest.mark.parametrize(("gpu", "gigabytes_per_second"), [("h200", 450), ("l40s", 28)])
-def test_a_copy_between_devices_takes_that_of_their_link(simulate: Any, gpu: str, gigabytes_per_second: float) -> None:
-    run = simulate(
-        SETUP
-        + """
-first = device(45 * MB)
-second = d.new("cuDevicePrimaryCtxRetain", 1); d.cuCtxSetCurrent(second)
-other = device(45 * MB); d.cuCtxSetCurrent(d.context)
-d.launch(kernel, stream=s)
-a = mark(s); d.cuMemcpyAsync(other, first, 45 * MB, s); b = mark(s)
-answer(us(a, b))
-""",
-        gpu=f"{gpu}:hold,2",
-        costs=COSTS,
-    )
-    assert run.answer == pytest.approx(expected(45, gigabytes_per_second), abs=0.1)
-
-
 def test_copies_of_one_direction_take_turns_and_those_of_two_do_not(simulate: Any) -> None:
     """In the order in which they become eligible; the priority of the stream does not matter."""
     run = simulate(
@@ -92,22 +74,6 @@ answer([us(gate, end) for end in ends])
     )
     one = expected(11, 55)
     assert run.answer == pytest.approx([one, 2 * one, one, 100], abs=0.01)
-
-
-def test_a_copy_waits_for_its_stream_and_holds_it_up(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-here, there = locked(11 * MB), device(11 * MB)
-d.launch(kernel, stream=s); a = mark(s)
-d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
-d.launch(kernel, stream=s); c = mark(s)
-answer([us(a, b), us(b, c)])
-""",
-        gpu="h200",
-        costs=COSTS,
-    )
-    assert run.answer == pytest.approx([expected(11, 55), 100], abs=0.01)
 
 
 CLOCKS = """
@@ -150,27 +116,6 @@ answer(outside)
     assert run.answer == pytest.approx([waited, waited, called], abs=0.01)
 
 
-def test_a_copy_that_is_captured_makes_nobody_wait(simulate: Any) -> None:
-    """And takes its engine when the graph is launched."""
-    run = simulate(
-        SETUP
-        + CLOCKS
-        + """
-d.cuStreamBeginCapture_v2(s, 2)
-d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, s); d.cuMemcpyDtoHAsync_v2(pageable, there, 1 * MB, s)
-graph = P(); d.cuStreamEndCapture(s, C.byref(graph))
-ready = d.new("cuGraphInstantiateWithFlags", graph, 0)
-d.launch(kernel, stream=s); a = mark(s); d.cuGraphLaunch(ready, s); b = mark(s)
-d.cuStreamWaitEvent(t, a, 0); d.cuMemcpyHtoDAsync_v2(there, here, 11 * MB, t); c = mark(t)
-answer([us(a, b), us(a, c)])
-""",
-        gpu="h200",
-        costs=COSTS,
-    )
-    one = expected(11, 55)
-    assert run.answer == pytest.approx([one + expected(1, 10), 2 * one], abs=0.01)
-
-
 def test_a_host_function_holds_up_its_stream_and_the_next_function(simulate: Any) -> None:
     run = simulate(
         SETUP
@@ -191,57 +136,6 @@ answer([us(a, b), us(a, c), us(c, e), us(host, a) > 0, seen])
     assert run.answer[3:] == [True, [1, 2, "callback"]]
 
 
-def test_a_host_function_takes_its_time_in_a_graph(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-seen = []
-function = C.CFUNCTYPE(None, P)(seen.append)
-d.cuStreamBeginCapture_v2(s, 2); d.cuLaunchHostFunc(s, function, P(1)); d.launch(kernel, stream=s)
-graph = P(); d.cuStreamEndCapture(s, C.byref(graph))
-ready = d.new("cuGraphInstantiateWithFlags", graph, 0)
-d.launch(kernel, stream=s); a = mark(s); d.cuGraphLaunch(ready, s); b = mark(s)
-answer([us(a, b), seen])
-""",
-        costs=COSTS,
-    )
-    assert run.answer == [pytest.approx(FUNCTION_US + 100, abs=0.01), [1]]
-
-
-@pytest.mark.parametrize("wait", ["cuStreamSynchronize(s)", "cuEventSynchronize(b)"])
-def test_a_wait_ends_when_the_copy_does(simulate: Any, wait: str) -> None:
-    run = simulate(
-        SETUP
-        + f"""
-here, there = locked(11 * MB), device(11 * MB)
-d.launch(kernel, stream=s); d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
-d.{wait}; c = now(); answer(us(b, c))
-""",
-        gpu="h200",
-        costs=COSTS,
-    )
-    assert run.answer == pytest.approx(2 * CALL_US, abs=0.01)
-
-
-@pytest.mark.parametrize("question", ["cuStreamQuery", "cuEventQuery"])
-def test_polling_ends_within_one_call_of_the_copy(simulate: Any, question: str) -> None:
-    run = simulate(
-        SETUP
-        + f"""
-here, there = locked(11 * MB), device(11 * MB)
-d.cuMemcpyDtoHAsync_v2(here, there, 11 * MB, s); b = mark(s)
-asked, polled = 0, s if "{question}" == "cuStreamQuery" else b
-while d.try_("{question}", polled) == 600:
-    asked += 1
-c = now(); answer([us(b, c), asked])
-""",
-        gpu="h200",
-    )
-    late, asked = run.answer
-    assert 2 * CALL_US <= late <= 3 * CALL_US
-    assert asked == pytest.approx(expected(11, 55) / CALL_US, abs=3)
-
-
 def test_the_signal_of_another_stream_takes_what_the_costs_say(simulate: Any) -> None:
     snippet = (
         SETUP
@@ -254,14 +148,3 @@ answer([us(a, b), us(a, c)])
     )
     assert simulate(snippet, costs=COSTS).answer == [100, 0]
     assert simulate(snippet, costs=COSTS + "- {event_us: 2.5}\n").answer == [102.5, 0]
-
-
-def test_a_cost_of_events_stands_alone(simulate: Any) -> None:
-    for row, problem in (
-        ('- {event_us: 2, kernel: "k"}', "event_us stands in a row of its own"),
-        ("- {event_us: 2000}", "event_us must be 1000 or less"),
-        ("- {event_us: fast}", "not a number"),
-    ):
-        run = simulate('d = Driver(init=False); answer(d.try_("cuInit", 0))', costs=row + "\n")
-        assert run.answer == 1
-        assert ":1:" in run.stderr and problem in run.stderr, run.stderr

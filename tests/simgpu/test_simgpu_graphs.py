@@ -33,94 +33,6 @@ answer(len(d.nodes_of(g)))
     assert (run.kernel("a")["blocks"], run.kernel("a")["threads"], run.kernel("a")["dynamic_shared"]) == (7, 64, 256)
 
 
-def test_every_way_to_add_a_kernel_node(graphs: Any) -> None:
-    """v1 reads 56 bytes; v2 takes a CUkernel where there is no function."""
-    run = graphs(
-        """
-x, y = C.c_int(1), C.c_long(2)
-old = d.kernel_params(args, 2, 64, 128, [x, y], kern=P(64))  # what follows 56 bytes is not read
-new = d.kernel_params(None, 3, kern=k)
-both = d.kernel_params(a, 4, kern=P(64))
-elsewhere = d.kernel_params(None, 5, kern=k, ctx=d.context)
-d.new("cuGraphAddKernelNode", g, None, 0, C.byref(old))
-d.new("cuGraphAddKernelNode_v2", g, None, 0, C.byref(new))
-d.new("cuGraphAddKernelNode_v2", g, None, 0, C.byref(both))
-d.new("cuGraphAddKernelNode_v2", g, None, 0, C.byref(elsewhere))
-run(g)
-bad = [d.try_(entry, C.byref(P()), g, None, 0, C.byref(what)) for entry, what in (
-    ("cuGraphAddKernelNode", new), ("cuGraphAddKernelNode_v2", d.kernel_params(None, 1, kern=P(64))),
-    ("cuGraphAddKernelNode_v2", d.kernel_params(a, 0)), ("cuGraphAddKernelNode_v2", d.kernel_params(a, 1, 32, 49153)))]
-seen = [d.node(n) for n in d.nodes_of(g)]
-answer([bad, len(seen), [n.func for n in seen][1] == d.new("cuKernelGetFunction", k).value, seen[1].kern == k.value,
-        C.cast(C.cast(seen[0].params, C.POINTER(P))[1], C.POINTER(C.c_long))[0]])
-"""
-    )
-    assert run.answer == [[INVALID_HANDLE, INVALID_HANDLE, INVALID_VALUE, INVALID_VALUE], 4, True, True, 2]
-    assert sorted(row["blocks"] for row in run.timeline) == [2, 3, 4, 5]
-    made = [(row["entry"], row["result"], row["blocks"]) for row in run.launches if row["node"]]
-    assert made == [
-        ("cuGraphAddKernelNode", 0, 2), ("cuGraphAddKernelNode_v2", 0, 3), ("cuGraphAddKernelNode_v2", 0, 4),
-        ("cuGraphAddKernelNode_v2", 0, 5), ("cuGraphAddKernelNode", INVALID_HANDLE, 3),
-        ("cuGraphAddKernelNode_v2", INVALID_HANDLE, 1), ("cuGraphAddKernelNode_v2", INVALID_VALUE, 0),
-        ("cuGraphAddKernelNode_v2", INVALID_VALUE, 1),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("entry", "size"),
-    [
-        ("cuGraphKernelNodeSetParams", 56),
-        ("cuGraphKernelNodeSetParams_v2", 72),
-        ("cuGraphExecKernelNodeSetParams", 56),
-        ("cuGraphExecKernelNodeSetParams_v2", 72),
-    ],
-)
-def test_parameters_are_set_and_attributes_stay(graphs: Any, entry: Any, size: Any) -> None:
-    run = graphs(
-        f"""
-n = d.add_kernel(g, a, 3)
-d.cuGraphKernelNodeSetAttribute(n, 8, value(-4))
-exe = d.instantiate(g, 8)
-entry, size = "{entry}", {size}
-def put(*numbers):
-    what = d.kernel_params(b, *numbers, kern=P(64) if size == 56 else None)
-    return d.try_(entry, *([exe] if "Exec" in entry else []), n, C.byref(what))
-codes = [put(9, 64, 1024), put(9, 64, 49153), put(9, 2000)]
-if "Exec" not in entry: exe = d.instantiate(g, 8)
-d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
-answer([codes, d.node(n).gx, d.attribute(n, 8)])
-"""
-    )
-    assert run.answer == [[0, INVALID_VALUE, INVALID_VALUE], 3 if "Exec" in entry else 9, -4]
-    row = run.kernel("b")
-    assert (row["blocks"], row["threads"], row["dynamic_shared"], row["priority"]) == (9, 64, 1024, -4)
-
-
-@pytest.mark.parametrize(
-    ("number", "given", "read"),
-    [
-        pytest.param(8, [-9], -5, id="priority, clamped"),
-        pytest.param(2, [1], 1, id="cooperative"),
-        pytest.param(4, [2, 1, 1], 2, id="cluster"),
-        pytest.param(5, [2], 2, id="cluster scheduling policy"),
-        pytest.param(14, [60], 60, id="carve-out"),
-        pytest.param(10, [1], 1, id="memory synchronisation domain"),
-    ],
-)
-def test_attributes_of_nodes(graphs: Any, number: Any, given: Any, read: Any) -> None:
-    run = graphs(
-        f"""
-n, other = d.add_kernel(g, a, 4), d.add_kernel(g, b, 4)
-unset = d.attribute(n, {number})
-for _ in range(2): d.cuGraphKernelNodeSetAttribute(n, {number}, value(*{given}))
-d.cuGraphKernelNodeCopyAttributes(other, n)
-copy = d.new("cuGraphClone", g)
-answer([unset, d.attribute(n, {number}), d.attribute(other, {number}), d.attribute(d.nodes_of(copy)[1], {number})])
-"""
-    )
-    assert run.answer == [-1 if number == 14 else 0, read, read, read]
-
-
 def test_attributes_of_a_captured_launch_are_those_of_its_node(graphs: Any) -> None:
     run = graphs(
         """
@@ -150,48 +62,6 @@ answer([d.ask("cuGraphNodeGetType", n) for n in d.nodes_of(outer)])
     )
     assert run.answer == [0, 4, 0]
     assert [row["kernel"] for row in run.timeline] == ["b", "a", "c"]
-
-
-def test_clones_are_independent(graphs: Any) -> None:
-    run = graphs("""
-n = d.add_kernel(g, a, 3)
-copy = d.new("cuGraphClone", g)
-twin = d.nodes_of(copy)[0]
-d.cuGraphKernelNodeSetParams_v2(twin, C.byref(d.kernel_params(a, 9)))
-answer([d.node(n).gx, d.node(twin).gx])
-""")
-    assert run.answer == [3, 9]
-
-
-INSTANTIATE = """
-node, log = P(), C.create_string_buffer(b"x", 8)
-class How(C.Structure): _fields_ = [("flags", C.c_uint64), ("stream", P), ("node", P), ("result", C.c_int)]
-def all_ways(graph):
-    how = [How(result=9), How(result=9)]
-    codes = [d.try_("cuGraphInstantiate" + end, C.byref(P()), graph, C.byref(node), log, 8) for end in ("", "_v2")]
-    codes += [d.try_("cuGraphInstantiateWithFlags", C.byref(P()), graph, 0)]
-    codes += [d.try_("cuGraphInstantiateWithParams" + end, C.byref(P()), graph, C.byref(h))
-              for end, h in zip(("", "_ptsz"), how)]
-    return codes, [node.value or 0] + [h.node or 0 for h in how], [h.result for h in how]
-"""
-
-
-def test_sizes_are_checked_when_a_node_is_made_and_never_again(graphs: Any) -> None:
-    run = graphs(
-        INSTANTIATE
-        + """
-d.cuFuncSetAttribute(a, 8, 100000)
-n = d.add_kernel(g, a, 1, 32, 90000)
-d.cuFuncSetAttribute(a, 8, 80000)
-codes, where, results = all_ways(g)
-exe = run(g)
-refused = d.try_("cuGraphExecKernelNodeSetParams_v2", exe, n, C.byref(d.kernel_params(a, 2, 32, 90000)))
-d.cuGraphLaunch(exe, s); d.cuStreamSynchronize(s)
-answer([codes, where, results, refused])
-"""
-    )
-    assert run.answer == [[0] * 5, [0] * 3, [0, 0], INVALID_VALUE]
-    assert [(row["blocks"], row["dynamic_shared"]) for row in run.timeline] == [(1, 90000)] * 2
 
 
 @pytest.mark.parametrize(
@@ -236,17 +106,6 @@ answer([codes, info.result, result.value, info.node == node.value == known.get({
     code = UPDATE_FAILURE if outcome else 0
     assert run.answer == [[code, code], outcome, outcome, True, 0]
     assert run.timeline[-1]["blocks"] == 7  # the node of the first graph still names its node, updated or not
-
-
-def test_an_update_without_the_flag_may_change_priorities(graphs: Any) -> None:
-    run = graphs(
-        """
-n = d.add_kernel(g, a); exe = d.instantiate(g)
-d.cuGraphKernelNodeSetAttribute(n, 8, value(-1))
-answer(d.try_("cuGraphExecUpdate_v2", exe, g, (C.c_char * 64)()))
-"""
-    )
-    assert run.answer == 0
 
 
 PRIORITIES = """

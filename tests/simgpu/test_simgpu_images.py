@@ -31,21 +31,6 @@ def test_facts_of_a_real_cubin(simulate: Any, gpu: Any, arch: Any, registers: An
     assert empty[1:] == [0, 1024]
 
 
-def test_globals(simulate: Any) -> None:
-    path = str(DATA / "kernels.sm_90.cubin")
-    run = simulate(
-        f"PATH = {path!r}\n{READ}\n"
-        """
-at, size, value = P(), C.c_size_t(), C.c_int()
-d.cuModuleGetGlobal_v2(C.byref(at), C.byref(size), m, b"counter")
-d.cuMemcpyDtoH_v2(C.byref(value), at, 4)
-answer([size.value, value.value, d.try_("cuModuleGetGlobal_v2", C.byref(at), None, m, b"nothing"),
-        d.try_("cuModuleGetFunction", C.byref(P()), m, b"nothing")])
-"""
-    )
-    assert run.answer == [4, 7, 500, 500]
-
-
 LOAD = """
 d = Driver()
 def load(data):
@@ -91,22 +76,3 @@ answer([registers("kernels.fatbin"), registers("kernels.ptx")])
 """
     )
     assert run.answer == [12, 32]
-
-
-def test_library_entry_points(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver()
-lib = P(); d.cuLibraryLoadData(C.byref(lib), cubin([Kernel("a"), Kernel("b")]), None, None, 0, None, None, 0)
-n = d.get("cuLibraryGetKernelCount", lib)
-kernels = (P * 2)(); d.cuLibraryEnumerateKernels(kernels, 2, lib)
-names = []
-for kernel in kernels:
-    name = C.c_char_p(); d.cuKernelGetName(C.byref(name), P(kernel)); names.append(name.value.decode())
-function = d.new("cuKernelGetFunction", P(kernels[0]))
-same = d.new("cuLibraryGetModule", lib).value == d.new("cuFuncGetModule", function).value
-d.cuLibraryUnload(lib)
-answer([n, names, same, d.launch(function), d.launch(P(kernels[0])), d.try_("cuLibraryUnload", lib)])
-"""
-    )
-    assert run.answer == [2, ["a", "b"], True, 400, 400, 400]

@@ -88,61 +88,9 @@ def test_a_launch_that_the_hook_refuses_spoils_a_capture(simulate: Any) -> None:
     assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [OUT_OF_RESOURCES, INVALIDATED, INVALIDATED]
 
 
-def test_of_several_priorities_the_last_wins(simulate: Any) -> None:
-    run = simulate("ARCH = 90\n" + SETUP + "answer(d.launch_ex(k, attributes=[(8, [-1]), (8, [-4])]))")
-    assert run.answer == 0
-    assert run.launches[0]["priority"] == -4
-
-
 def test_refuse_hook(simulate: Any) -> None:
     expression = "[d.launch(k, dynamic=n) for n in (1000, 1001)] + [d.launch(static, dynamic=1001)]"
     assert codes(simulate, expression, SIMGPU_REFUSE="k:1000") == [0, OUT_OF_RESOURCES, 0]
-
-
-def test_a_refused_launch_leaves_no_work(simulate: Any) -> None:
-    run = simulate("ARCH = 90\n" + SETUP + "d.launch(k, 1, 1025); d.cuCtxSynchronize()")
-    assert run.timeline == []
-    assert [row["result"] for row in run.launches] == [INVALID_VALUE]
-
-
-def test_launch_log(simulate: Any) -> None:
-    run = simulate(
-        "ARCH = 90\n"
-        + SETUP
-        + """
-s = d.stream(-2)
-one, two = C.c_int(1), C.c_long(2)
-d.launch(args, 3, 64, 128, s, [one, two])
-d.launch_ex(k, 5, 32, stream=s, attributes=[(8, [-9])])
-buffer = (C.c_char * 16)(1, 0, 0, 0, 0x77, 0x77, 0x77, 0x77, 2)  # padding differs
-size = C.c_size_t(16)
-extra = (P * 5)(1, C.addressof(buffer), 2, C.addressof(size), 0)
-d.cuLaunchKernel(args, 3, 1, 1, 64, 1, 1, 128, s, None, extra)
-answer(hex(s.value))
-"""
-    )
-    first, second, third = run.launches
-    assert (first["kernel"], first["blocks"], first["threads"], first["dynamic_shared"]) == ("args", 3, 64, 128)
-    assert (first["priority"], first["stream"], first["captured"]) == (-2, run.answer, False)
-    assert (second["priority"], second["entry"]) == (-5, "cuLaunchKernelEx")
-    assert len(first["parameters"]) == 16
-    assert first["parameters"] == third["parameters"] != second["parameters"]
-
-
-def test_a_kernel_handle_launches_and_is_no_function_elsewhere(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver()
-lib = P(); d.cuLibraryLoadData(C.byref(lib), cubin([Kernel("k", 40)]), None, None, 0, None, None, 0)
-kernel = d.new("cuLibraryGetKernel", lib, b"k")
-function = d.new("cuKernelGetFunction", kernel)
-value = C.c_int(); name = C.c_char_p()
-answer([d.launch(kernel), d.launch(function), d.try_("cuFuncGetAttribute", C.byref(value), 4, kernel),
-        d.try_("cuFuncGetName", C.byref(name), kernel), d.try_("cuKernelGetAttribute", C.byref(value), 4, function, 0),
-        d.try_("cuKernelGetAttribute", C.byref(value), 4, kernel, 0), value.value])
-"""
-    )
-    assert run.answer == [0, 0, 400, 400, 400, 0, 40]
 
 
 def test_kernel_attributes_are_per_device_and_reach_the_function(simulate: Any) -> None:
@@ -178,16 +126,3 @@ answer([bad, old.value == new.value, m.value == m2.value, d.get("cuFuncGetAttrib
 """
     )
     assert run.answer == [[400, 400, 400], True, True, 48]
-
-
-def test_work_in_flight_survives_its_module(simulate: Any) -> None:
-    run = simulate(
-        """
-d = Driver()
-m = d.module(cubin([Kernel("gone")]))
-d.launch(d.function(m, "gone"), 1000)
-d.cuModuleUnload(m)
-d.cuCtxSynchronize()
-"""
-    )
-    assert run.kernel("gone")["blocks"] == 1000

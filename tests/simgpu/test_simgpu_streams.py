@@ -108,20 +108,6 @@ answer([low.value, high.value, priority(s), priority(t)])
     assert run.answer == [0, -5, -5, -2]
 
 
-def test_host_functions_run(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-seen = []
-function = C.CFUNCTYPE(None, P)(lambda _: seen.append(d.try_("cuCtxGetFlags", C.byref(C.c_uint()))))
-callback = C.CFUNCTYPE(None, P, C.c_int, P)(lambda s, code, _: seen.append(code))
-d.cuLaunchHostFunc(None, function, None); d.cuStreamAddCallback(None, callback, None, 0)
-d.cuCtxSynchronize(); answer(seen)
-"""
-    )
-    assert run.answer == [0, 0]
-
-
 def test_capture_makes_a_graph_that_runs(simulate: Any) -> None:
     run = simulate(
         SETUP
@@ -252,38 +238,6 @@ def test_the_priority_of_a_stream_is_fixed_before_driver_12(simulate: Any) -> No
     assert run.launches[0]["priority"] == -2
 
 
-def test_relaxed_threads_may_allocate_while_another_captures(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-s = d.stream(); begin(s)
-mode = C.c_int(2); d.cuThreadExchangeStreamCaptureMode(C.byref(mode))
-answer([mode.value, d.try_("cuMemAlloc_v2", C.byref(P()), 64), end(s)[0]])
-"""
-    )
-    assert run.answer == [0, 0, 0]
-
-
-def test_copies_are_real_and_in_order(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-one, two = P(), P()
-d.cuMemAlloc_v2(C.byref(one), 64); d.cuMemAlloc_v2(C.byref(two), 64)
-data, back = (C.c_ubyte * 64)(*range(64)), (C.c_ubyte * 64)()
-d.cuMemcpyHtoD_v2(one, data, 64); d.cuMemsetD8_v2(one, 9, 8); d.cuMemcpyDtoDAsync_v2(two, one, 64, None)
-d.cuMemcpyDtoH_v2(back, two, 64)
-bad = [d.try_("cuMemcpyDtoH_v2", back, two, 65), d.try_("cuMemcpyHtoD_v2", P(4096), data, 4),
-       d.try_("cuMemFree_v2", P(64))]
-free, total = C.c_size_t(), C.c_size_t()
-d.cuMemGetInfo_v2(C.byref(free), C.byref(total))
-d.cuMemFree_v2(one)
-answer([list(back) == [9] * 8 + list(range(8, 64)), bad, total.value - free.value, d.try_("cuMemFree_v2", one)])
-"""
-    )
-    assert run.answer == [True, [1, 1, 1], 128, 1]
-
-
 def test_destroyed_streams_and_events_are_bad_handles(simulate: Any) -> None:
     run = simulate(
         SETUP
@@ -295,36 +249,3 @@ answer([d.try_("cuStreamQuery", s), d.launch(a, stream=s), d.try_("cuEventQuery"
     )
     assert run.answer == [400, 400, 400, True]
     assert run.kernel("a")["blocks"] == 500
-
-
-def test_a_graph_outlives_its_module_and_then_refuses(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-s = d.stream(); begin(s); d.launch(a, stream=s); graph = end(s)[1]
-exe = d.new("cuGraphInstantiateWithFlags", graph, 0)
-d.cuModuleUnload(m)
-nodes, n, room = (P * 1)(), C.c_size_t(1), (C.c_char * 128)()
-d.cuGraphGetNodes(graph, nodes, C.byref(n))
-answer([d.try_("cuGraphLaunch", exe, s), d.try_("cuGraphInstantiateWithFlags", C.byref(P()), graph, 0),
-        d.try_("cuGraphKernelNodeGetParams_v2", P(nodes[0]), room)])
-"""
-    )
-    assert run.answer == [400, 400, 400]
-
-
-def test_active_clusters(simulate: Any) -> None:
-    run = simulate(
-        SETUP
-        + """
-from simgpu_client import Attribute, Config
-def clusters(size, blocks=64):
-    attrs = (Attribute * 1)(); attrs[0].id = 4
-    for i, value in enumerate((size, 1, 1)): attrs[0].value[i] = value
-    config = Config(blocks, 1, 1, 1024, 1, 1, 0, None, attrs, 1)
-    n = C.c_int()
-    return d.try_("cuOccupancyMaxActiveClusters", C.byref(n), a, C.byref(config)) or n.value
-answer([clusters(1), clusters(4), clusters(8)])
-"""
-    )
-    assert run.answer == [132, 33, 16]  # 8 sets of 16 multiprocessors and one of 4

@@ -1,4 +1,4 @@
-"""The cluster of the other tests: is it one?"""
+"""The cluster of the other tests leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -13,42 +13,8 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def slurm(start_cluster, tmp_path_factory):
-    prolog = tmp_path_factory.mktemp("prolog") / "prolog"
-    prolog.write_text("#!/bin/sh\necho export FROM_PROLOG=$SLURMD_NODENAME\n")
-    prolog.chmod(0o755)
-    return start_cluster(
-        nodes=3, prologs={"n0": prolog, "n1": prolog}, partitions={"two": ["n0", "n1"], "all": ["n0", "n1", "n2"]}
-    )
-
-
-def test_each_node_is_a_host_with_its_own_prolog(slurm):
-    done = slurm.srun("-pall", "-N3", "-l", "sh", "-c", "echo $SLURMD_NODENAME $FROM_PROLOG; hostname")
-    assert done.returncode == 0, done.stderr
-    lines = sorted(done.stdout.splitlines())
-    assert {"0: n0 n0", "1: n1 n1", "2: n2"} <= {line.rstrip() for line in lines}
-    if slurm.own_hostnames:
-        assert {"0: n0", "1: n1", "2: n2"} <= set(lines)
-
-
-def test_the_file_of_a_prolog_can_be_exchanged(slurm):
-    slurm.prolog("n1", None)
-    assert slurm.srun("-N2", "sh", "-c", "echo $SLURMD_NODENAME $FROM_PROLOG").stdout.split().count("n1") == 1
-    slurm.prolog("n1", slurm.prologs["n1"])
-    assert slurm.srun("-N2", "sh", "-c", "echo $SLURMD_NODENAME $FROM_PROLOG").stdout.split().count("n1") == 2
-
-
-def test_a_batch_job_is_waited_for(slurm):
-    done = slurm.sbatch("srun hostname; echo from the script; exit 3", "-N2", "-n2")
-    assert (done.state, done.status) == ("FAILED", 3)
-    assert done.output.splitlines()[-1] == "from the script"
-    assert len(done.output.splitlines()) == 3
-
-
-def test_two_run_side_by_side(slurm, start_cluster):
-    other = start_cluster(nodes=1)
-    for each in (other, slurm):
-        assert Path(each.srun("sh", "-c", "echo $SLURM_CONF").stdout).is_relative_to(each.folder)
+def slurm(start_cluster):
+    return start_cluster(nodes=1)
 
 
 def test_nothing_is_left_behind(slurm, clean_environment):

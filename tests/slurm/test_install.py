@@ -132,13 +132,6 @@ def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, li
         assert one == two
 
 
-def test_variables_on_which_ranks_must_agree_are_not_in_it(installed):
-    for file in (installed / "env").iterdir():
-        assert not {"NCCL_ALGO", "NCCL_NTHREADS", "NCCL_PROTO", "NCCL_MAX_CTAS"} & set(
-            readers.exports(file.read_text())
-        )
-
-
 def test_a_value_that_a_prolog_leaves_out_is_said(install, tmp_path, library):
     (tmp_path / "own.yaml").write_text("policy: 1\nname: mine\nenvironment: {NCCL_X: a b, MY_OWN: 1, NCCL_Y: fine}\n")
     done = install(tmp_path / "overlap", tmp_path / "own.yaml")

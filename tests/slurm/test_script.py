@@ -236,16 +236,6 @@ def test_what_the_task_has_set_is_left(prolog, site):
     assert set(prolog(script(site), **own, TORCH_NCCL_HIGH_PRIORITY="")) == names - {"TORCH_NCCL_HIGH_PRIORITY"}
 
 
-def test_what_a_user_told_nccl_in_a_file_is_left(prolog, site, tmp_path):
-    left = set(prolog(script(site), OVERLAP_POLICY="own")) - {"NCCL_CGA_CLUSTER_SIZE"}
-    (tmp_path / ".nccl.conf").write_text("# mine\nNCCL_CGA_CLUSTER_SIZE=4")
-    assert set(prolog(script(site), OVERLAP_POLICY="own", HOME=str(tmp_path))) == left
-    conf = {"NCCL_CONF_FILE": str(tmp_path / ".nccl.conf")}
-    assert set(prolog(script(site), OVERLAP_POLICY="own", **conf)) == left
-    (tmp_path / ".nccl.conf").write_text("NCCL_CGA_CLUSTER_SIZES=4\n")
-    assert "NCCL_CGA_CLUSTER_SIZE" in prolog(script(site), OVERLAP_POLICY="own", **conf)
-
-
 @pytest.mark.parametrize("outer", [False, True], ids=["chosen here", "chosen outside"])
 @pytest.mark.parametrize(
     "data",

@@ -114,7 +114,7 @@ copyKind INTEGER NOT NULL)"""
 _RANGES = """CREATE TABLE NVTX_EVENTS (
 start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, rangeId INTEGER, category INTEGER,
 color INTEGER, text TEXT, globalTid INTEGER, endGlobalTid INTEGER, textId INTEGER, domainId INTEGER)"""
-PUSH_POP, MARK = 59, 34
+PUSH_POP = 59
 
 
 def nsys(

@@ -1,7 +1,6 @@
 /* The few types of NVIDIA's driver interface that the simulated driver needs.
  *
- * Layouts are those of cuda.h 13.0; tests/simgpu compares sizes and offsets with the real header where one is
- * installed. Handles are opaque pointers there and here.
+ * Layouts are those of cuda.h 13.0. Handles are opaque pointers there and here.
  */
 #ifndef SIMGPU_CUDA_ABI_H
 #define SIMGPU_CUDA_ABI_H

@@ -1,8 +1,8 @@
 /* How many blocks of a kernel are resident on one multiprocessor: the arithmetic of NVIDIA's cuda_occupancy.h, and of
  * AMD's hardware (vendor.h has its units).
  *
- * Written from the rules, compared by tests/simgpu with that header, and for AMD with the planner, over hundreds of
- * thousands of configurations.
+ * Written from the rules. tests/simgpu compares it with the planner over hundreds of thousands of configurations, and
+ * tests/core the planner with that header and with HIP's formula.
  */
 #include "sim.h"
 

@@ -47,15 +47,11 @@ FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer", f"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 # libstdc++, in which libFuzzer is written, goes into the program: another machine may have another one, or none.
 LIBFUZZER = ("-fsanitize=fuzzer", "-DWITH_LIBFUZZER", "-nostdlib++", "-Wl,-Bstatic", "-lstdc++", "-Wl,-Bdynamic", "-lm")
-IMAGES = ("tools/simgpu/image.c",)
-HIP = tuple(f"tools/simgpu/hip/{name}.c" for name in ("bundle", "codeobject"))
 DECIDING = ("policy_table", "match", "decide", "planner", "occupancy", "gpu")
 # By name: the source in tests/fuzz, what it is compiled with.
 PROGRAMS = {
     "table": ("table_fuzz.c", *(f"shim/core/{name}.c" for name in DECIDING)),
     "page": ("page_fuzz.c", "shim/core/stats.c", "shim/core/rows.c", "shim/core/match.c"),
-    "cubin": ("image_fuzz.c", *IMAGES, *(f"tools/simgpu/{name}.c" for name in ("elf", "fatbin"))),
-    "hip": ("image_fuzz.c", "-DHIP", f"-I{ROOT / 'shim/core'}", *IMAGES, *HIP),
 }
 MODULES = ("yaml", "binaries", "report", "traces")
 # By name: which driver's, and what share of the calls.

@@ -12,7 +12,6 @@ from test_hip_table import DEEPBIND
 
 # One of its entry points after the other, each by its name; `thread`: from there on in a thread of the runtime's own.
 CHAINS = ("module", "spt", "ext", "own", "thread+own", "own+own+own", "own+thread+ext+module", "spt+ext+spt+module")
-BACK = "https://github.com/Project-HAMi/HAMi/issues/1707"
 LAUNCHES = 8
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "policy": "check policy files, list policies and GPUs, and print what policies resolve to",
     "report": "report what was changed in a run, and why the rest was left alone",
-    "explain": "predict what a policy does with a kernel, and why",
+    "explain": "say what waits behind what in a trace, and which streams to raise",
     "env": "print the environment for programs that overlap-run cannot start",
     "doctor": "diagnose problems on this machine",
     "demo": "run a bundled program without and with overlap-run, on a simulated GPU if there is no other",
@@ -88,7 +88,7 @@ def parsers() -> tuple[Parser, argparse._SubParsersAction[Parser]]:
     from pyshim import __version__
     from pyshim.cli.parser import Parser
 
-    description = "Check policies, read reports, diagnose problems, and predict what overlap-run does."
+    description = "Check policies, read reports, diagnose problems, and explain traces."
     parser = Parser(prog="overlap", description=description, epilog=EPILOG, status=USAGE)
     parser.add_argument("-q", "--quiet", action="store_true", help="omit notes and progress on stderr")
     parser.add_argument("--version", action="version", version=f"overlap {__version__}")

@@ -40,7 +40,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         epilog=EPILOG,
     )
     parser.add_argument(
-        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else default)"
+        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
     parser.add_argument(
         "--simulate", metavar="GPU", help="diagnose a simulated GPU instead: h100, or another of `overlap policy list`"

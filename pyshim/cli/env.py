@@ -37,7 +37,7 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "env", help="print the environment that overlap-run would set", description=__doc__, epilog=EPILOG
     )
     parser.add_argument(
-        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else default)"
+        "-p", "--policy", metavar="POLICY", help="policy file or name (default: $OVERLAP_POLICY, else auto)"
     )
     parser.add_argument("--report", metavar="DIR", help="write counters to this folder, which is created now")
     parser.add_argument("--library", metavar="FILE", help="absolute path of liboverlap.so where the program runs")

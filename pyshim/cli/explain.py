@@ -43,8 +43,9 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what waits behind what in a trace, and which streams to raise",
-        usage="overlap explain TRACE... [--full] [--html FILE]\n"
-        "       overlap explain --gpu G --threads N --registers N ...",
+        usage="overlap explain TRACE... [--full] [--json]\n"
+        "                       [--html FILE [--force]]\n"
+        "       overlap explain --gpu G --threads N ... [--json]",
         description=DESCRIPTION,
         epilog=EPILOG,
         formatter_class=lambda prog: Help(prog, 30),

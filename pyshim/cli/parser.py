@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from pyshim.errors import USAGE, OverlapError
 
+_SAME = {"--simulate": "--gpu", "--gpu": "--simulate"}  # as commands call it
 _OPTIONS = 24  # column in which what options mean begins, at most
 
 
@@ -39,6 +40,7 @@ class Parser(argparse.ArgumentParser):
         name = word.partition("=")[0].replace("_", "-")
         known = [option for action in self._actions for option in action.option_strings]
         close = get_close_matches(name, known, n=1, cutoff=0.8) if name.startswith("--") else []
+        close = close or [other for other in (_SAME.get(name),) if other in known]
         return f"did you mean {close[0]}?" if close else f"{self.prog} --help"
 
     def _print_message(self, message: str, file: Any = None) -> None:

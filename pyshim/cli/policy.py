@@ -65,7 +65,10 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         epilog=_CHECK,
     )
     check.add_argument(
-        "file", nargs="+", metavar="FILE", help="a file, a folder of *.yaml, the name of a shipped policy, - for stdin"
+        "file",
+        nargs="+",
+        metavar="FILE",
+        help="a file, a folder of *.yaml, the name of a shipped policy, auto, - for stdin",
     )
     check.add_argument("--strict", action="store_true", help="exit with 1 on warnings, too")
     check.set_defaults(run=_check)
@@ -106,14 +109,19 @@ _SCHEMA_LINE = "Print the JSON Schema of policy files, for completion and checks
 def _check(args: argparse.Namespace) -> int:
     if args.file.count("-") > 1:
         raise OverlapError("stdin can be read once", "name - once", USAGE)
-    readings = [reading for name in args.file for reading in _read_all(name)]
+    readings = [reading for value in args.file for name in _names(value) for reading in _read_all(name)]
     ui.answer(_as_text(readings))
     return 0 if all(reading.ok and not (args.strict and reading.findings) for reading in readings) else FINDINGS
 
 
+def _names(value: str) -> list[str]:
+    """Return what `auto` stands for; everything else is one file, folder or name."""
+    return library.named(value, os.environ) if value == library.AUTO else [value]
+
+
 def _read_all(name: str) -> list[Reading]:
     folder = Path(name)
-    if name == "-" or not os.path.isdir(name):
+    if name == "-" or not os.path.isdir(name) or ("/" not in name and _is_policy(name)):
         return [_read(name)]
     files = sorted(folder.glob("*.yaml"))
     if files:
@@ -122,16 +130,22 @@ def _read_all(name: str) -> list[Reading]:
     return [Reading(name, "", None, (finding,))]
 
 
+def _is_policy(name: str) -> bool:
+    try:
+        library.find(name, os.environ)
+    except OverlapError:
+        return False
+    return True
+
+
 def _read(name: str) -> Reading:
-    """stdin, a file if there is one, else a policy by its name."""
+    """stdin, or the policy that --policy takes."""
     if name == "-":
         return _read_stdin()
-    path = Path(name)
-    if not os.path.exists(name):
-        try:
-            path = library.find(name, os.environ)
-        except OverlapError as error:
-            return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
+    try:
+        path = library.find(name, os.environ)
+    except OverlapError as error:
+        return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
     return _compiled(read_file(path, environment=os.environ))
 
 

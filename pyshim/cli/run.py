@@ -26,7 +26,7 @@ examples:
   overlap-run python train.py
   overlap-run --policy observe --report out python train.py
   srun overlap-run --policy ./my.yaml python train.py
-  overlap-run --simulate h100 --report out demo
+  overlap-run --simulate h100 --report out demo-stencil
 
 exit status: PROGRAM's own; 125 overlap-run failed before it started, 126 PROGRAM is not executable, 127 PROGRAM was
 not found. OVERLAP_RUN=off disables everything.
@@ -63,7 +63,7 @@ def _parser() -> Parser:
         "--policy",
         metavar="POLICY",
         help="policy file or name, or several separated by commas (default: "
-        "$OVERLAP_POLICY, else default, which is for every GPU)",
+        "$OVERLAP_POLICY, else auto: mi250x, mi300x or default, by the GPU)",
     )
     add(
         "--simulate",

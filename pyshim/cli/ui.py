@@ -351,8 +351,19 @@ def guarded(body: Callable[[], int]) -> int:
 
 
 def _guarded(body: Callable[[], int]) -> int:
+    import signal
+
+    # The installed commands begin with SIGINT at its default (tools/launcher): here it can be caught, and so clean up.
+    catches = signal.getsignal(signal.SIGINT) == signal.SIG_DFL
     try:
-        return body()
+        try:
+            if catches:
+                sys.unraisablehook = _unraisable
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            return body()
+        finally:
+            if catches:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)
     except OverlapError as error:
         complain(error)
         return error.status
@@ -366,3 +377,13 @@ def _guarded(body: Callable[[], int]) -> int:
         diagnose("\n".join(map(printable, traceback.format_exc().rstrip().splitlines())))
         say("error: this is a mistake in overlap-run itself; please report it with the lines above")
         return BUG
+
+
+def _unraisable(what: sys.UnraisableHookArgs) -> None:
+    """Die of a SIGINT whose exception nothing can catch: Python would print it and go on."""
+    import signal
+
+    if issubclass(what.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+    sys.__unraisablehook__(what)

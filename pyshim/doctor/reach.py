@@ -76,6 +76,12 @@ def program(machine: Machine) -> Iterator[Line]:
             "install it, or write one that is there behind the #!",
         )
         return
+    is_launcher = os.path.basename(path) in programs.LAUNCHERS
+    doubt = _doubt(machine, path) if is_launcher else None
+    if doubt:
+        sentence, _, hint = doubt.partition(": ")
+        yield fail(f"behind overlap-run, {sentence}", hint)
+        return
     end, kind = programs.runs(path, machine.environment)
     script = f", a script for {end}" if end != path else ""
     if kind.kind != programs.ELF:
@@ -85,12 +91,14 @@ def program(machine: Machine) -> Iterator[Line]:
         )
         return
     obstacle = programs.obstacle(path, machine.environment)
-    if obstacle:
+    if obstacle and not (is_launcher and kind.static):
         yield fail(obstacle.sentence, obstacle.hint)
         return
-    yield ok(f"{path}{script}: the library can be loaded into it")
-    if os.path.basename(name) in programs.LAUNCHERS:
-        yield from _launcher(machine, path)
+    if not obstacle:
+        yield ok(f"{path}{script}: the library can be loaded into it")
+    if is_launcher:
+        started = "starts other programs: what is set arrives there, and they are not looked at here"
+        yield ok(f"{os.path.basename(path)} {started}")
     elif is_python(path):
         yield from _script(machine)
         yield from _python(machine, path)
@@ -114,15 +122,11 @@ def _end(machine: Machine) -> tuple[str, str]:
     return end, next((one for one in (path, end) if is_python(one)), "")
 
 
-def _launcher(machine: Machine, path: str) -> Iterator[Line]:
-    name = os.path.basename(machine.command[0])
+def _doubt(machine: Machine, path: str) -> str | None:
+    """Return what overlap-run says about a launcher that loses the environment."""
     needed = {"LD_PRELOAD": plan.LIBRARY, "OVERLAP_TABLE": "..."}
-    way = launchers.look(launchers.Asked(machine.command, machine.environment, needed, path=path))
-    if way.doubt:
-        hint = "as it is, the program runs without the library, and that is said"
-        yield warn(f"behind overlap-run, {way.doubt}", hint)
-    else:
-        yield ok(f"{name} starts other programs: what is set arrives there, and they are not looked at here")
+    again = ("overlap-run", *(("--policy", machine.policy) if machine.policy else ()))
+    return launchers.look(launchers.Asked(machine.command, machine.environment, needed, again, path)).doubt
 
 
 def _libraries(machine: Machine, path: str) -> dict[str, str]:
@@ -177,14 +181,18 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
         )
     simulated = machine.simulated
     if simulated and vendors and simulated.vendor not in vendors:
-        theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
-        yield fail(
-            f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
-            f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
-        )
+        yield _other_vendor(name, simulated)
     elif simulated and simulated.vendor == "nvidia" and foreign:
         hint = "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH"
         yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", hint)
+
+
+def _other_vendor(name: str, simulated: driver.Gpu) -> Line:
+    theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
+    return fail(
+        f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",
+        f"overlap doctor --simulate {other} PROGRAM, or a build for {theirs}",
+    )
 
 
 @functools.cache
@@ -231,7 +239,9 @@ def _python(machine: Machine, python: str) -> Iterator[Line]:
         if not built:
             said = f"PyTorch {version} ({found['torch']}) is built without CUDA and HIP: it uses no GPU"
             yield (warn if shown else fail)(said, "install a build of PyTorch for the GPU: https://pytorch.org")
-        elif machine.simulated and machine.simulated.vendor == "nvidia" and built.startswith("CUDA"):
+        elif machine.simulated and (machine.simulated.vendor == "nvidia") is not built.startswith("CUDA"):
+            yield _other_vendor(f"PyTorch {version} ({built})", machine.simulated)
+        elif machine.simulated and machine.simulated.vendor == "nvidia":
             yield fail(f"PyTorch brings {_NOT_SIMULATED}", "overlap demo shows programs that do")
         shown.insert(0, f"torch {version} ({built or 'no GPU'})")
     if shown:

@@ -98,7 +98,8 @@ def look(paths: Sequence[str]) -> Answer:
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
-        raise OverlapError(f"{source}: no kernel of a GPU in it", "; ".join(notes) or hint, USAGE)
+        sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
+        raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
     worst = max(processes, key=lambda one: (one.saves_us / (one.span_us or 1), one.waited_us / (one.span_us or 1)))
     return Answer(source, found, worst, notes)
 
@@ -128,9 +129,8 @@ def screen(answer: Answer) -> Iterator[Part]:
         yield _line("behind", _behind(one))
         yield _line("raise", _raise(one, _is_amd(answer)))
         yield _line("saves", _saves(one))
-        first, second = _code(answer)
-        yield _line("write", first)
-        yield _line("", second)
+        for index, line in enumerate(_code(answer)):
+            yield _line("" if index else "write", line)
     else:
         yield from _otherwise(answer)
     for fault in dict.fromkeys(fault for process in answer.processes for fault in process.faults):
@@ -209,9 +209,16 @@ def _saves(one: Waiting) -> str:
 
 def _code(answer: Answer) -> Sequence[str]:
     """Return the lines that an author would write."""
+    one = answer.worst
     if answer.trace.trace.python:
-        return _TORCH, _TORCH_NCCL if answer.worst.communication_us else _TORCH_WORK
-    return _HIP if _is_amd(answer) else _CUDA
+        code: tuple[str, ...] = _TORCH, _TORCH_NCCL if one.communication_us else _TORCH_WORK
+        lower = "front = torch.cuda.Stream(priority=0)  #"
+    else:
+        code = _HIP if _is_amd(answer) else _CUDA
+        lower = code[1].replace("&stream", "&front").replace("greatest", "least") + "  //"
+    # The stream in front may have the greatest priority itself, or a greater one than PyTorch's -1.
+    front = dict.fromkeys(stream for found in one.inversions for stream in found.behind_streams if stream != LEGACY)
+    return (*code, f"{lower} for {_streams(front)}, in front") if one.has_priorities and front else code
 
 
 def _is_amd(answer: Answer) -> bool:

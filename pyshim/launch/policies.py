@@ -89,10 +89,7 @@ def _files(value: str, environment: Mapping[str, str]) -> list[str]:
     """Of a user's policy the path, of a shipped one the bare name: the machine that built the package says nothing."""
     from pyshim.policy import library
 
-    names = [
-        name for item in value.split(",") for name in (library.DEFAULTS if item.strip() == AUTO else (item.strip(),))
-    ]
-    return [_named(library.find(name, environment)) for name in names]
+    return [_named(library.find(name, environment)) for name in library.named(value, environment)]
 
 
 def _named(path: Path) -> str:

@@ -104,6 +104,8 @@ def find(name: str, environment: Mapping[str, str]) -> str:
         hint = _instead(name)
     if name in BUNDLED:
         hint = f"{name} ships with overlap-run and runs on simulated GPUs only: overlap-run --simulate h100 {name}"
+        off = next((choice for choice in ("OVERLAP_RUN", "OVERLAP_POLICY") if environment.get(choice) == "off"), None)
+        hint = f"{off}=off disables --simulate, which brings {name}: unset {off}" if off else hint
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
 
 

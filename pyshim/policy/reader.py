@@ -40,6 +40,8 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))
     hint = close or names_hint(environment, beside)
+    if beside is None and os.path.exists(name):
+        hint = f"what has that name in this folder is ./{name}"
     raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
 
 

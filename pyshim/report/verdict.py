@@ -230,7 +230,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, "default", "default")
+    again = _again(counts, None, "default")
     return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 

@@ -127,10 +127,27 @@ def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
     program.kernels = [one._replace(priority=0) if one.stream == 20 else one for one in program.kernels]
     found = lines(overlap, program.kineto(tmp_path / "trace.json"), env={"COLUMNS": "100"})
     assert found[2] == "raise   stream 20: overlap-run does not, because the program sets priorities itself"
-    said = " ".join(" ".join(found[6:]).split())
+    assert found[4:7] == [
+        "write   stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
+        "        TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",
+        "        front = torch.cuda.Stream(priority=0)  # for stream 15, in front",
+    ]
+    said = " ".join(" ".join(found[7:]).split())
     assert said == (
         "fault stream 20 has priority 0, and stream 15 in front of it -1: the smaller number is the greater priority"
     )
+
+
+@pytest.mark.parametrize(("waiting", "front"), [(0, -5), (-2, -2)])
+def test_a_stream_in_front_with_a_priority_is_to_be_lowered(overlap, library, tmp_path, waiting, front):
+    program = halo(priority=-1)
+    given = {15: front, 20: waiting}
+    program.kernels = [one._replace(priority=given.get(one.stream, one.priority)) for one in program.kernels]
+    path = program.kineto(tmp_path / "trace.json")
+    path.write_text(path.read_text().replace('"cpu_op"', '"other"'))
+    found = lines(overlap, path, env={"COLUMNS": "100"})
+    lower = "        cudaStreamCreateWithPriority(&front, cudaStreamNonBlocking, least);  # for stream 15, in front"
+    assert found[4:7] == [*CUDA, lower.replace("#", "//")]
 
 
 def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
@@ -249,9 +266,7 @@ def test_several_traces_are_named_by_their_files(overlap, library, tmp_path):
 def test_a_folder_without_traces(overlap, library, tmp_path):
     done = overlap("explain", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(
-        f"overlap: error: {tmp_path}: no kernel of a GPU in it\noverlap: help: torch.profiler "
-    )
+    assert done.stderr.startswith(f"overlap: error: {tmp_path} holds no trace\noverlap: help: torch.profiler ")
 
 
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):

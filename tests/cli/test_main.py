@@ -84,6 +84,7 @@ def test_a_name_cannot_move_the_cursor(capfd):
         ("explain --gpu h100 --threads 128 --registers 64 --dynamic_smem 48KiB", "did you mean --dynamic-smem?"),
         ("explain --gpu h100 --threads 128 --registers 64 --keep_at_least=50%", "did you mean --keep-at-least?"),
         ("explain --gpu h100 --thread 128", "did you mean --threads?"),
+        ("demo --simulate h100", "did you mean --gpu?"),
         ("report out --jsn", "did you mean --json?"),
         ("policy list --zzzz", "overlap policy list --help"),
         ("policy list h100", "overlap policy list --help"),

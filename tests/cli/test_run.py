@@ -416,3 +416,16 @@ def test_starting_loads_nothing_heavy(clean_environment):
         [sys.executable, "-c", probe], env=clean_environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
+def test_the_example_of_help_runs(overlap_run, library, tmp_path):
+    (example,) = [line.split()[1:] for line in overlap_run("--help").stdout.splitlines() if "--simulate h100 " in line]
+    done = overlap_run(*example, cwd=tmp_path)
+    assert done.returncode == 0 and (tmp_path / "out").is_dir(), done.stderr
+
+
+@pytest.mark.parametrize("variable", ["OVERLAP_RUN", "OVERLAP_POLICY"])
+def test_switched_off_the_bundled_program_is_not_found_and_why(overlap_run, library, variable):
+    done = overlap_run("--simulate", "h100", "demo-stencil", env={variable: "off"})
+    hint = f"{variable}=off disables --simulate, which brings demo-stencil: unset {variable}"
+    assert (done.returncode, done.stderr.splitlines()[1]) == (127, f"overlap: help: {hint}")

@@ -223,8 +223,8 @@ def package(python: Path, name: str, **files: str) -> None:
         (folder / f"{file}.py").write_text(text)
 
 
-def torch(python: Path, cuda: str) -> None:
-    said = f"__version__ = '2.11.0'\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = None\n"
+def torch(python: Path, cuda: str, hip: str = "None") -> None:
+    said = f"__version__ = '2.11.0'\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = {hip}\n"
     package(python, "torch", version=said)
 
 
@@ -262,12 +262,23 @@ def test_pytorch_without_cuda_is_in_the_way(told: PROGRAM, python: Path) -> None
     assert told(python)[1][0] == "warn"
 
 
-@pytest.mark.parametrize(("gpu", "state"), [("h100", "fail"), ("mi250x", "ok")])
-def test_pytorch_does_not_run_on_the_simulated_gpu(told: PROGRAM, python: Path, gpu: str, state: str) -> None:
-    torch(python, "'13.0'")
-    lines = told(python, machine={"simulated": driver.parse(gpu)})
-    assert lines[1][0] == state
-    assert ("does not run on the simulated GPU" in lines[1][1]) is (state == "fail")
+@pytest.mark.parametrize(
+    ("gpu", "built", "words"),
+    [
+        ("h100", ("'13.0'", "None"), "which does not run on the simulated GPU"),
+        ("mi250x", ("'13.0'", "None"), "PyTorch 2.11.0 (CUDA 13.0) is for GPUs of NVIDIA: it finds no GPU on"),
+        ("h100", ("None", "'7.2'"), "PyTorch 2.11.0 (HIP 7.2) is for GPUs of AMD: it finds no GPU on"),
+        ("mi250x", ("None", "'7.2'"), ""),
+    ],
+)
+def test_pytorch_on_the_simulated_gpu(
+    told: PROGRAM, python: Path, gpu: str, built: tuple[str, str], words: str
+) -> None:
+    torch(python, *built)
+    failed = [
+        sentence for state, sentence, _ in told(python, machine={"simulated": driver.parse(gpu)}) if state == "fail"
+    ]
+    assert len(failed) == bool(words) and all(words in sentence for sentence in failed)
 
 
 def test_a_python_without_packages_is_told(told: PROGRAM, python: Path) -> None:
@@ -285,9 +296,28 @@ def test_a_python_that_does_not_answer(told: PROGRAM, tmp_path: Path) -> None:
 def test_launchers(told: PROGRAM, compiled: Compile) -> None:
     srun = compiled("srun", MAIN)
     lines = told(srun, "--export=NONE", "train")
-    assert [line[0] for line in lines] == ["ok", "warn"] and "--export=NONE" in lines[1][1]
+    assert states(lines) == ["fail"] and "--export=NONE" in lines[0][1]
+    assert lines[0][2] == "write overlap-run in front of the program that it starts"
     lines = told(srun, "train")
     assert states(lines) == ["ok", "ok"] and "they are not looked at here" in lines[1][1]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("docker run x", "overlap env --policy h100 --format docker >overlap.env; give run -v "),
+        ("sudo ./x", "write overlap-run --policy h100 in front of the program that it starts"),
+    ],
+)
+def test_launchers_get_the_advice_of_overlap_run(told: PROGRAM, compiled: Compile, words: str, hint: str) -> None:
+    name, *more = words.split()
+    ((state, sentence, said),) = told(compiled(name, MAIN, "-static"), *more, machine={"policy": "h100"})
+    assert state == "fail" and "starts programs without" in sentence and hint in said
+
+
+def test_a_static_launcher_passes_the_environment_on(told: PROGRAM, compiled: Compile) -> None:
+    ((state, sentence, _),) = told(compiled("docker", MAIN, "-static"), "run", "--env-file", "overlap.env", "x")
+    assert state == "ok" and "what is set arrives there" in sentence
 
 
 def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library: Any, compiled: Compile) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -241,3 +242,50 @@ def test_what_cannot_start_is_one_line_and_125(header: str, tmp_path: Path) -> N
     assert done.stderr.startswith(b"overlap-run: error: cannot start: ")
     (tmp_path / ".overlap-run.py").unlink()
     assert start([str(tmp_path / "overlap-run"), "true"], BASE).returncode == 125
+
+
+@pytest.mark.parametrize("command", ["doctor", "explain demo-stencil", "policy list", "report nosuch", "overlap-run"])
+def test_an_early_ctrl_c_prints_no_traceback(command: str) -> None:
+    words = [RUN, "--quiet", "sleep", "0.1"] if command == "overlap-run" else [COMMANDS / "overlap", *command.split()]
+    environment = dict(entry.split(b"=", 1) for entry in BASE)
+    for milliseconds in range(0, 85, 5):
+        process = subprocess.Popen(
+            words,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        time.sleep(milliseconds / 1000)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert b"Traceback" not in said, (milliseconds, said.decode())
+        assert process.returncode in (-signal.SIGINT, 130), (milliseconds, process.returncode, said.decode())
+
+
+@pytest.mark.parametrize("ignored", [True, False])
+@pytest.mark.parametrize("blocked", [True, False])
+def test_the_program_gets_sigint_as_overlap_run_got_it(ignored: bool, blocked: bool) -> None:
+    def prepare() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK, [signal.SIGINT])
+
+    words = [RUN, "--quiet", "grep", "-E", "Sig(Ign|Blk|Cgt)", "/proc/self/status"]
+    environment = dict(entry.split(b"=", 1) for entry in BASE)
+    done = subprocess.run(words, env=environment, preexec_fn=prepare, capture_output=True, timeout=300, check=True)
+    fields = dict(line.split(b":\t") for line in done.stdout.splitlines())
+    seen = [bool(int(fields[name], 16) >> (signal.SIGINT - 1) & 1) for name in (b"SigIgn", b"SigBlk", b"SigCgt")]
+    assert seen == [ignored, blocked, False]
+
+
+def test_an_ignored_ctrl_c_does_not_end_a_command() -> None:
+    """As in the background of a shell that is not interactive."""
+    process = subprocess.Popen(
+        [COMMANDS / "overlap", "policy", "list"],
+        stdout=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+    )
+    while process.poll() is None:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    assert process.returncode == 0

@@ -133,3 +133,27 @@ def test_utf_16_is_called_so_and_not_shown(check: Check, encoding: str) -> None:
         "<stdin>:1:1: error[encoding]: the file is UTF-16 text, not UTF-8\n  |\n1 | policy: 1\n  | ^\n"
         "  = help: save it as UTF-8\n\n<stdin>: 1 error\n"
     )
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_a_name_is_what_policy_makes_of_it(tmp_path: Path, check: Check, kind: str, overlap: Check) -> None:
+    """Whatever else has that name in the working directory."""
+    if kind == "folder":
+        (tmp_path / "observe").mkdir()
+        write(tmp_path / "observe", bad=BAD)
+    else:
+        (tmp_path / "observe").write_text(BAD)
+        (tmp_path / "mine").write_text(BAD)
+        done = check("mine")
+        assert done.returncode == 1 and "there is no policy `mine`" in done.stdout and "./mine" in done.stdout
+    done = check("observe")
+    assert done.returncode == 0 and done.stdout.endswith("/observe.yaml: ok, 0 rules\n")
+    done = overlap("policy", "show", "observe", cwd=tmp_path)
+    assert done.returncode == 0 and "\nname: observe\n" in done.stdout, done.stderr
+    assert check("./observe/" if kind == "folder" else "./observe").returncode == 1
+
+
+def test_auto_is_every_policy_of_the_default(check: Check) -> None:
+    done = check("auto")
+    names = [line.split(": ")[0].rpartition("/")[2] for line in done.stdout.splitlines()]
+    assert (done.returncode, names) == (0, ["mi250x.yaml", "mi300x.yaml", "default.yaml"])

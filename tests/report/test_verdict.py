@@ -109,7 +109,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"observe_only": 200}, "", {},
             "nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
-            "overlap-run --policy default --report ",
+            "overlap-run --report ",
             id="no policy",
         ),
         pytest.param(

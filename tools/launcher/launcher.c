@@ -5,7 +5,8 @@
  * environment of the program: it drops names like BASH_FUNC_module%%, and sets PWD.
  *
  * Python ignores SIGPIPE and SIGXFSZ before it runs a line of ours, so which of them were ignored before is an argument of the script:
- * bits as in SigIgn of /proc/self/status. */
+ * bits as in SigIgn of /proc/self/status. SIGINT is blocked while Python starts, which would answer it with a traceback; that it was
+ * blocked before is another argument. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -83,6 +84,14 @@ static unsigned long ignored_signals(void) {
     return mask;
 }
 
+/* Return whether SIGINT was blocked before. */
+static int block_sigint(void) {
+    sigset_t set, before;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    return sigprocmask(SIG_BLOCK, &set, &before) == 0 && sigismember(&before, SIGINT) == 1;
+}
+
 int main(int argc, char **argv, char **environment) {
     static char own[PATH_MAX], script[PATH_MAX + sizeof SCRIPT], text[LONGEST_HEADER], joined[2 * PATH_MAX];
     if (own_path(own) != 0)
@@ -100,7 +109,7 @@ int main(int argc, char **argv, char **environment) {
     if (!python)
         return complain(command, script, "its first lines name no Python");
 
-    char **words = calloc((size_t)(argc > 0 ? argc : 1) + 5, sizeof *words);
+    char **words = calloc((size_t)(argc > 0 ? argc : 1) + 6, sizeof *words);
     if (!words)
         return complain(command, "memory", strerror(errno));
     char ignored[32];
@@ -111,6 +120,7 @@ int main(int argc, char **argv, char **environment) {
     words[count++] = script;
     words[count++] = (char *)command;
     words[count++] = ignored;
+    words[count++] = block_sigint() ? "blocked" : "";
     for (int index = 1; index < argc; index++)
         words[count++] = argv[index];
     execve(python, words, environment);

@@ -1,11 +1,13 @@
 #!python
 """Run `overlap` or `overlap-run`, whichever is the first argument; the second is the mask of signals that were ignored
-before Python started. launcher.c starts this file with python -E.
+before Python started, the third whether SIGINT was blocked. launcher.c starts this file with python -E, and with SIGINT
+blocked.
 
 Installed as .overlap-run.py beside the commands; the installer replaces the first line, and launcher.c reads it.
 """
 
 import os
+import signal
 import sys
 
 
@@ -18,8 +20,17 @@ def complete_path() -> None:
         sys.path += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
 
 
+def die_of_sigint(was_blocked: bool) -> None:
+    """Undo what Python and launcher.c did to SIGINT: imports that it interrupts would print tracebacks."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if not was_blocked:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+
+
 def main() -> int:
     command, ignored = sys.argv.pop(1), int(sys.argv.pop(1))
+    die_of_sigint(bool(sys.argv.pop(1)))
     sys.argv[0] = os.path.join(os.path.dirname(os.path.abspath(__file__)), command)
     del sys.path[0]  # the folder of commands
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))

@@ -371,12 +371,21 @@ def _guarded(body: Callable[[], int]) -> int:
         return _INTERRUPTED
     except NotAnswered:
         raise
-    except Exception:
+    except Exception as error:
+        if _is_interrupted(error):
+            return _INTERRUPTED
         import traceback
 
         diagnose("\n".join(map(printable, traceback.format_exc().rstrip().splitlines())))
         say("error: this is a mistake in overlap-run itself; please report it with the lines above")
         return BUG
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Whether a Ctrl-C is behind an exception: Python makes a RuntimeError of one inside __set_name__."""
+    while error and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _unraisable(what: sys.UnraisableHookArgs) -> None:

@@ -66,6 +66,9 @@ def test_one_place_turns_errors_into_words(capfd):
 
     assert fail(OverlapError("No\nway", "try", 7)) == (7, "overlap: error: No?way\noverlap: help: try\n")
     assert fail(KeyboardInterrupt()) == (130, "")
+    behind = RuntimeError("Error calling __set_name__")
+    behind.__cause__ = KeyboardInterrupt()
+    assert fail(behind) == (130, "")
     status, text = fail(ZeroDivisionError("x"))
     assert status == 3
     assert text.endswith(

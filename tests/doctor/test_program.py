@@ -46,6 +46,15 @@ def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tm
     assert state == "warn" and "is no ELF file" in sentence and hint
 
 
+def test_a_loader_of_its_own_is_not_started(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
+    """The loader that a program names is asked for its libraries, and may be any file."""
+    loader = tmp_path / "loader"
+    loader.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    loader.chmod(0o755)
+    told(compiled("odd", MAIN, f"-Wl,--dynamic-linker={loader}"))
+    assert not (tmp_path / "started").exists()
+
+
 def test_odd_files_are_reported_without_waiting(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
     whole = compiled("program", MAIN).read_bytes()
     contents = {

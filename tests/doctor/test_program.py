@@ -48,11 +48,12 @@ def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tm
 
 def test_a_loader_of_its_own_is_not_started(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
     """The loader that a program names is asked for its libraries, and may be any file."""
-    loader = tmp_path / "loader"
-    loader.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
-    loader.chmod(0o755)
+    started = tmp_path / "started"
+    loader = compiled(
+        "loader", f'#include <fcntl.h>\nint main(void) {{ return creat("{started}", 0600) < 0; }}', "-static"
+    )
     told(compiled("odd", MAIN, f"-Wl,--dynamic-linker={loader}"))
-    assert not (tmp_path / "started").exists()
+    assert not started.exists()
 
 
 def test_odd_files_are_reported_without_waiting(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:

@@ -305,9 +305,9 @@ struct overlap_page {
     uint32_t flags; /* enum overlap_page_flag */
     uint32_t pid;
     uint32_t parent;
-    int32_t rank;    /* -1: unknown */
-    uint32_t world;  /* 0: unknown */
-    uint64_t start;  /* nanoseconds since 1970 */
+    int32_t rank;   /* -1: unknown */
+    uint32_t world; /* 0: unknown */
+    uint64_t start; /* nanoseconds since 1970 */
     uint8_t reserved_run[32];
     uint8_t host[64];
     uint8_t program[256];

@@ -134,6 +134,8 @@ def _libraries(machine: Machine, path: str) -> dict[str, str]:
 
     The loader itself is asked, as ldd does: it lists them and does not start the program."""
     loader = programs.inspect(path).interpreter
+    if not _SYSTEM.match(loader):  # a program that names a file of its own as its loader would start it so
+        return {}
     environment = {**machine.environment, "LD_TRACE_LOADED_OBJECTS": "1"}
     environment.pop("LD_PRELOAD", None)
     try:

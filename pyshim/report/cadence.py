@@ -207,8 +207,9 @@ class _Estimate:
 
 
 def compared(before: Collected, after: Collected) -> Compared:
-    simulated, what, of = _simulated(before, after), LAUNCHES, _communicates
-    if not (_timed(before, of) and _timed(after, of)):
+    simulated, what, of, sides = _simulated(before, after), LAUNCHES, _communicates, (before, after)
+    # A few collectives at the start of a program of MPI are no pace.
+    if not all(_steady(side, _communicates) for side in sides) and all(_timed(side, _waits) for side in sides):
         what, of = WAITS, _waits
     first, second = _ranked(before, of), _ranked(after, of)
     if first and second and None not in (*first, *second):
@@ -286,6 +287,11 @@ def _together(pairs: Sequence[Pair]) -> Total:
 
 def _timed(collected: Collected, of: Callable[[Page], Timed]) -> list[Timed]:
     return [timed for timed in map(of, collected.pages) if len(timed.samples) > 1]
+
+
+def _steady(collected: Collected, of: Callable[[Page], Timed]) -> bool:
+    """Return whether a process has left times enough for an interval."""
+    return any(len(timed.samples) > _EACH * _BATCHES[0] for timed in _timed(collected, of))
 
 
 def _ranked(collected: Collected, of: Callable[[Page], Timed]) -> dict[int | None, Timed]:

@@ -50,6 +50,7 @@ from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, Traced
 from pyshim.traces.steps import Finder, Steps, of_process
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
+_AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
 _FEW = 0.1  # of its waits, or its work, need not be known
 MOST = 1_000_000  # records of a trace: a kilobyte of memory each
@@ -194,7 +195,7 @@ class _Gpu:
         latest = ("", -inf), ("", -inf)  # ends of two streams
         for one in self.queued:
             work = one.work
-            running = [other for other in running if other.end_us > work.start_us]
+            running = [other for other in running[-_AT_ONCE:] if other.end_us > work.start_us]
             if one.released_us is not None:
                 others = [other for other in running if other.stream != work.stream]
                 end = next(end for stream, end in latest if stream != work.stream)

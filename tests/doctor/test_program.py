@@ -46,6 +46,16 @@ def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tm
     assert state == "warn" and "is no ELF file" in sentence and hint
 
 
+def test_a_loader_of_its_own_is_not_started(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
+    """The loader that a program names is asked for its libraries, and may be any file."""
+    started = tmp_path / "started"
+    loader = compiled(
+        "loader", f'#include <fcntl.h>\nint main(void) {{ return creat("{started}", 0600) < 0; }}', "-static"
+    )
+    told(compiled("odd", MAIN, f"-Wl,--dynamic-linker={loader}"))
+    assert not started.exists()
+
+
 def test_odd_files_are_reported_without_waiting(told: PROGRAM, tmp_path: Path, compiled: Compile) -> None:
     whole = compiled("program", MAIN).read_bytes()
     contents = {

@@ -31,7 +31,7 @@ static bool fuzz_one(const uint8_t *data, size_t size) {
         expect(totals.row_reasons[i] < OVERLAP_REASONS);
     }
     expect(reasons == rows);
-    memcpy(whole, page->run, sizeof page->run);
+    memcpy(whole, page->reserved_run, sizeof page->reserved_run);
     overlap_page_summary(page, whole, line, sizeof line);
     expect(strlen(line) < sizeof line);
     free(page);

@@ -32,3 +32,15 @@ def test_a_function_is_not_taken_for_one_of_the_context_in_which_it_was_obtained
     assert without.stdout == "in the other: 400\nlimit 49152, launches 0 1\n", "nothing was tested"
     same(done, without, but=["dynamic_shared"])
     assert done.reasons["shaped"] >= 1
+
+
+def test_a_launch_that_fails_for_another_reason_says_nothing_of_the_context(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """Its function ends with its context, and the next one at that address has a limit of its own."""
+    program = build("contexts", "contexts.c", link=[plan.SIMULATED_DRIVER])
+    failing = build.library("failing.so", "failing_launch.c")
+    without = bare(["once"], program=program, env={"LD_PRELOAD": str(failing)})
+    assert without.stdout == "limit 60000, launch 719\nlimit 49152, launch 1\n", "nothing was tested"
+    done = preloaded(["once"], ONE, program=program, preload=f"{{}}:{failing}")
+    assert (done.status, done.stdout) == (without.status, without.stdout)

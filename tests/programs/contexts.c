@@ -1,6 +1,7 @@
 /* Contexts that end and come back, each with a module of the same name, whose handles are the same again.
  * contexts primary | reset | created [lib]: the way in which they end; lib: kernels of a library, which outlives them.
  * contexts other: one whose function is obtained and launched while another one is current, which then ends.
+ * contexts once: two in turn, each with one launch; the program raises the limit in the first.
  * Prints what every launch answered, what is believed of the limit, and how often a handle was seen before. */
 #define WAY_LINKED
 #include "driver.h"
@@ -36,12 +37,29 @@ static int other(void) {
     return bad;
 }
 
+static int once(void) {
+    void *context, *image, *function;
+    int limit = 0, bad = cuInit(0);
+    char *text = ptx_of("k");
+    for (int round = 0; round < 2; round++) {
+        bad += cuCtxCreate_v2(&context, 0, 0) + cuModuleLoadData(&image, text) +
+               cuModuleGetFunction(&function, image, "k");
+        if (round == 0)
+            bad += cuFuncSetAttribute(function, 8, 60000);
+        bad += cuFuncGetAttribute(&limit, 8, function);
+        printf("limit %d, launch %d\n", limit, launch(function, round ? 55000 : 0));
+        bad += cuCtxDestroy_v2(context);
+    }
+    free(text);
+    return bad;
+}
+
 int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "created";
     int by_library = argc > 2, same = 0, limit = 0, bad = 0;
     void *context, *image, *kernel = NULL, *function, *seen = NULL;
-    if (strcmp(way, "other") == 0)
-        return other();
+    if (strcmp(way, "other") == 0 || strcmp(way, "once") == 0)
+        return *way == 'o' && way[1] == 't' ? other() : once();
     char *text = ptx_of("k");
     bad += cuInit(0);
     if (by_library)

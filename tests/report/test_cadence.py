@@ -285,6 +285,8 @@ def test_without_communication_waits_of_the_host_are_timed(page):
     (pair,) = compared(waiting(steady), waiting(quicker, waits=900)).pairs
     assert pair.change.verdict == "not the same launches"
     assert compared(waiting(steady, cadence=steady), waiting(quicker)).what == "waits of the host"
+    few = steady[:3]
+    assert compared(waiting(steady, cadence=few), waiting(quicker, cadence=few)).what == "waits of the host"
     assert compared(waiting(steady, cadence=steady), waiting(steady, cadence=quicker)).what == "communication launches"
 
 

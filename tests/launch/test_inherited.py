@@ -246,7 +246,9 @@ def test_what_cannot_start_is_one_line_and_125(header: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("command", ["doctor", "explain demo-stencil", "policy list", "report nosuch", "overlap-run"])
 def test_an_early_ctrl_c_prints_no_traceback(command: str) -> None:
-    words = [RUN, "--quiet", "sleep", "0.1"] if command == "overlap-run" else [COMMANDS / "overlap", *command.split()]
+    words = (
+        [RUN, "--quiet", "sleep", "0.1"] if command == "overlap-run" else [str(COMMANDS / "overlap"), *command.split()]
+    )
     environment = dict(entry.split(b"=", 1) for entry in BASE)
     finished = subprocess.run(words, env=environment, capture_output=True, timeout=60, check=False).returncode
     for milliseconds in range(0, 85, 5):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from typing import TYPE_CHECKING
 
 from pyshim.cli import html
@@ -170,10 +171,10 @@ def _show_many(collected: Collected) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    """Compare two runs. Raises OverlapError for folders without one, and for runs of different programs."""
+    """Compare two runs. Raises OverlapError for folders without one, for one run, and for different programs."""
     from pyshim.cli import ui
     from pyshim.report.cadence import compared
-    from pyshim.report.collect import collect, some
+    from pyshim.report.collect import collect, run_of, some
     from pyshim.report.findings import skipped
 
     if options.directory or options.check or options.html or options.full:
@@ -188,10 +189,13 @@ def _compare(options: argparse.Namespace) -> int:
             if not side.pages and not side.runs:
                 hint = "give two folders of overlap-run --report"
                 raise OverlapError(f"--compare: {some(side.directories)} is no report folder", hint, USAGE)
+        if len({os.path.realpath(run_of(directory)) for directory in options.compare}) == 1:
+            hint = "name the runs that you mean: overlap report --compare DIR/RUN DIR/RUN"
+            raise OverlapError(f"--compare: {before} and {after} are the same run", hint, USAGE)
         found = compared(*sides)
-    if len(set(found.programs)) > 1 and not options.force:
+    if found.different and not options.force:
         raise OverlapError(
-            f"--compare: different programs, {found.programs[0]} before and {found.programs[1]} after",
+            f"--compare: different programs, {found.different[0]} before and {found.different[1]} after",
             "compare two runs of one program, or say --force",
             USAGE,
         )
@@ -213,7 +217,7 @@ def _show_compared(found: Compared) -> None:
     from pyshim.report.cadence import LAUNCHES
 
     before, after = found.programs
-    ui.sentence(f"before: {before}" if before == after else f"before: {before}; after: {after}")
+    ui.sentence(f"before and after: {before}" if before == after else f"before: {before}; after: {after}")
     if found.simulated:
         ui.show("simulated: this is no measurement of a GPU, so there is no verdict")
     each = "each launches the same collectives" if found.what == LAUNCHES else "each waits equally often"

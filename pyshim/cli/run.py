@@ -207,7 +207,9 @@ def _prepare(
             found = found if found and found.harmful else None
     if found:
         made.doubts.append(found.sentence)
-    if made.simulate is None and not elsewhere and not program.vendors(base):
+    if made.simulate is None and not elsewhere:
+        made.driver = bool(program.vendors(base))
+    if made.driver is False:
         searched = f"NVIDIA's {program.CUDA}, AMD's {program.AMD_DEVICE}"
         made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
     if options.strict and made.doubts:

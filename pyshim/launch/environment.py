@@ -65,7 +65,7 @@ class Chosen(NamedTuple):
     """What policies compile to."""
 
     table: str  # base64
-    described: tuple[Mapping[str, str | None], ...]  # name, hash, file
+    described: tuple[Mapping[str, str | None], ...]  # name, hash, file, raise_share
     asked: tuple[Asked, ...]  # by each of them
 
 

@@ -21,6 +21,7 @@ PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
 FIRST = re.compile(r"([^@]+)\.json\Z")
 OTHER = re.compile(r"([^@]+)@(.+\.[0-9]+)\.json\Z")
 OUTERMOST = "run"
+RAISE_SHARE = "raise_share"  # of a policy: "0" where it raises no stream
 EXTENDS = "extends_"  # and a number: the file that so many `extends` lead to
 WITHOUT = "the working directory has been deleted"
 _LONGEST = 511  # bytes: a page carries the path
@@ -52,7 +53,7 @@ class Run(NamedTuple):
     id: str  # the name of its folder
     started: float = 0.0  # seconds since 1970
     command: tuple[str, ...] | None = None  # None: the environment was only printed
-    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, extends_1, ...
+    policies: tuple[Mapping[str, str | None], ...] = ()  # name, hash, file, raise_share, extends_1, ...
     overlap_run: str = ""
     expected_world_size: int | None = None
     simulate: str | None = None
@@ -60,6 +61,7 @@ class Run(NamedTuple):
     host: str = ""
     pid: int | None = None  # of overlap-run, and of the program that it becomes
     table: str | None = None  # checksum of the policy table, as pages have it
+    driver: bool | None = None  # whether the host has a driver of a GPU; None: not looked for
     version: int = 1
 
 
@@ -340,7 +342,7 @@ def read_run(path: str) -> Run | None:
         if not isinstance(data, dict) or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
-        pid = data.get("pid")
+        pid, driver = data.get("pid"), data.get("driver")
         return Run(
             id=str(data["id"]),
             started=_time(data.get("started")),
@@ -355,6 +357,7 @@ def read_run(path: str) -> Run | None:
             host=str(data.get("host", "")),
             pid=pid if isinstance(pid, int) and 0 < pid < 1 << 31 else None,
             table=_text(data.get("table")),
+            driver=driver if isinstance(driver, bool) else None,
         )
     except (Unreadable, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
@@ -375,7 +378,7 @@ def _strings(values: Any) -> dict[str, str]:
 
 
 def _policy(item: Mapping[str, Any]) -> dict[str, str | None]:
-    names = ["name", "hash", "file", *(name for name in item if name.startswith(EXTENDS))]
+    names = ["name", "hash", "file", *(name for name in item if name == RAISE_SHARE or name.startswith(EXTENDS))]
     return {name: _text(item.get(name)) for name in names}
 
 

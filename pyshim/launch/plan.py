@@ -61,6 +61,7 @@ class Plan:
         self.own = False  # asked for in so many words, also inside of an overlap-run or a prolog
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
+        self.driver: bool | None = None  # whether there is a driver of a GPU; None: not looked for
         self.around: str | None = None  # the folder of the run around this one, to which its own report belongs
 
     def readable(self, value: str) -> str:
@@ -288,6 +289,7 @@ def begin(plan: Plan, base: Mapping[str, str], command: list[str] | None, strict
         host=os.uname().nodename,
         pid=None if command is None else os.getpid(),
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
+        driver=plan.driver,
     )
     folder.write(path, run, strict, folder.name(base) if around else folder.OUTERMOST)
     if not around and command is not None and folder.step(base):

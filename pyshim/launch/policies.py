@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch.driver import text
 from pyshim.launch.environment import AUTO, SHIPPED, Asked, Chosen, shipped
-from pyshim.launch.folder import EXTENDS
+from pyshim.launch.folder import EXTENDS, RAISE_SHARE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,7 +63,13 @@ def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
         error.status = LAUNCHER_FAILED
         raise
     described = tuple(
-        {"name": policy.name, "hash": table.fingerprint(policy), "file": file, **_extended(policy)}
+        {
+            "name": policy.name,
+            "hash": table.fingerprint(policy),
+            "file": file,
+            RAISE_SHARE: str(policy.raise_share),
+            **_extended(policy),
+        }
         for policy, file in zip(policies, _files(value, environment))
     )
     asked = tuple(

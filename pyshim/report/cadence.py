@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -47,6 +48,8 @@ _ALIKE = 1.5  # of several steps, whose times differ by hardly more than those o
 _WARM_UP = 10  # one part of so many launches is left out at the beginning
 _WIDE = 5.0  # points of per cent: an interval that reaches farther shows little
 _SAME = 0.05  # by so much the share of communication in the launches may differ
+
+_PYTHON = re.compile(r"python[0-9.]*\Z")
 
 TOO_FEW = "too few launches to tell"
 OTHER_LAUNCHES = "not the same launches"
@@ -163,6 +166,7 @@ class Compared:
     only_after: tuple[str, ...]
     simulated: bool = False  # then the times are of no GPU
     what: str = LAUNCHES  # the times are between
+    different: tuple[str, str] | None = None  # the programs of the processes compared, where they differ
 
     @property
     def total(self) -> Total | None:
@@ -213,27 +217,54 @@ def compared(before: Collected, after: Collected) -> Compared:
         what, of = WAITS, _waits
     first, second = _ranked(before, of), _ranked(after, of)
     if first and second and None not in (*first, *second):
-        ranks: list[int | None] = [rank for rank in first if rank in second]
-        pairs = [_pair(rank, first[rank], second[rank], simulated) for rank in ranks]
+        ranks = [rank for rank in first if rank in second]
+        matched = [(rank, first[rank], second[rank]) for rank in ranks]
         lost = [timed for rank, timed in first.items() if rank not in second]
         new = [timed for rank, timed in second.items() if rank not in first]
     else:
         left, right = _timed(before, of), _timed(after, of)
-        pairs = [_pair(None, one, other, simulated) for one, other in zip(left, right)]
+        matched = [(None, one, other) for one, other in zip(left, right)]
         lost, new = left[len(right) :], right[len(left) :]
     return Compared(
         before.directories,
         after.directories,
-        (_program(before), _program(after)),
-        tuple(pairs),
+        (_command(before), _command(after)),
+        tuple(_pair(*pair, simulated) for pair in matched),
         tuple(map(_name, lost)),
         tuple(map(_name, new)),
         simulated,
         what,
+        _different((before, [one.page for _, one, _ in matched]), (after, [other.page for _, _, other in matched])),
     )
 
 
-def _program(collected: Collected) -> str:
+def _different(*sides: tuple[Collected, list[Page]]) -> tuple[str, str] | None:
+    """Return the programs of the processes compared, by their names; None where they are the same.
+
+    Where these are interpreters, the scripts, by the commands: None, too, where a command names none."""
+    before, after = (_names(pages or collected.pages) for collected, pages in sides)
+    if before != after:
+        return some(before), some(after)
+    scripts = [_script(collected) for collected, _ in sides] if before == ["python"] else []
+    return (scripts[0], scripts[1]) if len(set(scripts)) == 2 and all(scripts) else None
+
+
+def _names(pages: Sequence[Page]) -> list[str]:
+    """Return the names of the programs, without the version of an interpreter."""
+    names = (os.path.basename(page.program) for page in pages)
+    return sorted({"python" if _PYTHON.match(name) else name for name in names})
+
+
+def _script(collected: Collected) -> str:
+    """Return the Python script or module of the command, such as `mpirun -n 2 python train.py`; or nothing."""
+    words = next((run.command for run in collected.runs if run.command), ())
+    script = next((os.path.basename(word) for word in words if word.endswith(".py")), "")
+    python = next((at for at, word in enumerate(words) if _PYTHON.match(os.path.basename(word))), len(words))
+    modules = (module for option, module in zip(words[python:], words[python + 1 :]) if option == "-m")
+    return script or next(modules, "")
+
+
+def _command(collected: Collected) -> str:
     """Return the command, without the path of its program; where it is not known, the programs that left a page."""
     command = next((run.command for run in collected.runs if run.command), None)
     if command:

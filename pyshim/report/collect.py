@@ -87,6 +87,12 @@ class Collected:
             (step.pages if isinstance(process, Page) else step.strangers).append(process)  # type: ignore[arg-type]
         return list(found.values())
 
+    @property
+    def without_driver(self) -> list[str]:
+        """Return the hosts of the run, if none of them has a driver of a GPU."""
+        looked = [run for run in self.runs if run.driver is not None]
+        return [] if any(run.driver for run in looked) else sorted({run.host for run in looked if run.host})
+
 
 def _world(process: Page | Stranger) -> int | None:
     return None if process.rank is None else _believed(process.world)
@@ -143,13 +149,13 @@ def run_of(directory: str) -> str:
         return last
     if any(map(_is_ours, names)):
         return directory
-    runs = [name for name in names if name != folder.LAST and _holds_ours(os.path.join(directory, name))]
+    runs = [path for path in (os.path.join(directory, name) for name in names) if path != last and _is_run(path)]
     if runs or os.path.islink(last):
-        newest = max(runs, key=lambda name: _changed(os.path.join(directory, name)), default=None)
-        raise OverlapError(
-            f"{last} is {'a link to what is gone' if os.path.islink(last) else 'no link to a run'}",
-            f"name the run: overlap report {shlex.quote(os.path.join(directory, newest or 'RUN'))}",
-        )
+        what = " is a link to what is gone" if os.path.islink(last) else " is no link to a run"
+        if not os.path.lexists(last):
+            what = ", the link to the latest run, is missing (copies often lose it)"
+        newest = max(filter(_is_mine, runs), key=_changed, default=os.path.join(directory, "RUN"))
+        raise OverlapError(f"{last}{what}", f"name the run: overlap report {shlex.quote(newest)}")
     return directory
 
 
@@ -168,6 +174,23 @@ def _holds_ours(path: str) -> bool:
     try:
         return any(map(_is_ours, os.listdir(path)))
     except OSError:
+        return False
+
+
+def _is_run(path: str) -> bool:
+    """Return whether a folder has a page, or a run.json that is one of ours."""
+    try:
+        if any(map(folder.PAGE.match, os.listdir(path))):
+            return True
+    except OSError:
+        return False
+    return folder.read_run(os.path.join(path, f"{folder.OUTERMOST}.json")) is not None
+
+
+def _is_mine(path: str) -> bool:
+    try:
+        return os.stat(path).st_uid in me()
+    except OSError:  # removed meanwhile
         return False
 
 

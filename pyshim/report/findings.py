@@ -38,7 +38,9 @@ def skipped(collected: Collected) -> Iterator[str]:
 
 
 def _unseen(collected: Collected) -> Iterator[str]:
-    if not collected.pages:
+    if not collected.pages and collected.without_driver:
+        yield f"no process left a page: there is no GPU driver on {some(collected.without_driver)}"
+    elif not collected.pages:
         yield (
             "no process left a page: none opened a GPU with the library loaded, or the page could not be created. "
             "overlap-run prints the cause at its start, or the library at the first use of a GPU"

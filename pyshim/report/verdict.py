@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.launch.folder import LAST
+from pyshim.launch.folder import LAST, RAISE_SHARE
 from pyshim.launch.program import BUNDLED
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
@@ -128,6 +128,12 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "not known",
             f"overlap report {shlex.quote(counts.collected.directories[0])} again, once it has launched something",
         )
+    if not pages and (hosts := some(counts.collected.without_driver)):
+        return Verdict(
+            f"nothing: there is no GPU driver on {hosts}",
+            "nothing can be gained without a GPU",
+            f"run it on a machine with a GPU; overlap doctor on {hosts} shows what was looked for",
+        )
     if run and not pages and (full := disk_is_full(counts.collected.directories)):
         return Verdict(
             f"not known: no process left a page, and the disk of {full} is full",
@@ -170,14 +176,21 @@ def _done(counts: _Counts) -> str:
     """Return what was raised and what was shaped, of how many, and where."""
     if not counts.changed:
         of = f", {counts.communication:,} of them communication," if counts.communication else ""
-        return f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_where(counts)}"
+        return (
+            f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_graphs(counts)}{_where(counts)}"
+        )
     said = [
         _raised(counts) if counts.raised or counts.streams or counts.sum("streams_raised") else "",
         f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
         if counts.shaped
         else "none shaped",
     ]
-    return f"{'; '.join(filter(None, said))}{_where(counts)}"
+    return f"{'; '.join(filter(None, said))}{_graphs(counts)}{_where(counts)}"
+
+
+def _graphs(counts: _Counts) -> str:
+    graphs = counts.sum("graph_launches")
+    return f"; {graphs:,} graph launch{'es were' if graphs != 1 else ' was'} left as made" if graphs else ""
 
 
 def _raised(counts: _Counts) -> str:
@@ -243,7 +256,12 @@ def _why_not_raised(counts: _Counts) -> str:
         return "no stream is raised: all have ended, or none has launched anything"
     if counts.gpus and not any(name.startswith("NVIDIA") for name in counts.gpus):
         return "no stream was raised: HIP takes a priority only when a stream is created (`streams: {created_by: ...}`)"
-    return "no stream was judged: the policy raises none, or the program waited for streams fewer than 16 times"
+    shares = {policy.get("name"): policy.get(RAISE_SHARE) for run in counts.collected.runs for policy in run.policies}
+    known = {shares.get(policy) for policy in counts.policies if policy}
+    if known == {"0"}:
+        return f"no stream was judged: the policy {some(filter(None, counts.policies))} raises none"
+    none = "the policy raises none, or " if not known or known & {"0", None} else ""
+    return f"no stream was judged: {none}the program waited for streams fewer than 16 times"
 
 
 def _limits(counts: _Counts) -> Iterator[str]:

@@ -107,7 +107,7 @@ def test_the_ranks_of_a_step_share_one_run(overlap_run, driver, tmp_path):
     for rank in "01":
         step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "SLURM_PROCID": rank, "SLURM_STEP_NUM_TASKS": "2"}
         assert overlap_run("--report", str(tmp_path / "r"), "true", env={**driver, **step}).returncode == 0
-    (run,) = (tmp_path / "r" / "slurm-7.0").iterdir()
+    (run,) = (tmp_path / "r" / "slurm-7.0").glob("*.json")
     assert json.loads(run.read_text())["expected_world_size"] == 2
 
 
@@ -274,6 +274,19 @@ def test_a_program_with_a_sanitizer_runs_without_the_library(overlap_run, driver
     done = overlap_run(str(tmp_path / "checked"), env=driver)
     assert done.returncode == 7, done.stderr
     assert "must be loaded before any other library" in done.stderr
+
+
+def test_the_report_says_that_there_was_no_driver(overlap_run, overlap, library, tmp_path):
+    from pyshim.launch.program import vendors
+
+    if vendors({}):
+        pytest.skip("this machine has one")
+    report = str(tmp_path / "report")
+    assert overlap_run("-q", "--report", report, "true").returncode == 0
+    assert json.loads((tmp_path / "report" / "last" / "run.json").read_text())["driver"] is False
+    assert f"nothing: there is no GPU driver on {os.uname().nodename}" in overlap("report", report).stdout
+    assert overlap_run("-q", "--simulate", "h100", "--report", report, "true").returncode == 0
+    assert json.loads((tmp_path / "report" / "last" / "run.json").read_text())["driver"] is None
 
 
 def test_no_driver_is_one_line(overlap_run, library):

@@ -29,7 +29,7 @@ _EXPLAIN = "--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --polic
 _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
-    "overlap report --compare BEFORE AFTER --json": "overlap report --compare run run --json",
+    "overlap report --compare BEFORE AFTER --json": "overlap report --compare run again --json",
     "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
     "overlap explain TRACE --json": f"overlap explain {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",
@@ -42,8 +42,9 @@ def world(tmp_path_factory: pytest.TempPathFactory, clean_environment: dict[str,
     made = World(tmp_path_factory.mktemp("fields"), clean_environment)
     made.write("fields.yaml", _POLICY)
     made.write("wrong.yaml", _POLICY.replace("leave", "leaf"))
-    done = made.run("overlap-run --policy ./fields.yaml --report run ./program")
-    assert done.returncode == 0, done.stdout
+    for report in ("run", "again"):
+        done = made.run(f"overlap-run --policy ./fields.yaml --report {report} ./program")
+        assert done.returncode == 0, done.stdout
     return made
 
 

@@ -37,7 +37,7 @@ LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
 WAYS = ("text", "json", "check", "html", "compare", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
-_DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
+_DIR, _OTHER, _PAGE, _ROOM = _ROOT / "report", _ROOT / "other", _ROOT / "page.html", _ROOT / "room"
 _ROOM.mkdir()
 ffi, library = _native.ffi, _native.library()
 _SIZE = ffi.sizeof("struct overlap_page")
@@ -240,11 +240,14 @@ def _look(way: str) -> int:
         return status
     if way == "screen":
         return _on_a_screen(report)
+    _OTHER.mkdir(exist_ok=True)
+    for name, page in _PAGES.items():
+        (_OTHER / name).write_bytes(page)
     asked = {
         "text": report,
         "json": (*report, "--json"),
         "check": (*report, "--check"),
-        "compare": ("report", "--compare", str(_DIR), str(_DIR), "--json"),
+        "compare": ("report", "--compare", str(_DIR), str(_OTHER), "--json"),
     }
     return ask(*asked[way]).status
 

@@ -55,4 +55,5 @@ def test_the_path_of_a_users_own_policy_is_said_and_a_shipped_one_is_named(tmp_p
     assert [(item["name"], item["file"]) for item in chosen.described] == [("mine", str(tmp_path / "mine.yaml"))]
     (item,) = policies.compiled("observe", {}).described
     assert item["file"] == "observe.yaml"
-    assert set(item) == {"name", "hash", "file"}
+    assert set(item) == {"name", "hash", "file", "raise_share"}
+    assert item["raise_share"] == "0" and chosen.described[0]["raise_share"] == "50"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -366,7 +367,7 @@ def test_simulated_is_said_everywhere(overlap, run_job, tmp_path):
     assert {pair["change"]["simulated"] for pair in answer["ranks"]} == {True}
     done = overlap("report", "--compare", *folders)
     text = done.stdout + done.stderr
-    assert text.splitlines()[0] == "before: x"
+    assert text.splitlines()[0] == "before and after: x"
     assert text.splitlines()[1] == "simulated: this is no measurement of a GPU, so there is no verdict"
     assert [line.split()[0] for line in text.splitlines() if line.strip().startswith(("0 ", "1 "))] == ["0", "1"]
     assert any(line.split()[:2] == ["all", "2"] for line in text.splitlines())
@@ -406,26 +407,64 @@ def test_real_processes_that_launch_other_collectives(overlap, run_job, tmp_path
     assert "120 communication launches beside 240 other launches before, 120 beside 480 after" in " ".join(text.split())
 
 
-def test_different_programs_are_compared_by_force_only(overlap, run_job, tmp_path):
+@pytest.fixture
+def started(run_job, tmp_path):
+    """started(name, command, program): the folder of a run of this command, whose process names this program."""
     from pyshim.launch import folder as reports
 
-    folders = []
-    for name, command in (("before", ("/opt/a/step", "1")), ("again", ("./step", "1")), ("after", ("./other",))):
-        report = run_job(otherwise={0: {"LAUNCHES": "240"}}, processes=1, report=tmp_path / name, PACE="200")
-        reports.write(str(report), reports.Run(name, 1.0, command))
-        folders.append(measured(report))
-    before, again, after = folders
+    made = run_job(otherwise={0: {"LAUNCHES": "240"}}, processes=1, PACE="200")
+    measured(made)
+
+    def run(name: str, command: str, program: str) -> str:
+        report = tmp_path / name
+        shutil.copytree(made, report)
+        reports.write(str(report), reports.Run(name, 1.0, tuple(command.split())))
+        (path,) = report.glob("*.page")
+        data = bytearray(path.read_bytes())
+        field = _native.ffi.from_buffer("struct overlap_page *", data).program
+        field[0 : len(field)] = program.encode().ljust(len(field), b"\0")
+        path.write_bytes(data)
+        return str(report)
+
+    return run
+
+
+def test_different_programs_are_compared_by_force_only(overlap, started):
+    before, after = started("before", "/opt/a/step 1", "/opt/a/step"), started("after", "./other", "./other")
     done = overlap("report", "--compare", before, after)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "overlap: error: --compare: different programs, step 1 before and other after\n"
+        "overlap: error: --compare: different programs, step before and other after\n"
         "overlap: help: compare two runs of one program, or say --force\n"
     )
     done = overlap("report", "--compare", before, after, "--force")
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, "before: step 1; after: other")
-    done = overlap("report", "--compare", before, again)
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "before: step 1")
-    assert json.loads(overlap("report", "--compare", before, again, "--json").stdout)["programs"] == ["step 1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "first"),
+    [
+        (("/opt/a/step 1", "/opt/a/step"), ("./step 1", "./step"), "before and after: step 1"),
+        (("step 1", "step"), ("step 2", "step"), "before: step 1; after: step 2"),
+        (("step", "./step"), ("mpirun -n 2 ./step", "./step"), "before: step; after: mpirun -n 2 ./step"),
+        (
+            ("python3 train.py", "python3"), ("mpirun python a/train.py -m x", "/usr/bin/python3.9"),
+            "before: python3 train.py; after: mpirun python a/train.py -m x",
+        ),
+        (("python train.py", "python"), ("./job.sh", "python"), "before: python train.py; after: job.sh"),
+        (("python train.py", "python"), ("python test.py", "python"), "train.py before and test.py after"),
+        (("python -m train", "python"), ("srun -m block python -m test", "python"), "train before and test after"),
+        (("job.sh", "step"), ("job.sh", "python"), "step before and python after"),
+    ],
+)  # fmt: skip
+def test_programs_are_compared_and_not_their_commands(before, after, first, overlap, started):
+    folders = started("before", *before), started("after", *after)
+    done = overlap("report", "--compare", *folders)
+    if " before and " not in first:
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, first)
+    else:
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"overlap: error: --compare: different programs, {first}\n")
 
 
 @pytest.mark.parametrize(
@@ -433,8 +472,10 @@ def test_different_programs_are_compared_by_force_only(overlap, run_job, tmp_pat
     [
         (["--compare", "{report}", "{report}/missing"], 1, "/missing cannot be read: No such file"),
         (["--compare", "{report}", "{file}"], 1, "/something is a file, and a report is a folder of pages"),
-        (["--compare", "{report}", "{report}"], 1, "no rank has launched communication or waited for its GPU"),
-        (["--compare", "{report}", "{report}"], 1, "compare the program's own time of an iteration"),
+        (["--compare", "{report}", "{other}"], 1, "no rank has launched communication or waited for its GPU"),
+        (["--compare", "{report}", "{other}"], 1, "compare the program's own time of an iteration"),
+        (["--compare", "{report}", "{report}/."], 2, "{report} and {report}/. are the same run"),
+        (["--compare", "{report}", "{report}", "--force"], 2, "are the same run"),
         (["--compare", "{report}", "{report}", "--check"], 2, "--compare stands alone"),
         (["{report}", "--compare", "{report}", "{report}"], 2, "--compare stands alone"),
         (["--compare", "{report}"], 2, "expected 2 arguments"),
@@ -445,6 +486,8 @@ def test_what_cannot_be_compared(words, status, sentence, overlap, report, write
     write_page({"no_rule": 3})
     file = report / "something"
     file.write_text("x")
-    done = overlap("report", *(word.format(report=report, file=file) for word in words))
+    other = shutil.copytree(report, report.parent / "other")
+    names = {"report": report, "file": file, "other": other}
+    done = overlap("report", *(word.format(**names) for word in words))
     assert done.returncode == status and done.stdout == ""
-    assert sentence in done.stderr
+    assert sentence.format(**names) in done.stderr

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from pyshim import _native
+from pyshim.errors import OverlapError
 from pyshim.launch import folder
-from pyshim.report.collect import collect
+from pyshim.report.collect import collect, run_of
 from pyshim.report.tables import reasons
 from pyshim.report.verdict import Verdict, verdict
 from pyshim.stats.page import Rule
@@ -173,6 +176,65 @@ def test_graphs_whose_kernels_were_not_seen(of):
     assert found.done.startswith("nothing: 7 launches of whole graphs and no launch of a kernel were seen: 1 process, ")
 
 
+@pytest.mark.parametrize("raised", [0, 3])
+def test_graphs_beside_plain_launches_are_not_forgotten(of, raised):
+    found = of({"no_rule": 8}, graph_launches=40, raised=raised, streams=[{"status": RAISED}] * bool(raised))
+    assert "; 40 graph launches were left as made: 1 process, policy h100 on " in found.done
+    assert "graph launch was left as made" in of({"no_rule": 8}, graph_launches=1).done
+    assert "graph" not in of({"no_rule": 8}).done
+
+
+@pytest.mark.parametrize(
+    ("share", "why"),
+    [
+        ("0", "the policy h100 raises none"),
+        ("50", "the program waited for streams fewer than 16 times"),
+        (None, NO_STREAM.partition(": ")[2]),
+    ],
+)
+def test_one_cause_is_named_where_the_run_tells_whether_the_policy_raises(of, report, share, why):
+    again(report, policies=({"name": "h100", "hash": "ab", "file": None, "raise_share": share},))
+    assert of({"no_rule": 8}).gain == f"nothing was changed: no stream was judged: {why}"
+
+
+def test_one_cause_is_named_of_a_real_run(overlap, overlap_run, tmp_path):
+    """Of the policies of `auto` the one counts that the GPU has."""
+    words = ["demo-stencil", "-", "plain", "40"]
+    (tmp_path / "off.yaml").write_text(
+        "policy: 1\nname: off-here\nstreams: {raise: off}\ncompute: [{match: {kernel: none}, shape: make_room}]\n"
+    )
+    for policy, style, why in (
+        ("auto", "graph", "the program waited for streams fewer than 16 times"),
+        ("auto", "one", "the program waited for streams fewer than 16 times"),
+        (str(tmp_path / "off.yaml"), "one", "the policy off-here raises none"),
+    ):
+        options = ["--simulate", "h100", "--policy", policy, "--report", str(tmp_path / style)]
+        assert overlap_run(*options, *words, f"stencil/{style}").returncode == 0
+        first, second = (
+            " ".join(overlap("report", str(tmp_path / style)).stdout.split()).split(" next: ")[0].split(" gain: ")
+        )
+        assert ("; 40 graph launches were left as made: 1 process" in first) is (style == "graph")
+        assert second.startswith(f"nothing was changed: no stream was judged: {why}")
+
+
+def test_no_driver_is_told_from_a_program_without_a_gpu(report, overlap):
+    again(report, host="node7", driver=False)
+    done = overlap("report", str(report), "--full")
+    assert "done: nothing: there is no GPU driver on node7\n" in done.stdout
+    assert "next: run it on a machine with a GPU; overlap doctor on node7 shows what was looked for\n" in done.stdout
+    assert "warning: no process left a page: there is no GPU driver on node7\n" in done.stdout
+    for driver in (True, None):
+        again(report, host="node7", driver=driver)
+        assert "no process of python opened a GPU" in overlap("report", str(report)).stdout
+
+
+def test_a_driver_on_one_of_the_hosts_is_a_driver(report):
+    again(report, host="node7", driver=False)
+    inner = folder.read_run(str(report / "run.json"))._replace(driver=True)
+    folder.write(str(report), inner, inner="step")
+    assert "no process of python opened a GPU" in verdict(collect(str(report))).done
+
+
 def test_a_gpu_without_a_launch(of):
     found = of({})
     assert found.done.startswith("nothing: a GPU was opened and no launch was seen: ")
@@ -245,7 +307,8 @@ def test_without_a_link_to_the_last_run_the_newest_is_named(overlap, twice):
     done = overlap("report", str(twice))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"overlap: error: {twice}/last is no link to a run\noverlap: help: name the run: overlap report {second}\n"
+        f"overlap: error: {twice}/last, the link to the latest run, is missing (copies often lose it)\n"
+        f"overlap: help: name the run: overlap report {second}\n"
     )
     (twice / "last").symlink_to("gone")
     assert "last is a link to what is gone\n" in overlap("report", str(twice)).stderr
@@ -254,6 +317,27 @@ def test_without_a_link_to_the_last_run_the_newest_is_named(overlap, twice):
     assert "last is no link to a run\n" in overlap("report", str(twice)).stderr
     shutil.rmtree(second)
     assert f"name the run: overlap report {first}\n" in overlap("report", str(twice)).stderr
+
+
+def test_no_folder_of_a_stranger_is_proposed(twice, monkeypatch, tmp_path):
+    """As in /tmp, where others have runs, too, and programs have a run.json of their own."""
+    mine, strangers = sorted(path for path in twice.iterdir() if not path.is_symlink())
+    (twice / "last").unlink()
+    (twice / "tool").mkdir()
+    (twice / "tool" / "run.json").write_text('{"version": 7}')
+    owner = os.stat
+
+    def stat(path, **more):
+        found = owner(path, **more)
+        return SimpleNamespace(st_uid=4711, st_mtime=found.st_mtime) if str(path) == str(strangers) else found
+
+    monkeypatch.setattr("pyshim.report.collect.os.stat", stat)
+    with pytest.raises(OverlapError) as caught:
+        run_of(str(twice))
+    assert caught.value.hint == f"name the run: overlap report {mine}"
+    shutil.rmtree(mine)
+    shutil.rmtree(strangers)
+    assert run_of(str(twice)) == str(twice), "a folder with a tool of others is no report folder"
 
 
 def test_a_copy_that_has_followed_the_link_is_read(overlap, twice, tmp_path):

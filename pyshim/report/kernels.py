@@ -106,17 +106,10 @@ def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
 
 def kernels(collected: Collected) -> list[Kernel]:
     """Return the kernels of all processes, the most launches first."""
-    return _kernels(found for page in collected.pages for found in keyed(page))
-
-
-def kernels_of(page: Page) -> list[Kernel]:
-    return _kernels(keyed(page))
-
-
-def _kernels(found: Iterable[tuple[Key, Row]]) -> list[Kernel]:
     groups: dict[Key, list[Row]] = {}
-    for key, row in found:
-        groups.setdefault(key, []).append(row)
+    for page in collected.pages:
+        for key, row in keyed(page):
+            groups.setdefault(key, []).append(row)
     made = [_kernel(key, rows) for key, rows in groups.items()]
     return sorted(made, key=lambda kernel: (-kernel.launches, kernel.kernel, kernel.library, kernel.footprint))
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Collection
 from contextlib import suppress
-
-SCRATCH = re.compile(r"\.\d+\.[0-9a-f]{8}")  # not in place yet, or its writer was killed
 
 
 class Unreadable(Exception):

@@ -11,7 +11,7 @@ import pytest
 
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings, remarks
-from pyshim.report.kernels import kernels, kernels_of, rules
+from pyshim.report.kernels import kernels, rules
 
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 HEAD = 'policy: 1\nname: mine\ngpu: ["NVIDIA *"]\n'
@@ -131,7 +131,8 @@ def test_kernels_are_summed_over_processes_and_told_by_process(ran):
     collected = collect(str(ran(CAP, processes=3)))
     every = kernels(collected)
     assert [(kernel.plain, kernel.launches, kernel.raised) for kernel in every] == [("gemm", 60, 0), (NCCL, 30, 0)]
-    assert [[kernel.launches for kernel in kernels_of(page)] for page in collected.pages] == [[20, 10]] * 3
+    one = [kernels(replace(collected, pages=(page,))) for page in collected.pages]
+    assert [[kernel.launches for kernel in found] for found in one] == [[20, 10]] * 3
     assert [kernel.communication for kernel in every] == [False, True]
     (use,) = rules(collected)
     assert (use.launches, use.kernels, use.rule.line) == (60, 1, 5)

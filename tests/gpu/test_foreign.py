@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import foreign, needs
+from tools.gpu import foreign, machine, needs
 from tools.gpu.foreign import __main__ as runner
 from tools.gpu.foreign.programs import PROGRAMS, Program
 from tools.gpu.sets import BY_NAME
@@ -49,7 +49,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[
         (commands / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{commands}:/usr/bin:/bin")
     monkeypatch.setenv("FOLDER", str(folder))
-    monkeypatch.setattr(runner.machine, "describe", lambda: {"begun": "2026-11-27T22:00", "gpus": [{"name": "H200"}]})
+    monkeypatch.setattr(machine, "describe", lambda: {"begun": "2026-11-27T22:00", "gpus": [{"name": "H200"}]})
     programs = (
         Program("one", "comd", "", "A=1 {binary} one", r"rate ([\d.]+)", "1/s", True, r"energy ([\d.]+)"),
         Program("two", "comd", "", "{folder}/plain one", r"rate ([\d.]+)", "s", gpus=2),

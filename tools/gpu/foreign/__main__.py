@@ -44,8 +44,10 @@ CLOSE = 2.0  # per cent
 LIMIT = 600.0
 ONE = 90.0  # seconds of patience with a process
 RESAMPLED = 1000
-HEADS = ("program", "gpus", "unit", "more", "arm", "processes", "median", "low", "high", "change_percent", "change_low")
-HEADS += ("change_high", "launches", "raised", "streams_raised", "gpu", "driver", "commit", "date")
+CHANGE = ("change_percent", "change_low", "change_high")
+COUNTS = ("launches", "raised", "streams_raised")
+HEAD = ("program", "gpus", "unit", "more", "arm", "processes", "median", "low", "high")
+HEADS = (*HEAD, *CHANGE, *COUNTS, "gpu", "driver", "commit", "date")
 
 
 @dataclass
@@ -99,7 +101,7 @@ class Measured:
                 "low": values[cut],
                 "high": values[-1 - cut],
             }
-            row.update(zip(("change_percent", "change_low", "change_high"), self.change(arm) or ()))
+            row.update(zip(CHANGE, self.change(arm) or ()))
             row.update(self.counts.get("totals", {}) if arm == "default" else {})
             gpus = head.get("gpus") or [{}]
             row.update(gpu=gpus[0].get("name"), driver=head.get("driver"), commit=head.get("commit"))
@@ -185,7 +187,7 @@ class Runner:
             report = json.loads(done.output)
         except ValueError:
             return {"failed": row.get("failed") or done.errors[-300:]}
-        totals = {name: report["totals"][name] for name in ("launches", "raised", "streams_raised")}
+        totals = {name: report["totals"][name] for name in COUNTS}
         findings = [finding.get("text", finding) for finding in report["findings"]]
         return {"totals": totals, "verdict": report["verdict"], "findings": findings, "first": row}
 

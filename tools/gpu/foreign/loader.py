@@ -1,7 +1,10 @@
 """loader.py timm|torch_geometric: train a ResNet behind the package's loader with a copy stream."""
 
+from __future__ import annotations
+
 import sys
 import time
+from collections.abc import Iterator
 
 import torch
 import torchvision
@@ -13,18 +16,18 @@ device = torch.device("cuda")
 class Images:
     """Batches that are ready in pinned memory."""
 
-    def __init__(self, dtype):
+    def __init__(self, dtype: torch.dtype) -> None:
         draw = torch.Generator().manual_seed(0)
         size = (4, BATCH, 3, 224, 224)
         images = torch.randint(0, 256, size, generator=draw, dtype=torch.uint8)
         self.images = [one.to(dtype).pin_memory() for one in images]
         self.labels = torch.randint(0, 1000, (4, BATCH), generator=draw).pin_memory()
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for step in range(STEPS):
             yield self.images[step % 4], self.labels[step % 4]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return STEPS
 
 
@@ -53,4 +56,4 @@ for images, labels in loader:
         torch.cuda.synchronize()
         times[-1] = time.perf_counter()
 torch.cuda.synchronize()
-print(f"{1000 * (time.perf_counter() - times[WARM - 1]) / (STEPS - WARM):.4f} ms a step, loss {loss.item():.3f}")
+print(f"{1000 * (time.perf_counter() - times[WARM - 1]) / (STEPS - WARM):.4f} ms a step, loss {loss.item():.2f}")

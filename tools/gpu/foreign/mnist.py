@@ -1,16 +1,19 @@
 """mnist.py SCRIPT: run an example of JAX with random digits in place of MNIST, which it would download."""
 
-import pathlib
+from __future__ import annotations
+
 import runpy
 import sys
+from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 sys.path.insert(0, ".")
 import datasets  # beside the script
 
 
-def digits():
+def digits() -> Iterator[npt.NDArray[np.float32]]:
     """Images of 784 points, and a label that depends on them, for training and test."""
     draw = np.random.RandomState(0)
     for count in (60000, 10000):
@@ -20,4 +23,4 @@ def digits():
 
 
 datasets.mnist = lambda: tuple(digits())
-runpy.run_path(str(pathlib.Path(sys.argv[1])), run_name="__main__")
+runpy.run_path(sys.argv[1], run_name="__main__")

@@ -28,7 +28,9 @@ class Program:
 COMD = "LD_LIBRARY_PATH={folder} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
 ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{6}).*no atoms lost"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
-LLM = "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0"
+LLM = (
+    "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pm fs -pp {work}"
+)
 LIBRARIES = "LD_LIBRARY_PATH={libraries}"
 
 
@@ -91,7 +93,6 @@ PROGRAMS = (
         "{folder}/simpleMultiCopy",
         r"overlapped using 4 streams\s*: ([\d.]+) ms",
         "ms",
-        check="Result is (.*)",
     ),
     Program(
         "jacobiCudaGraphs",
@@ -151,7 +152,7 @@ PROGRAMS = (
         "llm.c",
         "llm.c",
         "one",
-        f"{LIBRARIES} {{binary}} {LLM}",
+        f"{LIBRARIES} {{binary}} {LLM} -pg 1 -pn 1 -pr 0",
         r"iteration time: ([\d.]+) ms",
         "ms",
         check=r"step +25/25 \| loss ([\d.]{5})",
@@ -208,7 +209,7 @@ PROGRAMS = (
         "llm.c-2",
         "llm.c",
         "two on each GPU; NCCL on one, for which the host waits",
-        f"{LIBRARIES} {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pm fs -pp {{work}} -pg 2 -pn 2 -pr",
+        f"{LIBRARIES} {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pg 2 -pn 2 -pr",
         r"iteration time: ([\d.]+) ms",
         "ms",
         check=r"step +25/25 \| loss ([\d.]{5})",

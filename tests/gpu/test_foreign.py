@@ -23,7 +23,7 @@ POLICY=$policy exec "$@"
 """
 OVERLAP = """#!/bin/sh
 echo '{"totals": {"launches": 7, "raised": 5, "streams_raised": 1, "shaped": 0}, "verdict": {"done": "raised"},
-       "findings": []}'
+       "findings": ["look"]}'
 """
 # A rate that depends on arm and binary, an energy, and where and how it ran.
 PROGRAM = """#!/bin/sh
@@ -75,7 +75,7 @@ def test_every_arm_runs_its_binary_and_policy(ran: Any) -> None:
     assert found["observe"] == ("2", "9.5", "5.26")
     counts = {row["arm"]: (row["launches"], row["raised"], row["streams_raised"]) for row in rows}
     assert counts["default"] == ("7", "5", "1") and counts["bare"] == ("", "", "")
-    assert rows[0]["gpu"] == "H200" and made["counts"][0]["verdict"] == {"done": "raised"}
+    assert rows[0]["gpu"] == "H200" and made["counts"][0]["findings"] == ["look"]
 
 
 def test_what_is_close_gets_more_processes(ran: Any, tmp_path: Path) -> None:
@@ -95,7 +95,15 @@ def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.C
     (tmp_path / "built" / "comd" / "own").write_text("#!/bin/sh\necho rate 5\n")
     status, made, rows = ran("--only", "one", "--processes", "1")
     assert status == 1 and "own" not in {row["arm"] for row in rows}
+    assert len(rows) == 4, "one failure leaves the other arms"
     assert "foreign: one, own: its check failed: rate 5" in capsys.readouterr().err
+
+
+def test_a_program_that_fails_twice_is_left(ran: Any, tmp_path: Path) -> None:
+    (tmp_path / "built" / "comd" / "plain").write_text("#!/bin/sh\necho broken; exit 3\n")
+    status, made, rows = ran("--only", "one", "--processes", "4")
+    assert status == 1 and rows == [] and len([row for row in made["rows"] if "failed" in row]) == 1, "after the first"
+    assert made["rows"][-1]["failed"] == "status 3: broken"
 
 
 def test_what_it_lacks_is_said(ran: Any) -> None:

@@ -42,7 +42,8 @@ ARMS = ("bare", "again", "observe", "default", "own")
 POLICIES = ("observe", "default")
 CLOSE = 2.0  # per cent
 LIMIT = 600.0
-ONE = 90.0  # seconds of patience with a process
+ONE = 60.0  # seconds of patience with a process
+FAILURES = 2  # of a program, after which no process of it is begun
 RESAMPLED = 1000
 CHANGE = ("change_percent", "change_low", "change_high")
 COUNTS = ("launches", "raised", "streams_raised")
@@ -77,6 +78,10 @@ class Measured:
         )
         found = (statistics.median(other) / statistics.median(bare), drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20])
         return [round(100 * (value - 1), 2) for value in found]
+
+    @property
+    def failures(self) -> int:
+        return sum("failed" in row for row in (*self.rows, self.counts.get("first", {})))
 
     @property
     def close(self) -> bool:
@@ -175,7 +180,8 @@ class Runner:
         numbers, check = re.findall(program.number, output), re.search(program.check, output)
         if done.status or not numbers or not check or not float(numbers[-1]):
             wrong = "its check failed" if numbers and not check else f"status {done.status}"
-            return {**row, "failed": f"{wrong}: {output.strip()[-300:]}"}
+            said = " ".join(output.split())
+            return {**row, "failed": f"{wrong}: {said[-300:]}"}
         return {**row, "value": float(numbers[-1]), "result": list(check.groups())}
 
     def counted(self, program: Program, patience: float) -> dict[str, Any]:
@@ -186,10 +192,9 @@ class Runner:
         try:
             report = json.loads(done.output)
         except ValueError:
-            return {"failed": row.get("failed") or done.errors[-300:]}
+            return {"failed": row.get("failed") or done.errors[-300:], "first": row}
         totals = {name: report["totals"][name] for name in COUNTS}
-        findings = [finding.get("text", finding) for finding in report["findings"]]
-        return {"totals": totals, "verdict": report["verdict"], "findings": findings, "first": row}
+        return {"totals": totals, "verdict": report["verdict"], "findings": report["findings"], "first": row}
 
 
 def libraries() -> list[str]:
@@ -222,6 +227,14 @@ def keep(out: Path, made: dict[str, Any], found: Sequence[Measured]) -> list[dic
     return medians
 
 
+def share(text: str) -> slice:
+    """Of a list: `2/3` is every third element, beginning with the second."""
+    match = re.fullmatch("([1-9][0-9]*)/([1-9][0-9]*)", text)
+    if not match or int(match[1]) > int(match[2]):
+        raise argparse.ArgumentTypeError(f"not K/N, such as 1/2: {text}")
+    return slice(int(match[1]) - 1, None, int(match[2]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     folder = os.environ.get("FOREIGN")
@@ -230,7 +243,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [program.name for program in PROGRAMS]
     parser.add_argument("--only", nargs="+", default=names, metavar="PROGRAM", choices=names, help=", ".join(names))
     parser.add_argument("--skip", nargs="+", default=[], metavar="PROGRAM", choices=names)
-    parser.add_argument("--part", default="1/1", metavar="K/N", help="every N-th of these, beginning with the K-th")
+    parser.add_argument(
+        "--part", type=share, default="1/1", metavar="K/N", help="every N-th of these, beginning with the K-th"
+    )
     parser.add_argument("--gpus", default=os.environ.get("CUDA_VISIBLE_DEVICES") or "0", help="such as 0,1")
     parser.add_argument("--processes", type=int, default=3, help="of each arm (default: %(default)s)")
     parser.add_argument("--close", type=int, default=7, help="of each arm, within 2 %% of bare (default: %(default)s)")
@@ -245,9 +260,8 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
     begun, mixed = time.monotonic(), random.Random(options.seed)
     made: dict[str, Any] = {"version": 1, "set": "foreign", "machine": machine.describe(), "not_measured": []}
     found: list[Measured] = []
-    part, parts = map(int, options.part.split("/"))
     chosen = [program for program in PROGRAMS if program.name in options.only and program.name not in options.skip]
-    for program in chosen[part - 1 :: parts]:
+    for program in chosen[options.part]:
         if lacks := runner.lacks(program):
             made["not_measured"].append(f"{program.name}: {lacks}")
             continue
@@ -257,11 +271,11 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
         for one in found:
             if turn >= options.close or (turn >= options.processes and not one.close):
                 continue
-            if not turn:
+            if not turn and time.monotonic() - begun < options.limit:
                 one.counts = runner.counted(one.program, ONE)
             for arm in mixed.sample(one.arms, len(one.arms)):
                 late = late or time.monotonic() - begun > options.limit
-                if not late:
+                if not late and one.failures < FAILURES:
                     one.rows.append(runner.run(one.program, arm, ONE))
                     made["seconds"] = round(time.monotonic() - begun)
                     keep(options.out, made, found)
@@ -275,7 +289,10 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
               f"[{row.get('change_low', 0):+.2f} {row.get('change_high', 0):+.2f}]"
               f" {row.get('launches', '')} {row.get('raised', '')}")  # fmt: skip
     said = [
-        f"{one.program.name}, {row['arm']}: {row['failed']}" for one in found for row in one.rows if "failed" in row
+        f"{one.program.name}, {row['arm']}: {row['failed']}"
+        for one in found
+        for row in (one.counts.get("first", {}), *one.rows)
+        if "failed" in row
     ]
     said += wrong_results(found) + made["not_measured"]
     print(*(f"foreign: {line}" for line in said), sep="\n", file=sys.stderr)

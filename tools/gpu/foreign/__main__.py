@@ -161,7 +161,7 @@ class Runner:
             "binary": str(folder / ("own" if arm == "own" else "plain")),
             "here": str(HERE),
             "python": sys.executable,
-            "libraries": os.pathsep.join((str(folder), *libraries())),
+            "libraries": os.pathsep.join(libraries(folder)),
             "work": str(work),
         }
         words = [word.format_map(places) for word in shlex.split(program.command)]
@@ -197,14 +197,12 @@ class Runner:
         return {"totals": totals, "verdict": report["verdict"], "findings": report["findings"], "first": row}
 
 
-def libraries() -> list[str]:
-    """Folders with NVIDIA's libraries that came with PyTorch."""
+def libraries(folder: Path) -> list[str]:
+    """Return the program's folder, those of NVIDIA's libraries that came with PyTorch, and what is searched anyway."""
     spec = importlib.util.find_spec("nvidia")
-    return (
-        [str(lib) for folder in (spec.submodule_search_locations or ()) for lib in Path(folder).glob("*/lib")]
-        if spec
-        else []
-    )
+    installed = (spec.submodule_search_locations or ()) if spec else ()
+    found = [str(library) for place in installed for library in sorted(Path(place).glob("*/lib"))]
+    return [str(folder), *found, *filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep))]
 
 
 def wrong_results(found: Sequence[Measured]) -> list[str]:

@@ -25,7 +25,7 @@ class Program:
     gpus: int = 1
 
 
-COMD = "LD_LIBRARY_PATH={folder} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
+COMD = "LD_LIBRARY_PATH={libraries} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
 ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{6}).*no atoms lost"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
 LLM = (
@@ -49,9 +49,9 @@ def comd(name: str, options: str, cells: int, steps: int = 200) -> Program:
 
 PROGRAMS = (
     *(comd("eam", "thread_atom -e", cells) for cells in (30, 49, 70, 100)),
-    comd("eam-warp", "warp_atom -e", 70),
-    comd("eam-cta", "cta_cell -e", 70),
-    comd("lj", "thread_atom", 70),
+    comd("eam-warp", "warp_atom -e", 70, 100),
+    comd("eam-cta", "cta_cell -e", 70, 100),
+    comd("lj", "thread_atom", 70, 100),
     Program(
         "jacobi-threads",
         "jacobi-threads",
@@ -65,7 +65,7 @@ PROGRAMS = (
         "gasal2",
         "gasal2",
         "two, polled by the host",
-        "{here}/gasal2.sh {binary} {folder} {work}",
+        "sh {here}/gasal2.sh {binary} {folder} {work}",
         r"Total execution time \(in milliseconds\): ([\d.]+)",
         "ms",
         check=r"([0-9a-f]{32})",
@@ -209,7 +209,7 @@ PROGRAMS = (
         "llm.c-2",
         "llm.c",
         "two on each GPU; NCCL on one, for which the host waits",
-        f"{LIBRARIES} {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pg 2 -pn 2 -pr",
+        f"{LIBRARIES} sh {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pg 2 -pn 2 -pr",
         r"iteration time: ([\d.]+) ms",
         "ms",
         check=r"step +25/25 \| loss ([\d.]{5})",

@@ -29,7 +29,7 @@ echo '{"totals": {"launches": 7, "raised": 5, "streams_raised": 1, "shaped": 0},
 PROGRAM = """#!/bin/sh
 [ "$PWD" = "$FOLDER" ] && [ "$CUDA_VISIBLE_DEVICES" = 3 ] && [ "$1" = one ] || exit 9
 case ${0##*/},$POLICY in own,) rate=20;; plain,default) rate=16;; plain,observe) rate=9.5;; plain,) rate=10;; esac
-echo "warm 1 a second"
+echo "rate 1 a second, warming up"
 echo "rate $rate a second, energy ${ENERGY:-0.5}"
 """
 

@@ -39,7 +39,7 @@ ARMS = {
     PUBLISHED: "{gpu}-paper",  # h100, h200
 }
 VARIABLES = {"OMP_NUM_THREADS": "1"}
-PROCESSES, GIB = 48, 64.0  # of a stage, at most: of one H100's memory, 80 GB
+PROCESSES, GIB = 48, 48.0  # of a stage, at most: of one H100's memory, 80 GB
 COMPILED, PYTHON = (40, 15.0, 2), (2, 200.0, 1)  # steps to learn, ms of a batch, batches
 START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 

@@ -1,7 +1,8 @@
 """Whole programs: python -m tools.gpu.whole.table FILE... [--csv FILE]
 
-Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges. --csv: writes a
-row for each cell, which is what is kept; times in ms a step, changes and their 90 % intervals in per cent.
+Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges. Of a cell in
+several files the last counts. --csv: writes a row for each cell, which is what is kept; times in ms a step, changes and
+their 90 % intervals in per cent.
 """
 
 from __future__ import annotations
@@ -117,11 +118,12 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, metavar="FILE")
     options = parser.parse_args()
     files = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
-    found, rows = [], []
+    by_cell = {}
     for made in files:
-        cells = put_together(made)
-        found += cells
-        rows += [{**row(one, arms(cells)), **head(made)} for one in cells]
+        for one in put_together(made):
+            by_cell[one["program"], one["n"], one["bits"]] = one, head(made)
+    found = [one for one, _ in by_cell.values()]
+    rows = [{**row(one, arms(found)), **measured} for one, measured in by_cell.values()]
     if options.csv:
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

@@ -26,6 +26,7 @@ SIMULATED = "simulated"
 SMALL = {
     "comd": programs.comd,
     "whole": programs.whole,
+    "whole-one": programs.whole_one,
     "shaping": programs.shaping,
     "costs": gpu.launch_costs,
     "checks": gpu.checks,

@@ -64,6 +64,7 @@ class Running:
         patience = min(TURN, max(LEAST, self.until - time.monotonic()))
         answer = self.ranks.ask([part, batches, steps], patience)[0]
         if answer is None:
+            self.row.setdefault("cut", time.monotonic() > self.until)
             for process in self.ranks.processes:  # what hangs on a GPU disturbs the others
                 process.kill()
         return list((answer or {}).get("ms", []))
@@ -106,6 +107,7 @@ def parts(running: Running) -> None:
 
 
 def end(running: Running) -> dict[str, Any]:
+    running.row.setdefault("cut", time.monotonic() > running.until)
     statuses = running.ranks.end(max(LEAST, min(END_OF, running.until - time.monotonic())))
     if any(statuses) or running.ranks.broken:
         said = [line.rstrip() for line in running.ranks.errors[0]][-6:]

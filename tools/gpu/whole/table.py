@@ -93,7 +93,7 @@ def head(made: dict[str, Any]) -> dict[str, Any]:
     """On what it was measured."""
     machine = made["machine"]
     gpus = machine["gpus"]
-    found = {"gpu": gpus[0]["name"], "gpus": len(gpus)} if gpus else {}
+    found = {"gpu": gpus[0]["name"] if gpus else ""}
     return {**found, **{key: machine[key] for key in ("driver", "nccl", "torch")}, "date": machine["begun"][:10]}
 
 

@@ -74,7 +74,7 @@ def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path)
 def test_an_unknown_name(answers: Answers) -> None:
     done = answers(ROOT, "--check", "size")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no table is called size; tables: comd, whole, " in done.stderr
+    assert "no table is called size; tables: foreign, whole, " in done.stderr
 
 
 # ---- The page and the files ----

@@ -65,9 +65,10 @@ def test_the_table_is_that_of_the_data(families: dict[str, list[dict[str, str]]]
 
 
 def comd(arm: str, cells: Iterable[str] = ("30", "49", "70", "100")) -> list[float]:
-    with (RESULTS / "comd.csv").open(encoding="ascii") as file:
-        rows = [one for one in csv.DictReader(file) if one["arm"] == arm and one["steps"] == "200"]
-    return [float(one["change_percent"]) for one in rows if one["cells"] in cells]
+    with (RESULTS / "foreign.csv").open(encoding="ascii") as file:
+        rows = [one for one in csv.DictReader(file) if one["arm"] == arm]
+    wanted = {f"comd-eam-{edge}" for edge in cells}
+    return [float(one["change_percent"]) for one in rows if one["program"] in wanted]
 
 
 def test_what_comd_gains_is_that_of_the_data() -> None:

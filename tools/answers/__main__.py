@@ -24,7 +24,7 @@ PAGE = Path("docs/results.md")
 DATA = Path("docs/data")
 SIMULATED = "simulated"
 SMALL = {
-    "comd": programs.comd,
+    "foreign": programs.foreign,
     "whole": programs.whole,
     "whole-one": programs.whole_one,
     "shaping": programs.shaping,

@@ -1,4 +1,4 @@
-"""Programs on real GPUs: CoMD, whole programs on one GPU and on two, and one kernel beside one collective."""
+"""Programs on real GPUs: of other authors, whole programs on one and on two GPUs, one kernel beside one collective."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 
 from tools.answers.table import MISSING, Table, Value, percent, span
 
-COMD = Path("tools/gpu/results/comd.csv")
+FOREIGN = Path("tools/gpu/results/foreign.csv")
 TWO, ONE = Path("docs/data/whole-programs.csv"), Path("tools/gpu/results/whole-one.csv")
 CELLS = Path("docs/data/overlap.csv")
 ROUNDS = 10  # programs with fewer are not in a range of a family
 ARMS = ("observe", "default", "own")
+AUTHORS = ("again", "default", "own", "observe")
 HEADS = ("`observe`, %", "default, %", "own priorities, %", "published, %", "possible, %")
 SETS = ("two GPUs, NCCL", "one GPU, NCCL to itself", "one GPU, stand-ins")
 SHOWN = {"observe": "noise: `observe`", "priority": "priority alone", "published": "the published method"}
@@ -24,17 +25,18 @@ def rows(root: Path, file: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(lines))
 
 
-def comd(root: Path) -> Table:
-    """CoMD: nanoseconds an atom and step of each arm, and its change from the bare one."""
-    found = {(int(row["cells"]), int(row["steps"]), row["arm"]): row for row in rows(root, COMD)}
+def foreign(root: Path) -> Table:
+    """Programs of other authors: bare, and the change of each arm's time from it."""
+    found: dict[str, dict[str, dict[str, str]]] = {}
+    for row in rows(root, FOREIGN):
+        found.setdefault(row["program"], {})[row["arm"]] = row
     made: list[list[Value]] = []
-    for cells, steps in dict.fromkeys((cells, steps) for cells, steps, _ in found):
-        row: list[Value] = [f"{cells}³, {steps:,}", f"{float(found[cells, steps, 'bare']['median_ns']):.2f}"]
-        for arm in ("bare2", *ARMS):
-            one = found[cells, steps, arm]
-            row.append(f"{float(one['median_ns']):.2f} ({percent(float(one['change_percent']))})")
-        made.append(row)
-    return Table(("cells, steps", "ns, bare", "bare again (%)", *(f"{arm} (%)" for arm in ARMS)), made)
+    for name, arms in found.items():
+        bare, changes = arms["bare"], (arms.get(arm, {}).get("change_percent") for arm in AUTHORS)
+        words = (percent(float(change)) if change else MISSING for change in changes)
+        made.append([name, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
+    heads = ("program", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
+    return Table(heads, made)
 
 
 def number(row: dict[str, str], name: str) -> float | None:

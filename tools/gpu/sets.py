@@ -103,11 +103,11 @@ SETS = (
         rounds=10,
     ),
     Set(
-        "comd",
-        "a miniapp that is not ours, CoMD-CUDA: what does it take by arm, and what do its own priorities gain?",
+        "foreign",
+        "programs of other authors: what does the default change, what do their own priorities, what does it cost?",
         1500,
-        (Step("comd", "{python} -m tools.gpu.comd --processes {rounds} --limit {limit} --out {out}"),),
-        OURS + ("$COMD",),
+        (Step("foreign", "{python} -m tools.gpu.foreign --close {rounds} --limit {limit} --out {out}"),),
+        OURS + ("$FOREIGN",),
         rounds=7,
     ),
     Set(

@@ -19,7 +19,7 @@ from pyshim.traces.waiting import find
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a
-# step: docs/data/whole-programs.csv.
+# step: docs/data/estimates.csv.
 PROGRAMS, MEDIAN, LARGEST = 17, 3.3, 39
 TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
 _NEXT_TO_NOTHING = 0.02  # of a step

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterable
 from subprocess import CompletedProcess
-from typing import Any
 
 import pytest
 from blocks import ROOT, pages
 
-from tools.answers.table import span
-from tools.gpu.whole.cells import put_together
-from tools.gpu.whole.table import SMALLEST, by_family
+from tools.answers import programs
+from tools.answers.table import percent, span
+from tools.gpu.whole.table import SMALLEST
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = ROOT / "tools" / "gpu" / "results"
@@ -41,13 +39,8 @@ def row(begin: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def families() -> dict[str, list[Any]]:
-    made = json.loads((RESULTS / "whole-one.json").read_text(encoding="utf-8"))
-    return {**by_family(put_together(made)), "cells": put_together(made)}
-
-
-def changes(cells: Iterable[Any], arm: str) -> list[float]:
-    return [100 * cell["change"][arm][0] for cell in cells]
+def families() -> dict[str, list[dict[str, str]]]:
+    return programs.families(ROOT, programs.ONE)
 
 
 def test_the_readme_is_short() -> None:
@@ -60,16 +53,15 @@ def test_all_pages_together_are_short() -> None:
     assert sum(counted.values()) <= ALL, sorted(counted.items(), key=lambda item: -item[1])
 
 
-def test_the_table_is_that_of_the_data(families: dict[str, list[Any]]) -> None:
+def test_the_table_is_that_of_the_data(families: dict[str, list[dict[str, str]]]) -> None:
     for begin, name in ROWS.items():
         _, default, own = row(begin)
-        found = [changes(families[name], arm) for arm in ("default", "own")]
-        assert [default, own] == [span(values) if len(values) > 1 else f"{values[0]:+.1f}" for values in found], begin
-    assert families.keys() - {"cells"} == set(ROWS.values())
+        assert [default, own] == [span(programs.changes(families[name], arm)) for arm in ("default", "own")], begin
+    assert families.keys() == set(ROWS.values())
+    loops = {one["program"]: one for one in programs.rows(ROOT, programs.ONE)}
     for begin, program in LOOPS.items():
-        (cell,) = [cell for cell in families["cells"] if cell["program"] == program]
         _, default, own = row(begin)
-        assert [default, own] == [f"{100 * cell['change'][arm][0]:+.1f}" for arm in ("default", "own")]
+        assert [default, own] == [percent(float(loops[program][f"{arm}_percent"])) for arm in ("default", "own")]
 
 
 def comd(arm: str, cells: Iterable[str] = ("30", "49", "70", "100")) -> list[float]:
@@ -85,9 +77,9 @@ def test_what_comd_gains_is_that_of_the_data() -> None:
         assert [default, own] == [span(comd(arm, cells)) for arm in ("default", "own")]
 
 
-def test_the_noise_is_under_the_table(families: dict[str, list[Any]]) -> None:
-    small = span(changes(families[SMALLEST], "observe"))
-    large = span(change for name in ROWS.values() if name != SMALLEST for change in changes(families[name], "observe"))
+def test_the_noise_is_under_the_table(families: dict[str, list[dict[str, str]]]) -> None:
+    of = {name: programs.changes(own, "observe") for name, own in families.items()}
+    small, large = span(of.pop(SMALLEST)), span(change for own in of.values() for change in own)
     told = f"`observe`, which changes nothing: {large} %, with 128³ points {small} %, CoMD {span(comd('observe'))} %"
     assert told in " ".join(README.split())
 

@@ -26,6 +26,7 @@ SIMULATED = "simulated"
 SMALL = {
     "foreign": programs.foreign,
     "whole": programs.whole,
+    "whole-one": programs.whole_one,
     "shaping": programs.shaping,
     "costs": gpu.launch_costs,
     "checks": gpu.checks,

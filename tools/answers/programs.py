@@ -1,19 +1,21 @@
-"""Programs on real GPUs: those of other authors, whole programs on two GPUs, and one kernel beside one collective."""
+"""Programs on real GPUs: of other authors, whole programs on one and on two GPUs, one kernel beside one collective."""
 
 from __future__ import annotations
 
 import csv
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.answers.table import MISSING, Table, Value, percent, span
 
 FOREIGN = Path("tools/gpu/results/foreign.csv")
-WHOLE = Path("docs/data/whole-programs.csv")
+TWO, ONE = Path("docs/data/whole-programs.csv"), Path("tools/gpu/results/whole-one.csv")
 CELLS = Path("docs/data/overlap.csv")
 ROUNDS = 10  # programs with fewer are not in a range of a family
 ARMS = ("observe", "default", "own")
 AUTHORS = ("again", "default", "own", "observe")
+HEADS = ("`observe`, %", "default, %", "own priorities, %", "published, %", "possible, %")
 SETS = ("two GPUs, NCCL", "one GPU, NCCL to itself", "one GPU, stand-ins")
 SHOWN = {"observe": "noise: `observe`", "priority": "priority alone", "published": "the published method"}
 
@@ -41,23 +43,47 @@ def number(row: dict[str, str], name: str) -> float | None:
     return float(row[name]) if row[name] else None
 
 
+def families(root: Path, file: Path) -> dict[str, list[dict[str, str]]]:
+    """Programs with all rounds by family: those whose own priorities gain most first, the smallest sizes last."""
+    made: dict[str, list[dict[str, str]]] = {}
+    for row in rows(root, file):
+        if int(row["rounds"]) >= ROUNDS:
+            made.setdefault(row["family"], []).append(row)
+    return dict(sorted(made.items(), key=lambda item: ("128\u00b3" in item[0], order(item[1]))))
+
+
+def changes(found: list[dict[str, str]], arm: str) -> list[float]:
+    """In per cent, of the cells where the arm was measured."""
+    values = (number(row, f"{arm}_percent") for row in found if f"{arm}_percent" in row)
+    return [value for value in values if value is not None]
+
+
+def ranges(root: Path, file: Path, arms: Sequence[str]) -> list[list[Value]]:
+    return [[name, *(span(changes(own, arm)) for arm in arms)] for name, own in families(root, file).items()]
+
+
 def whole(root: Path) -> Table:
-    """Ranges over the programs and sizes of a family."""
-    found = [row for row in rows(root, WHOLE) if int(row["rounds"]) >= ROUNDS]
-    columns = [f"{arm}_percent" for arm in (*ARMS, "published", "possible")]
-    families = sorted({row["family"] for row in found}, key=lambda name: ("128³" in name, order(found, name)))
-    made: list[list[Value]] = [
-        [name, *(span(number(row, column) for row in found if row["family"] == name) for column in columns)]
-        for name in families
-    ]
-    heads = ("program", "noise, %", "default, %", "own priorities, %", "published, %", "possible, %")
-    return Table(heads, made)
+    """Ranges over the programs and sizes of a family, on two GPUs."""
+    heads = (
+        "program",
+        "bare again, %",
+        "`observe`, %",
+        "default, %",
+        "own priorities, %",
+        "published, %",
+        "possible, %",
+    )
+    return Table(heads, ranges(root, TWO, ("again", *ARMS, "published", "possible")))
 
 
-def order(found: list[dict[str, str]], family: str) -> float:
+def whole_one(root: Path) -> Table:
+    """The same on one GPU."""
+    return Table(("program", *HEADS), ranges(root, ONE, (*ARMS, "published", "possible")))
+
+
+def order(found: list[dict[str, str]]) -> float:
     """The family whose own priorities gain most comes first."""
-    gains = [number(row, "own_percent") for row in found if row["family"] == family]
-    return statistics.median(gain for gain in gains if gain is not None)
+    return statistics.median(changes(found, "own"))
 
 
 def shaping(root: Path) -> Table:

@@ -13,8 +13,8 @@ export CUDA=${CUDA:-/usr/local/cuda} SM=${SM:-sm_90} WHEELS=${WHEELS:-} OUT NAME
 export PATH=$CUDA/bin:$PATH
 RUN='
 driver() { # the library of the driver that manages GPUs is not part of the toolkit: link a stub of its name
-    gcc -shared -x c /dev/null -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so
-    echo -L. -lnvidia-ml -Xlinker --no-as-needed -Xlinker --unresolved-symbols=ignore-all
+    grep -ohE "\bnvml[A-Z]\w*" "$WHEELS/nvidia/cu13/include/nvml.h" | sort -u | sed "s/.*/void &(void) {}/" |
+        gcc -w -shared -x c - -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so && echo -L. -lnvidia-ml
 }
 . "$1"
 if declare -F plain; then

@@ -26,7 +26,7 @@ class Program:
 
 
 COMD = "LD_LIBRARY_PATH={libraries} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
-ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{6}).*no atoms lost"
+ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{5}).*no atoms lost"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
 LLM = (
     "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pm fs -pp {work}"
@@ -51,7 +51,6 @@ PROGRAMS = (
     *(comd("eam", "thread_atom -e", cells) for cells in (30, 49, 70, 100)),
     comd("eam-warp", "warp_atom -e", 70, 100),
     comd("eam-cta", "cta_cell -e", 70, 100),
-    comd("lj", "thread_atom", 70, 100),
     Program(
         "jacobi-threads",
         "jacobi-threads",
@@ -171,10 +170,10 @@ PROGRAMS = (
         "xsbench",
         "xsbench",
         "one",
-        "{binary} -m event -s small -l 400000000",
+        "{binary} -m event -s large",
         r"Runtime:\s+([\d.]+) seconds",
         "s",
-        check=r"checksum: (\d+)",
+        check=r"checksum: (\d+) \(Valid\)",
     ),
     Program(
         "openmm-pme",

@@ -34,9 +34,11 @@ def foreign(root: Path) -> Table:
     for name, arms in found.items():
         bare, changes = arms["bare"], (arms.get(arm, {}).get("change_percent") for arm in AUTHORS)
         words = (percent(float(change)) if change else MISSING for change in changes)
-        made.append([name, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
-    heads = ("program", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
-    return Table(heads, made)
+        number, gpu = bare["gpus"], bare["gpu"].split()[1]  # NVIDIA H100 80GB HBM3
+        place = gpu if number == "1" else f"{number} {gpu}"
+        made.append([name, place, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
+    heads = ("program", "GPU", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
+    return Table(heads, made, words=2)
 
 
 def number(row: dict[str, str], name: str) -> float | None:

@@ -20,7 +20,7 @@ from interposing import ONE, Build
 from nvidia_packages import file_of, runtime_folder, runtime_library
 
 from pyshim.launch import plan
-from tools.generate import driver_table
+from tools.checks import driver_table
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

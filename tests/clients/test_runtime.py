@@ -25,7 +25,7 @@ from nvcc_programs import (
 from nvidia_packages import runtime_folder, runtime_library
 
 from pyshim.report.collect import collect
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 __all__ = ["nvcc"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from blocks import ROOT, pages
 
-from tools.answers.table import span
+from tools.docs.table import span
 from tools.gpu.whole.cells import put_together
 from tools.gpu.whole.table import SMALLEST, by_family
 
@@ -92,7 +92,7 @@ def test_the_noise_is_under_the_table(families: dict[str, list[Any]]) -> None:
 
 
 def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -> None:
-    done = python("-m", "tools.docs.picture", "--check", cwd=ROOT)
+    done = python("-m", "tools.docs.write", "--check", "picture", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3

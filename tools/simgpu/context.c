@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-enum { STACK = 64 };
+enum { STACK = 64, LEGACY_NUMBER = 7 /* as CUPTI has it */ };
 
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local int depth;
@@ -43,12 +43,13 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
         return NULL;
     }
     context->legacy->legacy = true;
+    context->legacy->number = LEGACY_NUMBER;
     return context;
 }
 
 static void context_free(struct context *context) {
     sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_flush();
     while (context->greens != NULL)
         sim_green_free(context->greens);
     while (context->modules != NULL)
@@ -296,16 +297,19 @@ static CUresult synchronize(struct context *context) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     const CUresult result = sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_wait("Context Sync", context->device, NULL, NULL);
+    sim_trace_flush();
     return result;
 }
 
 SIM_API CUresult cuCtxSynchronize(void) {
+    SIM_NAMED(__func__);
     SIM_CALL_IN_CONTEXT(context);
     return synchronize(context);
 }
 
 SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
     return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;

@@ -15,6 +15,7 @@ static const double API_CALL_US = 2.0;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialized, forked, at_fork_installed;
 double sim_host_us;
+struct sim_call sim_call;
 bool sim_queue_died;
 
 void sim_lock(void) {
@@ -31,12 +32,14 @@ CUresult sim_enter(void) {
         sim_unlock();
         return CUDA_ERROR_NOT_INITIALIZED;
     }
+    sim_call = (struct sim_call){.start_us = sim_host_us, .number = sim_call.number + 1};
     sim_host_us += API_CALL_US;
     return CUDA_SUCCESS;
 }
 
 void sim_leave(const int *guard) {
     (void)guard;
+    sim_trace_call();
     sim_unlock();
 }
 
@@ -46,7 +49,7 @@ bool sim_is_initialized(void) {
 
 static void after_fork_in_child(void) {
     forked = initialized;
-    sim_log_forget();
+    sim_trace_forget();
     sim_unlock();
 }
 
@@ -54,7 +57,7 @@ static __attribute__((destructor)) void finish(void) {
     sim_lock();
     if (initialized && !forked) {
         sim_engine_run_to(1e300);
-        sim_log_close();
+        sim_trace_flush();
     }
     sim_unlock();
 }

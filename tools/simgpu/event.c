@@ -101,16 +101,19 @@ static CUresult check(const struct event *event) {
 }
 
 SIM_API CUresult cuEventQuery(CUevent handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     const struct event *const event = sim_handle_get(handle, KIND_EVENT);
     const CUresult result = check(event);
     if (result != CUDA_SUCCESS)
         return result;
     sim_engine_run_to(sim_host_us);
+    sim_trace_wait("Event Sync", event->context->device, NULL, event->record);
     return event->record == NULL || event->record->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 SIM_API CUresult cuEventSynchronize(CUevent handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     const struct event *const event = sim_handle_get(handle, KIND_EVENT);
     const CUresult result = check(event);
@@ -118,7 +121,8 @@ SIM_API CUresult cuEventSynchronize(CUevent handle) {
         return result;
     const bool pending = event->record != NULL && !event->record->done;
     const CUresult waited = pending ? sim_engine_run_until_done(event->record) : CUDA_SUCCESS;
-    sim_log_flush();
+    sim_trace_wait("Event Sync", event->context->device, NULL, event->record);
+    sim_trace_flush();
     return waited;
 }
 

@@ -110,12 +110,8 @@ SIM_API CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags) {
 static void log_node(const struct launch_request *request, const struct stream *stream, int priority, CUresult result) {
     char text[32];
     snprintf(text, sizeof text, "0x%llx", sim_stream_number(stream));
-    sim_log_launch(&(struct launch_line){.entry = "cuGraphLaunch",
-                                         .request = request,
-                                         .stream = text,
-                                         .result = result,
-                                         .priority = priority,
-                                         .graph = true});
+    sim_log_launch(&(struct launch_line){
+        .request = request, .stream = text, .result = result, .priority = priority, .graph = true});
 }
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
@@ -127,14 +123,17 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
     if (node->type == NODE_KERNEL)
         device = node->launch.function->module->context->device;
     struct op *const op = sim_op_new(kind, device);
+    op->queue = stream->number;
+    op->node = node->id;
     if (node->type == NODE_KERNEL) {
         const int priority = priorities ? node->launch.set.priority : stream->priority;
         if (kind == OP_KERNEL)
-            sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
+            sim_launch_fill(op, &node->launch, priority, sim_usable_of(node->context));
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer || host) {
         op->delay_us = transfer ? node->transfer->us : HOST_FUNCTION_US;
         op->unit = transfer ? node->transfer->unit : UNIT_HOST;
+        op->transfer = transfer ? node->transfer->name : NULL;
     }
     struct event *const event = node->event != NULL ? sim_handle_get(node->event, KIND_EVENT) : NULL;
     if (event != NULL && node->type == NODE_WAIT)

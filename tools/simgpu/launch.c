@@ -154,8 +154,7 @@ static void set_blocks(struct launch *launch) {
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
-                     const struct sm_set *usable) {
+void sim_launch_fill(struct op *op, const struct launch_request *request, int priority, const struct sm_set *usable) {
     const struct kernel_image *const image = request->function->image;
     struct launch *const launch = calloc(1, sizeof *launch);
     if (launch == NULL)
@@ -176,8 +175,6 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
-    launch->stream_number = sim_stream_number(stream);
-    launch->context_number = sim_handle_number(stream->context->handle);
     op->launch = launch;
 }
 
@@ -205,7 +202,7 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
         return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
-        sim_launch_fill(op, request, stream, request->set.has_priority ? request->set.priority : stream->priority,
+        sim_launch_fill(op, request, request->set.has_priority ? request->set.priority : stream->priority,
                         &stream->usable);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
@@ -248,8 +245,7 @@ CUresult sim_launch_locked(const struct call *call, struct context *context) {
     snprintf(text, sizeof text, "0x%llx",
              stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));
     const int inherited = stream != NULL ? stream->priority : NORMAL_PRIORITY;
-    sim_log_launch(&(struct launch_line){.entry = call->entry,
-                                         .request = &request,
+    sim_log_launch(&(struct launch_line){.request = &request,
                                          .stream = text,
                                          .result = result,
                                          .priority = request.set.has_priority ? request.set.priority : inherited,
@@ -274,8 +270,8 @@ static CUresult launch(const struct call *call) {
 #define LAUNCH(name, arguments, extra_value, is_cooperative, is_per_thread)                                            \
     SIM_API CUresult name arguments {                                                                                  \
         const CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};    \
-        return launch(&(struct call){.entry = #name,                                                                   \
-                                     .config = &config,                                                                \
+        SIM_NAMED(#name);                                                                                              \
+        return launch(&(struct call){.config = &config,                                                                \
                                      .handle = function,                                                               \
                                      .parameters = parameters,                                                         \
                                      .extra = extra_value,                                                             \
@@ -291,22 +287,16 @@ LAUNCH(cuLaunchCooperativeKernel_ptsz, COOPERATIVE_ARGUMENTS, NULL, true, true)
 SIM_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){.entry = __func__,
-                                 .config = config,
-                                 .handle = function,
-                                 .parameters = parameters,
-                                 .extra = extra,
-                                 .per_thread = false});
+    SIM_NAMED(__func__);
+    return launch(&(struct call){
+        .config = config, .handle = function, .parameters = parameters, .extra = extra, .per_thread = false});
 }
 
 SIM_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                        void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){.entry = __func__,
-                                 .config = config,
-                                 .handle = function,
-                                 .parameters = parameters,
-                                 .extra = extra,
-                                 .per_thread = true});
+    SIM_NAMED(__func__);
+    return launch(&(struct call){
+        .config = config, .handle = function, .parameters = parameters, .extra = extra, .per_thread = true});
 }

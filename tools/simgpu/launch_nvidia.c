@@ -230,7 +230,7 @@ SIM_API CUresult cuParamSetv(CUfunction handle, int offset, void *value, unsigne
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction handle, int width, int height, CUstream stream, const char *entry) {
+static CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
     SIM_CALL_IN_CONTEXT(context);
     const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
     if (width < 1 || height < 1)
@@ -247,28 +247,32 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
                                    .hStream = stream};
     void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, state->parameters, (void *)LAUNCH_PARAM_BUFFER_SIZE,
                      &state->bytes, (void *)LAUNCH_PARAM_END};
-    const struct call call = {.entry = entry, .config = &config, .handle = handle, .extra = extra};
+    const struct call call = {.config = &config, .handle = handle, .extra = extra};
     if (function == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
     return sim_launch_locked(&call, context);
 }
 
 SIM_API CUresult cuLaunch(CUfunction handle) {
-    return launch(handle, 1, 1, NULL, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, 1, 1, NULL);
 }
 
 SIM_API CUresult cuLaunchGrid(CUfunction handle, int width, int height) {
-    return launch(handle, width, height, NULL, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, width, height, NULL);
 }
 
 SIM_API CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream stream) {
-    return launch(handle, width, height, stream, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, width, height, stream);
 }
 
 /* ---- one cooperative kernel on several devices: one launch after the other, which nothing else orders ---- */
 
 SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *list, unsigned int count,
                                                       unsigned int flags) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     if (list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
@@ -279,11 +283,8 @@ SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *
         const CUlaunchConfig config = {
             one->gridDimX,  one->gridDimY,       one->gridDimZ, one->blockDimX, one->blockDimY,
             one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
-        const struct call call = {.entry = __func__,
-                                  .config = &config,
-                                  .handle = one->func,
-                                  .parameters = one->kernelParams,
-                                  .cooperative = true};
+        const struct call call = {
+            .config = &config, .handle = one->func, .parameters = one->kernelParams, .cooperative = true};
         result = stream != NULL ? sim_launch_locked(&call, stream->context) : CUDA_ERROR_INVALID_HANDLE;
     }
     return result;

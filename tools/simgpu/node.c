@@ -8,13 +8,9 @@
 
 #include "sim.h"
 
-static void log_node(const struct launch_request *request, const char *entry, CUresult result) {
-    sim_log_launch(&(struct launch_line){.entry = entry,
-                                         .request = request,
-                                         .stream = "0x0",
-                                         .result = result,
-                                         .priority = request->set.priority,
-                                         .node = true});
+static void log_node(const struct launch_request *request, CUresult result) {
+    sim_log_launch(&(struct launch_line){
+        .request = request, .stream = "0x0", .result = result, .priority = request->set.priority, .node = true});
 }
 
 static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_request *request) {
@@ -30,7 +26,7 @@ static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_
     return result;
 }
 
-static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what) {
     struct launch_request request = node->launch;
     request.handle = what->func != NULL ? what->func : what->kern;
     request.function = NULL;
@@ -45,7 +41,7 @@ static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *wha
         result = CUDA_ERROR_OUT_OF_MEMORY;
     if (result == CUDA_SUCCESS)
         node->context = what->func == NULL && what->ctx != NULL ? what->ctx : request.function->module->context->handle;
-    log_node(&request, entry, result);
+    log_node(&request, result);
     free(request.parameters);
     return result;
 }
@@ -67,7 +63,7 @@ static struct node **nodes_of(const struct graph *graph, const CUgraphNode *hand
 }
 
 static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t count,
-                    const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+                    const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (out == NULL || graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
@@ -77,7 +73,7 @@ static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before,
     free(nodes);
     if (node == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = write_node(node, what, entry);
+    const CUresult result = write_node(node, what);
     if (result == CUDA_SUCCESS)
         *out = node->handle;
     else
@@ -96,12 +92,14 @@ SIM_API CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUg
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return add(out, graph, before, count, &made, __func__);
+    SIM_NAMED(__func__);
+    return add(out, graph, before, count, &made);
 }
 
 SIM_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
                                          const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? add(out, graph, before, count, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? add(out, graph, before, count, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static struct node *kernel_node(CUgraphNode handle) {
@@ -156,31 +154,32 @@ SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_P
     return result;
 }
 
-static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     struct node *const node = kernel_node(handle);
-    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
+    return node != NULL ? write_node(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return set(node, &made, __func__);
+    SIM_NAMED(__func__);
+    return set(node, &made);
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? set(node, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? set(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The node of an executable graph that was made from that of a graph. */
-static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what,
-                            const char *entry) {
+static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
     const struct node *const original = kernel_node(handle);
     struct node *const node = exec != NULL && original != NULL ? sim_graph_find_copy(exec->graph, original->id) : NULL;
-    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
+    return node != NULL ? write_node(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -188,12 +187,14 @@ SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode no
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return set_in_exec(exec, node, &made, __func__);
+    SIM_NAMED(__func__);
+    return set_in_exec(exec, node, &made);
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                                    const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? set_in_exec(exec, node, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? set_in_exec(exec, node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- attributes ---- */

@@ -79,6 +79,7 @@ struct op *sim_op_new(enum op_kind kind, int device) {
     op->waits = 1; /* its arrival */
     op->references = 1;
     op->sequence = next_sequence++;
+    op->correlation = sim_call.number;
     return op;
 }
 
@@ -127,8 +128,8 @@ void sim_op_finish(struct op *op, double now) {
     for (uint32_t i = 0; i < op->after_count; i++)
         one_wait_less(op->after[i]);
     op->after_count = 0;
-    if (op->kind == OP_KERNEL)
-        sim_log_timeline(op);
+    if (op->kind == OP_KERNEL || op->transfer != NULL)
+        sim_trace_add(op);
     if (op->stream != NULL)
         sim_stream_op_finished(op->stream);
     op->stream = NULL;

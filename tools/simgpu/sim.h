@@ -56,7 +56,7 @@ struct config {
     int driver_version;
     bool crashes; /* SIMGPU_INVALID */
     bool fresh_handles;
-    const char *timeline, *launches, *trace;
+    const char *launches, *trace;
     struct limit refuse, no_attributes;
 };
 
@@ -83,6 +83,23 @@ bool sim_is_communication(const char *kernel);
 /* ---- one lock, one clock (driver.c) ---- */
 
 extern double sim_host_us;
+
+/* The call that holds the lock. */
+struct sim_call {
+    double start_us;
+    unsigned int number;
+    bool shown; /* in the trace: it put work into a stream, or waited */
+};
+extern struct sim_call sim_call;
+
+/* Of the thread: the name of the call that it makes, for the logs. Where the engine is part of HIP's library, hip/entry.c says it. */
+extern _Thread_local const char *sim_entry;
+#ifdef SIMGPU_HIP
+#define SIM_NAMED(name) (void)0
+#else
+#define SIM_NAMED(name) (void)(sim_entry = (name))
+#endif
+
 extern bool sim_queue_died; /* of AMD's: of a launch with more shared memory than there is */
 
 CUresult sim_enter(void);
@@ -96,9 +113,11 @@ void sim_lock(void);
 /* Both forms of an entry point that takes a stream: NULL is the legacy stream, or the thread's own in _ptsz. */
 #define SIM_BOTH(name, body, declared, ...)                                                                            \
     SIM_API CUresult name declared {                                                                                   \
+        SIM_NAMED(#name);                                                                                              \
         return body(__VA_ARGS__, false);                                                                               \
     }                                                                                                                  \
     SIM_API CUresult name##_ptsz declared {                                                                            \
+        SIM_NAMED(#name "_ptsz");                                                                                      \
         return body(__VA_ARGS__, true);                                                                                \
     }
 

@@ -11,6 +11,7 @@
 #include "sim.h"
 
 enum { QUEUE = 1024 };
+enum { FIRST_NUMBER = 13 }; /* of streams that programs create, as CUPTI counts */
 
 uint64_t sim_thread_id(void) {
     static atomic_uint_fast64_t next;
@@ -33,6 +34,8 @@ struct stream *sim_stream_new(struct context *context, unsigned int flags, int p
         free(stream);
         return NULL;
     }
+    static int numbers = FIRST_NUMBER;
+    stream->number = numbers++;
     stream->context = context;
     stream->usable = context->usable;
     stream->flags = flags;
@@ -134,6 +137,8 @@ void sim_stream_submit(struct stream *stream, struct op *op) {
     stream->tail = op;
     sim_op_hold(op);
     op->stream = stream;
+    op->queue = stream->number;
+    sim_call.shown = true;
     stream->pending++;
     sim_op_submit(op);
     sim_engine_run_to(sim_host_us);
@@ -230,6 +235,7 @@ static CUresult query(CUstream handle, bool per_thread) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     sim_engine_run_to(sim_host_us);
+    sim_trace_wait("Stream Sync", stream->context->device, stream, NULL);
     return sim_stream_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 SIM_BOTH(cuStreamQuery, query, (CUstream handle), handle)
@@ -240,7 +246,8 @@ static CUresult synchronize(CUstream handle, bool per_thread) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     const CUresult result = sim_stream_drain(stream);
-    sim_log_flush();
+    sim_trace_wait("Stream Sync", stream->context->device, stream, NULL);
+    sim_trace_flush();
     return result;
 }
 SIM_BOTH(cuStreamSynchronize, synchronize, (CUstream handle), handle)
@@ -379,6 +386,7 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
     struct op *const op = sim_stream_op(stream, OP_NOTHING);
     wait_for_record(op, event->record, stream);
     sim_stream_submit(stream, op);
+    sim_trace_wait("Stream Wait Event", stream->context->device, stream, event->record);
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamWaitEvent, wait_event, (CUstream handle, CUevent event, unsigned int flags), handle, event, flags)

@@ -54,8 +54,7 @@ static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) 
     const unsigned int shared = what->shared > UINT32_MAX ? UINT32_MAX : (unsigned int)what->shared;
     const CUlaunchConfig config = {what->grid.x,  what->grid.y, what->grid.z, what->block.x, what->block.y,
                                    what->block.z, shared,       what->stream, NULL,          0};
-    return sim_launch_locked(&(struct call){.entry = sim_entry,
-                                            .config = &config,
+    return sim_launch_locked(&(struct call){.config = &config,
                                             .handle = function,
                                             .parameters = what->parameters,
                                             .extra = what->extra,

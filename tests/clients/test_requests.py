@@ -40,7 +40,7 @@ RUNTIMES = {
     "ours13": 100,
     "nccl": 400,
     "nccl_recorded": 400,
-    "every": 1000,
+    "every": 400,
 }
 # Every runtime asks for these.
 ALWAYS = {f"cuLaunch{kind}{form}" for kind in ("Kernel", "KernelEx", "CooperativeKernel") for form in ("", "_ptsz")}

@@ -109,7 +109,7 @@ def schema() -> Made:
 
 def dispatch_table() -> Made:
     text = (ROOT / "tools/simgpu/hip/names.def").read_text(encoding="utf-8")
-    positions = {name: number for number, name in enumerate(re.findall(r"^MEMBER\((\w+)", text, re.M), 1)}
+    positions = dict(re.findall(r"^MEMBER\((\w+), .*, (\d+)\)$", text, re.M))
     rows = [row.name for row in driver_table.rows(ROOT / "shim/hip/driver.def") if row.name in positions]
     text = HIP_HEAD + "".join(f"TABLE({name}, {positions[name]})\n" for name in rows)
     return {ROOT / "shim/hip/dispatch_table.def": text}

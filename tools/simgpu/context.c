@@ -34,7 +34,6 @@ static struct context *context_new(CUdevice device, unsigned int flags) {
         return NULL;
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
-    context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
     if (context->handle == NULL || context->legacy == NULL) {
@@ -205,24 +204,6 @@ SIM_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     return release(device, true);
 }
 
-static CUresult set_primary_flags(CUdevice device, unsigned int flags) {
-    SIM_CALL();
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    primary[device].flags = flags;
-    if (primary[device].context != NULL)
-        primary[device].context->flags = flags;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
-}
-
 SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     SIM_CALL();
     if (flags == NULL || active == NULL)
@@ -347,11 +328,4 @@ SIM_API CUresult cuCtxSetCacheConfig(int config) {
         return CUDA_ERROR_INVALID_VALUE;
     context->cache_config = config;
     return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -94,16 +94,6 @@ SIM_API CUresult cuDriverGetVersion(int *version) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuProfilerStart(void) {
-    SIM_CALL();
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuProfilerStop(void) {
-    SIM_CALL();
-    return CUDA_SUCCESS;
-}
-
 /* ---- handles: addresses of cells in one reserved region ----
  *
  * A handle is good if it lies in the region, on a cell's border, and the cell holds the kind asked for; so whatever

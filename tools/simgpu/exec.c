@@ -128,7 +128,7 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
     if (node->type == NODE_KERNEL) {
         const int priority = priorities ? node->launch.set.priority : stream->priority;
         if (kind == OP_KERNEL)
-            sim_launch_fill(op, &node->launch, priority, sim_usable_of(node->context));
+            sim_launch_fill(op, &node->launch, priority);
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer || host) {
         op->delay_us = transfer ? node->transfer->us : HOST_FUNCTION_US;
@@ -248,12 +248,6 @@ static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread) {
     return result;
 }
 SIM_BOTH(cuGraphLaunch, launch, (CUgraphExec exec, CUstream handle), exec, handle)
-
-static CUresult upload(CUgraphExec exec, CUstream handle, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    return sim_handle_get(exec, KIND_EXEC) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-SIM_BOTH(cuGraphUpload, upload, (CUgraphExec exec, CUstream handle), exec, handle)
 
 /* ---- updates ---- */
 

@@ -100,7 +100,6 @@ bool sim_node_set_launch(struct node *node, const struct launch_request *request
     free(node->parameter_pointers); /* to those */
     node->parameter_pointers = NULL;
     node->launch = *request;
-    node->launch.usable = NULL;
     node->launch.parameters = parameters;
     if (request->turn == 0)
         node->launch.turn = turn_of(request->handle);

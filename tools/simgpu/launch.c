@@ -145,16 +145,15 @@ enum { MOST_SIMULATED_BLOCKS = 32768 };
 
 /* A grid of more than 32,768 blocks is simulated with fewer, longer ones, so that huge grids end soon. */
 static void set_blocks(struct launch *launch) {
-    const unsigned long long each = (unsigned long long)launch->cluster;
     launch->simulated = launch->blocks;
     if (launch->blocks > MOST_SIMULATED_BLOCKS) {
         const unsigned long long per = (launch->blocks + MOST_SIMULATED_BLOCKS - 1) / MOST_SIMULATED_BLOCKS;
-        launch->simulated = ((launch->blocks + per - 1) / per + each - 1) / each * each;
+        launch->simulated = (launch->blocks + per - 1) / per;
     }
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
-void sim_launch_fill(struct op *op, const struct launch_request *request, int priority, const struct sm_set *usable) {
+void sim_launch_fill(struct op *op, const struct launch_request *request, int priority) {
     const struct kernel_image *const image = request->function->image;
     struct launch *const launch = calloc(1, sizeof *launch);
     if (launch == NULL)
@@ -163,8 +162,6 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, int pr
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
     memcpy(launch->grid, request->grid, sizeof launch->grid);
-    launch->usable = *usable;
-    launch->cluster = request->set.cluster > 1 ? request->set.cluster : 1;
     set_blocks(launch);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);
@@ -202,8 +199,7 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
         return capture(request, stream, config);
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
-        sim_launch_fill(op, request, request->set.has_priority ? request->set.priority : stream->priority,
-                        &stream->usable);
+        sim_launch_fill(op, request, request->set.has_priority ? request->set.priority : stream->priority);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
@@ -216,8 +212,6 @@ static CUresult prepare(const struct call *call, struct context *context, struct
         result = sim_stream_of(config->hStream, call->per_thread, context, stream);
     if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS)
-        request->usable = &(*stream)->usable;
     if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)

@@ -38,16 +38,11 @@ static CUresult set_cluster(struct launch_request *request) {
     return CUDA_SUCCESS;
 }
 
-/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor; `usable` are the
- * multiprocessors that they may use. */
-static int active_clusters(const struct sm_set *usable, int blocks, int cluster) {
+/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor: each on one set of them. */
+static int active_clusters(const struct gpu *gpu, int blocks, int cluster) {
     int found = 0;
-    for (int from = 0; from < MAX_MULTIPROCESSORS; from += CLUSTER_SET) {
-        int count = 0;
-        for (int i = from; i < from + CLUSTER_SET; i++)
-            count += sim_sm_has(usable, i);
-        found += count * blocks / cluster;
-    }
+    for (int left = gpu->multiprocessors; left > 0; left -= CLUSTER_SET)
+        found += (left < CLUSTER_SET ? left : CLUSTER_SET) * blocks / cluster;
     return found;
 }
 
@@ -84,7 +79,8 @@ SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, 
     if (threads < 1 || threads > MAX_BLOCK_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
     const struct footprint footprint = sim_launch_footprint(&request);
-    *clusters = active_clusters(&stream->usable, sim_resident(request.function, &footprint), request.set.cluster);
+    *clusters =
+        active_clusters(sim_gpu_of(request.function), sim_resident(request.function, &footprint), request.set.cluster);
     return CUDA_SUCCESS;
 }
 
@@ -105,7 +101,7 @@ SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle
     const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
     const struct footprint footprint = sim_footprint(function, threads, config->sharedMemBytes);
     int largest = largest_cluster(function);
-    while (largest > 1 && active_clusters(&stream->usable, sim_resident(function, &footprint), largest) == 0)
+    while (largest > 1 && active_clusters(sim_gpu_of(function), sim_resident(function, &footprint), largest) == 0)
         largest /= 2;
     *size = required > 0 ? required : largest;
     return CUDA_SUCCESS;
@@ -125,13 +121,12 @@ static bool dimensions_are_good(const struct launch_request *request) {
 static CUresult check_residence(const struct launch_request *request) {
     const struct gpu *const gpu = sim_gpu_of(request->function);
     const struct footprint footprint = sim_launch_footprint(request);
-    const struct sm_set usable = request->usable != NULL ? *request->usable : sim_sm_all(gpu);
     const int resident = sim_occupancy(gpu, &footprint);
     if (resident < 1)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    unsigned long long most = (unsigned long long)resident * (unsigned long long)sim_sm_count(&usable);
+    unsigned long long most = (unsigned long long)resident * (unsigned long long)gpu->multiprocessors;
     if (request->set.cluster > 1) {
-        const int clusters = active_clusters(&usable, resident, request->set.cluster);
+        const int clusters = active_clusters(gpu, resident, request->set.cluster);
         if (clusters < 1)
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
         most = (unsigned long long)clusters * (unsigned long long)request->set.cluster;

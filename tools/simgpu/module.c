@@ -131,10 +131,6 @@ SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned in
     return count < 64 ? load(out, data, 0, false) : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API CUresult cuModuleLoadFatBinary(CUmodule *out, const void *data) {
-    return load(out, data, 0, false);
-}
-
 SIM_API CUresult cuModuleUnload(CUmodule handle) {
     SIM_CALL_IN_CONTEXT(context);
     const CUresult forbidden = sim_capture_forbids();
@@ -188,12 +184,4 @@ SIM_API CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count,
         out[i] = function->handle;
     }
     return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct module *const module = sim_handle_get(handle, KIND_MODULE);
-    if (name == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    return module != NULL ? sim_global_of(module, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -78,7 +78,6 @@ double sim_event_us(void); /* from a recorded event to the work of another strea
 bool sim_glob(const char *pattern, const char *text);
 void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
 const char *sim_rule_name(enum rule rule);
-bool sim_is_communication(const char *kernel);
 
 /* ---- one lock, one clock (driver.c) ---- */
 
@@ -207,25 +206,11 @@ uint32_t sim_parameter_bytes(const struct kernel_image *image);
 
 /* ---- contexts (context.c) ---- */
 
-/* A set of multiprocessors of one device. */
-struct sm_set {
-    uint64_t bits[(MAX_MULTIPROCESSORS + 63) / 64];
-};
-
-static inline bool sim_sm_has(const struct sm_set *set, int index) {
-    return (set->bits[index / 64] >> index % 64 & 1) != 0;
-}
-
-static inline void sim_sm_add(struct sm_set *set, int index) {
-    set->bits[index / 64] |= UINT64_C(1) << index % 64;
-}
-
 struct stream;
 
 struct context {
     CUcontext handle;
     int device;
-    struct sm_set usable; /* its multiprocessors */
     unsigned int flags;
     bool primary;
     int attached; /* by cuCtxAttach */
@@ -237,11 +222,10 @@ struct context {
     struct event *events;
 };
 
-/* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */
+/* Another handle for the primary context of a device (green.c). */
 struct green {
     CUcontext handle;
     struct context *context;
-    struct sm_set usable;
     struct stream *stream; /* its default stream */
     struct green *next;
 };
@@ -249,8 +233,6 @@ struct green {
 struct context *sim_context_of(CUcontext handle);
 struct context *sim_current_context(void);
 struct green *sim_current_green(void); /* NULL: the current context is not one */
-const struct sm_set *sim_usable_of(CUcontext handle);
-const struct sm_set *sim_current_usable(const struct context *context);
 struct context *sim_primary_retain(CUdevice device);
 void sim_primary_release(CUdevice device);
 void sim_green_free(struct green *green);
@@ -324,8 +306,6 @@ struct footprint {
     int carveout;
 };
 
-struct sm_set sim_sm_all(const struct gpu *gpu);
-int sim_sm_count(const struct sm_set *set);
 int sim_resident(const struct function *function, const struct footprint *footprint);
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);

@@ -20,7 +20,6 @@ struct work_class {
     double rate[MAX_BLOCKS + 1]; /* speed of a block among n of its class */
     uint64_t seed;
     uint64_t launches;
-    bool communication;
     struct work_class *next;
 };
 
@@ -51,8 +50,7 @@ struct launch {
     unsigned int grid[3];
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
-    int threads, warps, registers_of_warp, scalars_of_warp, cluster;
-    struct sm_set usable;
+    int threads, warps, registers_of_warp, scalars_of_warp;
     size_t dynamic, shared;
     size_t room; /* shared memory of a multiprocessor for blocks of this kernel */
     int priority, resident_peak;
@@ -90,9 +88,8 @@ struct stream {
     CUstream handle;
     int number; /* in the trace */
     struct context *context;
-    struct sm_set usable; /* multiprocessors that its kernels may use */
-    CUcontext green;      /* or NULL */
-    bool of_green;        /* the default stream of one */
+    CUcontext green; /* or NULL */
+    bool of_green;   /* the default stream of one */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -156,9 +153,8 @@ struct launch_request {
         int carveout; /* in percent, stronger than the function's; -1: no preference */
         int priority;
     } set;
-    bool overshoots;             /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
-    const struct sm_set *usable; /* for this check alone; NULL: all of the device */
-    uint8_t *parameters;         /* owned: all of them at their offsets */
+    bool overshoots;     /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
+    uint8_t *parameters; /* owned: all of them at their offsets */
     uint32_t parameter_bytes;
 };
 
@@ -241,7 +237,7 @@ CUresult sim_launch_parameters(struct launch_request *request, void **pointers, 
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
 bool sim_is_refused(const struct launch_request *request); /* SIMGPU_REFUSE */
 enum op_kind sim_launch_kind(const struct launch_request *request);
-void sim_launch_fill(struct op *op, const struct launch_request *request, int priority, const struct sm_set *usable);
+void sim_launch_fill(struct op *op, const struct launch_request *request, int priority);
 
 /* A call that launches, and what becomes of it. */
 struct call {

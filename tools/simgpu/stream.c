@@ -37,7 +37,6 @@ struct stream *sim_stream_new(struct context *context, unsigned int flags, int p
     static int numbers = FIRST_NUMBER;
     stream->number = numbers++;
     stream->context = context;
-    stream->usable = context->usable;
     stream->flags = flags;
     stream->priority = sim_clamp_priority(priority);
     stream->next = context->streams;
@@ -75,10 +74,8 @@ void sim_stream_op_finished(struct stream *stream) {
 struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority) {
     struct stream *const stream = sim_stream_new(context, flags, priority);
     const struct green *const green = sim_current_green();
-    if (stream != NULL && green != NULL) {
-        stream->usable = green->usable;
+    if (stream != NULL && green != NULL)
         stream->green = green->handle;
-    }
     return stream;
 }
 
@@ -271,15 +268,6 @@ static CUresult get_flags(CUstream handle, unsigned int *flags, bool per_thread)
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamGetFlags, get_flags, (CUstream handle, unsigned int *flags), handle, flags)
-
-static CUresult get_device(CUstream handle, CUdevice *device, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    if (device == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *device = stream->context->device;
-    return CUDA_SUCCESS;
-}
-SIM_BOTH(cuStreamGetDevice, get_device, (CUstream handle, CUdevice *device), handle, device)
 
 static CUresult get_context(CUstream handle, CUcontext *out, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);

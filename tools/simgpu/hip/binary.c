@@ -107,12 +107,6 @@ void hip___hipRegisterFunction(void **binary, const void *host, char *device, co
     add(binary, host, name, 0);
 }
 
-void hip___hipRegisterVar(void **binary, void *host, char *host_name, char *name, int external, size_t bytes,
-                          int constant, int global) {
-    (void)name, (void)external, (void)constant, (void)global;
-    add(binary, host, host_name, bytes != 0 ? bytes : 1);
-}
-
 /* With the context of the device current. */
 static hipError_t load(struct binary *binary, int device) {
     if (binary->modules[device] == NULL && binary->failed[device] == hipSuccess)
@@ -163,32 +157,6 @@ void hip_forget_device(int device) {
         for (struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
             symbol->functions[device] = NULL;
     pthread_mutex_unlock(&lock);
-}
-
-hipError_t hip_variable(const void *host, void **address, size_t *bytes) {
-    hipError_t result = hip_ready();
-    if (result != hipSuccess)
-        return result;
-    CUdeviceptr found = 0;
-    const int device = hip_device_of(NULL);
-    pthread_mutex_lock(&lock);
-    const struct symbol *const symbol = find(host, true);
-    result = symbol == NULL ? hipErrorInvalidSymbol : on_device(symbol->binary, device);
-    if (result == hipSuccess)
-        result = cuModuleGetGlobal_v2(&found, bytes, symbol->binary->modules[device], symbol->name);
-    pthread_mutex_unlock(&lock);
-    *address = (void *)(uintptr_t)found;
-    return result == hipErrorNotFound ? hipErrorInvalidSymbol : result;
-}
-
-hipError_t hip_hipGetSymbolAddress(void **address, const void *symbol) {
-    size_t bytes;
-    return address != NULL ? hip_variable(symbol, address, &bytes) : hipErrorInvalidValue;
-}
-
-hipError_t hip_hipGetSymbolSize(size_t *bytes, const void *symbol) {
-    void *address;
-    return bytes != NULL ? hip_variable(symbol, &address, bytes) : hipErrorInvalidValue;
 }
 
 hipError_t hip_hipGetFuncBySymbol(hipFunction_t *function, const void *symbol) {

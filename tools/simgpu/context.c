@@ -29,18 +29,11 @@ struct green *sim_current_green(void) {
 }
 
 static struct context *context_new(CUdevice device, unsigned int flags) {
-    struct context *const context = calloc(1, sizeof *context);
-    if (context == NULL)
-        return NULL;
+    struct context *const context = sim_new(1, sizeof *context);
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
     context->flags = flags;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
-    if (context->handle == NULL || context->legacy == NULL) {
-        sim_handle_free(context->handle);
-        free(context);
-        return NULL;
-    }
     context->legacy->legacy = true;
     context->legacy->number = LEGACY_NUMBER;
     return context;
@@ -76,9 +69,7 @@ static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *const context = context_new(device, flags);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    const struct context *const context = context_new(device, flags);
     *out = context->handle;
     return push(context->handle);
 }
@@ -143,8 +134,6 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
 struct context *sim_primary_retain(CUdevice device) {
     if (primary[device].context == NULL) {
         primary[device].context = context_new(device, primary[device].flags);
-        if (primary[device].context == NULL)
-            return NULL;
         primary[device].context->primary = true;
     }
     primary[device].references++;
@@ -168,10 +157,7 @@ SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    const struct context *const context = sim_primary_retain(device);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = context->handle;
+    *out = sim_primary_retain(device)->handle;
     return CUDA_SUCCESS;
 }
 

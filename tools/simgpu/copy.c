@@ -66,8 +66,7 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
         return result;
     if (capturing) {
         struct node *const node = sim_capture_node(stream, transfer->from != NULL ? NODE_MEMCPY : NODE_MEMSET);
-        if (node == NULL || (node->transfer = malloc(sizeof *transfer)) == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        node->transfer = sim_new(1, sizeof *transfer);
         *node->transfer = *transfer;
         return CUDA_SUCCESS;
     }

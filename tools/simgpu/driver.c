@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "sim.h"
@@ -17,6 +18,26 @@ static bool initialized, forked, at_fork_installed;
 double sim_host_us;
 struct sim_call sim_call;
 bool sim_queue_died;
+
+static void *there(void *memory) {
+    if (memory == NULL) {
+        sim_say("out of memory");
+        abort();
+    }
+    return memory;
+}
+
+void *sim_new(size_t count, size_t size) {
+    return there(calloc(count > 0 ? count : 1, size));
+}
+
+void *sim_grow(void *memory, size_t count, size_t size) {
+    return there(realloc(memory, (count > 0 ? count : 1) * size));
+}
+
+char *sim_text(const char *text) {
+    return there(strdup(text));
+}
 
 void sim_lock(void) {
     pthread_mutex_lock(&lock);
@@ -123,18 +144,14 @@ struct sim_cell *sim_handle_new(enum kind kind, void *object) {
     if (cells == NULL) {
         void *const region = mmap(WISHED_ADDRESS, CELLS * sizeof *cells, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (region == MAP_FAILED)
-            return NULL;
-        cells = region;
+        cells = there(region != MAP_FAILED ? region : NULL);
         used = 1; /* cell 0 is never a handle */
     }
     struct sim_cell *cell = free_cells[kind];
     if (cell != NULL)
         free_cells[kind] = cell->next_free;
-    else if (used < CELLS)
-        cell = &cells[used++];
     else
-        return NULL;
+        cell = there(used < CELLS ? &cells[used++] : NULL);
     cell->kind = kind;
     cell->turn++;
     cell->object = object;

@@ -11,16 +11,14 @@ SIM_API CUresult cuEventCreate(CUevent *out, unsigned int flags) {
 }
 
 CUresult sim_event_new(struct context *context, unsigned int flags, CUevent *out) {
-    struct event *const event = calloc(1, sizeof *event);
-    if (event == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct event *const event = sim_new(1, sizeof *event);
     event->handle = sim_handle_new(KIND_EVENT, event);
     event->context = context;
     event->flags = flags;
     event->next = context->events;
     context->events = event;
     *out = event->handle;
-    return event->handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 void sim_event_free(struct event *event) {
@@ -70,10 +68,7 @@ static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigne
     if (capturing) {
         if (flags == 0)
             return sim_capture_record(stream, event);
-        struct node *const node = sim_capture_node(stream, NODE_RECORD); /* an external event: a node of the graph */
-        if (node == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        node->event = event_handle;
+        sim_capture_node(stream, NODE_RECORD)->event = event_handle; /* an external event: a node of the graph */
         return CUDA_SUCCESS;
     }
     event->capture_id = 0;

@@ -35,7 +35,7 @@ SIM_API CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, const CUdevRe
     if (out == NULL || parts == NULL || count == 0)
         return CUDA_ERROR_INVALID_VALUE;
     *out = sim_handle_new(KIND_RESOURCES, &anything);
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 void sim_green_free(struct green *green) {
@@ -55,18 +55,12 @@ SIM_API CUresult cuGreenCtxCreate(CUcontext *out, CUdevResourceDesc desc, CUdevi
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    struct green *const green = calloc(1, sizeof *green);
-    struct context *const context = green != NULL ? sim_primary_retain(device) : NULL;
-    if (context == NULL) {
-        free(green);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    struct green *const green = sim_new(1, sizeof *green);
+    struct context *const context = sim_primary_retain(device);
     *green = (struct green){.handle = sim_handle_new(KIND_GREEN, green),
                             .context = context,
                             .stream = sim_stream_new(context, STREAM_NON_BLOCKING, NORMAL_PRIORITY),
                             .next = context->greens};
-    if (green->handle == NULL || green->stream == NULL)
-        abort(); /* as elsewhere where half a thing would be left */
     green->stream->green = green->handle;
     green->stream->of_green = true;
     context->greens = green;
@@ -102,8 +96,6 @@ SIM_API CUresult cuGreenCtxStreamCreate(CUstream *out, CUcontext handle, unsigne
     if (out == NULL || flags != STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
     struct stream *const stream = sim_stream_new(green->context, flags, priority);
-    if (stream == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     stream->green = handle;
     *out = stream->handle;
     return CUDA_SUCCESS;

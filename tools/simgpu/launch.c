@@ -71,9 +71,7 @@ static CUresult copy_from_buffer(struct launch_request *request, void **extra) {
     const size_t size = bytes != NULL ? *bytes : 0;
     if (size > 65536 || (size > 0 && buffer == NULL) || (image->layout_known && size < sim_parameter_bytes(image)))
         return CUDA_ERROR_INVALID_VALUE;
-    request->parameters = calloc(1, size + 1);
-    if (request->parameters == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    request->parameters = sim_new(size, 1);
     if (!image->layout_known && size > 0)
         memcpy(request->parameters, buffer, size);
     for (uint32_t i = 0; i < image->parameters; i++) { /* not the padding, nor what follows the last one */
@@ -93,9 +91,7 @@ CUresult sim_launch_parameters(struct launch_request *request, void **pointers, 
     if (image->parameters > 0 && pointers == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     request->parameter_bytes = sim_parameter_bytes(image);
-    request->parameters = calloc(1, request->parameter_bytes + 1u);
-    if (request->parameters == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    request->parameters = sim_new(request->parameter_bytes, 1);
     for (uint32_t i = 0; i < image->parameters; i++) {
         const struct parameter *const parameter = &image->parameter[i];
         if (pointers[i] == NULL)
@@ -155,9 +151,7 @@ static void set_blocks(struct launch *launch) {
 
 void sim_launch_fill(struct op *op, const struct launch_request *request, int priority) {
     const struct kernel_image *const image = request->function->image;
-    struct launch *const launch = calloc(1, sizeof *launch);
-    if (launch == NULL)
-        abort();
+    struct launch *const launch = sim_new(1, sizeof *launch);
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
@@ -177,17 +171,14 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, int pr
 
 /* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given (on AMD
  * launches and nodes have no priority: hipLaunchAttributePriority is refused). */
-static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
+static void capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
-    if (node == NULL || !sim_node_set_launch(node, request))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_node_set_launch(node, request);
     node->context = stream->green != NULL ? stream->green : stream->context->handle;
     if (!IS_AMD && !request->set.has_priority)
         node->launch.set.priority = stream->priority;
     for (unsigned int i = 0; i < config->numAttrs; i++)
-        if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    return CUDA_SUCCESS;
+        sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value);
 }
 
 static CUresult submit(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config,
@@ -195,8 +186,10 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
     CUresult result = sim_capture_check(stream, captured);
     if (result != CUDA_SUCCESS)
         return result;
-    if (*captured)
-        return capture(request, stream, config);
+    if (*captured) {
+        capture(request, stream, config);
+        return CUDA_SUCCESS;
+    }
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
         sim_launch_fill(op, request, request->set.has_priority ? request->set.priority : stream->priority);

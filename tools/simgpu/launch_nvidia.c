@@ -172,9 +172,9 @@ static CUresult state_of(CUfunction handle, struct older_state **out) {
     if (function == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
     if (function->older == NULL)
-        function->older = calloc(1, sizeof *function->older);
+        function->older = sim_new(1, sizeof *function->older);
     *out = function->older;
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {

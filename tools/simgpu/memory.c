@@ -68,12 +68,8 @@ CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type
     if (bytes == 0 || bytes > total || (type == MEMORY_DEVICE && bytes > total - used[context->device]))
         return 0;
     if (count == room) {
-        const size_t wanted = room == 0 ? 256 : room * 2;
-        struct allocation *const grown = realloc(allocations, wanted * sizeof *grown);
-        if (grown == NULL)
-            return 0;
-        allocations = grown;
-        room = wanted;
+        room = room == 0 ? 256 : room * 2;
+        allocations = sim_grow(allocations, room, sizeof *allocations);
     }
     size_t mapped;
     void *const memory = pages(bytes, &mapped);

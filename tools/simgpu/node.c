@@ -37,10 +37,10 @@ static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *wha
     request.parameters = NULL;
     request.parameter_bytes = 0;
     CUresult result = read_request(what, &request);
-    if (result == CUDA_SUCCESS && !sim_node_set_launch(node, &request))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        sim_node_set_launch(node, &request);
         node->context = what->func == NULL && what->ctx != NULL ? what->ctx : request.function->module->context->handle;
+    }
     log_node(&request, result);
     free(request.parameters);
     return result;
@@ -48,8 +48,8 @@ static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *wha
 
 /* The nodes of a graph that these handles are, each once; NULL: one is none. For free(). */
 static struct node **nodes_of(const struct graph *graph, const CUgraphNode *handles, size_t count) {
-    struct node **const nodes = calloc(count + 1, sizeof *nodes);
-    bool good = nodes != NULL;
+    struct node **const nodes = sim_new(count, sizeof *nodes);
+    bool good = true;
     for (size_t i = 0; good && i < count; i++) {
         nodes[i] = sim_handle_get(handles[i], KIND_NODE);
         good = nodes[i] != NULL && nodes[i]->graph == graph;
@@ -118,11 +118,9 @@ static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
     const struct launch_request *const request = &node->launch;
     const struct kernel_image *const image = request->function->image;
     /* The same for who asks again: it is valid until the node is changed or destroyed (cuGraphKernelNodeGetParams). */
-    void **const pointers =
-        node->parameter_pointers != NULL ? node->parameter_pointers : calloc(image->parameters + 1, sizeof *pointers);
-    if (pointers == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    node->parameter_pointers = pointers;
+    if (node->parameter_pointers == NULL)
+        node->parameter_pointers = sim_new(image->parameters, sizeof *node->parameter_pointers);
+    void **const pointers = node->parameter_pointers;
     for (uint32_t i = 0; i < image->parameters; i++)
         pointers[i] = request->parameters + image->parameter[i].offset;
     const bool kernel = sim_handle_get(request->handle, KIND_KERNEL) != NULL;
@@ -246,10 +244,10 @@ SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, int id, const
     result = sim_launch_attributes(&changed, &one, 1);
     if (result == CUDA_SUCCESS)
         result = is_beyond(node) ? CUDA_ERROR_INVALID_VALUE : sim_launch_check(&changed);
-    if (result == CUDA_SUCCESS && !sim_node_keep_attribute(node, id, value))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        sim_node_keep_attribute(node, id, value);
         node->launch = changed;
+    }
     return result;
 }
 
@@ -261,5 +259,6 @@ SIM_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode fro
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_node_resolve(target, sim_current_context()) == CUDA_SUCCESS && is_beyond(target))
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_node_copy_attributes(target, source) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_node_copy_attributes(target, source);
+    return CUDA_SUCCESS;
 }

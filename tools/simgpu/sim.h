@@ -79,6 +79,12 @@ bool sim_glob(const char *pattern, const char *text);
 void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
 const char *sim_rule_name(enum rule rule);
 
+/* ---- memory of the simulator's own (driver.c): without any it ends the process, for it has nothing to fall back on ---- */
+
+void *sim_new(size_t count, size_t size); /* zeros */
+void *sim_grow(void *memory, size_t count, size_t size);
+char *sim_text(const char *text);
+
 /* ---- one lock, one clock (driver.c) ---- */
 
 extern double sim_host_us;

@@ -215,11 +215,11 @@ void sim_graph_free(struct graph *graph);
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
 struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
 void sim_node_undo(struct node *node);
-bool sim_node_set_launch(struct node *node, const struct launch_request *request);
-bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
-bool sim_node_copy_attributes(struct node *to, const struct node *from);
+void sim_node_set_launch(struct node *node, const struct launch_request *request);
+void sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
+void sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
-bool sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
+void sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
 
 struct exec {
     CUgraphExec handle;

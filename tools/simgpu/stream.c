@@ -26,14 +26,8 @@ int sim_clamp_priority(int priority) {
 }
 
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority) {
-    struct stream *const stream = calloc(1, sizeof *stream);
-    if (stream == NULL)
-        return NULL;
+    struct stream *const stream = sim_new(1, sizeof *stream);
     stream->handle = sim_handle_new(KIND_STREAM, stream);
-    if (stream->handle == NULL) {
-        free(stream);
-        return NULL;
-    }
     static int numbers = FIRST_NUMBER;
     stream->number = numbers++;
     stream->context = context;
@@ -74,7 +68,7 @@ void sim_stream_op_finished(struct stream *stream) {
 struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority) {
     struct stream *const stream = sim_stream_new(context, flags, priority);
     const struct green *const green = sim_current_green();
-    if (stream != NULL && green != NULL)
+    if (green != NULL)
         stream->green = green->handle;
     return stream;
 }
@@ -87,8 +81,7 @@ static struct stream *per_thread_stream(struct context *context) {
         if (stream->thread == thread && stream->green == handle)
             return stream;
     struct stream *const stream = sim_stream_here(context, 0, NORMAL_PRIORITY);
-    if (stream != NULL)
-        stream->thread = thread;
+    stream->thread = thread;
     return stream;
 }
 
@@ -96,7 +89,7 @@ CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context
     const uintptr_t number = (uintptr_t)handle;
     if (number == STREAM_PER_THREAD || (number == 0 && per_thread)) {
         *out = per_thread_stream(context);
-        return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        return CUDA_SUCCESS;
     }
     const struct green *const green = sim_current_green();
     *out = number > STREAM_LEGACY ? sim_handle_get(handle, KIND_STREAM)
@@ -194,10 +187,7 @@ static CUresult create(CUstream *out, unsigned int flags, int priority) {
     SIM_CALL_IN_CONTEXT(context);
     if (out == NULL || flags > STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct stream *const stream = sim_stream_here(context, flags, priority);
-    if (stream == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = stream->handle;
+    *out = sim_stream_here(context, flags, priority)->handle;
     return CUDA_SUCCESS;
 }
 
@@ -360,10 +350,9 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
     if (result != CUDA_SUCCESS)
         return result;
     if (external) {
-        struct node *const node = capturing ? sim_capture_node(stream, NODE_WAIT) : NULL;
-        if (node != NULL)
-            node->event = event_handle;
-        return node != NULL ? CUDA_SUCCESS : capturing ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+        if (capturing)
+            sim_capture_node(stream, NODE_WAIT)->event = event_handle;
+        return capturing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     if (event->record == NULL)
         return CUDA_SUCCESS; /* never recorded: nothing to wait for */
@@ -393,8 +382,6 @@ static CUresult host_function(CUstream handle, CUhostFn function, void *argument
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
         struct node *const node = sim_capture_node(stream, NODE_HOST);
-        if (node == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
         node->function = function;
         node->argument = argument;
         return CUDA_SUCCESS;

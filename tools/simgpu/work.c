@@ -35,9 +35,8 @@ struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_ima
         if (work->gpu == gpu->key && work->threads == threads && work->registers == image->registers &&
             work->static_shared == image->static_shared && strcmp(work->name, image->name) == 0)
             return work;
-    struct work_class *const work = calloc(1, sizeof *work);
-    if (work == NULL || (work->name = strdup(image->name)) == NULL)
-        abort();
+    struct work_class *const work = sim_new(1, sizeof *work);
+    work->name = sim_text(image->name);
     work->gpu = gpu->key;
     work->threads = threads;
     work->registers = image->registers;

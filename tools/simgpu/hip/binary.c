@@ -48,9 +48,9 @@ static struct symbol *find(const void *host, bool variable) {
 }
 
 static void add(void **binary, const void *host, const char *name, size_t bytes) {
-    struct symbol *const symbol = binary != NULL ? calloc(1, sizeof *symbol) : NULL;
-    if (symbol == NULL)
+    if (binary == NULL)
         return; /* a launch of it will say that there is no such function */
+    struct symbol *const symbol = sim_new(1, sizeof *symbol);
     *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
     pthread_mutex_lock(&lock);
     struct symbol **const bucket = bucket_of(host);
@@ -63,9 +63,7 @@ void **hip___hipRegisterFatBinary(const void *data) {
     const struct wrapper *const given = data;
     if (given->magic != WRAPPER_MAGIC || given->version != 1)
         return NULL;
-    struct binary *const binary = calloc(1, sizeof *binary);
-    if (binary == NULL)
-        return NULL;
+    struct binary *const binary = sim_new(1, sizeof *binary);
     binary->image = given->data;
     pthread_mutex_lock(&lock);
     binary->next = binaries;

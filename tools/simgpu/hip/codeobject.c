@@ -190,9 +190,7 @@ static bool read_argument(struct packed *packed, struct kernel_image *kernel) {
         return true;
     if (offset > 65536 || size > 65536 || kernel->parameters == MOST_PARAMETERS)
         return false;
-    struct parameter *const grown = realloc(kernel->parameter, (kernel->parameters + 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
+    struct parameter *const grown = sim_grow(kernel->parameter, kernel->parameters + 1u, sizeof *grown);
     kernel->parameter = grown;
     grown[kernel->parameters++] = (struct parameter){(uint32_t)offset, (uint32_t)size};
     return true;

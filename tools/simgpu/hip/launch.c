@@ -351,8 +351,8 @@ static _Thread_local int depth;
 
 static hipError_t push(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
     if (stack == NULL)
-        stack = calloc(STACK, sizeof *stack);
-    if (stack == NULL || depth == STACK)
+        stack = sim_new(STACK, sizeof *stack);
+    if (depth == STACK)
         return hipErrorOutOfMemory;
     struct configured *const top = &stack[depth++];
     top->grid = grid;

@@ -29,7 +29,6 @@ WORDS = (
     ("tools.bench.", "takes minutes; tests/bench runs parts"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("--simulate mi250x", "a HIP program; tests/interpose/hip runs such"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
 # By page and beginning of the command.

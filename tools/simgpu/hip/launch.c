@@ -252,6 +252,15 @@ hipError_t hip_hipHccModuleLaunchKernel(hipFunction_t function, uint32_t items_x
     return launch(function, WORK_ITEMS);
 }
 
+/* The first of them, as C++ names it. */
+hipError_t hip__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
+    hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
+    uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
+    hipEvent_t stop, uint32_t flags) {
+    (void)flags;
+    return hip_done(launch(function, WORK_ITEMS));
+}
+
 /* ---- with attributes ---- */
 
 /* The one attribute that counts is that of a cooperative launch. */

@@ -27,9 +27,9 @@ module = d.module(cubin([Kernel(n, 168) for n in ("gemm", "gemm_108", "gemm_wave
 def gemm(name, blocks, stream):
     f = d.function(module, name); d.cuFuncSetAttribute(f, 8, 213000)
     assert d.launch(f, blocks, 384, 213000, stream) == 0
-def collective(stream, blocks=24, name="ncclDevKernel_AllReduce"):
+def collective(stream, blocks=24, name="ncclDevKernel_AllReduce", cluster=1):
     f = d.function(module, name); d.cuFuncSetAttribute(f, 8, 82240)
-    assert d.launch_ex(f, blocks, 640, 82240, stream, []) == 0
+    assert d.launch_ex(f, blocks, 640, 82240, stream, [(4, (cluster, 1, 1))]) == 0
 plain, side, high = d.stream(), d.stream(), d.stream(-5)
 """
 
@@ -74,19 +74,30 @@ def test_a_collective_behind_a_long_gemm_waits_for_its_last_wave(simulate: Any, 
     assert 0.93 < entered < 0.97
 
 
-@pytest.mark.parametrize("rule", ["hold", "drain", "backfill"])
-def test_blocks_of_communication_enter_with_the_first_that_end(simulate: Any, rule: Any) -> None:
-    """Beside a GEMM of one block for each multiprocessor, by every rule."""
+@pytest.mark.parametrize(
+    ("rule", "cluster", "entry"),
+    [
+        pytest.param("hold", 1, 1, id="hold: with the first block that ends"),
+        pytest.param("hold", 4, 1, id="hold: the cluster waits for four of them"),
+        pytest.param("drain", 1, 1, id="drain: on the multiprocessors chosen for it"),
+        pytest.param("drain", 4, 1, id="drain: the cluster on four of them"),
+        pytest.param("backfill", 1, 1, id="backfill: one block fits as soon as one of the GEMM has ended"),
+        pytest.param("backfill", 4, 20, id="backfill: never four of one set at once, before the grid runs out"),
+    ],
+)
+def test_a_cluster_of_communication_blocks(simulate: Any, rule: Any, cluster: Any, entry: Any) -> None:
+    """NCCL on sm_90 launches clusters of four. Under backfill that starves it beside a GEMM of one block for each
+    multiprocessor; with NCCL_CGA_CLUSTER_SIZE=1 it gets in (DeepEP #526 reports that clusters need more room)."""
     run = simulate(
         KERNELS
-        + "gemm('gemm_wave', 132 * 20, plain); collective(high, 24, 'ncclDevKernel_short')\n"
+        + f"gemm('gemm_wave', 132 * 20, plain); collective(high, 24, 'ncclDevKernel_short', {cluster})\n"
         + "d.cuCtxSynchronize()",
         costs=COSTS,
         gpu=f"h100:{rule}",
     )
     start, row = run.kernel("gemm_wave")["start_us"], run.kernel("ncclDevKernel_short")
-    assert (row["start_us"] - start) / 50 == pytest.approx(1, rel=0.1)
-    assert (row["end_us"] - start - 100) / 50 == pytest.approx(1, rel=0.1)  # the last of its blocks, too
+    assert (row["start_us"] - start) / 50 == pytest.approx(entry, rel=0.1)
+    assert (row["end_us"] - start - 100) / 50 == pytest.approx(entry, rel=0.1)  # the last of its blocks, too
 
 
 MEMORY = """

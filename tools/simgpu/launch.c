@@ -141,10 +141,11 @@ enum { MOST_SIMULATED_BLOCKS = 32768 };
 
 /* A grid of more than 32,768 blocks is simulated with fewer, longer ones, so that huge grids end soon. */
 static void set_blocks(struct launch *launch) {
+    const unsigned long long each = (unsigned long long)launch->cluster;
     launch->simulated = launch->blocks;
     if (launch->blocks > MOST_SIMULATED_BLOCKS) {
         const unsigned long long per = (launch->blocks + MOST_SIMULATED_BLOCKS - 1) / MOST_SIMULATED_BLOCKS;
-        launch->simulated = (launch->blocks + per - 1) / per;
+        launch->simulated = ((launch->blocks + per - 1) / per + each - 1) / each * each;
     }
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
@@ -156,6 +157,7 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, int pr
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
     memcpy(launch->grid, request->grid, sizeof launch->grid);
+    launch->cluster = request->set.cluster > 1 ? request->set.cluster : 1;
     set_blocks(launch);
     launch->warps = sim_warps(launch->threads);
     launch->registers_of_warp = sim_registers_of_warp(image->registers);

@@ -186,3 +186,40 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 
 enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE, ATTRIBUTE_DEVICE_POINTER, ATTRIBUTE_HOST_POINTER };
 enum { ATTRIBUTE_MANAGED = 8, ATTRIBUTE_ORDINAL };
+
+static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
+    const struct allocation *const found = find(address);
+    if (found == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    const unsigned int type = found->type == MEMORY_HOST ? MEMORY_HOST : MEMORY_DEVICE;
+    const unsigned int managed = found->type == MEMORY_UNIFIED;
+    switch (id) {
+    case ATTRIBUTE_CONTEXT:
+        memcpy(value, &found->context, sizeof found->context);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_TYPE:
+        memcpy(value, &type, sizeof type);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_HOST_POINTER:
+        if (found->type == MEMORY_DEVICE)
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(value, &address, sizeof address);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_DEVICE_POINTER:
+        memcpy(value, &address, sizeof address);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_MANAGED:
+        memcpy(value, &managed, sizeof managed);
+        return CUDA_SUCCESS;
+    case ATTRIBUTE_ORDINAL:
+        memcpy(value, &found->device, sizeof found->device);
+        return CUDA_SUCCESS;
+    default:
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+}
+
+SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address) {
+    SIM_CALL();
+    return value != NULL ? get_attribute(value, id, address) : CUDA_ERROR_INVALID_VALUE;
+}

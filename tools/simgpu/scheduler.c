@@ -110,9 +110,9 @@ static bool may_use(const struct device *device, int index, const struct op *op)
 }
 
 /* Where the fewest blocks are, lowest index first; -1: the next block fits nowhere. */
-static int find_place(struct device *device, const struct op *op, uint8_t *warps) {
+static int find_place(struct device *device, const struct op *op, int from, int to, uint8_t *warps) {
     int best = -1;
-    for (int i = 0; i < device->gpu->multiprocessors; i++) {
+    for (int i = from; i < to; i++) {
         struct multiprocessor *const processor = &device->processors[i];
         uint8_t found[PARTITIONS];
         if ((best >= 0 && processor->count >= device->processors[best].count) ||
@@ -130,10 +130,41 @@ static int find_place(struct device *device, const struct op *op, uint8_t *warps
 
 static bool place_block(struct device *device, struct op *op) {
     uint8_t warps[PARTITIONS];
-    const int place = find_place(device, op, warps);
+    const int place = find_place(device, op, 0, device->gpu->multiprocessors, warps);
     if (place >= 0)
         put(device, &device->processors[place], op, warps);
     return place >= 0;
+}
+
+/* All blocks of a cluster start at once, in one set of multiprocessors. */
+static bool place_cluster(struct device *device, struct op *op) {
+    static struct multiprocessor saved[CLUSTER_SET];
+    const int count = device->gpu->multiprocessors;
+    for (int from = 0; from < count; from += CLUSTER_SET) {
+        const int to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+        uint8_t warps[PARTITIONS];
+        if (find_place(device, op, from, to, warps) < 0) /* the common case, and much cheaper than to try */
+            continue;
+        memcpy(saved, &device->processors[from], (size_t)(to - from) * sizeof *saved);
+        const int resident = device->resident, peak = op->launch->resident_peak;
+        const uint64_t placed = op->launch->placed;
+        const double started = op->start_us;
+        int done = 0;
+        for (; done < op->launch->cluster; done++) {
+            const int place = find_place(device, op, from, to, warps);
+            if (place < 0)
+                break;
+            put(device, &device->processors[place], op, warps);
+        }
+        if (done == op->launch->cluster)
+            return true;
+        memcpy(&device->processors[from], saved, (size_t)(to - from) * sizeof *saved);
+        device->resident = resident;
+        op->launch->placed = placed;
+        op->launch->resident_peak = peak;
+        op->start_us = started;
+    }
+    return false;
 }
 
 /* ---- drain: multiprocessors chosen for a head that fits nowhere ---- */
@@ -169,11 +200,9 @@ static bool may_reserve(const struct device *device, const struct op *op, int in
     return own < each;
 }
 
-/* Makes it as many multiprocessors as its blocks need: what it has, and those with fewest residents. */
-static void reserve(struct device *device, const struct op *op) {
-    const int each = drained_room(device, op->launch);
-    uint64_t wanted = (op->launch->simulated - op->launch->placed + (uint64_t)each - 1) / (uint64_t)each;
-    for (int i = 0; i < device->gpu->multiprocessors; i++) {
+/* Makes it `wanted` multiprocessors among those from `from` to `to`: what it has, and those with fewest residents. */
+static void reserve_some(struct device *device, const struct op *op, int from, int to, int each, uint64_t wanted) {
+    for (int i = from; i < to; i++) {
         struct multiprocessor *const processor = &device->processors[i];
         if (processor->reserved == op && wanted > 0 && may_reserve(device, op, i, each))
             wanted--;
@@ -182,7 +211,7 @@ static void reserve(struct device *device, const struct op *op) {
     }
     for (; wanted > 0; wanted--) {
         struct multiprocessor *best = NULL;
-        for (int i = 0; i < device->gpu->multiprocessors; i++) {
+        for (int i = from; i < to; i++) {
             struct multiprocessor *const processor = &device->processors[i];
             if (processor->reserved != op && may_reserve(device, op, i, each) &&
                 (best == NULL || processor->count < best->count))
@@ -194,11 +223,52 @@ static void reserve(struct device *device, const struct op *op) {
     }
 }
 
+static int count_reserved(const struct device *device, const struct op *op, int from, int to) {
+    int found = 0;
+    for (int i = from; i < to; i++)
+        found += device->processors[i].reserved == op;
+    return found;
+}
+
+/* Whole clusters in each set: first in those where some were reserved before, which have begun to drain. */
+static void reserve_clusters(struct device *device, const struct op *op, int each) {
+    const struct launch *const launch = op->launch;
+    const int needed = (launch->cluster + each - 1) / each, count = device->gpu->multiprocessors;
+    uint64_t clusters = (launch->simulated - launch->placed) / (uint64_t)launch->cluster;
+    bool before[MAX_MULTIPROCESSORS / CLUSTER_SET + 1];
+    for (int set = 0; set * CLUSTER_SET < count; set++)
+        before[set] = count_reserved(device, op, set * CLUSTER_SET, set * CLUSTER_SET + CLUSTER_SET) > 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int set = 0; set * CLUSTER_SET < count; set++) {
+            const int from = set * CLUSTER_SET, to = from + CLUSTER_SET < count ? from + CLUSTER_SET : count;
+            uint64_t room = 0;
+            for (int i = from; i < to; i++)
+                room += may_reserve(device, op, i, each);
+            room /= (uint64_t)needed;
+            const uint64_t here = room < clusters ? room : clusters;
+            if (before[set] != (pass == 0))
+                continue;
+            reserve_some(device, op, from, to, each, here * (uint64_t)needed);
+            clusters -= here;
+        }
+}
+
+static void reserve(struct device *device, const struct op *op) {
+    const struct launch *const launch = op->launch;
+    const int each = drained_room(device, launch);
+    const uint64_t pending = launch->simulated - launch->placed;
+    if (launch->cluster > 1)
+        reserve_clusters(device, op, each);
+    else
+        reserve_some(device, op, 0, device->gpu->multiprocessors, each,
+                     (pending + (uint64_t)each - 1) / (uint64_t)each);
+}
+
 /* Places what it can of one kernel. False: its next block fits nowhere. */
 static bool place_kernel(struct device *device, struct op *op) {
     struct launch *const launch = op->launch;
     while (launch->placed < launch->simulated)
-        if (!place_block(device, op))
+        if (launch->cluster > 1 ? !place_cluster(device, op) : !place_block(device, op))
             return false;
     unreserve(device, op);
     return true;

@@ -66,6 +66,7 @@ CUresult cuModuleLoad(CUmodule *out, const char *path);
 CUresult cuModuleLoadData(CUmodule *out, const void *data);
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values);
 CUresult cuModuleUnload(CUmodule handle);
+CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address);
 CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags);
 CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags);
 CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes,

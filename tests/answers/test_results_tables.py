@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.answers import gpu, programs, rows, table
-from tools.answers.table import Table
+from tools.docs import programs, suite, table, write
+from tools.docs.table import Table
 
 Answers = Callable[..., "subprocess.CompletedProcess[str]"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,14 +37,16 @@ def test_a_number_that_was_edited_is_found_and_written_back(
     (copy / path).write_text(before.replace(old, new), encoding="utf-8")
     done = answers(copy, "--check", name)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"{path}: {name} differs from its data: .venv/bin/python -m tools.answers --write {name}\n"
+    assert (
+        done.stderr == f"{path}: {name} differs from its sources: .venv/bin/python -m tools.docs.write --write {name}\n"
+    )
     assert answers(copy, "--write", name).returncode == 0
     assert (copy / path).read_text(encoding="utf-8") == before
 
 
 def test_a_changed_footprint_is_seen(answers: Answers, copy: Path) -> None:
     assert answers(copy, "--check", "sizes-by-kernel").returncode == 0
-    planned = copy / "tools" / "answers" / "planned.py"
+    planned = copy / "tools" / "docs" / "planned.py"
     before = planned.read_text(encoding="utf-8")
     assert "21568" in before
     planned.write_text(before.replace("21568", "30016"), encoding="utf-8")
@@ -59,22 +61,22 @@ def test_rows_that_a_run_does_not_repeat_are_seen(answers: Answers, copy: Path) 
     done = answers(copy, "--check", "simulated")
     assert done.returncode == 1
     assert "tools/bench/results/suite.csv: h100 on h100, one-long-kernel/gemm: " in done.stderr
-    assert "tools.answers --measure" in done.stderr
+    assert "tools.docs.write --measure" in done.stderr
 
 
 def test_a_page_without_the_markers_is_not_written(answers: Answers, copy: Path) -> None:
-    page = (copy / PAGE).read_text(encoding="utf-8").replace("<!-- end of table costs -->", "")
+    page = (copy / PAGE).read_text(encoding="utf-8").replace("write.py: costs -->", "-->")
     (copy / PAGE).write_text(page, encoding="utf-8")
     done = answers(copy, "--write", "costs")
     assert done.returncode == 1
-    assert "needs one `<!-- table costs -->`" in done.stderr
+    assert "needs one `<!-- tools/docs/write.py: costs -->`" in done.stderr
     assert (copy / PAGE).read_text(encoding="utf-8") == page
 
 
 def test_an_unknown_name(answers: Answers) -> None:
     done = answers(ROOT, "--check", "size")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no table is called size; tables: foreign, whole, " in done.stderr
+    assert "nothing is called size; known: reasons, keys, " in done.stderr
 
 
 # ---- The page and the files ----
@@ -82,7 +84,7 @@ def test_an_unknown_name(answers: Answers) -> None:
 
 def test_every_table_of_the_page_is_made_and_narrow() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    made = re.findall(r"<!-- table [\w-]+ -->\n\n(.*?)\n\n<!-- end of table", text, re.DOTALL)
+    made = re.findall(r"<!-- tools/docs/write.py: [\w-]+ -->\n(.*?)\n<!-- end -->", text, re.DOTALL)
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert lines == [line for part in made for line in part.splitlines()]
     for part in made:
@@ -93,11 +95,10 @@ def test_every_table_of_the_page_is_made_and_narrow() -> None:
 def test_every_table_has_its_command() -> None:
     """Named in the text between it and the next table."""
     text = (ROOT / PAGE).read_text(encoding="utf-8")
-    for after in text.split("<!-- end of table ")[1:]:
-        name = after.partition(" ")[0]
-        rest = after.partition("<!-- table ")[0]
-        command = r"`[^`]*(?:tools/gpu/run|tools\.answers)[^`]*`"
-        assert re.search(command, rest), name
+    for part in text.split("<!-- tools/docs/write.py: ")[1:]:
+        rest = part.partition("<!-- end -->")[2]
+        command = r"`[^`]*(?:tools/gpu/run|tools\.docs\.write)[^`]*`"
+        assert re.search(command, rest), part.partition(" ")[0]
 
 
 def test_simulated_numbers_say_so() -> None:
@@ -220,7 +221,7 @@ def test_what_the_page_says_of_shaping_is_in_the_data() -> None:
 
 def test_what_the_page_says_of_simulated_programs_is_in_the_data() -> None:
     page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
-    found = rows.read(ROOT).rows
+    found = suite.read(ROOT).rows
     default, paper = [row for row in found if row.default], [row for row in found if not row.default]
     assert f"the default costs up to {max(row.first for row in default):.0f} % of a step" in page
     assert f"up to {max(row.change for row in default):+.1f} %, beside a persistent kernel" in page
@@ -232,12 +233,18 @@ def test_what_the_page_says_of_simulated_programs_is_in_the_data() -> None:
 # ---- What computes them ----
 
 
-def test_a_table_goes_between_its_markers() -> None:
-    page = "a\n<!-- table t -->\n\nold\n\n<!-- end of table t -->\nb\n"
-    made = table.put(page, "t", Table(("x", "y"), [["one", 2], ["two", None]]))
+def test_a_table_goes_between_its_markers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Table(("x", "y"), [["one", 2], ["two", None]])
+    page = tmp_path / "docs" / "page.md"
+    page.parent.mkdir()
+    page.write_text("a\n<!-- tools/docs/write.py: t -->\nold\n<!-- end -->\nb\n", encoding="utf-8")
+    monkeypatch.setattr(write, "ROOT", tmp_path)
+    monkeypatch.setitem(write.PARTS, "t", made.markdown)
     rows = "| x | y |\n| :-- | --: |\n| one | 2 |\n| two | – |"
-    assert made == f"a\n<!-- table t -->\n\n{rows}\n\n<!-- end of table t -->\nb\n"
-    assert table.put(made, "t", Table(("x", "y"), [["one", 2], ["two", None]])) == made
+    wanted = {page: f"a\n<!-- tools/docs/write.py: t -->\n{rows}\n<!-- end -->\nb\n"}
+    assert write.page_with("t") == wanted
+    page.write_text(wanted[page], encoding="utf-8")
+    assert write.page_with("t") == wanted
     assert Table(("x", "y"), [["a, b", None]]).csv() == 'x,y\n"a, b",\n'
 
 
@@ -248,11 +255,11 @@ def test_spans_and_percents() -> None:
 
 def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"correctness\.json is missing: `tools/gpu/run correctness` measures it"):
-        gpu.checks(tmp_path)
+        programs.checks(tmp_path)
 
 
 def test_defaults_lose_in_the_simulated_rows_where_the_programs_own_priority_does() -> None:
     """Communication that is waited for, but not needed early: raised, it takes multiprocessors from what is."""
-    lost = [row for row in rows.read(ROOT).rows if row.default and row.change > 1]
+    lost = [row for row in suite.read(ROOT).rows if row.default and row.change > 1]
     assert {row.shape for row in lost} == {"not-needed-yet", "tail-bound", "data-parallel"}
     assert all(row.change < row.priority + 0.1 for row in lost)

@@ -40,7 +40,7 @@ def test_what_a_page_says_is_what_was_printed(said: tuple[str, ...], printed: li
         'eval "$(overlap env --ranks-all)"',
         "mkdir x && overlap explain --gpus h100",
         "make demmo",
-        ".venv/bin/python -m tools.generate.policy_schema --wirte",
+        ".venv/bin/python -m tools.docs.write --wirte",
         "python -m tools.gone",
     ],
 )

@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 import pytest
 from blocks import ROOT, pages
 
-from tools.answers import programs
-from tools.answers.table import span
+from tools.docs import programs
+from tools.docs.table import span
 from tools.gpu.whole.table import SMALLEST
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -73,7 +73,7 @@ def test_the_noise_is_under_the_table(families: dict[str, list[dict[str, str]]])
 
 
 def test_the_picture_is_of_today(python: Callable[..., CompletedProcess[str]]) -> None:
-    done = python("-m", "tools.docs.picture", "--check", cwd=ROOT)
+    done = python("-m", "tools.docs.write", "--check", "picture", cwd=ROOT)
     assert done.returncode == 0, done.stderr
     picture = (ROOT / "docs" / "pictures" / "stencil.svg").read_text(encoding="utf-8")
     assert picture.count("simulated") >= 3

@@ -14,7 +14,7 @@ import pytest
 import zig
 
 from pyshim import _native
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,5 +96,5 @@ def test_what_is_no_library_is_a_finding(tmp_path: Path) -> None:
 
 
 def test_as_a_script(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = python("-m", "tools.lint.check_exports", cwd=ROOT)
+    done = python("-m", "tools.checks.check_exports", cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

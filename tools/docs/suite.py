@@ -8,6 +8,7 @@ import csv
 import datetime
 import io
 import os
+import statistics
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,11 +16,12 @@ from pathlib import Path
 
 from tools.bench.suites.__main__ import GPUS, policies_of
 from tools.bench.suites.programs import PROGRAMS, Program
-from tools.bench.suites.rows import RULE, Case, Row, measured
+from tools.bench.suites.rows import LIMIT_PERCENT, RULE, Case, Row, measured
+from tools.docs.table import Table, Value, percent
 
 DATA = Path("tools/bench/results/suite.csv")
 HEADS = ("gpu", "policy", "program", "change", "first", "priority")
-ANEW = ".venv/bin/python -m tools.answers --measure, then --write"
+ANEW = ".venv/bin/python -m tools.docs.write --measure, then --write"
 # A few seconds: a program of each mechanism of the results, on a GPU of each kind.
 AGAIN = ("no-communication/gemm", "one-long-kernel/gemm", "overlapped-already/wide", "data-parallel/wide")
 AGAIN_ON = ("a40", "h100")
@@ -46,7 +48,7 @@ def _rows(text: str) -> Iterator[Row]:
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
     out = io.StringIO()
-    print(f"# simulated; tools.answers --measure; date={date} commit={commit}", file=out)
+    print(f"# simulated; tools.docs.write --measure; date={date} commit={commit}", file=out)
     made = csv.writer(out, lineterminator="\n")
     made.writerow(HEADS)
     made.writerows(_kept(row) for row in rows)
@@ -80,3 +82,24 @@ def rotten(root: Path) -> Iterator[str]:
         if old != _kept(row):
             yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"
             return
+
+
+def policies(root: Path) -> Table:
+    """Best, median and worst of all programs."""
+    found = read(root).rows
+    made: list[list[Value]] = []
+    for gpu in dict.fromkeys(row.gpu for row in found):
+        own = [row for row in found if row.gpu == gpu]
+        default = [row for row in own if row.default]
+        losing = sum(row.change > LIMIT_PERCENT for row in default)
+        paper = [row for row in own if row.policy == f"{gpu}-paper"]
+        made.append([gpu, _spread(default), f"{losing} of {len(default)}", _spread(paper)])
+    head = "simulated GPU: best, median, worst, %"
+    return Table((head, "default", f"lose over {LIMIT_PERCENT:g} %", "published"), made)
+
+
+def _spread(found: Sequence[Row]) -> str | None:
+    changes = sorted(row.change for row in found)
+    if not changes:
+        return None
+    return ", ".join(percent(value) for value in (changes[0], statistics.median(changes), changes[-1]))

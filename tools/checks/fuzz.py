@@ -1,14 +1,14 @@
 """Every reader of what somebody else may have made, fed with bytes from anywhere; and random calls of a driver, with
 and without the library. Exits 1 on any finding.
 
-    python -m tools.verify.fuzz [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]
+    python -m tools.checks.fuzz [NAME...] [--seconds N] [--jobs N] [--json FILE] [--keep DIR]
                                      default: all, 60 seconds each
-    python -m tools.verify.fuzz --readers N      the readers N seconds each, all calls (.ci/run: 15)
-    python -m tools.verify.fuzz calls [--calls N] [--seed N] [--seconds N]    default: a million;
+    python -m tools.checks.fuzz --readers N      the readers N seconds each, all calls (.ci/run: 15)
+    python -m tools.checks.fuzz calls [--calls N] [--seed N] [--seconds N]    default: a million;
                              calls5, calls6, calls7: those of HIP, a fifth each
-    python -m tools.verify.fuzz --repeat FILE    an input that was a finding, once more
-    python -m tools.verify.fuzz --build DIR      the programs and their seeds, for a machine without a compiler:
-    python -m tools.verify.fuzz --prebuilt DIR ...  with these
+    python -m tools.checks.fuzz --repeat FILE    an input that was a finding, once more
+    python -m tools.checks.fuzz --build DIR      the programs and their seeds, for a machine without a compiler:
+    python -m tools.checks.fuzz --prebuilt DIR ...  with these
 
 Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
 where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
@@ -269,7 +269,7 @@ def judge(job: Job, count: Count, keep: Path) -> None:
 
 def line(count: Count) -> str:
     words = [f"{count.tried:,} inputs", f"{count.accepted:,} accepted", f"{count.cpu_seconds:,} CPU seconds"]
-    again = f": again: python -m tools.verify.fuzz --repeat {shlex.quote(count.finding)}" if count.finding else ""
+    again = f": again: python -m tools.checks.fuzz --repeat {shlex.quote(count.finding)}" if count.finding else ""
     return f"{count.name}: {count.engine}: {', '.join([*words, *filter(None, [count.covered])])}{again}"
 
 

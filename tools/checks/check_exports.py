@@ -1,6 +1,6 @@
 """What the preloaded library shows to other objects, and what it asks of them. Exits 1 and says every finding.
 
-    python -m tools.lint.check_exports [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
+    python -m tools.checks.check_exports [LIBRARY ...]        default: pyshim/_lib/liboverlap.so
 
 Reads the ELF file itself: no binutils needed, and any machine's library can be looked at (tools/release looks at all
 that a wheel carries). Exported are the rows of the vendors' tables of entry points, the functions that overlap_abi.h
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.generate import driver_table
+from tools.checks import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,4 +1,4 @@
-"""The tests against a library that the compiler has instrumented: `tools.verify.sanitize suite-address` and the like.
+"""The tests against a library that the compiler has instrumented: `tools.checks.sanitize suite-address` and the like.
 
 The tree is copied, what tests preload is built there with the flags of one kind, and pytest runs there: whatever names
 the library, in which process ever, gets this one. A sanitizer's runtime must come before everything else that is

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pyshim.policy.gpus import NVIDIA, KnownGpu, known
-from tools.answers import planned
-from tools.answers.table import Table, Value
+from tools.docs import planned
+from tools.docs.table import Table, Value
 
 MOST_BESIDE = 4
 

@@ -33,15 +33,6 @@ class Table:
         return out.getvalue()
 
 
-def put(page: str, name: str, table: Table) -> str:
-    """Return the page with the table between its two markers. Raises SystemExit if they are not there once."""
-    begin, end = f"<!-- table {name} -->\n", f"\n<!-- end of table {name} -->"
-    if page.count(begin) != 1 or page.count(end) != 1:
-        raise SystemExit(f"answers: the page needs one `{begin.strip()}` and one `{end.strip()}`")
-    before, _, rest = page.partition(begin)
-    return f"{before}{begin}\n{table.markdown()}\n{end}{rest.partition(end)[2]}"
-
-
 def percent(value: float | None) -> str:
     """For a page, whose heads name the unit."""
     if value is None:

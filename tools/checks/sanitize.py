@@ -1,7 +1,7 @@
 """The library under the compiler's sanitizers. Exits 1 on any finding.
 
-    python -m tools.verify.sanitize [address] [thread] [analyzer] [--keep DIR]     default: address thread
-    python -m tools.verify.sanitize suite-address|suite-thread|coverage|valgrind [--tests TEST...]
+    python -m tools.checks.sanitize [address] [thread] [analyzer] [--keep DIR]     default: address thread
+    python -m tools.checks.sanitize suite-address|suite-thread|coverage|valgrind [--tests TEST...]
 
     address   AddressSanitizer and UndefinedBehaviorSanitizer: library, simulated driver, tests/fuzz/stress.c
     thread    ThreadSanitizer, likewise
@@ -31,10 +31,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tools.checks import instrumented
+from tools.checks.instrumented import FLAGS, Failed, compiler
+from tools.checks.instrumented import KINDS as SANITIZE
 from tools.simgpu.hip.code_object import Kernel, code_object
-from tools.verify import instrumented
-from tools.verify.instrumented import FLAGS, Failed, compiler
-from tools.verify.instrumented import KINDS as SANITIZE
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -1,6 +1,6 @@
 """`make lint`: every check of the sources, side by side; all of them run, and any finding is a failure.
 
-python -m tools.lint [gcc|clang|clang-tidy|layers|ruff|import-linter|mypy|clang-format ...]
+python -m tools.checks.lint [gcc|clang|clang-tidy|layers|ruff|import-linter|mypy|clang-format ...]
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def commands(wanted: list[str], folder: Path) -> Iterator[tuple[str, list[str]]]
     if "clang-format" in wanted:
         yield "clang-format", [tool("clang-format"), "--dry-run", "-Werror", *map(str, sources(".c", ".h"))]
     if "layers" in wanted:
-        yield "layers", [sys.executable, "-m", "tools.lint.check_layers"]
+        yield "layers", [sys.executable, "-m", "tools.checks.check_layers"]
     if "ruff" in wanted:
         yield "ruff", [tool("ruff"), "check", "--quiet", "."]
     if "import-linter" in wanted and not Path(tool("lint-imports")).exists():

@@ -1,6 +1,6 @@
 """The dependency law of C: who may include and call whom. Exits 1 and says every line that breaks it.
 
-python -m tools.lint.check_layers [--no-symbols] [ROOT]
+python -m tools.checks.check_layers [--no-symbols] [ROOT]
 
 C       gpu -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
         cuda, hip -> gpu too, which knows of them their tables (.def) only

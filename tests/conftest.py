@@ -13,10 +13,12 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import browser as chromium
+import debian
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -190,6 +192,15 @@ def built() -> None:
 def library() -> Any:
     """The library's functions; the library must have been built (make setup)."""
     return _native.library()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    try:
+        with chromium.browser(tmp_path_factory.mktemp("browser")) as found:
+            yield found
+    except debian.Missing as missing:
+        pytest.skip(f"no browser: {missing}")
 
 
 def _runner(words: tuple[str, ...], clean: Mapping[str, str]) -> Run:

@@ -52,6 +52,8 @@ NEEDS = {
     "fixture mpirun": SLURM,
     "fixture mpi": MPI,
     "fixture torch": PYTORCH,
+    "launchers/test_deepspeed.py": PYTORCH,
+    "report/test_job.py::test_torchrun_is_the_ranks_and_not_their_agent": PYTORCH,
     "libcs": LIBCS,
     "structure/test_aarch64_unbound.py": LIBCS,
     "interpose/hip/test_hip_register.py": REGISTER,

@@ -161,7 +161,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=300)
 @given(
     changes=st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=6), anything, max_size=4),
     base=st.booleans(),

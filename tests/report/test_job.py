@@ -194,6 +194,7 @@ def thousand(rank_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return report
 
 
+@pytest.mark.slow
 def test_a_thousand_processes_fit_a_screen(overlap, thousand):
     done = overlap("report", str(thousand), "--check", "--full")
     assert done.returncode == 1
@@ -211,6 +212,7 @@ def test_a_thousand_processes_fit_a_screen(overlap, thousand):
     assert "for ranks 800-807 on node100. Choose" in said
 
 
+@pytest.mark.slow
 def test_every_process_of_a_thousand_is_in_the_object(overlap, thousand):
     answer = json.loads(overlap("report", str(thousand), "--json").stdout)
     assert len(answer["processes"]) == 992
@@ -219,6 +221,7 @@ def test_every_process_of_a_thousand_is_in_the_object(overlap, thousand):
     assert (step["world"], step["ranks"], step["missing"]) == (1000, 992, list(range(8, 16)))
 
 
+@pytest.mark.slow
 def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, tmp_path):
     report = tmp_path / "broken"
     report.mkdir()

@@ -65,6 +65,14 @@ def test_a_build_of_everything_removes_what_it_did_not_make(
     assert not {"demo/overlap-demo", "old/library.so"} & left and not (output / "old").exists()
 
 
+def test_a_build_of_one_artifact_or_into_a_folder_of_the_user_removes_nothing(
+    build: ModuleType, built: Callable[..., set[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert {"demo/overlap-demo", "old/library.so"} < built(tmp_path / "mine")
+    monkeypatch.setattr(build, "OUTPUT", tmp_path / "_lib")
+    assert {"demo/overlap-demo", "old/library.so"} < built(tmp_path / "_lib", "simgpu")
+
+
 def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> None:
     carried = {"stencil.ptx", "stencil_amd.co", "costs.yaml", *build.TRACES}
     known = {*build.FILES.values(), "overlap_abi.h", "reason.def", "shipped.json"}

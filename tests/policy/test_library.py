@@ -21,6 +21,12 @@ SHIPPED = tuple(sorted(path.stem for path in (ROOT / "policies").glob("*.yaml"))
 PAPER = ("a100", "a40", "h100", "h200", "mi250x")  # the GPUs of the published method, and one that is like one of them
 
 
+@pytest.fixture(name="built")
+def fixture_built(library: Any) -> Any:
+    """The library's functions; `library` is the module here."""
+    return library
+
+
 def write(path: Path, name: str, more: str = "") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"policy: 1\nname: {name}\n{more}", encoding="utf-8")

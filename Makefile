@@ -66,18 +66,18 @@ demo: loadable $(BIN)/overlap-run ## see what it does: a program without and wit
 	$(BIN)/overlap demo
 
 # On every core, each of which takes a file at a time; with -s or a debugger in ARGS in one process (tests/conftest.py).
-# Needs no root and no network. What it leaves to test-all: tests/rest.py.
+# Needs no root and no network. What it leaves to test-all: tests/needs.py.
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 # ARGS may choose tests of one part only.
 NONE := $(if $(filter test-all,$(MAKECMDGOALS)),|| [ $$? = 5 ])
 test: loadable setup ## the tests, on every core; ARGS: for pytest
-	$(PYTEST) --part quick $(ARGS) $(NONE)
+	$(PYTEST) -m 'not slow' $(ARGS) $(NONE)
 
 # Then all others: with other C libraries, processors, launchers and containers, and with many more cases. Says first what
 # it downloads, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
 test-all: test $(addprefix $(VENV)/.extra-,clients lint release docs) ## these, and those with other C libraries and containers
-	@$(BIN)/python tests/rest.py
-	$(PYTEST) --part rest $(ARGS) $(NONE)
+	@$(BIN)/python tests/needs.py
+	$(PYTEST) -m slow $(ARGS) $(NONE)
 
 lint: setup $(VENV)/.extra-lint $(VENV)/.extra-release ## formatters, type checkers, checks of the structure
 	$(BIN)/python -m tools.checks.lint

@@ -190,10 +190,6 @@ def test_125_before_the_program_starts(overlap_run, library, arguments, error):
     assert error in done.stderr
 
 
-def test_an_unknown_gpu_is_guessed(overlap_run, library):
-    assert "overlap: help: did you mean `h100`? known: a40, l40s," in overlap_run("--simulate", "h10", "true").stderr
-
-
 def test_an_invalid_policy_says_where(overlap_run, tmp_path):
     (tmp_path / "bad.yaml").write_text("policy: 1\nname: bad\nnonsense: 1\n")
     done = overlap_run("--policy", "bad.yaml", "true", cwd=tmp_path)

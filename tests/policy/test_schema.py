@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -79,17 +78,6 @@ def test_the_committed_schema_is_what_the_reader_makes(overlap: Any) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == SCHEMA.read_text(encoding="ascii")
     assert not list(write.each("schema", False))
-
-
-def test_the_tool_sees_what_is_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "policies"
-    shutil.copytree(ROOT / "policies", folder)
-    (folder / "policy.schema.json").write_text("{}")
-    (folder / "h100.yaml").write_text((folder / "h100.yaml").read_text().replace("# yaml-language-server", "# yaml"))
-    monkeypatch.setattr(write, "ROOT", tmp_path)
-    found = [line.partition(":")[0] for line in write.each("schema", False)]
-    assert found == ["policies/policy.schema.json", "policies/h100.yaml"]
-    assert not list(write.each("schema", True)) and not list(write.each("schema", False))
 
 
 def test_every_key_says_what_it_means() -> None:

@@ -166,11 +166,6 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
 
 
 @pytest.fixture(scope="session")
-def library() -> str:
-    return plan.LIBRARY
-
-
-@pytest.fixture(scope="session")
 def simulated(clean_environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a program on the simulated GPU, nothing preloaded."""
     made = plan.make(plan.Request(policy="observe", simulate="h100"), clean_environment)

@@ -298,6 +298,7 @@ print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1))
 """
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_what_ran(tmp_path, python):
     """Of kernels alone, the worst case: some hundred bytes a launch, and what a window over the file needs."""
     peaks, counts = [], (6_000, 60_000)

@@ -1,25 +1,16 @@
-"""What `make test` leaves to `make test-all`, and why.
+"""What tests need that this tree does not have: such tests are slow, so `make test` leaves them to `make test-all`.
 
-`make test` needs no package of the system, no download and no root. A test that does has a row in NEEDS, which names a
-folder or a file below tests, a test (`FILE::FUNCTION`), one value of its parameters (`FILE[VALUE]`) or a fixture
-(`fixture NAME`: every test that uses it). A test that fetches packages and has no row fails in `make test`.
+A row of NEEDS names a folder or a file below tests, a test (`FILE::FUNCTION`), one value of its parameters
+(`FILE[VALUE]`) or a fixture (`fixture NAME`: every test that uses it). A test that fetches packages and has no row
+fails in `make test`. Other slow tests are marked `@pytest.mark.slow`.
 
-`make test` takes minutes on two cores, because a test function gets BUDGET seconds there: of one with more cases as
-many as fit, and of one whose single case takes twice that, none. SECONDS holds what functions take, as measured.
-
-    python tests/rest.py               what `make test-all` downloads and installs
-    python tests/rest.py REPORT.xml    write SECONDS, from `pytest --part all --junitxml REPORT.xml`
+    python tests/needs.py      what `make test-all` downloads and installs
 """
 
 from __future__ import annotations
 
-import json
 import os
-import statistics
 import sys
-import xml.etree.ElementTree
-import zlib
-from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -29,8 +20,7 @@ TESTS = Path(__file__).resolve().parent
 # Everything that test runs keep: compiled programs, downloads, temporary files. `make clean` removes it.
 KEPT = TESTS.parent / ".tests"
 DOWNLOADS = KEPT / "downloads"
-SECONDS = TESTS / "seconds.json"  # by function: of the median case, and how many cases there were
-BUDGET = 0.6
+QUICK = "not slow"  # pytest -m: make test
 
 
 class Need(NamedTuple):
@@ -62,6 +52,8 @@ NEEDS = {
     "fixture mpirun": SLURM,
     "fixture mpi": MPI,
     "fixture torch": PYTORCH,
+    "launchers/test_deepspeed.py": PYTORCH,
+    "report/test_job.py::test_torchrun_is_the_ranks_and_not_their_agent": PYTORCH,
     "libcs": LIBCS,
     "structure/test_aarch64_unbound.py": LIBCS,
     "interpose/hip/test_hip_register.py": REGISTER,
@@ -101,35 +93,20 @@ NEEDS = {
 
 def allow(*packages: str) -> None:
     """Fail a test of `make test` that needs packages, also where they happen to be there."""
-    if os.environ.get("OVERLAP_TEST_PART") == "quick":
+    if os.environ.get("OVERLAP_TESTS") == QUICK:
         raise AssertionError(f"a test of `make test` asked for {', '.join(packages)}: give it a row in {__file__}")
 
 
-def need(path: Path, function: str, fixtures: Iterable[str], values: Iterable[str]) -> Need | None:
-    """Return what a case of a test needs that `make test` does not have, or None."""
+def needed(path: Path, function: str, fixtures: Iterable[str], values: Iterable[str]) -> bool:
+    """Return whether a case of a test needs what `make test` does not have."""
     file = _name(path)
     keys = [*_names(path), f"{file}::{function}", *(f"fixture {one}" for one in fixtures)]
-    keys += [f"{file}[{value}]" for value in values]
-    return next((NEEDS[key] for key in keys if key in NEEDS), None)
+    return any(key in NEEDS for key in (*keys, *(f"{file}[{value}]" for value in values)))
 
 
 def wholly(path: Path) -> bool:
-    """Return whether nothing of a folder or file is for `make test`."""
+    """Return whether every test of a folder or file needs that."""
     return any(name in NEEDS for name in _names(path))
-
-
-def within_budget(path: Path, function: str, cases: Iterable[str]) -> set[str]:
-    """Return the cases of a function that `make test` runs: the same each time, and from all over its parameters."""
-    named = sorted(cases, key=lambda case: zlib.crc32(case.encode()))
-    seconds = _seconds().get(f"{_name(path)}::{function}", (0.0, 0))[0]
-    if seconds * len(named) <= BUDGET:
-        return set(named)
-    return set(named[: max(1, int(BUDGET / seconds))]) if seconds <= 2 * BUDGET else set()
-
-
-def seconds_of(path: Path) -> float:
-    """Return what a file takes, all cases of it, as far as they matter."""
-    return sum(one * cases for name, (one, cases) in _seconds().items() if name.startswith(f"{_name(path)}::"))
 
 
 def _name(path: Path) -> str:
@@ -141,28 +118,7 @@ def _names(path: Path) -> list[str]:
     return [_name(one) for one in (path, *path.parents) if TESTS in one.parents]
 
 
-@cache
-def _seconds() -> dict[str, tuple[float, int]]:
-    found: dict[str, tuple[float, int]] = json.loads(SECONDS.read_text(encoding="utf-8"))
-    return found
-
-
-def measured(report: Path) -> dict[str, tuple[float, int]]:
-    """Read a report of pytest's. The median, because the first case also pays for what the others share."""
-    found = defaultdict(list)
-    for case in xml.etree.ElementTree.parse(report).iter("testcase"):
-        file = f"{str(case.get('classname')).partition('.')[2].replace('.', '/')}.py"
-        function = str(case.get("name")).partition("[")[0]
-        found[f"{file}::{function}"].append(float(case.get("time", 0)))
-    medians = {name: (round(statistics.median(times), 3), len(times)) for name, times in sorted(found.items())}
-    return {name: row for name, row in medians.items() if row[0] * row[1] >= BUDGET}
-
-
 def main() -> None:
-    if sys.argv[1:]:
-        rows = (f"{json.dumps(name)}: {json.dumps(row)}" for name, row in measured(Path(sys.argv[1])).items())
-        SECONDS.write_text("{\n" + ",\n".join(rows) + "\n}\n", encoding="utf-8")
-        return
     needs = sorted(set(NEEDS.values()))
     print(f"test-all: downloads once, into {DOWNLOADS} (make clean removes it), from the machine's package sources:")
     for one in needs:

@@ -12,5 +12,5 @@ EXITS = (
     ("overlap", "0", "done; warnings are no findings, unless `--check` says so"),
     ("overlap", str(FINDINGS), "findings: mistakes, something that fails, an empty report, a warning under `--check`"),
     ("overlap", str(USAGE), "wrong options or input"),
-    ("overlap", "130", "interrupted"),
+    ("overlap", "130", "interrupted; `overlap tune` says what is known so far, also with 143 for SIGTERM"),
 )

@@ -21,6 +21,7 @@ from pathlib import Path
 from pyshim import __version__
 from pyshim.policy.kinds import REQUIRED
 from pyshim.policy.model import KEYS
+from pyshim.tune.sets import SETS
 from tools.docs import exits, formats, variables
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands
@@ -29,6 +30,7 @@ from tools.generate import files
 ROOT = Path(__file__).resolve().parents[2]
 
 FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
+SIMULATED = ROOT / "docs" / "data" / "tune-simulated.csv"
 _PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 # What comes before the version of pyshim/__init__.py in files that cannot ask for it.
@@ -105,6 +107,29 @@ def statuses() -> Iterator[str]:
     yield from table(("command", "status", "meaning"), rows)
 
 
+def sets() -> Iterator[str]:
+    rows = [
+        (f"`{name}`", f"`{setting.variable}`", ", ".join(setting.values), f"[{setting.what}]({setting.source})")
+        for name, settings in SETS.items()
+        for setting in settings
+    ]
+    yield from table(("set", "variable", "values", "what it is"), rows)
+
+
+def tuning() -> Iterator[str]:
+    """What tools/bench/tune.py simulated: by noise and effect, per cent of searches that were right, and runs."""
+    with SIMULATED.open(encoding="ascii") as file:
+        found = {(row["noise"], row["effects"]): row for row in csv.DictReader(file)}
+    effects = [effects for effects in dict.fromkeys(effects for _, effects in found) if " " not in effects]
+    rows = []
+    for noise in dict.fromkeys(noise for noise, _ in found):
+        cells = [found[noise, effect] for effect in effects]
+        wrong = max(float(found[noise, equal]["wrong"]) for equal in ("0", "0 0 0"))
+        rows.append((noise, *(f"{float(cell['right']):.0f} %, {cell['runs']}" for cell in cells), f"{wrong:.1f} %"))
+    heads = ("equal" if effect == "0" else f"{effect} %" for effect in effects)
+    yield from table(("noise", *heads, "equal arm kept"), rows)
+
+
 def json_fields() -> str:
     rows = [
         (command, path, meaning)
@@ -123,6 +148,8 @@ PARTS: dict[str, Callable[[], Iterator[str]]] = {
     "commands": options,
     "variables": environment,
     "exits": statuses,
+    "sets": sets,
+    "tuning": tuning,
 }
 
 

@@ -61,7 +61,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--higher", action="store_true", help="a higher number is better")
     add("--skip", metavar="N", type=int, help="leave out the first N numbers (default: a tenth)")
     add("--same", metavar="REGEX", help="output that must not change")
-    add("--worth", metavar="PERCENT", default="0.5%", help="smallest gain that matters (default: 0.5%%)")
+    add("--worth", metavar="PERCENT", help="smallest gain that matters (default: 0.5%%)")
     add("--limit", metavar="TIME", default="30m", help="90s, 30m, 2h (default: 30m)")
     add("-o", "--output", metavar="DIR", help="folder for tuned.yaml and outputs (default: tune-N)")
     add("--resume", metavar="DIR", help="go on with a search that ended early")
@@ -79,9 +79,9 @@ def _run(options: argparse.Namespace) -> int:
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     lines: list[dict[str, Any]] = []
     if options.resume is not None:
+        if command or any(vars(options)[name] for name in (*setup.WORDS, "sets", "output")):
+            raise OverlapError("--resume takes all but --limit and --json from DIR", "leave the rest out", USAGE)
         kept, lines = setup.read(options.resume)
-        if command:
-            raise OverlapError("--resume takes the program from DIR", "leave PROGRAM out", USAGE)
     elif command:
         kept = setup.words(vars(options), command)
     else:

@@ -172,6 +172,8 @@ class Program(NamedTuple):
         """Return the program's file. Raises OverlapError, also for a program that would queue jobs."""
         base = environment_of(BARE, self)
         name = os.path.basename(self.command[0])
+        if "overlap-run" in map(os.path.basename, self.command):
+            raise OverlapError("the command holds overlap-run, so no run would be bare", "leave overlap-run out", USAGE)
         queues = name == "srun" and not {"SLURM_JOB_ID", "SLURM_JOBID"} & base.keys()
         if name in _QUEUES or queues:
             sentence = (

@@ -100,9 +100,9 @@ class Search:
     # ---- one stage ----
 
     def _stage(self, number: int, arms: list[Arm], best: Arm, end: float) -> None:
+        arms = [arm for arm in arms if arm.name not in self.figures]
         self.arms += arms
-        for arm in arms:
-            self.figures.setdefault(arm.name, {})
+        self.figures |= {arm.name: {} for arm in arms}
         alive, kept, rounds = list(arms), best, 0
         try:
             while alive:

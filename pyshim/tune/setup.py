@@ -16,6 +16,18 @@ from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 1
+WORDS = (
+    "arm",
+    "tries",
+    "paper",
+    "grid",
+    "simulate",
+    "metric",
+    "higher",
+    "skip",
+    "same",
+    "worth",
+)  # of the command line
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 
@@ -41,11 +53,9 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     if unknown:
         raise OverlapError(f"no set is called {unknown[0]}", f"sets: {', '.join(SETS)}", USAGE)
     tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
-    kept = {
-        name: options[name]
-        for name in ("arm", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")
-    }
-    return {"version": VERSION, **kept, "tries": tries, "command": command}
+    kept = {name: options[name] for name in WORDS}
+    kept["worth"] = kept["worth"] or "0.5%"
+    return {**kept, "version": VERSION, "tries": tries, "command": command}
 
 
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:

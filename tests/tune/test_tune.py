@@ -187,7 +187,7 @@ def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None
         (("--simulate", "h100", "--arm", "a=nowhere"), "there is no policy `nowhere`"),
         (("--simulate", "b200", "--paper"), "--paper: no published method for NVIDIA B200"),
         ((), "there is nothing to compare"),
-        (("--resume", "nowhere"), "nowhere/tune.jsonl cannot be read: No such file or directory"),
+        (("--resume", "tune-1"), "--resume takes all but --limit and --json from DIR"),
     ],
 )
 def test_a_wrong_word_is_an_error_before_any_run(program: Program, words: tuple[str, ...], said: str) -> None:
@@ -209,6 +209,26 @@ def test_a_program_that_is_not_there(program: Program, overlap: Run) -> None:
     assert (done.returncode, done.stderr) == (2, "overlap: error: ./nothing: program not found\n")
     done = overlap("tune", "--try", "X=1", cwd=program.folder)
     assert done.returncode == 2 and "no program to run" in done.stderr
+
+
+def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run) -> None:
+    for text, why in (
+        ("", "it was written by another version"),
+        ("x\n", "Expecting value"),
+        ('{"version": 0}\n', "it was"),
+    ):
+        (program.folder / "tune.jsonl").write_text(text)
+        done = overlap("tune", "--resume", ".", cwd=program.folder)
+        assert done.returncode == 2 and f"./tune.jsonl cannot be read: {why}" in done.stderr
+    done = overlap("tune", "--resume", "nowhere", cwd=program.folder)
+    assert done.returncode == 2 and "nowhere/tune.jsonl cannot be read: No such file or directory" in done.stderr
+
+
+def test_a_variable_that_is_tried_twice_and_an_overlap_run_inside(program: Program, overlap: Run) -> None:
+    answer = program.answer("--try", "X=fast", "--try", "X=fast,slow")
+    assert verdicts(answer) == {"bare": "", "X=fast": "kept", "X=slow": "slower than X=fast"}
+    done = overlap("tune", "--try", "X=1", "--", "sh", "-c", "x", "overlap-run", cwd=program.folder)
+    assert done.returncode == 2 and "no run would be bare" in done.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(program: Program) -> None:

@@ -19,7 +19,7 @@ from pyshim.policy.reader import read_file
 from pyshim.tune.measure import _session as session
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-METRIC = ("--metric", "step ([0-9.]+) ms")
+METRIC = ("--limit", "100s", "--metric", "step ([0-9.]+) ms")
 PROGRAM = """#!/bin/sh
 echo "$X:$Y:$NCCL_MAX_CTAS:$OVERLAP_TABLE:$LD_PRELOAD" >>runs.txt
 step=100

@@ -1,7 +1,7 @@
 """Settings that people search by hand, by name: `--set nccl`. docs/how-to/tune.md lists them with their sources.
 
-None of them changes what a program computes. Never in a set: NCCL_P2P_USE_CUDA_MEMCPY, with which programs hang, and
-NCCL_ALGO and NCCL_PROTO, which change the last bits of a result.
+Never in a set: NCCL_P2P_USE_CUDA_MEMCPY, with which programs hang, and NCCL_ALGO and NCCL_PROTO, which choose how NCCL
+computes.
 """
 
 from __future__ import annotations

@@ -314,17 +314,6 @@ def test_a_policy_on_a_simulated_gpu(overlap: Run, tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1].endswith("--simulate h100 --policy tune-1/tuned.yaml demo-stencil")
 
 
-def test_an_arm_of_a_file_is_extended_by_its_path(overlap: Run, tmp_path: Path) -> None:
-    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\nextends: default\nenvironment: {A: 1}\n")
-    metric = ("--metric", "([0-9.]+) ms an iteration")
-    done = overlap(
-        "tune", "--simulate", "h100", *metric, "--arm", "mine=./mine.yaml", "--", "demo-stencil", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    found = yaml.safe_load((tmp_path / "tune-1" / "tuned.yaml").read_text())
-    assert found["extends"] in ("default", str(tmp_path / "mine.yaml"))
-
-
 @pytest.mark.parametrize("word", ["sbatch", "salloc", "qsub", "srun"])
 def test_it_never_queues_jobs(program: Program, overlap: Run, word: str) -> None:
     done = overlap("tune", "--try", "X=1", "--", word, "./program", cwd=program.folder)

@@ -15,12 +15,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.tune.sets import SETS
 
 if TYPE_CHECKING:
     from pyshim.tune.answer import Answer
     from pyshim.tune.search import Result, Setup
 
-SETS = ("nccl", "pytorch", "mpi")
 EPILOG = """\
 examples:
   overlap tune --limit 10m -- python train.py

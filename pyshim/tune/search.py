@@ -80,6 +80,7 @@ class Search:
         self.looks: dict[str, int] = {}
         self.stopped, self.broken = "", False
         self.results, self.file, self.best = "", "", BARE
+        self.names: dict[str, dict[str, str]] = {}  # of each arm: a policy that is edited meanwhile changes nothing
         self.number_of_arms = sum(len(stage.on(BARE)) for stage in setup.stages)
 
     def go(self, limit: float) -> Result:
@@ -196,6 +197,8 @@ class Search:
                 run = run._replace(wrong="nothing that it printed matches --same")
         elif not run.wrong and run.results != self.results:
             run = run._replace(wrong="prints other results (--same)")
+        if line is None and not (run.wrong and arm in (BARE, self.best)):  # what ends a search is tried again
+            self._keep(at, arm, copy, run)
         if run.wrong:
             self._failed(at, arm, run)
             return
@@ -211,27 +214,29 @@ class Search:
         self.number += 1
         name = f"{self.number:03d}-{re.sub(r'[^A-Za-z0-9._=-]+', '_', arm.name)[:80]}.txt"
         self.file = file = os.path.join(self.setup.folder, name)
-        names = environment_of(arm, self.setup.started)
+        if arm.name not in self.names:
+            self.names[arm.name] = environment_of(arm, self.setup.started)
         left = duration(self.end - self.clock())
         one = f", about {duration(self._expected(arm))}" if self.seconds else ""
         what = "the first run, which is not counted" if at == _FIRST else f"round {at[1] + 1}"
         stage = f" of stage {at[0] + 1}" if len(self.setup.stages) > 1 and at != _FIRST else ""
         with self.tell(f"run {self.number}: {arm.name} ({what}{stage}{one}); ends within {left}"):
-            run = measure.run(self.setup.started.command, names, file, patience, self.setup.metric)
+            run = measure.run(self.setup.started.command, self.names[arm.name], file, patience, self.setup.metric)
         if run.late and last:
             if at == _FIRST:
                 raise OverlapError("a run takes longer than --limit", "--limit 2h, or fewer steps of the program")
             raise _Over(TIME)
         if run.wrong and _full(self.setup.folder):
             raise OverlapError(f"the disk of {self.setup.folder} is full", again(self.setup.folder))
-        line = {"stage": at[0], "round": at[1], "arm": arm.name, "copy": copy, "file": name}
-        figures = {"seconds": round(run.seconds, 6), "value": run.value, "wrong": run.wrong, "late": run.late}
-        append(self.setup.folder, {**line, **figures, "results": run.results})
         return run
+
+    def _keep(self, at: judge.Round, arm: Arm, copy: int, run: Run) -> None:
+        where = {"stage": at[0], "round": at[1], "arm": arm.name, "copy": copy, "file": os.path.basename(self.file)}
+        append(self.setup.folder, {**where, **run._asdict()})
 
     def _again(self, line: dict[str, Any]) -> Run:
         self.file = os.path.join(self.setup.folder, line["file"])
-        return Run(line["seconds"], line["value"], line["wrong"], line["results"], line["late"])
+        return Run(*(line[name] for name in Run._fields))
 
     def _failed(self, at: judge.Round, arm: Arm, run: Run) -> None:
         why = f"took longer than {_TOO_LONG} times the best" if run.late else run.wrong

@@ -55,15 +55,18 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
     kept = {name: options[name] for name in WORDS}
     kept["worth"] = kept["worth"] or "0.5%"
-    return {**kept, "version": VERSION, "tries": tries, "command": command}
+    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": os.getcwd()}
 
 
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what a search is, and its runs, from the folder of an earlier one. Raises OverlapError."""
     path = os.path.join(folder, FILE)
     try:
-        with open(path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file if line.endswith("\n")]
+        with open(path, "rb+") as file:
+            data = file.read()
+            whole = data.rfind(b"\n") + 1
+            file.truncate(whole)  # of a line that was being written
+        lines = [json.loads(line) for line in data[:whole].splitlines()]
         if not lines or lines[0]["version"] != VERSION:
             raise ValueError("it was written by another version")
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -71,6 +74,8 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         raise OverlapError(
             f"{path} cannot be read: {why}", "--resume takes the folder of an earlier search", USAGE
         ) from error
+    if lines[0]["directory"] != os.getcwd():
+        raise OverlapError(f"{folder} was begun in another folder", f"cd {lines[0]['directory']}", USAGE)
     return lines[0], lines[1:]
 
 

@@ -161,12 +161,16 @@ def test_its_last_line_and_a_way_to_a_terminal_are_said(program: Program) -> Non
 
 
 def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None:
-    text = PROGRAM.replace("step=100", "step=100\n[ $(wc -l <runs.txt) -lt 5 ] || exit 7")
+    text = PROGRAM.replace("step=100", 'step=100\n[ "$X" ] || [ $(wc -l <runs.txt) -lt 5 ] || exit 7')
     (program.folder / "program").write_text(text)
     done = program.tune("--try", "X=fast")
     assert done.returncode == 1
     assert "answer  not known: the program as it is failed in a later run (exit status 7)" in done.stdout
     assert not (program.folder / "tune-1" / "tuned.yaml").exists()
+    (program.folder / "program").write_text(PROGRAM)
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 0 and "answer  keep X=fast" in done.stdout, done.stderr
+    assert len(program.runs) == 11  # one of them failed, and was done again
 
 
 @pytest.mark.parametrize(
@@ -392,6 +396,8 @@ def test_interrupted_before_anything_is_sure_it_writes_no_policy(
 
 
 def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: dict[str, str]) -> None:
+    tmp = program.folder / "tmp"
+    tmp.mkdir()
     process = begun(program, clean_environment, "--try", "X=fast,wait")
     until((program.folder / "waiting.txt").exists)
     process.kill()
@@ -405,6 +411,10 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
     answer = json.loads(done.stdout)
     assert answer["kept"] == "X=fast" and verdicts(answer)["X=wait"] == "out: exit status 1"
     assert len(program.runs) - 1 == 1 + 9 + 1 and known < 11
+    assert json.loads(program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder).stdout) == answer
+    assert len(program.runs) - 1 == 1 + 9 + 1
+    done = program.call("tune", "--resume", "../tune-1", cwd=tmp)
+    assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
 
 
 def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:

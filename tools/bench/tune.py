@@ -65,6 +65,9 @@ class Simulated(Search):
         self.now += seconds
         return Run(seconds, seconds)
 
+    def _keep(self, at: Any, arm: Arm, copy: int, run: Run) -> None:
+        pass
+
 
 class Row(NamedTuple):
     noise: str

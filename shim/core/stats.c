@@ -155,6 +155,8 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
     if (*directory) {
         overlap_text_add(&text, "; next: overlap report ");
         overlap_text_add(&text, directory);
+    } else if (shaped || totals.counters[OVERLAP_COUNTER_RAISED]) {
+        overlap_text_add(&text, "; next: overlap tune -- ... says whether that helps");
     } else {
         overlap_text_add(&text, "; next: overlap-run --report DIR ... says why");
     }

@@ -27,6 +27,7 @@ WORDS = (
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("tools.bench.", "takes minutes; tests/bench runs parts"),
+    ("overlap tune --limit 30m -- python", "takes half an hour where there is noise; tests/tune"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
@@ -77,7 +78,9 @@ def simple(command: str) -> list[list[str]]:
 
 
 def behind(words: list[str]) -> list[str]:
-    """The program that overlap-run starts in a simple command, and all behind it; [] where it is not there."""
+    """The program that overlap-run or `overlap tune` starts in a simple command, and all behind it; or []."""
+    if words[:2] == ["overlap", "tune"]:
+        return words[words.index("--") + 1 :] if "--" in words else []
     at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == "overlap-run"), None)
     if at is None:
         return []

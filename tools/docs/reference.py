@@ -12,11 +12,14 @@ from pathlib import Path
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE
 from pyshim.policy.kinds import REQUIRED
 from pyshim.policy.model import KEYS
+from pyshim.tune.sets import SETS
 from tools.docs import formats
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands
 
 ROOT = Path(__file__).resolve().parents[2]
+
+TUNED = ROOT / "docs" / "data" / "tune-simulated.csv"  # of tools/bench/tune.py
 
 # Exit statuses: command, status, meaning.
 EXITS = (
@@ -27,7 +30,7 @@ EXITS = (
     ("overlap", "0", "done; warnings are no findings, unless `--check` says so"),
     ("overlap", str(FINDINGS), "findings: mistakes, something that fails, an empty report, a warning under `--check`"),
     ("overlap", str(USAGE), "wrong options or input"),
-    ("overlap", "130", "interrupted"),
+    ("overlap", "130", "interrupted; `overlap tune` says what is known so far, also with 143 for SIGTERM"),
 )
 
 # Variables of the commands; the library's own are in shim/sys/env.def. A test compares with the sources.
@@ -117,6 +120,29 @@ def environment() -> Iterator[str]:
 def statuses() -> Iterator[str]:
     rows = [(f"`{who}`", status, what) for who, status, what in EXITS]
     yield from table(("command", "status", "meaning"), rows)
+
+
+def sets() -> Iterator[str]:
+    rows = [
+        (f"`{name}`", f"`{setting.variable}`", ", ".join(setting.values), f"[{setting.what}]({setting.source})")
+        for name, settings in SETS.items()
+        for setting in settings
+    ]
+    yield from table(("set", "variable", "values", "what it is"), rows)
+
+
+def tuning() -> Iterator[str]:
+    """What was simulated: by noise and effect, per cent of searches that were right, and runs."""
+    with TUNED.open(encoding="ascii") as file:
+        found = {(row["noise"], row["effects"]): row for row in csv.DictReader(file)}
+    effects = [effects for effects in dict.fromkeys(effects for _, effects in found) if " " not in effects]
+    rows = []
+    for noise in dict.fromkeys(noise for noise, _ in found):
+        cells = [found[noise, effect] for effect in effects]
+        wrong = max(float(found[noise, equal]["wrong"]) for equal in ("0", "0 0 0"))
+        rows.append((noise, *(f"{float(cell['right']):.0f} %, {cell['runs']}" for cell in cells), f"{wrong:.1f} %"))
+    heads = ("equal" if effect == "0" else f"{effect} %" for effect in effects)
+    yield from table(("noise", *heads, "equal arm kept"), rows)
 
 
 def json_fields() -> str:

@@ -61,6 +61,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "commands": lines(reference.options),
     "variables": lines(reference.environment),
     "exits": lines(reference.statuses),
+    "sets": lines(reference.sets),
+    "tuning": lines(reference.tuning),
     "foreign": measured(programs.foreign),
     "whole": measured(programs.whole),
     "whole-one": measured(programs.whole_one),

@@ -84,24 +84,24 @@ def test_a_program_is_built_again_when_its_source_changes(tmp_path: Path, monkey
 
 
 def test_an_unknown_set_is_one_clear_error() -> None:
-    done = command("raise-cos")
+    done = command("profiler")
     assert done.returncode == 2 and done.stdout == ""
     error, hint = done.stderr.splitlines()
-    assert error == "overlap: error: no set is called 'raise-cos'"
-    assert hint.startswith("overlap: help: did you mean raise-cost? known: ") and "correctness" in hint
+    assert error == "overlap: error: no set is called 'profiler'"
+    assert hint.startswith("overlap: help: did you mean profilers? known: ") and "correctness" in hint
 
 
 @pytest.mark.parametrize("words", [("--limit", "0"), ("--rounds", "0")])
 def test_bad_options_are_errors(words: tuple[str, ...]) -> None:
-    done = command("raise-cost", *words)
+    done = command("launch-latency", *words)
     assert done.returncode == 2 and done.stderr.startswith("overlap: error: ") and "Traceback" not in done.stderr
 
 
 def test_what_is_missing_is_said_and_is_a_finding(tmp_path: Path) -> None:
-    done = command("raise-cost", "profilers", "--out", str(tmp_path))
+    done = command("launch-latency", "profilers", "--out", str(tmp_path))
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
-    assert first == "overlap: raise-cost: skipped: it needs 1 GPU (0 here); nvcc"
+    assert first.startswith("overlap: launch-latency: skipped: it needs 1 GPU (0 here)")
     assert second.startswith("overlap: profilers: skipped: it needs 1 GPU (0 here)")
     assert not list(tmp_path.glob("*.json"))
 

@@ -55,15 +55,6 @@ PYTHON = "ddp fsdp tensor pipeline recommender experts gaining-loop-alone losing
 
 SETS = (
     Set(
-        "raise-cost",
-        "what do launches, waits and copies cost on a raised stream, by how it was raised?",
-        40,
-        (Step("raise cost", "{bin}/raise_cost {rounds}"),),
-        NVCC,
-        ("raise_cost",),
-        rounds=21,
-    ),
-    Set(
         "correctness",
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
         220,

@@ -1,8 +1,7 @@
 """Whole programs: python -m tools.gpu.whole.table FILE... [--csv FILE]
 
-Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges. Of a cell in
-several files the last counts. --csv: writes a row for each cell, which is what is kept; times in ms a step, changes and
-their 90 % intervals in per cent.
+Prints a line for each cell. Of a cell in several files the last counts. --csv: writes a row for each cell, which is what
+is kept; times in ms a step, changes and their 90 % intervals in per cent.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ FAMILIES = {
     "loop that priority speeds up": ("gaining-loop-alone",),
     "loop that priority slows down": ("losing-loop",),
 }
-ROUNDS = 10  # cells with fewer are not in a range of a family
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
 COLUMNS = ("again", "observe", "default", "own", "published")
 
@@ -67,28 +65,6 @@ def family(one: dict[str, Any]) -> str:
     return next(name for name, programs in FAMILIES.items() if one["program"] in programs)
 
 
-def by_family(found: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Cells with an answer and all rounds."""
-    made: dict[str, list[dict[str, Any]]] = {name: [] for name in (*FAMILIES, SMALLEST)}
-    for one in found:
-        if one.get("rounds", 0) >= ROUNDS:
-            made[family(one)].append(one)
-    return {name: own for name, own in made.items() if own}
-
-
-def families(found: Sequence[dict[str, Any]]) -> str:
-    """From the least change to the greatest of each family, in per cent."""
-    measured = arms(found)
-    heads = ("cells", *measured, "possible")
-    lines = [f"{'family':34}" + " ".join(f"{head[:13]:>14}" for head in heads)]
-    for name, own in by_family(found).items():
-        columns = [[one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in measured]
-        columns.append([one["possible"] for one in own if one.get("possible") is not None])
-        words = [str(len(own)), *(f"{said(min(each))} to {said(max(each))}" if each else "" for each in columns)]
-        lines.append(f"{name:34}" + " ".join(f"{word:>14}" for word in words))
-    return "".join(f"{one}\n" for one in lines)
-
-
 def head(made: dict[str, Any]) -> dict[str, Any]:
     """On what it was measured."""
     machine = made["machine"]
@@ -112,11 +88,11 @@ def percent(value: float | None) -> float | str:
     return "" if value is None else round(100 * value, 2)
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
     parser.add_argument("--csv", type=Path, metavar="FILE")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     files = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
     by_cell = {}
     for made in files:
@@ -129,7 +105,7 @@ def main() -> int:
             writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-    print(table(found), families(found), sep="\n", end="")
+    print(table(found), end="")
     return 0
 
 

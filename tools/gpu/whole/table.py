@@ -1,6 +1,6 @@
 """Whole programs: python -m tools.gpu.whole.table FILE... [--csv FILE]
 
-Prints a line for each cell. Of a cell in several files the last counts. --csv: writes a row for each cell, which is what
+Prints a line for each cell. Of a cell in several files the last counts. --csv: writes a row for each cell, what
 is kept; times in ms a step, changes and their 90 % intervals in per cent.
 """
 

@@ -106,8 +106,8 @@ def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience
 
     timer = Timer(patience, stop)  # Popen.wait(timeout) polls, which would blur the time
     timer.daemon = True
-    timer.start()
     try:
+        timer.start()
         status = process.wait()
         seconds = time.monotonic() - begin
     except BaseException:

@@ -12,20 +12,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import browser as chromium
+import debian
 import pytest
 from hypothesis import HealthCheck, settings
 
 from pyshim import _native
-from tests import rest
+from tests import needs
 
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports these: their asserts say values.
 pytest.register_assert_rewrite("interposing", "iterating", "hip_interposing")
+# Programs in front of the simulated driver, with and without the library: tests/programs.
+from interposing import bare, build, preloaded, simulated, table_of  # noqa: E402
+from iterating import iterations  # noqa: E402
+
+__all__ = ["bare", "build", "iterations", "preloaded", "simulated", "table_of"]
 # A loaded machine is no failure.
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
@@ -33,7 +41,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
-# The runtime of a library built with a sanitizer (tools/verify/instrumented.py): preloaded before all else.
+# The runtime of a library built with a sanitizer (tools/checks/instrumented.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
@@ -62,11 +70,6 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    words = "which tests: quick (make test), rest (what make test-all runs besides), all; the table is tests/rest.py"
-    parser.addoption("--part", choices=("quick", "rest", "all"), default="all", help=words)
-
-
 def pytest_configure(config: pytest.Config) -> None:
     """Keep everything that tests and their programs write inside the tree, and compile each program once."""
     worker = hasattr(config, "workerinput")
@@ -74,23 +77,23 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("LD_PRELOAD", None)  # this process has it; compilers need it not, and workers inherit it
     if worker:
         return  # the environment is that of the first process
-    os.environ["OVERLAP_TEST_PART"] = config.getoption("part")
+    os.environ["OVERLAP_TESTS"] = config.option.markexpr
     _keep_in_the_tree(config)
     os.environ["CC"] = _compiler(Path(os.environ["TMPDIR"]))
 
 
 def _keep_in_the_tree(config: pytest.Config) -> None:
     """Temporary files, caches and the home folder go into one folder, which is removed at the end."""
-    rest.KEPT.mkdir(parents=True, exist_ok=True)
-    for old in rest.KEPT.glob("run-*"):
+    needs.KEPT.mkdir(parents=True, exist_ok=True)
+    for old in needs.KEPT.glob("run-*"):
         if time.time() - old.stat().st_mtime > 86400:  # of a run that was killed
             shutil.rmtree(old, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=rest.KEPT))
+    folder = Path(tempfile.mkdtemp(prefix="run-", dir=needs.KEPT))
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     home = folder / "home"
     home.mkdir()
     os.environ.update(TMPDIR=str(folder), HOME=str(home), XDG_CACHE_HOME=str(home / ".cache"))
-    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(rest.KEPT / "zig"))
+    os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", str(needs.KEPT / "zig"))
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # thousands of our commands are started: each would compile itself
     tempfile.tempdir = None  # asked for again
 
@@ -111,7 +114,7 @@ def _compiler(folder: Path) -> str:
         (folder / "zig").chmod(0o755)
         found = [str(folder / "zig")]
     found = [shutil.which(found[0]) or found[0], *found[1:]]  # compile_once.py looks at the file
-    cache, commands = rest.KEPT / "compiled", folder / "commands"
+    cache, commands = needs.KEPT / "compiled", folder / "commands"
     cache.mkdir(exist_ok=True)
     commands.mkdir()
     once = [sys.executable, "-I", "-S", str(ROOT / "tests" / "compile_once.py"), str(cache), *found, "--"]
@@ -132,39 +135,24 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(len(os.sched_getaffinity(0)), _MOST_WORKERS)
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several processes begin with the files that take long, so that none of them is alone at the end."""
-    _choose(config, items)
+    """Tests that need what needs.py lists are slow. Several processes begin with the files of many and of slow cases,
+    so that none of them is alone at the end."""
+    weights: Counter[Path] = Counter()
+    for item in items:
+        given = getattr(item, "callspec", None)
+        fixtures, values = getattr(item, "fixturenames", ()), given._idlist if given else ()
+        if needs.needed(item.path, getattr(item, "originalname", item.name), fixtures, values):
+            item.add_marker(pytest.mark.slow)
+        weights[item.path] += 20 if item.get_closest_marker("slow") else 1
     if hasattr(config, "workerinput"):
-        seconds = {path: rest.seconds_of(path) for path in {item.path for item in items}}
-        items.sort(key=lambda item: (-seconds[item.path], item.path))
+        items.sort(key=lambda item: (-weights[item.path], item.path))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Files of which `make test` runs nothing are not read."""
-    return True if config.getoption("part") == "quick" and rest.wholly(collection_path) else None
-
-
-def _asked_by(item: pytest.Item) -> tuple[Iterable[str], Iterable[str]]:
-    """Return the names of a test's fixtures, and the values of its parameters."""
-    given = getattr(item, "callspec", None)
-    return getattr(item, "fixturenames", ()), given._idlist if given else ()
-
-
-def _choose(config: pytest.Config, items: list[pytest.Item]) -> None:
-    part = config.getoption("part")
-    if part == "all":
-        return
-    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
-    for item in items:
-        cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    quick: set[str] = set()
-    for (path, function), own in cases.items():
-        able = [item.nodeid for item in own if not rest.need(path, function, *_asked_by(item))]
-        quick |= rest.within_budget(path, function, able)
-    chosen = [item for item in items if (item.nodeid in quick) == (part == "quick")]
-    config.hook.pytest_deselected(items=[item for item in items if (item.nodeid in quick) != (part == "quick")])
-    items[:] = chosen
+    """`make test` does not read files of which it runs nothing: they may import what only test-all installs."""
+    return True if config.option.markexpr == needs.QUICK and needs.wholly(collection_path) else None
 
 
 @pytest.fixture(scope="session")
@@ -188,7 +176,7 @@ def overlap(clean_environment: dict[str, str]) -> Run:
 
 @pytest.fixture(scope="session")
 def python(clean_environment: dict[str, str]) -> Run:
-    """Run the interpreter of these tests: python("-m", "tools.answers", ..., cwd=folder)."""
+    """Run the interpreter of these tests: python("-m", "tools.docs.write", ..., cwd=folder)."""
     return _runner((), clean_environment)
 
 
@@ -204,6 +192,15 @@ def built() -> None:
 def library() -> Any:
     """The library's functions; the library must have been built (make setup)."""
     return _native.library()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
+    try:
+        with chromium.browser(tmp_path_factory.mktemp("browser")) as found:
+            yield found
+    except debian.Missing as missing:
+        pytest.skip(f"no browser: {missing}")
 
 
 def _runner(words: tuple[str, ...], clean: Mapping[str, str]) -> Run:

@@ -2,7 +2,7 @@
 
 Downloaded by the machine's own apt, from the machine's own sources with the name of the release exchanged, so that
 proxies, mirrors and keys are those of the machine. What is missing raises Missing, with the reason to skip a test.
-`make test` does neither: a test that needs a package has a row in tests/rest.py.
+`make test` does neither: a test that needs a package has a row in tests/needs.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests import rest
+from tests import needs
 
 SOURCES = Path("/etc/apt")
 RELEASE = Path("/etc/os-release")
@@ -27,12 +27,12 @@ class Missing(Exception):
 
 
 def cache() -> Path:
-    return rest.DOWNLOADS / "debian"
+    return needs.DOWNLOADS / "debian"
 
 
 def fetch(suite: str, packages: Iterable[str], architecture: str = AMD64) -> Path:
     """The folder that holds all of these packages of one release, unpacked; `name=version` asks for that version."""
-    rest.allow(*packages)
+    needs.allow(*packages)
     folder = cache() / (suite if architecture == AMD64 else f"{suite}-{architecture}")
     root = folder / "root"
     done = folder / "done"
@@ -52,7 +52,7 @@ def fetch(suite: str, packages: Iterable[str], architecture: str = AMD64) -> Pat
 
 def install(packages: Iterable[str], commands: Iterable[str]) -> None:
     """Installs packages of this machine's own release, as root, unless all of the commands are there already."""
-    rest.allow(*packages)
+    needs.allow(*packages)
     if all(map(_found, commands)):
         return
     if os.environ.get("SYSTEM") != "1" or os.geteuid() != 0:

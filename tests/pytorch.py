@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import rest
+import needs
 
 PACKAGES = ("torch==2.13.0+cpu", "accelerate==1.15.0")
 # What starts its ranks, without what trains: by themselves, because some of them ask for another PyTorch.
@@ -51,10 +51,10 @@ def deepspeed() -> Path:
 
 def _once(what: str, packages: tuple[str, ...], make: Callable[[Path], None]) -> Path:
     """A folder that is made at the first use, and kept. Another choice of packages is another folder."""
-    rest.allow(*packages)
+    needs.allow(*packages)
     versions = (package.partition("==")[2] for package in packages[:2])
     name = "-".join((what, *versions, *map(str, sys.version_info[:2])))
-    folder = rest.DOWNLOADS / name
+    folder = needs.DOWNLOADS / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, of several test runs

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 from pyshim import _native
@@ -71,9 +72,12 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     missing = programs.missing(path, machine.environment)
     if missing:
+        windows = missing.endswith("\r")
         yield fail(
-            f"{path} ends with 127: {missing}, which its first line names, is not there",
-            "install it, or write one that is there behind the #!",
+            f"{path} ends with 127: {missing!r}, which its first line names, is not there",
+            f"its lines end as in Windows: sed -i 's/\\r$//' {shlex.quote(path)}"
+            if windows
+            else "install it, or write one that is there behind the #!",
         )
         return
     is_launcher = os.path.basename(path) in programs.LAUNCHERS

@@ -11,14 +11,6 @@ from pyshim.cli import ui
 from pyshim.errors import OverlapError
 
 
-def test_help_and_usage(overlap):
-    done = overlap("--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    for name in ("policy", "report", "doctor", "env"):
-        assert f"    {name} " in done.stdout
-    assert overlap().returncode == 2
-
-
 def test_an_unknown_command_is_guessed(overlap):
     done = overlap("reprot")
     assert done.returncode == 2

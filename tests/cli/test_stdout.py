@@ -13,13 +13,9 @@ OVERLAP, OVERLAP_RUN = "pyshim", "pyshim.cli.run"
 COMMANDS = {
     "a table": (OVERLAP, "policy", "list"),
     "an object": (OVERLAP, "policy", "list", "--json"),
-    "an environment": (OVERLAP, "env", "--policy", "observe"),
-    "findings": (OVERLAP, "policy", "check", "h100"),
     "a screen": (OVERLAP, "explain", "--gpu", "h100", "--threads", "128", "--registers", "64"),
     "checks": (OVERLAP, "doctor", "--simulate", "h100"),
-    "help": (OVERLAP, "--help"),
     "the launcher's help": (OVERLAP_RUN, "--help"),
-    "the launcher's version": (OVERLAP_RUN, "--version"),
 }
 FAILURE = {OVERLAP: 1, OVERLAP_RUN: 125}
 every = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))

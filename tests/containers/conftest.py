@@ -15,12 +15,10 @@ import images
 import pytest
 import site_folder
 from containers import Engine
-from interposing import Build, build
+from interposing import Build
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-
-__all__ = ["build"]
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,6 @@ PROGRAMS = {
     **dict.fromkeys(("pip", "apt-get", "dpkg-deb", "for"), _NETWORK),
     "module": "needs a module system; tests/modulefiles has two",
     "make": "builds, or runs all tests; that there is such a target is looked at",
-    "cc": "shim/build.py compiles the same files with the same flags",
 }
 # By a word in the command.
 WORDS = (
@@ -31,8 +30,6 @@ WORDS = (
     ("overlap tune --limit 30m -- python", "takes half an hour where there is noise; tests/tune"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("--simulate mi250x", "a HIP program; tests/interpose/hip runs such"),
-    ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
 # By page and beginning of the command.

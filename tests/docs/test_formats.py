@@ -94,8 +94,3 @@ def _seen(listed: str, printed: set[str]) -> bool:
 
 def test_every_answer_is_asked_for() -> None:
     assert set(COMMANDS) == set(FORMATS)
-
-
-def test_a_field_is_told_from_another() -> None:
-    assert covers("a[].reasons.REASON", "a[].reasons.no_rule") and not covers("a[].reasons.REASON", "a[].raised")
-    assert covers("a.*", "a.b.c") and not covers("a", "a.b")

@@ -45,8 +45,3 @@ def test_every_page_of_docs_is_in_the_index() -> None:
     index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
     linked = {(ROOT / "docs" / link.partition("#")[0]).resolve() for link in _LINK.findall(index)}
     assert {ROOT / page for page in pages() if page.startswith("docs/")} - {ROOT / "docs/README.md"} <= linked
-
-
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# One thing\n\n[a](b.md) [b](#one-thing) [c](#two) [d](https://x.y)\n")
-    assert broken(tmp_path / "a.md") == ["b.md: no such file", "#two: no such heading"]

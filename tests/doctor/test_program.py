@@ -202,14 +202,15 @@ def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        ("#!/no/such", "/no/such, which its first line names, is not there"),
-        ("#!/usr/bin/env nosuchprogram", "nosuchprogram, which its first line names, is not there"),
-        ("#!/usr/bin/env -S nosuchprogram -x", "nosuchprogram, which its first line names, is not there"),
+        ("#!/no/such", "'/no/such', which its first line names, is not there"),
+        ("#!/usr/bin/env nosuchprogram", "'nosuchprogram', which its first line names, is not there"),
+        ("#!/bin/sh\r", "'/bin/sh\\r', which its first line names, is not there"),
+        ("#!/usr/bin/env -S nosuchprogram -x", "'nosuchprogram', which its first line names, is not there"),
     ],
 )
 def test_a_script_whose_interpreter_is_missing(told: PROGRAM, tmp_path: Path, first: str, words: str) -> None:
     script = tmp_path / "script"
-    script.write_text(f"{first}\n")
+    script.write_text(f"{first}\n", newline="")
     script.chmod(0o755)
     ((state, sentence, hint),) = told(script, PATH="/usr/bin:/bin")
     assert state == "fail" and sentence == f"{script} ends with 127: {words}" and hint

@@ -90,15 +90,6 @@ def test_what_is_missing_is_named_at_once(explainer: Explainer, request_of: Requ
     assert caught.value.spoken(str) == "missing required options: threads, comm_registers"
 
 
-def test_an_unknown_gpu_is_guessed(explainer: Explainer, request_of: RequestOf, gpu_keys: list[str]) -> None:
-    with pytest.raises(Mistake, match="no GPU is called `h10`") as caught:
-        explainer.answer(request_of(gpu="h10"))
-    assert caught.value.hint == f"did you mean `h100`? known: {', '.join(gpu_keys)}"
-    for other in ("", "\ud800", "h100,a40"):
-        with pytest.raises(Mistake, match="no GPU"):
-            explainer.answer(request_of(gpu=other))
-
-
 @pytest.mark.parametrize("name", ["gpu", "policy", "kernel", "library"])
 def test_words(request_of: RequestOf, name: str) -> None:
     for value in (1, [], {}, True, "a\0b"):
@@ -170,7 +161,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=300)
 @given(
     changes=st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=6), anything, max_size=4),
     base=st.booleans(),

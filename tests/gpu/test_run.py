@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import build, comd, files, machine, needs, runner
+from tools.gpu import build, files, machine, needs, runner
 from tools.gpu.sets import CUBIN, SETS, Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -256,26 +256,3 @@ def test_a_row_is_a_line(tmp_path: Path) -> None:
 def test_a_command_that_keeps_a_limit_itself_is_told_what_is_left(ran: Any) -> None:
     status, files = ran(made("one", "echo {limit}", seconds=50), limit=45)
     assert status == 0 and 20 <= files["one"]["steps"][0]["lines"][0] <= 45 - runner.MARGIN
-
-
-COMD = """#!/bin/sh
-[ "$2 $3 $4" = "-a 1 -x" ] && [ -e pots ] || exit 3
-echo "Average atom rate:   $RATE${0##*/} atoms/us" | sed 's/plain/50/; s/own/80/'
-"""
-
-
-def test_comd_runs_every_arm_in_turns(tmp_path: Path) -> None:
-    for name in ("plain", "own"):
-        (tmp_path / name).write_text(COMD)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "pots").mkdir()
-    (tmp_path / "arm.env").write_text("export RATE='1'\n")
-    out = tmp_path / "comd.json"
-    words = [str(tmp_path), "--out", str(out), "--processes", "2", "--sizes", "30", "--no-long"]
-    assert comd.main([*words, "--env", *(f"{arm}={tmp_path / 'arm.env'}" for arm in ("observe", "default"))]) == 0
-    made = json.loads(out.read_text(encoding="utf-8"))
-    found = {row["arm"]: (row["processes"], row["median_ns"], row["change_percent"]) for row in made["medians"]}
-    assert found["bare"] == found["bare2"] == (2, 20.0, 0.0) and found["own"] == (2, 12.5, -37.5)
-    assert found["observe"] == found["default"] == (2, 6.6667, -66.67), "with the variables of the file"
-    assert out.with_suffix(".csv").read_text().count("\n") == 6
-    assert comd.main([*words, "--only", "own", "--built", "/nonexistent"]) == 1

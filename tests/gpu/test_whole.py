@@ -74,6 +74,7 @@ def test_every_program_is_of_one_family() -> None:
 def test_what_is_wrong_is_said() -> None:
     assert one(row("bare"), row("default", digest="e"))["wrong"] == ["digests differ: ['d', 'e']"]
     assert one(row("bare"), row("default", broken="ended"))["wrong"] == ["a process failed: default"]
+    assert one(row("bare"), row("default", broken="ended", cut=True))["wrong"] == []
     assert "wrong" in table.table([one(row("bare"), row("default", broken="ended"))])
 
 

@@ -36,6 +36,7 @@ def test_every_exec_function(how: str, execs: dict[str, Any], bare: Runner, prel
     assert len({process["pid"] for process in done.report["processes"]}) == 1
 
 
+@pytest.mark.slow
 def test_ten_thousand_execs_in_a_row(execs: dict[str, Any], preloaded: Runner) -> None:
     done = preloaded(["chain", "10000"], ONE, timeout=300, **execs)
     assert (done.status, done.stderr) == (0, "")

@@ -65,11 +65,11 @@ def test_beside_an_allocator_that_asks_dlsym_while_it_starts(
 
 @pytest.mark.parametrize("way", ["symbol", "dlsym", "proc_address", "proc_address_v2"])
 def test_two_copies_of_the_library_count_a_launch_once_and_inflate_once(
-    way: str, bare: Runner, preloaded: Runner, library: str, tmp_path: Path
+    way: str, bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:
     """As where one comes from a module and one from a container: sizes are the larger, not the sum."""
     copy = tmp_path / "libcopy.so"
-    shutil.copy(library, copy)
+    shutil.copy(plan.LIBRARY, copy)
     without, done = bare(WORDS, way), preloaded(WORDS, RAISED, way, preload=f"{{}}:{copy}")
     same(done, without, but=["dynamic_shared", "priority", "entry"])
     assert done.sizes == [smallest_size(1)] * 4 + [0]

@@ -5,31 +5,10 @@ from __future__ import annotations
 import sys
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, PROGRAMS, WAYS, Build, Runner, rule, same, smallest_size
+from interposing import BLOCKS, NCCL, PROGRAMS, WAYS, Build, Runner, rule, same, smallest_size
 
 SIZE = smallest_size(1)
 RAISED = rule("{blocks_per_sm: 1}", more="streams: {created_by: [nccl]}")
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_products_on_hopper_are_never_throttled(way: str, bare: Runner, preloaded: Runner) -> None:
-    """With attributes, as cuBLAS gives them, and on either kind of default stream."""
-    words = f"ptx=k ex=k,{BLOCKS},256,0 attr=8:0 ex=k,{BLOCKS},256,64 ex_ptsz=k,{BLOCKS},256,0"
-    without, done = bare(words, way), preloaded(words, ONE, way)
-    same(done, without, but=["dynamic_shared"])
-    assert done.sizes == [SIZE] * 3
-    assert {launch["entry"].partition("_")[0] for launch in done.launches} == {"cuLaunchKernelEx"}
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_graphs_run_past_the_limit_or_fail(way: str, bare: Runner, preloaded: Runner) -> None:
-    """Captured, instantiated, and launched again and again."""
-    words = f"ptx=k stream=0 begin=1 repeat=3 launch=k,{BLOCKS},256,0,1 ex=k,{BLOCKS},256,0,1 end=1 go=1,5 sync"
-    without, done = bare(words, way), preloaded(words, ONE, way)
-    assert "end: 0\ngo: 0\nsync: 0\n" in without.stdout
-    same(done, without)
-    assert len(done.in_graphs) == 4 * 5
-    assert (done.totals["launches"], done.totals["graph_launches"]) == (4, 5)
 
 
 @pytest.mark.parametrize("way", WAYS)

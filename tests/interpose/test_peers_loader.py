@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interposing import BLOCKS, Build, Runner, same
+from interposing import BLOCKS, Build, Runner
 
 from pyshim.launch import plan
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -82,9 +82,3 @@ def test_overlap_run_says_once_that_the_library_is_not_to_be_had(
     assert (done.returncode, done.stdout) == (0, "none\n")
     assert done.stderr.count("liboverlap.so") == 1 and f"the library {library} {words}" in done.stderr
     assert subprocess.run([*start, "--strict", "true"], **more).returncode == 125
-
-
-def test_nothing_of_it_is_said_where_the_library_is_there(bare: Runner) -> None:
-    """The control."""
-    words = f"ptx=k launch=k,{BLOCKS},256,0"
-    same(bare(words, env={"LD_PRELOAD": plan.LIBRARY}), bare(words))

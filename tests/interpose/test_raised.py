@@ -279,6 +279,10 @@ def test_a_stream_at_the_address_of_a_raised_one(iterations: Iterations) -> None
     assert raised(done) == "0" + "5" * 5 + "0"
     streams = [launch["stream"] for launch in done.launches if launch["kernel"] == "k"]
     assert streams[0] == streams[-1]
+    assert done.totals["raised"] == 5 + 5, "of k and of communication"
+    assert {stream["priority"] for stream in done.report["processes"][0]["streams"]} == {None}, (
+        "the raised one has ended"
+    )
 
 
 def test_streams_that_went_with_their_context(iterations: Iterations) -> None:

@@ -14,7 +14,7 @@ from interposing import BLOCKS, ONE, Build, Done, Runner, rule, same, smallest_s
 
 from pyshim.launch import plan
 from pyshim.report.collect import collect
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = Path(plan.SIMULATED_DRIVER).parent

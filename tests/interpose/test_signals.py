@@ -80,6 +80,7 @@ def steps(build: Build, vendor: str) -> dict[str, Any]:
     return {"program": program, "env": {"LD_LIBRARY_PATH": str(stub.parent)}}
 
 
+@pytest.mark.slow
 @pytest.mark.plain("what a sanitizer does at every instruction is stepped through, too", sanitized=True, coverage=True)
 @pytest.mark.parametrize("policy", [ONE, WINDOWS], ids=["always", "windows"])
 @pytest.mark.parametrize(

@@ -56,6 +56,11 @@ def test_a_stream_at_the_address_of_a_raised_one_has_the_programs_priority(prelo
     assert done.priorities == [-5, -2]
 
 
+def test_one_that_is_created_beside_a_capture_is_raised_when_that_ends(preloaded: Runner, build: Build) -> None:
+    words = f"nccl={build.nccl()} ptx={NCCL} stream=0 begin=1 nccls {COMM},2 end=1 {COMM},2"
+    assert preloaded(words, CREATED).priorities == [0, -5]
+
+
 def test_it_stays_raised_whatever_the_rule_says(preloaded: Runner, build: Build) -> None:
     """It carries all of the computation, and nothing waits for it."""
     policy = rule("leave", more="streams: {raise: auto, created_by: [nccl]}")

@@ -101,52 +101,6 @@ def test_no_sources_is_an_error(build: ModuleType, tree: Path) -> None:
         build.build_one("shim", tree / "out")
 
 
-def test_progress_comes_while_files_are_compiled(
-    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each file is announced before its compiler runs, and told when it is made: never all in one burst at the end."""
-
-    def compiled(artifact: str, output: Path, cflags: object) -> Path:
-        target = output / build.FILES[artifact]
-        target.parent.mkdir(exist_ok=True)
-        target.touch()
-        return target
-
-    files = {name: build.FILES[name] for name in ("launcher", "shim", "demo-stencil")}
-    step = tmp_path / "demo/demo-stencil"
-    monkeypatch.setattr(build, "FILES", files)
-    monkeypatch.setattr(build, "build_one", compiled)
-    monkeypatch.setattr(build, "sources", lambda artifact: ["a.c", "b.c"] if artifact == "shim" else ["a.c"])
-    for name in ("copy", "keep_policies", "carry"):
-        monkeypatch.setattr(build, name, lambda *_: [])
-    monkeypatch.setattr(build.os, "cpu_count", lambda: 1)
-    seen: list[tuple[str, int]] = []
-    build.build(
-        tmp_path, say=lambda line: seen.append((line, sum((tmp_path / file).exists() for file in files.values())))
-    )
-    assert seen == [
-        ("compiling 1 of 3: launcher (1 source file)", 0),
-        (f"made {tmp_path / 'launcher'}", 1),
-        ("compiling 2 of 3: liboverlap.so (2 source files)", 1),
-        (f"made {tmp_path / 'liboverlap.so'}", 2),
-        ("compiling 3 of 3: demo/demo-stencil (1 source file)", 2),
-        (f"made {step}", 3),
-    ]
-
-
-def test_the_makefile_announces_what_pip_does_before_it_is_silent() -> None:
-    """A quiet pip may take a minute: a line goes before its first call in each recipe."""
-    lines = (FILE.parent.parent / "Makefile").read_text().splitlines()
-    quiet = [number for number, line in enumerate(lines) if "$(PIP)" in line and line.startswith("\t")]
-    assert quiet
-    for number in quiet:
-        recipe = number
-        while lines[recipe].startswith("\t"):
-            recipe -= 1
-        said = [line for line in lines[recipe:number] if "echo 'make: installing" in line]
-        assert said, lines[number]
-
-
 def test_a_bare_make_installs_nothing_and_lists_each_target() -> None:
     root = FILE.parent.parent
     bare, asked = (

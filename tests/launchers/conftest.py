@@ -16,12 +16,9 @@ import cluster as slurm_cluster
 import debian
 import pytest
 import pytorch
-from interposing import build, library
 from seen import OVERLAP_RUN, SHOW, Ranks
 
 HERE = Path(__file__).resolve().parent
-
-__all__ = ["build", "library"]
 
 
 @pytest.fixture(scope="session")

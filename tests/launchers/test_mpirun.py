@@ -28,11 +28,6 @@ def policy(tmp_path):
     return str(tmp_path / "p.yaml")
 
 
-def test_without_us_the_agent_of_these_tests_loses_the_environment(ranks, mpi, show):
-    done = ranks(*mpi.hosts("n1", "n2"), *show, env={"MINE": "1"})
-    assert (done.status, done.values("MINE")) == (0, [None, None]), done.stderr
-
-
 def test_outside_all_hosts_get_everything(ranks, mpi, show, policy):
     done = ranks(OVERLAP_RUN, "--policy", policy, *mpi.hosts(mpi.here, "n1", "n2"), *show)
     assert done.status == 0, done.stderr

@@ -8,11 +8,7 @@ from typing import Any
 
 import pytest
 from environments import Pair, Shop, World
-from interposing import Done, bare, build, library, preloaded, simulated, table_of
-
-HERE = Path(__file__).resolve().parent
-
-__all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
+from interposing import Done
 
 
 @pytest.fixture(scope="session")

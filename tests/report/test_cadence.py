@@ -216,6 +216,7 @@ def test_a_pace_that_drifts_has_no_verdict(page):
     assert not pair.change.stationary and pair.change.verdict == "no verdict: the pace drifts within a run"
 
 
+@pytest.mark.slow
 def test_observe_against_observe_on_a_busy_machine_has_no_verdict(overlap, overlap_run, tmp_path):
     """As if on a real GPU, beside processes that take the host's processors."""
     demo = _native.DEMO

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -66,51 +65,6 @@ def test_a_rank_without_the_library_is_missing(overlap, run_job):
     assert "overlap doctor" in sentence
     steps = json.loads(overlap("report", str(run_job(without(1))), "--json").stdout)["steps"]
     assert steps[0]["world"] == 4
-
-
-def test_the_head_node_without_the_library_is_missing(overlap, run_job):
-    """What mpirun in a batch script does, where a prolog leaves out the batch step."""
-    done = overlap("report", str(run_job({**without(0), **without(1)})), "--check", "--full")
-    assert "2 of 4 ranks left a page (ranks 2-3 on node001); missing: ranks 0-1." in warnings(done)[0]
-
-
-@pytest.fixture(scope="module")
-def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the library of an earlier version, for one of the hosts."""
-    output = tmp_path_factory.mktemp("older")
-    words = [
-        "shim/build.py",
-        "--only",
-        "shim",
-        "--output",
-        str(output),
-        "--cflags",
-        '-O0 -DOVERLAP_VERSION=\\"0.0.9\\"',
-    ]
-    subprocess.run([sys.executable, *words], cwd=job.ROOT, check=True, capture_output=True)
-    return output / "liboverlap.so"
-
-
-def test_another_version_of_the_library_is_said(overlap, run_job, older):
-    done = overlap("report", str(run_job({3: {"LD_PRELOAD": str(older)}})), "--check", "--full")
-    assert done.returncode == 1
-    (sentence,) = warnings(done)
-    assert sentence.startswith(
-        f"the version of the library differs: {__version__} for ranks 0-2 on node000 and node001; "
-        "0.0.9 for rank 3 on node001. Install the same version on every host, "
-    )
-
-
-def test_another_policy_is_said(overlap, run_job, tmp_path):
-    other = job.surroundings(tmp_path, 2, "observe")["OVERLAP_TABLE"]
-    done = overlap(
-        "report", str(run_job({2: {"OVERLAP_TABLE": other}, 3: {"OVERLAP_TABLE": other}})), "--check", "--full"
-    )
-    assert done.returncode == 1
-    (sentence,) = warnings(done)
-    assert sentence.startswith("the policy differs: h100-paper (table ")
-    assert ") for ranks 0-1 on node000; observe (table " in sentence
-    assert ") for ranks 2-3 on node001. Choose it in one place" in sentence
 
 
 def test_a_page_of_another_layout_is_passed_over_and_its_rank_is_not_missing(overlap, run_job):
@@ -240,6 +194,7 @@ def thousand(rank_program: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return report
 
 
+@pytest.mark.slow
 def test_a_thousand_processes_fit_a_screen(overlap, thousand):
     done = overlap("report", str(thousand), "--check", "--full")
     assert done.returncode == 1
@@ -257,6 +212,7 @@ def test_a_thousand_processes_fit_a_screen(overlap, thousand):
     assert "for ranks 800-807 on node100. Choose" in said
 
 
+@pytest.mark.slow
 def test_every_process_of_a_thousand_is_in_the_object(overlap, thousand):
     answer = json.loads(overlap("report", str(thousand), "--json").stdout)
     assert len(answer["processes"]) == 992
@@ -265,6 +221,7 @@ def test_every_process_of_a_thousand_is_in_the_object(overlap, thousand):
     assert (step["world"], step["ranks"], step["missing"]) == (1000, 992, list(range(8, 16)))
 
 
+@pytest.mark.slow
 def test_a_thousand_damaged_or_different_files_are_few_lines(overlap, thousand, tmp_path):
     report = tmp_path / "broken"
     report.mkdir()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from interposing import ONE, build, preloaded, table_of
+from interposing import ONE
 
 from pyshim.report.collect import collect
 from pyshim.report.findings import findings
-
-__all__ = ["build", "preloaded", "table_of"]
 
 
 def test_refused_launches_of_which_no_kernel_is_known(write_page, report, library):

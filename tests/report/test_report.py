@@ -197,6 +197,16 @@ def test_different_policies_are_said(report, write_page):
     )
 
 
+def test_different_versions_of_the_library_are_said(report, write_page):
+    for rank, version in enumerate(("0.2.0", "0.2.0", "0.0.9")):
+        write_page({"no_rule": 1}, pid=7 + rank, rank=rank, world=3, library=version)
+    (sentence,) = said(report)
+    assert sentence.startswith(
+        "the version of the library differs: 0.2.0 for ranks 0-1 on node1; 0.0.9 for rank 2 on node1. "
+        "Install the same version on every host, "
+    )
+
+
 def test_different_gpus_may_have_different_policies(report, write_page):
     for pid, name in ((7, "H100"), (8, "A100")):
         write_page({"no_rule": 1}, pid=pid, devices=((name, name.lower()),))

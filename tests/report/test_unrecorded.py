@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from interposing import BLOCKS, build, preloaded, table_of
+from interposing import BLOCKS
 
 from pyshim.report.collect import Collected, collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.kernels import rules
 from pyshim.stats.page import Page, Row, Rule
 
-__all__ = ["build", "preloaded", "table_of"]
 FULL = """\
 streams: {raise: off}
 compute:

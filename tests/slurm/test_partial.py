@@ -11,11 +11,9 @@ from pathlib import Path
 
 import cluster
 import pytest
-from interposing import BLOCKS, Build, build
+from interposing import BLOCKS, Build
 
 from pyshim import _native
-
-__all__ = ["build"]
 
 
 @pytest.fixture(scope="module")

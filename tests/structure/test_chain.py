@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from interposing import BLOCKS, ONE, Build, Runner, bare, build, library, preloaded, simulated, table_of
+from interposing import BLOCKS, ONE, Build, Runner
 
 PROGRAMS = Path(__file__).resolve().parent.parent / "programs"
 
-__all__ = ["bare", "build", "library", "preloaded", "simulated", "table_of"]
 WORDS = "ptx=k" + f" launch=k,{BLOCKS},256,0" * 3
 
 

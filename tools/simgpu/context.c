@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-enum { STACK = 64 };
+enum { STACK = 64, LEGACY_NUMBER = 7 /* as CUPTI has it */ };
 
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local int depth;
@@ -29,26 +29,19 @@ struct green *sim_current_green(void) {
 }
 
 static struct context *context_new(CUdevice device, unsigned int flags) {
-    struct context *const context = calloc(1, sizeof *context);
-    if (context == NULL)
-        return NULL;
+    struct context *const context = sim_new(1, sizeof *context);
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
-    context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
-    if (context->handle == NULL || context->legacy == NULL) {
-        sim_handle_free(context->handle);
-        free(context);
-        return NULL;
-    }
     context->legacy->legacy = true;
+    context->legacy->number = LEGACY_NUMBER;
     return context;
 }
 
 static void context_free(struct context *context) {
     sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_flush();
     while (context->greens != NULL)
         sim_green_free(context->greens);
     while (context->modules != NULL)
@@ -76,9 +69,7 @@ static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *const context = context_new(device, flags);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    const struct context *const context = context_new(device, flags);
     *out = context->handle;
     return push(context->handle);
 }
@@ -143,8 +134,6 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
 struct context *sim_primary_retain(CUdevice device) {
     if (primary[device].context == NULL) {
         primary[device].context = context_new(device, primary[device].flags);
-        if (primary[device].context == NULL)
-            return NULL;
         primary[device].context->primary = true;
     }
     primary[device].references++;
@@ -168,10 +157,7 @@ SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    const struct context *const context = sim_primary_retain(device);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = context->handle;
+    *out = sim_primary_retain(device)->handle;
     return CUDA_SUCCESS;
 }
 
@@ -202,24 +188,6 @@ SIM_API CUresult cuDevicePrimaryCtxReset(CUdevice device) {
 
 SIM_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
     return release(device, true);
-}
-
-static CUresult set_primary_flags(CUdevice device, unsigned int flags) {
-    SIM_CALL();
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    primary[device].flags = flags;
-    if (primary[device].context != NULL)
-        primary[device].context->flags = flags;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
 }
 
 SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
@@ -296,16 +264,19 @@ static CUresult synchronize(struct context *context) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     const CUresult result = sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_wait("Context Sync", context->device, NULL, NULL);
+    sim_trace_flush();
     return result;
 }
 
 SIM_API CUresult cuCtxSynchronize(void) {
+    SIM_NAMED(__func__);
     SIM_CALL_IN_CONTEXT(context);
     return synchronize(context);
 }
 
 SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
     return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
@@ -343,11 +314,4 @@ SIM_API CUresult cuCtxSetCacheConfig(int config) {
         return CUDA_ERROR_INVALID_VALUE;
     context->cache_config = config;
     return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -72,27 +72,6 @@ SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
-    SIM_CALL();
-    if (major == NULL || minor == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *major = sim_gpu(device)->major;
-    *minor = sim_gpu(device)->minor;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
-    SIM_CALL();
-    if (text == NULL || length <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(text, (size_t)length, "0000:%02X:00.0", sim_gpu(device)->number + 1);
-    return CUDA_SUCCESS;
-}
-
 /* Attributes that are the same on every GPU of the table; those not listed in either place are 0. */
 struct attribute {
     int id, value;
@@ -225,15 +204,5 @@ SIM_API CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device) {
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     *value = attribute_of(id, device);
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
-    SIM_CALL();
-    if (can == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS || sim_device_check(peer) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *can = device != peer;
     return CUDA_SUCCESS;
 }

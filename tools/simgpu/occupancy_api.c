@@ -63,7 +63,7 @@ static CUresult potential_block_size(int *grid, int *block, CUfunction handle, d
         if (blocks * tried > most) {
             most = blocks * tried;
             *block = tried;
-            *grid = blocks * sim_sm_count(sim_current_usable(context));
+            *grid = blocks * sim_gpu(context->device)->multiprocessors;
         }
     }
     return CUDA_SUCCESS;

@@ -1,12 +1,15 @@
-"""Whole programs: python -m tools.gpu.whole.table FILE
+"""Whole programs: python -m tools.gpu.whole.table FILE... [--csv FILE]
 
-Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges.
+Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges. Of a cell in
+several files the last counts. --csv: writes a row for each cell, which is what is kept; times in ms a step, changes and
+their 90 % intervals in per cent.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +24,14 @@ FAMILIES = {
     "conjugate gradient": ("solver",),
     "transpose of an FFT, in chunks": ("transpose",),
     "training steps with cuBLAS": ("ddp", "fsdp", "tensor", "pipeline"),
+    "recommender, training": ("recommender",),
+    "mixture of experts, Triton": ("experts",),
     "loop that priority speeds up": ("gaining-loop-alone",),
     "loop that priority slows down": ("losing-loop",),
 }
 ROUNDS = 10  # cells with fewer are not in a range of a family
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
-COLUMNS = ("observe", "default", "own", "published")
+COLUMNS = ("again", "observe", "default", "own", "published")
 
 
 def arms(found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -84,11 +89,49 @@ def families(found: Sequence[dict[str, Any]]) -> str:
     return "".join(f"{one}\n" for one in lines)
 
 
+def head(made: dict[str, Any]) -> dict[str, Any]:
+    """On what it was measured."""
+    machine = made["machine"]
+    gpus = machine["gpus"]
+    found = {"gpu": gpus[0]["name"] if gpus else ""}
+    return {**found, **{key: machine[key] for key in ("driver", "nccl", "torch")}, "date": machine["begun"][:10]}
+
+
+def row(one: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    found = {"program": one["program"], "points": one["n"] or "", "bits": one["bits"] if one["n"] else ""}
+    found.update(family=family(one), waits=one["waits"], starts=one["starts"], rounds=one.get("rounds", 0))
+    found.update(bare_ms=one.get("ms", ""), possible_percent=percent(one.get("possible")))
+    for arm in columns:
+        values = one.get("change", {}).get(arm) or (None, None, None)
+        for name, value in zip(("percent", "low", "high"), values):
+            found[f"{arm}_{name}"] = percent(value)
+    return {**found, "raised": one["raised"], "launches": one["launches"], "wrong": "; ".join(one["wrong"])}
+
+
+def percent(value: float | None) -> float | str:
+    return "" if value is None else round(100 * value, 2)
+
+
 def main() -> int:
-    found = put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--csv", type=Path, metavar="FILE")
+    options = parser.parse_args()
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
+    by_cell = {}
+    for made in files:
+        for one in put_together(made):
+            by_cell[one["program"], one["n"], one["bits"]] = one, head(made)
+    found = [one for one, _ in by_cell.values()]
+    rows = [{**row(one, arms(found)), **measured} for one, measured in by_cell.values()]
+    if options.csv:
+        with options.csv.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
     print(table(found), families(found), sep="\n", end="")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -48,9 +48,9 @@ static struct symbol *find(const void *host, bool variable) {
 }
 
 static void add(void **binary, const void *host, const char *name, size_t bytes) {
-    struct symbol *const symbol = binary != NULL ? calloc(1, sizeof *symbol) : NULL;
-    if (symbol == NULL)
+    if (binary == NULL)
         return; /* a launch of it will say that there is no such function */
+    struct symbol *const symbol = sim_new(1, sizeof *symbol);
     *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
     pthread_mutex_lock(&lock);
     struct symbol **const bucket = bucket_of(host);
@@ -63,9 +63,7 @@ void **hip___hipRegisterFatBinary(const void *data) {
     const struct wrapper *const given = data;
     if (given->magic != WRAPPER_MAGIC || given->version != 1)
         return NULL;
-    struct binary *const binary = calloc(1, sizeof *binary);
-    if (binary == NULL)
-        return NULL;
+    struct binary *const binary = sim_new(1, sizeof *binary);
     binary->image = given->data;
     pthread_mutex_lock(&lock);
     binary->next = binaries;
@@ -105,12 +103,6 @@ void hip___hipRegisterFunction(void **binary, const void *host, char *device, co
                                void *thread, void *block, dim3 *block_size, dim3 *grid_size, int *wave) {
     (void)device, (void)limit, (void)thread, (void)block, (void)block_size, (void)grid_size, (void)wave;
     add(binary, host, name, 0);
-}
-
-void hip___hipRegisterVar(void **binary, void *host, char *host_name, char *name, int external, size_t bytes,
-                          int constant, int global) {
-    (void)name, (void)external, (void)constant, (void)global;
-    add(binary, host, host_name, bytes != 0 ? bytes : 1);
 }
 
 /* With the context of the device current. */
@@ -163,32 +155,6 @@ void hip_forget_device(int device) {
         for (struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
             symbol->functions[device] = NULL;
     pthread_mutex_unlock(&lock);
-}
-
-hipError_t hip_variable(const void *host, void **address, size_t *bytes) {
-    hipError_t result = hip_ready();
-    if (result != hipSuccess)
-        return result;
-    CUdeviceptr found = 0;
-    const int device = hip_device_of(NULL);
-    pthread_mutex_lock(&lock);
-    const struct symbol *const symbol = find(host, true);
-    result = symbol == NULL ? hipErrorInvalidSymbol : on_device(symbol->binary, device);
-    if (result == hipSuccess)
-        result = cuModuleGetGlobal_v2(&found, bytes, symbol->binary->modules[device], symbol->name);
-    pthread_mutex_unlock(&lock);
-    *address = (void *)(uintptr_t)found;
-    return result == hipErrorNotFound ? hipErrorInvalidSymbol : result;
-}
-
-hipError_t hip_hipGetSymbolAddress(void **address, const void *symbol) {
-    size_t bytes;
-    return address != NULL ? hip_variable(symbol, address, &bytes) : hipErrorInvalidValue;
-}
-
-hipError_t hip_hipGetSymbolSize(size_t *bytes, const void *symbol) {
-    void *address;
-    return bytes != NULL ? hip_variable(symbol, &address, bytes) : hipErrorInvalidValue;
 }
 
 hipError_t hip_hipGetFuncBySymbol(hipFunction_t *function, const void *symbol) {

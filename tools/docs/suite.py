@@ -7,16 +7,14 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import os
 import statistics
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.bench.suites.__main__ import GPUS, policies_of
-from tools.bench.suites.programs import PROGRAMS, Program
-from tools.bench.suites.rows import LIMIT_PERCENT, RULE, Case, Row, measured
+from tools.bench.suites.programs import PROGRAMS
+from tools.bench.suites.rows import GPUS, LIMIT_PERCENT, Row, measured
 from tools.docs.table import Table, Value, percent
 
 DATA = Path("tools/bench/results/suite.csv")
@@ -43,7 +41,7 @@ def read(root: Path) -> Data:
 def _rows(text: str) -> Iterator[Row]:
     for gpu, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
         change, first, priority = map(float, numbers)
-        yield Row(gpu, RULE, policy, program, change, first, priority)
+        yield Row(gpu, policy, program, change, first, priority)
 
 
 def written(rows: Iterable[Row], date: str, commit: str) -> str:
@@ -59,14 +57,9 @@ def _kept(row: Row) -> tuple[str | float, ...]:
     return tuple(getattr(row, name) for name in HEADS)
 
 
-def suite(gpus: Iterable[str] = GPUS, programs: Sequence[Program] = PROGRAMS) -> list[Row]:
-    cases = [Case(GPUS[key], policies_of(key)) for key in gpus]
-    return measured(cases, [RULE], programs, os.cpu_count() or 1)
-
-
 def measure(root: Path) -> int:
     """All rows into the file. A minute."""
-    found = suite()
+    found = measured(GPUS, PROGRAMS)
     git = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
@@ -77,7 +70,7 @@ def measure(root: Path) -> int:
 def rotten(root: Path) -> Iterator[str]:
     """What is wrong with the file: rows that a run of today has differently."""
     known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root).rows}
-    for row in suite(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
+    for row in measured(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
         old = known.get((row.gpu, row.policy, row.program))
         if old != _kept(row):
             yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"

@@ -57,7 +57,8 @@ def test_quiet_is_silent(run: Run) -> None:
 
 def test_off_is_silent(run: Run) -> None:
     # No simulated GPU either, and so no driver: what the client then says is its own.
-    assert run(*WORDS, env={"RANK": "0", "OVERLAP_RUN": "off"}, status=3) == []
+    (said,) = run(*WORDS, env={"RANK": "0", "OVERLAP_RUN": "off"}, status=3)
+    assert said == "overlap: OVERLAP_RUN=off: --simulate does nothing; unset it"
 
 
 def test_a_program_that_opened_a_gpu_and_launched_nothing_is_told_so(run: Run) -> None:

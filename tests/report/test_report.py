@@ -51,7 +51,7 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
         "raised": 1,
         "refused": 0,
         "graph_launches": 0,
-        "streams_raised": 0,
+        "streams_created_raised": 0,
         "judgements": 4,
         "reasons": {"shaped": 3, "communication": 2},
     }

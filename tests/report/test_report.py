@@ -352,6 +352,7 @@ def test_a_full_disk_is_told_from_a_program_without_a_gpu(overlap, report, monke
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     found = verdict(collect(str(report)))
     assert found.done == f"not known: no process left a page, and the disk of {report} is full"
+    assert list(findings(collect(str(report)))) == [f"no process left a page: the disk of {report} is full"]
 
 
 def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_page, library):

@@ -212,8 +212,8 @@ def _prepare(
     if made.simulate is None and not elsewhere:
         made.driver = bool(program.vendors(base))
     if made.driver is False:
-        searched = f"NVIDIA's {program.CUDA}, AMD's {program.AMD_DEVICE}"
-        made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
+        searched = f"{program.CUDA}, {program.AMD_DEVICE}"
+        made.doubts.append(f"no GPU driver found ({searched}): the program runs unchanged")
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     if (options.report is not None or options.strict) and not options.dry_run:

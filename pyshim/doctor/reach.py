@@ -155,9 +155,11 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     name = os.path.basename(path)
     every = _libraries(machine, path)
     for library in (library for library, found in every.items() if not found):
+        if library == programs.CUDA and not machine.vendors():
+            continue  # the check of drivers has said that there is none
         hint = "LD_LIBRARY_PATH of the module or package that brings it"
         if library == programs.CUDA:
-            hint = "the driver of NVIDIA brings it; without a GPU: overlap doctor --simulate h100 PROGRAM"
+            hint = "the driver of NVIDIA brings it; without a GPU: overlap-run --simulate h100 PROGRAM"
         yield fail(f"{library}, which {name} needs, is not found: the loader ends the program", hint)
     found: dict[str, list[str]] = {}
     vendors: set[str] = set()

@@ -93,7 +93,7 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        return bool(self.shaped or self.raised or self.streams or self.sum("streams_raised"))
+        return bool(self.shaped or self.raised or self.streams or self.sum("streams_created_raised"))
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -180,7 +180,7 @@ def _done(counts: _Counts) -> str:
             f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_graphs(counts)}{_where(counts)}"
         )
     said = [
-        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_raised") else "",
+        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_created_raised") else "",
         f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
         if counts.shaped
         else "none shaped",
@@ -194,7 +194,7 @@ def _graphs(counts: _Counts) -> str:
 
 
 def _raised(counts: _Counts) -> str:
-    count, created = len(counts.streams), counts.sum("streams_raised")
+    count, created = len(counts.streams), counts.sum("streams_created_raised")
     where = [_streams(count)] * bool(count) + [f"{_streams(created)} created at the greatest priority"] * bool(created)
     which = " and ".join(where) or "streams that are raised no more"
     return f"raised {counts.raised:,} of {_launches(counts.launches)} on {which}"
@@ -272,7 +272,7 @@ def _limits(counts: _Counts) -> Iterator[str]:
             f"communication still does not fit beside {capped:,} of the {counts.shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
-    if not counts.streams and not counts.sum("streams_raised"):
+    if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)
 
 

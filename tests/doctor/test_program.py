@@ -14,6 +14,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.launch import driver
+from pyshim.launch.program import vendors
 
 MAIN = "int main(void) { return 0; }"
 PROGRAM = Callable[..., Lines]
@@ -147,8 +148,9 @@ def test_the_way_to_the_driver_by_linked_libraries(
     lines = told(program, LD_LIBRARY_PATH=str(path.parent))
     assert states(lines) == ["ok", "ok"]
     assert lines[1][1] == f"{name}: {words}"
-    state, sentence, hint = told(program)[1]
-    assert state == "fail" and sentence.startswith(f"{name}, which program needs, is not found") and hint
+    missing = [hint for state, said, hint in told(program) if f"{name}, which program needs, is not found" in said]
+    # Where there is no driver at all, the check of drivers has said so.
+    assert len(missing) == (name != "libcuda.so.1" or bool(vendors({}))) and all(missing)
 
 
 @pytest.mark.parametrize(

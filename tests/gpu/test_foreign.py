@@ -22,7 +22,7 @@ shift
 POLICY=$policy exec "$@"
 """
 OVERLAP = """#!/bin/sh
-echo '{"totals": {"launches": 7, "raised": 5, "streams_raised": 1, "shaped": 0}, "verdict": {"done": "raised"},
+echo '{"totals": {"launches": 7, "raised": 5, "streams_created_raised": 1, "shaped": 0}, "verdict": {"done": "raised"},
        "findings": ["look"]}'
 """
 # A rate that depends on arm and binary, an energy, and where and how it ran.
@@ -73,7 +73,7 @@ def test_every_arm_runs_its_binary_and_policy(ran: Any) -> None:
     assert found["bare"] == found["again"] == ("2", "10.0", "0.0"), "the last match of the number"
     assert found["own"] == ("2", "20.0", "-50.0") and found["default"] == ("2", "16.0", "-37.5"), "of time, by rates"
     assert found["observe"] == ("2", "9.5", "5.26")
-    counts = {row["arm"]: (row["launches"], row["raised"], row["streams_raised"]) for row in rows}
+    counts = {row["arm"]: (row["launches"], row["raised"], row["streams_created_raised"]) for row in rows}
     assert counts["default"] == ("7", "5", "1") and counts["bare"] == ("", "", "")
     assert rows[0]["gpu"] == "H200" and made["counts"][0]["findings"] == ["look"]
 

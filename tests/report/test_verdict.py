@@ -87,7 +87,7 @@ def test_streams_that_were_given_back(of):
 
 
 def test_streams_of_a_library_that_are_raised_when_they_are_created(of):
-    found = of({"communication": 40, "no_rule": 60}, communication=40, raised=40, streams_raised=2)
+    found = of({"communication": 40, "no_rule": 60}, communication=40, raised=40, streams_created_raised=2)
     assert found.done.startswith("raised 40 of 100 launches on 2 streams created at the greatest priority; none ")
     assert found.gain == "not measured: a report counts launches, and times nothing on the GPU"
 

@@ -120,6 +120,15 @@ def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, libra
     assert (tmp_path / "made/env/mine.env").exists() and not (tmp_path / "made/default").exists()
 
 
+def test_the_lines_for_configurations_name_the_symlink(install, tmp_path, library):
+    """An upgrade exchanges the symlink, so no configuration may name the folder of one version."""
+    done = install(tmp_path / "overlap-0.3.0")
+    assert f"slurm.conf: TaskProlog={tmp_path}/overlap/libexec/task-prolog\n" in done.stderr
+    assert f"modules: module use {tmp_path}/overlap/modulefiles\n" in done.stderr
+    assert f": ln -sfn overlap-0.3.0 {tmp_path}/overlap\n" in done.stderr
+    assert "ln -sfn" not in install(tmp_path / "plain").stderr
+
+
 def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, library):
     own = {"LD_PRELOAD": "/lib/x.so", "OVERLAP_POLICY": "off", "OVERLAP_RUN": "off", "TORCH_NCCL_HIGH_PRIORITY": "0"}
     own["OVERLAP_REPORT"] = str(tmp_path)

@@ -34,7 +34,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].refused": "changed launches that the driver refused, and that were made again as asked",
         "processes[].graph_launches": "launches of graphs",
         "processes[].unrecorded": "launches without a recorded kernel: counted by rule and reason, or by reason alone",
-        "processes[].streams_raised": "streams created with another priority than the program asks for",
+        "processes[].streams_created_raised": "streams created with another priority than the program asks for",
         "processes[].judgements": "of the streams of a device",
         "processes[].reasons.REASON": "launches by reason",
         "processes[].cadence[]": "pairs: communication launches so far, nanoseconds of the host's clock; 512 at most",

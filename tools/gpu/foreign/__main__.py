@@ -46,7 +46,7 @@ ONE = 60.0  # seconds of patience with a process
 FAILURES = 2  # of a program, after which no process of it is begun
 RESAMPLED = 1000
 CHANGE = ("change_percent", "change_low", "change_high")
-COUNTS = ("launches", "raised", "streams_raised")
+COUNTS = ("launches", "raised", "streams_created_raised")
 HEAD = ("program", "gpus", "unit", "more", "arm", "processes", "median", "low", "high")
 HEADS = (*HEAD, *CHANGE, *COUNTS, "gpu", "driver", "commit", "date")
 

@@ -231,7 +231,8 @@ class Search:
                 raise
         if run.late and last:
             if at == _FIRST:
-                raise OverlapError("a run takes longer than --limit", "--limit 2h, or fewer steps of the program")
+                hint = f"--limit 2h, or fewer steps of the program; {self._hint()}"
+                raise OverlapError("a run takes longer than --limit", hint)
             raise _Over(TIME)
         if run.wrong and _full(self.setup.folder):
             raise OverlapError(f"the disk of {self.setup.folder} is full", again(self.setup.folder))
@@ -258,7 +259,7 @@ class Search:
     def _hint(self) -> str:
         last = measure.last_line(self.file)
         said = f'it ended with "{last}"' if last else "it printed nothing"
-        return f"{said}: {self.file}; it has an empty input, and no terminal but behind: script -qec PROGRAM /dev/null"
+        return f"{said}: {self.file}; its input is empty; script -qec PROGRAM /dev/null gives it a terminal"
 
     # ---- the answer ----
 

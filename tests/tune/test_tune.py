@@ -268,9 +268,10 @@ def test_a_limit_that_is_too_short_is_an_error_after_one_run(program: Program) -
     done = program.tune("--try", "X=fast", "--limit", "5s")
     assert done.returncode == 1 and len(program.runs) == 1
     assert "so 3 rounds of 3 runs do not fit into --limit 5.0 s" in done.stderr
-    (program.folder / "program").write_text(PROGRAM.replace("step=100", "sleep 1000"))
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "echo password:; sleep 1000"))
     done = program.tune("--try", "X=fast", "--limit", "1s")
     assert done.returncode == 1 and "a run takes longer than --limit" in done.stderr
+    assert 'it ended with "password:": tune-2/001-bare.txt' in done.stderr
 
 
 def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> None:

@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cac
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # Files, no folders: Python adds its cache to a folder, which would then be newer than what is built.
-BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/launcher tools/simgpu tools/simgpu/runtime) $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/launch/policies.py))
+BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/launch/policies.py))
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
@@ -32,7 +32,7 @@ $(VENV)/.made:
 
 # Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
-$(VENV)/.installed: pyproject.toml tools/release/hatch_build.py tools/launcher/overlap-run.py pyshim/__init__.py $(VENV)/.made
+$(VENV)/.installed: pyproject.toml tools/release/hatch_build.py tools/release/overlap-run.py pyshim/__init__.py $(VENV)/.made
 	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
 	@$(PIP) 'pip>=21.3'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
@@ -81,23 +81,23 @@ test-all: test ## these, and those with other C libraries and containers
 	$(PYTEST) -m slow $(ARGS) $(NONE)
 
 lint: setup $(VENV)/.extra-lint $(VENV)/.extra-release ## formatters, type checkers, checks of the structure
-	$(BIN)/python -m tools.lint
+	$(BIN)/python -m tools.checks.lint
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
 sanitize: loadable setup ## races under sanitizers, the analyzer, valgrind: long
-	$(BIN)/python -m tools.verify.sanitize address thread analyzer valgrind suite-address
+	$(BIN)/python -m tools.checks.sanitize address thread analyzer valgrind suite-address
 
 # Which lines of shim/ the tests run through; less than 90 % is a failure.
 coverage: loadable setup ## which lines of shim/ the tests run through
-	$(BIN)/python -m tools.verify.sanitize coverage
+	$(BIN)/python -m tools.checks.sanitize coverage
 
 # Every reader of files that somebody else may have made, READERS seconds each, and a million calls of a driver with and
 # without the library. ARGS: names, --seconds N, --calls N, --seed N, --repeat FILE.
 READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
-	$(BIN)/python -m tools.verify.fuzz --readers $(READERS) $(ARGS)
+	$(BIN)/python -m tools.checks.fuzz --readers $(READERS) $(ARGS)
 
-# What the library costs. What policies gain and lose on simulated GPUs takes longer: python -m tools.bench.suites.
+# What the library costs. What policies gain and lose on simulated GPUs: tools/bench/README.md.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 
@@ -112,7 +112,7 @@ docs: setup $(VENV)/.extra-docs ## the site of docs/, in build/docs
 # The folder of a cluster: docs/how-to/deploy.md. ARGS: --default NAME, policies of the site.
 site: pyshim/_lib/.built ## the folder of a cluster: PREFIX=/opt/overlap; ARGS
 	@[ '$(PREFIX)' ] || { echo 'make: name the folder: make site PREFIX=/opt/overlap' >&2; exit 2; }
-	$(BIN)/python tools/site/install '$(PREFIX)' $(ARGS)
+	$(BIN)/python tools/deploy/install '$(PREFIX)' $(ARGS)
 
 clean: ## remove what was built
 	rm -rf $(VENV) pyshim/_lib build .tests .fuzz dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

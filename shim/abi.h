@@ -51,6 +51,6 @@ _Static_assert(sizeof(((struct overlap_totals *)0)->row_reasons) == sizeof(uint3
  * replaces it. Defined in core, replaced by sys. */
 extern struct overlap_page *overlap_current_page;
 
-/* Writes the summary line of the process, without prefix and newline. directory: of the report, or empty. size: of
- * `line` in bytes, at least 1. */
-void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size);
+/* Writes the summary line of the process, without prefix and newline. report: the argument of `overlap report`, or
+ * empty. size: of `line` in bytes, at least 1. */
+void overlap_page_summary(const struct overlap_page *page, const char *report, char *line, uint64_t size);

@@ -71,7 +71,7 @@ SOURCES = {
     "shim": ("shim/core/*.c", "shim/sys/*.c", "shim/gpu/*.c", "shim/cuda/*.c", "shim/hip/*.c", "shim/preload/*.[cS]"),
     "simgpu": ("tools/simgpu/*.c",),
     "demo-stencil": ("tools/demo/stencil.c",),
-    "launcher": ("tools/launcher/*.c",),
+    "launcher": ("tools/release/launcher.c",),
     **dict.fromkeys(("runtime12", "runtime13"), ("tools/simgpu/runtime/*.c",)),
     **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }

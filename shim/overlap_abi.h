@@ -205,7 +205,7 @@ enum overlap_counter {
     OVERLAP_COUNTER_RAISED = 1,        /* launches, of both kinds, on a stream while it was raised */
     OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
-    OVERLAP_COUNTER_STREAMS_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
+    OVERLAP_COUNTER_STREAMS_CREATED_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
     OVERLAP_COUNTER_JUDGEMENTS = 5,     /* of the streams of a device (core/judge.h) */
     OVERLAP_COUNTER_HOST_WAITS = 6      /* by threads with a shard: for streams, events, contexts, blocking copies */
 };

@@ -2,5 +2,5 @@
 #pragma once
 
 #ifndef OVERLAP_VERSION
-#define OVERLAP_VERSION "0.2.0"
+#define OVERLAP_VERSION "0.3.0"
 #endif

@@ -41,7 +41,7 @@ settings.register_profile(
 settings.load_profile("tests")
 
 _FOREIGN = ("OVERLAP_", "SLURM_", "OMPI_", "PMI", "SIMGPU", "LD_", "TRITON_", "NCCL_")
-# The runtime of a library built with a sanitizer (tools/verify/instrumented.py): preloaded before all else.
+# The runtime of a library built with a sanitizer (tools/checks/instrumented.py): preloaded before all else.
 RUNTIME = os.environ.get("OVERLAP_TEST_PRELOAD", "")
 _ALSO = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
 # Each collects all tests and makes what sessions share for itself: more would cost more than they bring.
@@ -176,7 +176,7 @@ def overlap(clean_environment: dict[str, str]) -> Run:
 
 @pytest.fixture(scope="session")
 def python(clean_environment: dict[str, str]) -> Run:
-    """Run the interpreter of these tests: python("-m", "tools.answers", ..., cwd=folder)."""
+    """Run the interpreter of these tests: python("-m", "tools.docs.write", ..., cwd=folder)."""
     return _runner((), clean_environment)
 
 

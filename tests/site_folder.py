@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def install(prefix: Path, *arguments: str) -> Path:
-    command = [sys.executable, str(ROOT / "tools" / "site" / "install"), str(prefix), *arguments]
+    command = [sys.executable, str(ROOT / "tools" / "deploy" / "install"), str(prefix), *arguments]
     subprocess.run(command, check=True, capture_output=True, text=True, timeout=300)
     return prefix
 

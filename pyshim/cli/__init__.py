@@ -21,6 +21,7 @@ COMMANDS = {
     "policy": "check policy files, list policies and GPUs, and print what policies resolve to",
     "report": "report what was changed in a run, and why the rest was left alone",
     "explain": "say what waits behind what in a trace, and which streams to raise",
+    "tune": "run a program under each choice, in turns, and keep the best as a policy",
     "env": "print the environment for programs that overlap-run cannot start",
     "doctor": "diagnose problems on this machine",
     "demo": "run a bundled program without and with overlap-run, on a simulated GPU if there is no other",
@@ -31,6 +32,7 @@ examples:
   overlap explain --help
   overlap policy check my.yaml
   overlap report out --check
+  overlap tune --limit 10m -- python train.py
 
 exit status: 0 success, 1 findings, 2 wrong usage. See `overlap COMMAND --help`."""
 

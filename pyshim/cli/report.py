@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 from pyshim.cli import html
@@ -203,7 +204,7 @@ def _compare(options: argparse.Namespace) -> int:
         raise OverlapError(
             "there is nothing to compare: no rank has launched communication or waited for its GPU in both runs",
             "compare the program's own time of an iteration; "
-            f"overlap report {before if not found.only_before else after} shows one run",
+            f"overlap report {shlex.quote(str(before if not found.only_before else after))} shows one run",
         )
     if options.json:
         ui.answer(json.dumps(found.as_json(), indent=2))

@@ -157,7 +157,9 @@ def start(arguments: list[str], base: Mapping[str, str]) -> int:
         made = plan.make(plan.Request(options.policy, options.simulate, options.report, options.quiet), base)
         result = environment(base, made.settings._replace(launcher_pid=os.getpid()))
         path = program.find(command[0], result) if command else ""
-        if not plan.switched_off(base, options.policy):
+        if plan.switched_off(base, options.policy):
+            _notes(made.remarks, options, base)
+        else:
             result = _prepare(made, options, path, ours, command, base, result)
     except OverlapError:
         raise
@@ -210,19 +212,23 @@ def _prepare(
     if made.simulate is None and not elsewhere:
         made.driver = bool(program.vendors(base))
     if made.driver is False:
-        searched = f"NVIDIA's {program.CUDA}, AMD's {program.AMD_DEVICE}"
-        made.doubts.append(f"no GPU driver on this machine ({searched}): nothing is done here")
+        searched = f"{program.CUDA}, {program.AMD_DEVICE}"
+        made.doubts.append(f"no GPU driver found ({searched}): the program runs unchanged")
     if options.strict and made.doubts:
         raise OverlapError(made.doubts[0], "without --strict the program runs all the same", LAUNCHER_FAILED)
     if (options.report is not None or options.strict) and not options.dry_run:
         plan.begin(made, base, command, options.strict)
-    said = [*made.remarks, *made.doubts]
-    if said and not options.quiet:
+    _notes([*made.remarks, *made.doubts], options, base)
+    return {**result, **changes}
+
+
+def _notes(lines: list[str], options: Options, base: Mapping[str, str]) -> None:
+    """One rank says them."""
+    if lines and not options.quiet:
         from pyshim.launch.folder import rank
 
-        for line in said if not rank(base) else ():
+        for line in lines if not rank(base) else ():
             _say(line)
-    return {**result, **changes}
 
 
 def _describe(path: str, changes: Mapping[str, str], made: plan.Plan | None) -> int:

@@ -353,7 +353,7 @@ def guarded(body: Callable[[], int]) -> int:
 def _guarded(body: Callable[[], int]) -> int:
     import signal
 
-    # The installed commands begin with SIGINT at its default (tools/launcher): here it can be caught, and so clean up.
+    # The installed commands begin with SIGINT at its default (tools/release): here it can be caught, and so clean up.
     catches = signal.getsignal(signal.SIGINT) == signal.SIG_DFL
     try:
         try:

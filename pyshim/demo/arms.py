@@ -21,6 +21,8 @@ from pyshim.launch import plan
 from pyshim.launch.environment import environment, preloaded
 from pyshim.stats.file import Unreadable, me
 from pyshim.stats.page import Page, read_page
+from pyshim.traces import open_trace
+from pyshim.traces.record import TracedLaunch
 
 PROGRAM = "demo-stencil"
 ITERATIONS = 2  # of a step
@@ -92,14 +94,14 @@ def simulate(value: str, base: Mapping[str, str]) -> Run:
 def _simulated(value: str, names: Mapping[str, str], base: Mapping[str, str] | None) -> Arm:
     """Run one arm. base: the environment of the arm with the library; None: the bare arm."""
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as folder:
-        path = Path(folder) / "timeline"
+        path = Path(folder) / "trace"
         words = ["-", "plain", str(SIMULATED_STEPS), "stencil/style-0"]
-        more = {"SIMGPU_COSTS": str(_native.DEMO / "costs.yaml"), "SIMGPU_TIMELINE": str(path)}
+        more = {"SIMGPU_COSTS": str(_native.DEMO / "costs.yaml"), "SIMGPU_TRACE": str(path)}
         if base is None:
             steps, counters = _call(words, {**names, **more}), None
         else:
             steps, counters = _under_overlap_run(words, {**base, **more}, value)
-        return Arm(float(steps[-1]["milliseconds"]), _of_timeline(path), counters)
+        return Arm(float(steps[-1]["milliseconds"]), _of_trace(path), counters)
 
 
 def measure(base: Mapping[str, str]) -> Run:
@@ -132,25 +134,25 @@ def _measured(lines: Lines, counters: Page | None = None) -> Arm:
     return Arm(late[len(late) // 2], tuple(spans), counters)
 
 
-def _of_timeline(path: Path) -> tuple[Span, ...]:
-    """Return the spans of the last step in a timeline file of the simulated GPU."""
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    rows.sort(key=lambda row: (row["start_us"], row["end_us"]))
-    exchanges = [row for row in rows if row["communication"]][-ITERATIONS - 1 :]
-    interiors = [row for row in rows if row["kernel"] == "stencil_interior"][-ITERATIONS - 1 :]
-    planes = [row for row in rows if row["kernel"] == "stencil_boundary"][-2 * ITERATIONS :]
+def _of_trace(path: Path) -> tuple[Span, ...]:
+    """Return the spans of the last step in a trace of the simulated GPU."""
+    rows = [record for record in open_trace(str(path)).activity() if isinstance(record, TracedLaunch)]
+    rows.sort(key=lambda row: (row.start_us, row.end_us))
+    exchanges = [row for row in rows if row.communication][-ITERATIONS - 1 :]
+    interiors = [row for row in rows if row.kernel == "stencil_interior"][-ITERATIONS - 1 :]
+    planes = [row for row in rows if row.kernel == "stencil_boundary"][-2 * ITERATIONS :]
     spans: list[Span] = []
-    begin = before = max(exchanges[0]["end_us"], interiors[0]["end_us"])
+    begin = before = max(exchanges[0].end_us, interiors[0].end_us)
     for index in range(1, ITERATIONS + 1):
         first, last = planes[2 * index - 2], planes[2 * index - 1]
         exchange, interior = exchanges[index], interiors[index]
         found = [
-            ("boundary", before, first["start_us"], last["end_us"]),
-            ("exchange", last["end_us"], exchange["start_us"], exchange["end_us"]),
-            ("interior", before, interior["start_us"], interior["end_us"]),
+            ("boundary", before, first.start_us, last.end_us),
+            ("exchange", last.end_us, exchange.start_us, exchange.end_us),
+            ("interior", before, interior.start_us, interior.end_us),
         ]
         spans += [Span(what, *(moment - begin for moment in moments)) for what, *moments in found]
-        before = max(exchange["end_us"], interior["end_us"])
+        before = max(exchange.end_us, interior.end_us)
     return tuple(spans)
 
 

@@ -7,6 +7,7 @@ import json
 import mmap
 import os
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 from pyshim import _native
@@ -71,9 +72,12 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     missing = programs.missing(path, machine.environment)
     if missing:
+        windows = missing.endswith("\r")
         yield fail(
-            f"{path} ends with 127: {missing}, which its first line names, is not there",
-            "install it, or write one that is there behind the #!",
+            f"{path} ends with 127: {missing!r}, which its first line names, is not there",
+            f"its lines end as in Windows: sed -i 's/\\r$//' {shlex.quote(path)}"
+            if windows
+            else "install it, or write one that is there behind the #!",
         )
         return
     is_launcher = os.path.basename(path) in programs.LAUNCHERS
@@ -151,9 +155,11 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     name = os.path.basename(path)
     every = _libraries(machine, path)
     for library in (library for library, found in every.items() if not found):
+        if library == programs.CUDA and not machine.vendors():
+            continue  # the check of drivers has said that there is none
         hint = "LD_LIBRARY_PATH of the module or package that brings it"
         if library == programs.CUDA:
-            hint = "the driver of NVIDIA brings it; without a GPU: overlap doctor --simulate h100 PROGRAM"
+            hint = "the driver of NVIDIA brings it; without a GPU: overlap-run --simulate h100 PROGRAM"
         yield fail(f"{library}, which {name} needs, is not found: the loader ends the program", hint)
     found: dict[str, list[str]] = {}
     vendors: set[str] = set()

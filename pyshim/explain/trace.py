@@ -19,7 +19,7 @@ from pyshim.traces.waiting import find
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a
-# step: docs/data/whole-programs.csv.
+# step: docs/data/estimates.csv.
 PROGRAMS, MEDIAN, LARGEST = 17, 3.3, 39
 TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
 _NEXT_TO_NOTHING = 0.02  # of a step
@@ -128,7 +128,7 @@ def screen(answer: Answer) -> Iterator[Part]:
     if inverted:
         yield _line("behind", _behind(one))
         yield _line("raise", _raise(one, _is_amd(answer)))
-        yield _line("saves", _saves(one))
+        yield _line("saves", _saves(one) + _simulated(answer))
         for index, line in enumerate(_code(answer)):
             yield _line("" if index else "write", line)
     else:
@@ -152,7 +152,7 @@ def _waits(answer: Answer, inverted: bool) -> str:
         waiters = {waiter for found in one.inversions for waiter in found.waiters}
         share = _percent(one.waited_us / one.span_us)
         waited = f"{name}{least}{_number(one.waited_us)} {step} ({share})"
-        return f"{waited}: {_who(waiters)} for work that stands ready"
+        return f"{waited}: {_who(waiters)} for work that stands ready{_simulated(answer)}"
     if _is_doubtful(answer):
         return f"{name}{_number(one.unclaimed_us)} {step}; the trace does not say whether anything waits for that work"
     little = f"next to nothing ({_number(one.waited_us)} {step})" if one.inversions else "nothing"
@@ -242,11 +242,14 @@ def _large(major: Share) -> str:
 
 def _hidden(answer: Answer) -> str:
     one = answer.worst
-    simulated = " (simulated)" if answer.simulated else ""
     return (
         f"{_number(one.hidden_us)} of {milliseconds(one.communication_us)} of communication runs beside computation; "
-        f"{_number(one.communication_us - one.hidden_us)} of {_of(one)} is exposed{simulated}"
+        f"{_number(one.communication_us - one.hidden_us)} of {_of(one)} is exposed{_simulated(answer)}"
     )
+
+
+def _simulated(answer: Answer) -> str:
+    return " (simulated)" if answer.simulated else ""
 
 
 # ---- the rest ----

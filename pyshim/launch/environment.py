@@ -33,7 +33,7 @@ _COERCED = b"LC_CTYPE"
 _entries: list[bytes] | None = None  # None: not read, or not to be trusted
 
 # Bits as in SigIgn of /proc/self/status: which of Python's two signals were ignored before it started. Set by the
-# installed commands (tools/launcher); without them neither is known, and the default is more likely.
+# installed commands (tools/release); without them neither is known, and the default is more likely.
 ignored_signals = 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import time
 from collections.abc import Mapping
@@ -237,6 +238,7 @@ def link(path: str) -> str:
     """Make `last` beside the folder of a run the link to it, atomically. Return why not, as a sentence; or nothing."""
     around, run = os.path.split(path)
     last = os.path.join(around, LAST)
+    read_by = f"this run is read by: overlap report {shlex.quote(path)}"
     try:
         pointed = os.readlink(last)
     except FileNotFoundError:
@@ -246,7 +248,7 @@ def link(path: str) -> str:
     if pointed == run:
         return ""
     if os.sep in pointed:
-        return f"{last} is no link of overlap-run and stays as it is; this run is read by: overlap report {path}"
+        return f"{last} is no link of overlap-run and stays as it is; {read_by}"
     scratch = os.path.join(around, f".{LAST}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         os.symlink(run, scratch)
@@ -254,7 +256,7 @@ def link(path: str) -> str:
     except OSError as error:
         with suppress(OSError):
             os.unlink(scratch)
-        return f"the link {last} cannot be made ({error.strerror}); this run is read by: overlap report {path}"
+        return f"the link {last} cannot be made ({error.strerror}); {read_by}"
     return ""
 
 

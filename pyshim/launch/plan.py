@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,6 +86,9 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
     """Decide all but the program; nothing is made. Raises OverlapError with 125."""
     plan = Plan()
     if switched_off(base, request.policy):
+        if request.simulate is not None:
+            switch = "OVERLAP_RUN" if base.get("OVERLAP_RUN") == OFF else CHOICE
+            plan.remarks.append(f"{switch}=off: --simulate does nothing; unset it")
         return plan
     gpu = _simulate(request, base, plan)
     _policies(request, base, gpu, plan)
@@ -178,7 +182,8 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
 
     if not policies.fits(chosen.table, gpu):
         named = ", ".join(str(policy["name"]) for policy in chosen.described)
-        plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named or 'auto'}: observing")
+        hint = f"--policy {shlex.quote(f'{policy},default')} falls back to the rule for every GPU"
+        plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named}: observing; {hint}")
         # Said here, so the library need not say it again.
         plan.settings = plan.settings._replace(table=policies.observing())
 

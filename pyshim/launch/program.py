@@ -255,7 +255,7 @@ def inspect(path: str) -> Program:
 
 
 def _script(head: bytes) -> Program:
-    line = head[2:].split(b"\n", 1)[0].strip(b" \t\r\0")
+    line = head[2:].split(b"\n", 1)[0].strip(b" \t\0")  # as the kernel: a \r stays, and no such program is there
     interpreter, _, argument = line.replace(b"\t", b" ").partition(b" ")
     if not interpreter:
         return Program()

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.launch.folder import setting, under
-from pyshim.report.collect import Collected, Skipped, Step, ranks, running, some, which, who
+from pyshim.report.collect import Collected, Skipped, Step, disk_is_full, ranks, running, some, which, who
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.streams import remarks as of_streams
 from pyshim.report.summary import policy_of
@@ -40,6 +40,8 @@ def skipped(collected: Collected) -> Iterator[str]:
 def _unseen(collected: Collected) -> Iterator[str]:
     if not collected.pages and collected.without_driver:
         yield f"no process left a page: there is no GPU driver on {some(collected.without_driver)}"
+    elif not collected.pages and collected.runs and (full := disk_is_full(collected.directories)):
+        yield f"no process left a page: the disk of {full} is full"
     elif not collected.pages:
         yield (
             "no process left a page: none opened a GPU with the library loaded, or the page could not be created. "

@@ -19,7 +19,7 @@ COUNTERS = (
     "raised",
     "refused",
     "graph_launches",
-    "streams_raised",
+    "streams_created_raised",
     "judgements",
     "unrecorded",
 )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyshim.launch.folder import Run
     from pyshim.stats.page import Page, Stream
 
-OBSERVE = "observe"
 _BY_FAR = 0.9
+_NAMED = "yours"  # the arm of a policy that is not the default
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
@@ -93,7 +93,7 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        return bool(self.shaped or self.raised or self.streams or self.sum("streams_raised"))
+        return bool(self.shaped or self.raised or self.streams or self.sum("streams_created_raised"))
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -180,7 +180,7 @@ def _done(counts: _Counts) -> str:
             f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_graphs(counts)}{_where(counts)}"
         )
     said = [
-        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_raised") else "",
+        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_created_raised") else "",
         f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
         if counts.shaped
         else "none shaped",
@@ -194,7 +194,7 @@ def _graphs(counts: _Counts) -> str:
 
 
 def _raised(counts: _Counts) -> str:
-    count, created = len(counts.streams), counts.sum("streams_raised")
+    count, created = len(counts.streams), counts.sum("streams_created_raised")
     where = [_streams(count)] * bool(count) + [f"{_streams(created)} created at the greatest priority"] * bool(created)
     which = " and ".join(where) or "streams that are raised no more"
     return f"raised {counts.raised:,} of {_launches(counts.launches)} on {which}"
@@ -272,34 +272,32 @@ def _limits(counts: _Counts) -> Iterator[str]:
             f"communication still does not fit beside {capped:,} of the {counts.shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
-    if not counts.streams and not counts.sum("streams_raised"):
+    if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)
 
 
 def _measure(counts: _Counts) -> str:
     """Return the way to learn what the changes gained."""
+    policy = _policy(counts)
+    arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
+    launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
+    program = "PROGRAM" if _bundled(counts) else _command(counts)
+    tune = f"overlap tune {arm}-- {launcher}{program}, which runs it without changes and with them, in turns"
     if counts.simulated:
-        again = _again(counts, _policy(counts), "", simulate=False)
-        return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {again}"
-    bare = _again(counts, OBSERVE, OBSERVE)
-    if not counts.communication:
-        return f"compare the program's own time with that of a run in which nothing is changed: {bare}"
-    folder = shlex.quote(counts.collected.directories[0])
-    return f"{bare} && overlap report --compare {shlex.quote(_beside(counts, OBSERVE))} {folder}"
+        return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {tune}"
+    return tune
 
 
-def _again(counts: _Counts, policy: str | None, folder: str, simulate: bool = True) -> str:
+def _again(counts: _Counts, policy: str | None, folder: str) -> str:
     """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
     run = counts.run
     words = ["overlap-run"]
-    if simulate and run and run.simulate:
+    if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:
         words += ["--policy", policy]
     report = shlex.quote(_beside(counts, folder)) if folder else "DIR"
-    return (
-        f"{shlex.join(words)} --report {report} {_command(counts) if simulate or not _bundled(counts) else 'PROGRAM'}"
-    )
+    return f"{shlex.join(words)} --report {report} {_command(counts)}"
 
 
 def _bundled(counts: _Counts) -> bool:

@@ -107,7 +107,7 @@ class Page:
     raised: int  # launches, of both kinds, on a stream while it was raised
     refused: int
     graph_launches: int
-    streams_raised: int  # created at another priority than the program asks for (`created_by`)
+    streams_created_raised: int  # created at another priority than the program asks for (`created_by`)
     judgements: int  # of the streams of a device
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
@@ -227,7 +227,7 @@ def _page(page: Any, library: Any) -> Page:
         raised=counters[library.OVERLAP_COUNTER_RAISED],
         refused=counters[library.OVERLAP_COUNTER_REFUSED],
         graph_launches=counters[library.OVERLAP_COUNTER_GRAPH_LAUNCHES],
-        streams_raised=counters[library.OVERLAP_COUNTER_STREAMS_RAISED],
+        streams_created_raised=counters[library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED],
         judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
         reasons=_named(by_reason, known.reasons, "reason"),
         rows=_rows(page, totals, known.reasons, places, its_rules),

@@ -14,7 +14,6 @@ _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
 # The first event of SIMGPU_TRACE names the process so.
 _SIMULATED = re.compile(r'^\[\s*\{"name": "process_name".*?"simulated, rule ')
-_TIMELINE = re.compile(r'^\{"kernel": "[^\n]*"start_us": ')
 # An object with keys, or an array of events: other JSON cannot be told by its beginning.
 _CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')
 
@@ -31,9 +30,6 @@ def open_trace(path: str) -> Trace:
     text = head.decode("utf-8-sig", "replace").lstrip()
     if _SIMULATED.match(text):
         return SimulatedTrace(path)
-    if _TIMELINE.match(text):
-        hint = "record SIMGPU_TRACE=FILE instead, which names the GPU as well"
-        raise OverlapError(f"{path} is what SIMGPU_TIMELINE writes", hint)
     if _CHROME.match(text):
         return KinetoTrace(path)
     hint = "known are: JSON of torch.profiler (export_chrome_trace), sqlite of nsys export, SIMGPU_TRACE"

@@ -1,13 +1,13 @@
-"""Read traces of the PyTorch profiler, and of our simulated GPU: both are Chrome traces, with different words.
+"""Read traces of the PyTorch profiler, and of our simulated GPU: both are Chrome traces.
 
 ChromeFile reads JSON of gigabytes event by event, in bounded memory, plain or compressed by gzip, whole or torn. The
 standard library's decoder reads one event after the other out of a window over the file. It is faster here than an
 event-driven parser, and where a file ends in the middle of an event everything before that is there.
 
-Kineto writes the traces of PyTorch (libkineto: output_json.cpp, CuptiActivity.cpp), SIMGPU_TRACE the simulated ones
-(simgpu/trace.c). Kineto's words have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch 1.11;
-numbers have come as strings; shared memory is one number, the sum of the static and the dynamic part. AMD's events have
-no grid in some versions. The events are in no order. A kernel has its `priority` from CUDA 13.1 on.
+Kineto writes the traces of PyTorch (libkineto: output_json.cpp, CuptiActivity.cpp); simulated ones (SIMGPU_TRACE,
+tools/simgpu/trace.c) have its words. They have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch
+1.11; numbers have come as strings; shared memory is one number, the sum of the static and the dynamic part. AMD's
+events have no grid in some versions. The events are in no order. A kernel has its `priority` from CUDA 13.1 on.
 
 Waits are rows of the category cuda_sync, recorded with enable_cuda_sync_events (CuptiActivity.h, class
 CudaSyncActivity; cupti_strings.cpp for their names); each poll by cudaEventQuery is a row "Event Sync". The event that
@@ -62,7 +62,7 @@ _SPANS = {"user_annotation": False, "gpu_user_annotation": True}
 _SYNC, _OPERATOR = "cuda_sync", "cpu_op"
 _KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
 _STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
-_ROW = re.compile(r"stream (0x[0-9a-f]+), device (\d{1,6}) \((.*)\)")
+_ROW = re.compile(r"stream \d+, device (\d{1,6}) \((.*)\)")
 
 
 class Torn(Exception):
@@ -301,36 +301,21 @@ class KinetoTrace(_ChromeTrace):
                 self.gpus[index] = Gpu(name, capability, _integer(device.get("numSms")) or 0)
 
 
-class SimulatedTrace(_ChromeTrace):
-    """Times are those of the virtual clock."""
+class SimulatedTrace(KinetoTrace):
+    """Of our simulated GPU: times are those of the virtual clock, and several processes may share a file."""
 
     kind = "simulated"
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self._rows: dict[tuple[str, str], tuple[int, str]] = {}  # of a process: device and stream
-
     def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
-        row = (str(event.get("pid")), str(event.get("tid")))  # anything may stand there, also a list
-        arguments = _mapping(event.get("args"))
+        arguments, process = _mapping(event.get("args")), _integer(event.get("pid"))
         named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
-        when = self._when(event) if event.get("ph") == "X" else None
         if named:
-            self._rows[row] = (int(named.group(2)), named.group(1))
-            self.gpus[int(named.group(2))] = Gpu(named.group(3))
-        elif when:
-            kernel = str(event.get("name", ""))
-            device, stream = self._rows.get(row, (0, row[1]))
-            yield TracedLaunch(
-                *(kernel, is_communication(kernel), device, stream, *when),
-                blocks=_product(arguments.get("grid")),
-                threads=_integer(arguments.get("threads")),
-                registers=_integer(arguments.get("registers")),
-                static_shared_memory=_integer(arguments.get("static_shared")),
-                dynamic_shared_memory=_integer(arguments.get("dynamic_shared")),
-                process=_integer(event.get("pid")),
-                priority=_integer(arguments.get("priority")),
-            )
+            self.gpus[int(named.group(1))] = Gpu(named.group(2))
+        for record in super()._records(event):
+            if isinstance(record, TracedLaunch):
+                static, dynamic = (_integer(arguments.get(f"{kind}_shared")) for kind in ("static", "dynamic"))
+                record = record._replace(static_shared_memory=static, dynamic_shared_memory=dynamic)
+            yield record._replace(process=process)
 
 
 def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: float) -> TracedLaunch:

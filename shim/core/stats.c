@@ -111,16 +111,46 @@ OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct 
     }
 }
 
-/* How many streams are raised at present. */
-static uint32_t raised_streams(const struct overlap_page *page) {
-    uint32_t raised = 0;
-    for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++)
-        raised += __atomic_load_n(&page->streams[i].state, __ATOMIC_ACQUIRE) == 2 &&
-                  OVERLAP_RELAXED(page->streams[i].status) == OVERLAP_STREAM_RAISED;
-    return raised;
+/* Counts the streams that were judged, and those of them that are raised at present. */
+static uint32_t count_streams(const struct overlap_page *page, uint32_t *raised) {
+    uint32_t judged = 0;
+    *raised = 0;
+    for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
+        if (__atomic_load_n(&page->streams[i].state, __ATOMIC_ACQUIRE) != 2)
+            continue;
+        judged++;
+        *raised += OVERLAP_RELAXED(page->streams[i].status) == OVERLAP_STREAM_RAISED;
+    }
+    return judged;
 }
 
-void overlap_page_summary(const struct overlap_page *page, const char *directory, char *line, uint64_t size) {
+/* "raised 1 of 2 streams (117 of 160 launches)" */
+static void add_raised(struct overlap_text *text, const struct overlap_page *page, const struct overlap_totals *totals,
+                       uint64_t launches) {
+    const uint64_t carried = totals->counters[OVERLAP_COUNTER_RAISED];
+    const uint64_t created = totals->counters[OVERLAP_COUNTER_STREAMS_CREATED_RAISED];
+    uint32_t raised;
+    const uint32_t judged = count_streams(page, &raised);
+    overlap_text_add(text, "raised ");
+    if (raised) {
+        overlap_text_number(text, raised, true);
+        overlap_text_add(text, " of ");
+        overlap_text_number(text, judged, true);
+        overlap_text_add(text, judged == 1 ? " stream" : " streams");
+    } else if (created) {
+        overlap_text_number(text, created, true);
+        overlap_text_add(text, created == 1 ? " stream at its creation" : " streams at their creation");
+    } else {
+        overlap_text_add(text, carried ? "streams for a time" : "no stream");
+    }
+    overlap_text_add(text, " (");
+    overlap_text_number(text, carried, true);
+    overlap_text_add(text, " of ");
+    overlap_text_number(text, launches, true);
+    overlap_text_add(text, launches == 1 ? " launch), " : " launches), ");
+}
+
+void overlap_page_summary(const struct overlap_page *page, const char *report, char *line, uint64_t size) {
     struct overlap_totals totals;
     overlap_page_totals(page, &totals);
     uint64_t launches = 0, shaped = 0;
@@ -134,27 +164,17 @@ void overlap_page_summary(const struct overlap_page *page, const char *directory
                                 "preloaded library cannot see its launches (from a library opened with RTLD_DEEPBIND, "
                                 "for example)");
     } else {
-        const uint32_t streams = raised_streams(page);
-        overlap_text_number(&text, launches, true);
-        overlap_text_add(&text, launches == 1 ? " launch: " : " launches: ");
-        if (totals.counters[OVERLAP_COUNTER_RAISED]) {
-            overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_RAISED], true);
-            overlap_text_add(&text, streams ? " on " : " on streams raised for a time, ");
-        } else {
-            overlap_text_add(&text, streams ? "none yet on " : "none on a raised stream, ");
-        }
-        if (streams) {
-            overlap_text_number(&text, streams, true);
-            overlap_text_add(&text, streams == 1 ? " raised stream, " : " raised streams, ");
-        }
+        add_raised(&text, page, &totals, launches);
         overlap_text_number(&text, shaped, true);
         overlap_text_add(&text, " shaped, ");
         overlap_text_number(&text, totals.counters[OVERLAP_COUNTER_COMMUNICATION], true);
         overlap_text_add(&text, " of communication");
     }
-    if (*directory) {
+    if (*report) {
         overlap_text_add(&text, "; next: overlap report ");
-        overlap_text_add(&text, directory);
+        overlap_text_add(&text, report);
+    } else if (shaped || totals.counters[OVERLAP_COUNTER_RAISED]) {
+        overlap_text_add(&text, "; next: overlap tune -- ... says whether that helps");
     } else {
         overlap_text_add(&text, "; next: overlap-run --report DIR ... says why");
     }

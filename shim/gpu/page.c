@@ -263,6 +263,36 @@ static void watch_for_late(const struct overlap_page *page) {
         ask(say_late, NULL, NULL);
 }
 
+static bool needs_no_quotes(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || strchr("/._-+:=@%,", c);
+}
+
+/* Does the link `last` beside the run's folder name this run? `slash`: the last one of its path. */
+static bool is_last(const char *directory, const char *slash) {
+    char link[1024], run[OVERLAP_NAME_SIZE];
+    struct overlap_text text = overlap_text_in(link, sizeof link);
+    overlap_text_bytes(&text, directory, (size_t)(slash - directory));
+    overlap_text_add(&text, "/last");
+    const long length = kernel_readlink(link, run, sizeof run);
+    return length > 0 && (size_t)length == strlen(slash + 1) && memcmp(run, slash + 1, (size_t)length) == 0;
+}
+
+/* Adds the report's folder as a user names it in a shell: the one that was given to --report if this run is its last
+ * one, relative to the shell's folder, and quoted if necessary. */
+static void add_report(struct overlap_text *text, const struct overlap_settings *settings) {
+    const char *const slash = strrchr(settings->directory, '/'), *name = settings->relative;
+    size_t length = strlen(name);
+    if (slash && slash > name && is_last(settings->directory, slash))
+        length = (size_t)(slash - name);
+    bool plain = true;
+    for (size_t i = 0; i < length; i++)
+        plain = plain && needs_no_quotes(name[i]);
+    overlap_text_add(text, plain ? "" : "'");
+    for (size_t i = 0; i < length; i++)
+        overlap_text_bytes(text, name[i] == '\'' ? "'\\''" : name + i, name[i] == '\'' ? 4 : 1);
+    overlap_text_add(text, plain ? "" : "'");
+}
+
 void overlap_page_end(void) {
     const int saved = errno;
     /* A forked child does not call the loader: another thread of its parent may have held the loader's lock. */
@@ -279,12 +309,15 @@ void overlap_page_end(void) {
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
         bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)overlap_pid());
         if (opened && speaks && !is_forked()) {
-            char line[900], whose[48];
+            char line[900], whose[48], report[600] = "";
             struct overlap_text text = overlap_text_in(whose, sizeof whose);
             if (launches_of(page))
                 say_whose(page, &text);
             /* Without a file the line names no next command, which would find nothing. */
-            overlap_page_summary(page, page == private_page ? "" : settings->directory, line, sizeof line);
+            struct overlap_text name = overlap_text_in(report, sizeof report);
+            if (page != private_page)
+                add_report(&name, settings);
+            overlap_page_summary(page, report, line, sizeof line);
             overlap_say(whose, line, NULL);
             watch_for_late(page);
         }

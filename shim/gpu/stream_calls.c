@@ -36,7 +36,7 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
     if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
         return result;
     *tried = true;
-    count(OVERLAP_COUNTER_STREAMS_RAISED);
+    count(OVERLAP_COUNTER_STREAMS_CREATED_RAISED);
     struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
     if (made != &no_stream) { /* the program has no handle yet */
         made->created = made->touched = made->wanted = 1;

@@ -53,6 +53,10 @@ static inline long kernel_read(int file, void *bytes, size_t size) {
 static inline long kernel_write(int file, const void *bytes, size_t size) {
     return kernel3(SYS_write, file, (long)bytes, (long)size);
 }
+/* Returns how many bytes it wrote, without a NUL. */
+static inline long kernel_readlink(const char *path, char *out, size_t size) {
+    return kernel4(SYS_readlinkat, AT_FDCWD, (long)path, (long)out, (long)size);
+}
 static inline void kernel_unlinkat(int folder, const char *name) {
     kernel3(SYS_unlinkat, folder, (long)name, 0);
 }

@@ -1,4 +1,4 @@
-"""The pages' own modules, as tools/answers finds them; and a copy of what they are made of, to change."""
+"""`tools.docs.write` of the tree, and of a copy of what it reads, to change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTS = (
     "docs",
     "policies",
     "shim",
-    *(f"tools/{name}" for name in ("answers", "bench", "demo", "simgpu")),
+    *(f"tools/{name}" for name in ("bench", "checks", "demo", "docs", "simgpu")),
 )
 PARTS += ("tools/gpu/results",)
 
@@ -31,8 +31,8 @@ def _built(built: None) -> None:
 
 @pytest.fixture(scope="session")
 def answers(python: Answers) -> Answers:
-    """Run `python -m tools.answers` in a folder."""
-    return lambda root, *arguments: python("-m", "tools.answers", *arguments, cwd=root)
+    """Run `python -m tools.docs.write` in a folder."""
+    return lambda root, *arguments: python("-m", "tools.docs.write", *arguments, cwd=root)
 
 
 @pytest.fixture

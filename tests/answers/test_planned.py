@@ -9,8 +9,8 @@ import pytest
 
 from pyshim.explain.answer import usual_block
 from pyshim.policy.gpus import known
-from tools.answers import planned
-from tools.answers.planned import Kernel, Sizes
+from tools.docs import planned
+from tools.docs.planned import Kernel, Sizes
 
 RESERVED = 1024  # of shared memory, for each block
 COMPUTE = json.loads(planned.COMPUTE.read_text(encoding="utf-8"))

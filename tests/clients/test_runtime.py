@@ -25,7 +25,7 @@ from nvcc_programs import (
 from nvidia_packages import runtime_folder, runtime_library
 
 from pyshim.report.collect import collect
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 __all__ = ["nvcc"]
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -107,16 +107,16 @@ def test_what_is_said_of_the_launches(overlap_run: Run, build: Build, tmp_path: 
     """Through the commands, as a user has it: status, registers of the real code, who launched."""
     report, program = tmp_path / "report", stub(build, "nvcc13")
     options = ["--simulate", "h100", "--policy", "observe", "--report", str(report)]
-    timeline = tmp_path / "timeline"
-    done = overlap_run(*options, str(program), env={"SIMGPU_TIMELINE": str(timeline)})
+    trace = tmp_path / "trace"
+    done = overlap_run(*options, str(program), env={"SIMGPU_TRACE": str(trace)})
     assert (done.returncode, done.stdout) == (END, EXPECTED.format(version=13))
     (page,) = collect(str(report)).pages
     # Whose call it was: the program's, not the runtime's.
     assert {(row.kernel, row.library) for row in page.rows} == {("saxpy", program.name), ("bounded", program.name)}
     assert sum(row.launches for row in page.rows) == LAUNCHES
-    ran = [json.loads(line) for line in timeline.read_text().splitlines()]
-    assert {row["registers"] for row in ran if row["kernel"] == "saxpy"} == {10}
-    assert {row["dynamic_shared"] for row in ran if row["kernel"] == "bounded"} == {0, 1024, 100000}
+    ran = [(event["name"], event["args"]) for event in json.loads(trace.read_text()) if event.get("cat") == "kernel"]
+    assert {row["registers per thread"] for name, row in ran if name == "saxpy"} == {10}
+    assert {row["dynamic_shared"] for name, row in ran if name == "bounded"} == {0, 1024, 100000}
 
 
 @pytest.mark.parametrize("kind", ["nvcc12", "nvcc13"])

@@ -9,7 +9,7 @@ import pytest
 from nvidia_packages import runtime_library
 
 from pyshim.launch import plan
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 RUNTIME = Path(__file__).resolve().parents[2] / "tools" / "simgpu" / "runtime"
 VERSIONS = (12, 13)

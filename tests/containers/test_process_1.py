@@ -1,4 +1,4 @@
-"""Process 1 of a container: overlap-run, and what tools/containers/kubernetes.yaml says, with its own commands."""
+"""Process 1 of a container: overlap-run, and what tools/deploy/kubernetes.yaml says, with its own commands."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import yaml
 from containers import WORDS, Engine, copied, launches
 
-SNIPPET = Path(__file__).resolve().parents[2] / "tools" / "containers" / "kubernetes.yaml"
+SNIPPET = Path(__file__).resolve().parents[2] / "tools" / "deploy" / "kubernetes.yaml"
 # Says its process id, and each SIGTERM that it gets; until its input ends. A signal ends one `read`.
 COUNT = "trap 'echo TERM' TERM; echo $$; read line; while read line; do :; done; echo end"
 # The same for an interpreter that starts other threads, and waits in a system call.

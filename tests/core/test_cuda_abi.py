@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import pytest
 
-from tools.generate import driver_table
+from tools.checks import driver_table
 
 ROOT = Path(__file__).resolve().parents[2]
 ABI = ROOT / "shim/cuda/cuda_abi.h"

@@ -5,8 +5,9 @@ How a page says what a block is, by the words behind ```:
                 with [...] for any text in a line, and for any lines where it stands alone, also as [... in words ...]
   sh            commands, run likewise; what they print is not looked at. Indented blocks are this, or console where a
                 line begins with `$ `
-  yaml [FILE]   a policy, or a part of one, which must have no mistakes (`yaml FILE mistakes`: must have some); FILE: it
-                is written there, for the commands that follow. `yaml costs`: costs of kernels for the simulated GPU
+  yaml          a policy, or a part of one, which must have no mistakes. A first line `# FILE`: it is written there, for
+                the commands that follow; `# FILE, with mistakes`: it must have some. `yaml costs`: costs of kernels for
+                the simulated GPU
   python        compiled, and run where what it imports is there
   text          no code
 """
@@ -58,6 +59,9 @@ def blocks(file: str, text: str) -> Iterator[Block]:
         if fence:
             end = next(at for at in range(number + 1, len(lines)) if lines[at].startswith("```"))
             kind, *words = fence[1].split() or [""]
+            named = re.match(r"^# (\S+\.yaml)(?:, with (mistakes))?$", lines[number + 1])
+            if kind == "yaml" and named:
+                words = [word for word in named.groups() if word]
             yield Block(file, number + 2, kind, tuple(words), "\n".join(lines[number + 1 : end]))
             number = end + 1
         elif lines[number].startswith("    ") and (number == 0 or not lines[number - 1].strip()):

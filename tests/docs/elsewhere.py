@@ -19,7 +19,6 @@ PROGRAMS = {
     **dict.fromkeys(("pip", "apt-get", "dpkg-deb", "for"), _NETWORK),
     "module": "needs a module system; tests/modulefiles has two",
     "make": "builds, or runs all tests; that there is such a target is looked at",
-    "cc": "shim/build.py compiles the same files with the same flags",
 }
 # By a word in the command.
 WORDS = (
@@ -27,11 +26,9 @@ WORDS = (
     ("IMAGE", "stands for an image"),
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
-    ("tools.bench.", "takes minutes; tests/bench runs parts"),
+    ("overlap tune --limit 30m -- ./stencil", "takes half an hour where there is noise; tests/tune"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
-    ("--simulate mi250x", "a HIP program; tests/interpose/hip runs such"),
-    ("LD_LIBRARY_PATH=$PWD program", "tests/simgpu does it"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),
 )
 # By page and beginning of the command.
@@ -80,7 +77,9 @@ def simple(command: str) -> list[list[str]]:
 
 
 def behind(words: list[str]) -> list[str]:
-    """The program that overlap-run starts in a simple command, and all behind it; [] where it is not there."""
+    """The program that overlap-run or `overlap tune` starts in a simple command, and all behind it; or []."""
+    if words[:2] == ["overlap", "tune"]:
+        return words[words.index("--") + 1 :] if "--" in words else []
     at = next((at for at, word in enumerate(words) if word.rpartition("/")[2] == "overlap-run"), None)
     if at is None:
         return []

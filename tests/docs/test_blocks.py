@@ -25,7 +25,7 @@ _PROGRAM = """#!/bin/sh
 export LD_LIBRARY_PATH={root}/pyshim/_lib/simgpu SIMGPU=${{SIMGPU:-h100}}
 exec {root}/pyshim/_lib/demo/demo-stencil >/dev/null
 """
-_READERS = ("program", "bin/PROGRAM")
+_READERS = ("program", "stencil", "bin/PROGRAM")
 _READERS_POLICY = "policy: 1\nname: my\ncompute:\n  - match: {kernel: gemm}\n    shape: leave\n"
 _KEPT = {
     **dict.fromkeys(("run1", "run2", "before", "after"), "overlap-run --quiet --policy observe --report {} ./program"),

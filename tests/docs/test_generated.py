@@ -23,10 +23,14 @@ def test_the_parts_are_of_today(python: Callable[..., CompletedProcess[str]]) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_a_part_that_is_not_is_found() -> None:
-    page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
-    assert write.of_today(page) == page
-    assert write.of_today(page.replace("| cooperative launch |", "| cooperative |")) == page
+def test_a_part_that_is_not_is_found(tmp_path: Path, monkeypatch: Any) -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    page = tmp_path / "docs" / "reference.md"
+    page.parent.mkdir()
+    page.write_text(text.replace("| cooperative launch |", "| cooperative |"), encoding="utf-8")
+    monkeypatch.setattr(write, "ROOT", tmp_path)
+    assert [line.partition(": reasons differs")[0] for line in write.each("reasons", False)] == ["docs/reference.md"]
+    assert not list(write.each("reasons", True)) and page.read_text(encoding="utf-8") == text
 
 
 def test_files_that_repeat_the_version_say_that_of_the_package(monkeypatch: Any) -> None:
@@ -57,7 +61,7 @@ def test_every_variable_of_ours_is_in_the_reference() -> None:
     """Whatever begins with OVERLAP_ and is a name in the environment, in what is installed or preloaded."""
     reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     used: set[str] = set()
-    for folder in ("pyshim", "tools/site", "tools/slurm", "tools/modulefiles", "tools/docs"):
+    for folder in ("pyshim", "tools/deploy", "tools/docs"):
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and path.suffix in (".py", ".sh", ".env", "") and "_lib" not in path.parts:
                 text = path.read_text(encoding="utf-8", errors="replace")

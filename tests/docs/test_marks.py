@@ -17,7 +17,7 @@ from test_blocks import World, parts, policy, shell
         "overlap report run1 --chek",
         'eval "$(overlap env --ranks-all)"',
         "make demmo",
-        ".venv/bin/python -m tools.generate.policy_schema --wirte",
+        ".venv/bin/python -m tools.docs.write --wirte",
     ],
 )
 def test_a_wrong_word_is_a_mistake(command: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.launch import driver
+from pyshim.launch.program import vendors
 
 MAIN = "int main(void) { return 0; }"
 PROGRAM = Callable[..., Lines]
@@ -147,8 +148,9 @@ def test_the_way_to_the_driver_by_linked_libraries(
     lines = told(program, LD_LIBRARY_PATH=str(path.parent))
     assert states(lines) == ["ok", "ok"]
     assert lines[1][1] == f"{name}: {words}"
-    state, sentence, hint = told(program)[1]
-    assert state == "fail" and sentence.startswith(f"{name}, which program needs, is not found") and hint
+    missing = [hint for state, said, hint in told(program) if f"{name}, which program needs, is not found" in said]
+    # Where there is no driver at all, the check of drivers has said so.
+    assert len(missing) == (name != "libcuda.so.1" or bool(vendors({}))) and all(missing)
 
 
 @pytest.mark.parametrize(
@@ -202,14 +204,15 @@ def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("first", "words"),
     [
-        ("#!/no/such", "/no/such, which its first line names, is not there"),
-        ("#!/usr/bin/env nosuchprogram", "nosuchprogram, which its first line names, is not there"),
-        ("#!/usr/bin/env -S nosuchprogram -x", "nosuchprogram, which its first line names, is not there"),
+        ("#!/no/such", "'/no/such', which its first line names, is not there"),
+        ("#!/usr/bin/env nosuchprogram", "'nosuchprogram', which its first line names, is not there"),
+        ("#!/bin/sh\r", "'/bin/sh\\r', which its first line names, is not there"),
+        ("#!/usr/bin/env -S nosuchprogram -x", "'nosuchprogram', which its first line names, is not there"),
     ],
 )
 def test_a_script_whose_interpreter_is_missing(told: PROGRAM, tmp_path: Path, first: str, words: str) -> None:
     script = tmp_path / "script"
-    script.write_text(f"{first}\n")
+    script.write_text(f"{first}\n", newline="")
     script.chmod(0o755)
     ((state, sentence, hint),) = told(script, PATH="/usr/bin:/bin")
     assert state == "fail" and sentence == f"{script} ends with 127: {words}" and hint

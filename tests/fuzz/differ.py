@@ -285,7 +285,7 @@ def say(text: str) -> None:
 
 
 class State:
-    """struct fuzz_state of fuzz.h, for tools/verify/fuzz.py."""
+    """struct fuzz_state of fuzz.h, for tools/checks/fuzz.py."""
 
     HEAD = struct.Struct("<QQQ")
 

@@ -1,4 +1,4 @@
-/* What the programs of this folder share. tools/verify/fuzz.py builds and runs them.
+/* What the programs of this folder share. tools/checks/fuzz.py builds and runs them.
  *
  * LLVMFuzzerTestOneInput() is libFuzzer's entry (build with -fsanitize=fuzzer -DWITH_LIBFUZZER). Without libFuzzer there is a
  * main():

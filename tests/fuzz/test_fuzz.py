@@ -1,4 +1,4 @@
-"""tools.verify.fuzz: a bug is found, its input kept and repeated, in C and in Python; and a reader that never ends."""
+"""tools.checks.fuzz: a bug is found, its input kept and repeated, in C and in Python; and a reader that never ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz import seeds
-from tools.verify import fuzz
+from tools.checks import fuzz
 
 ROOT = Path(__file__).resolve().parents[2]
 BUGS = {

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tools.gpu import build, comd, files, machine, needs, runner
+from tools.gpu import build, files, machine, needs, runner
 from tools.gpu.sets import CUBIN, SETS, Set, Step
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -84,24 +84,24 @@ def test_a_program_is_built_again_when_its_source_changes(tmp_path: Path, monkey
 
 
 def test_an_unknown_set_is_one_clear_error() -> None:
-    done = command("raise-cos")
+    done = command("profiler")
     assert done.returncode == 2 and done.stdout == ""
     error, hint = done.stderr.splitlines()
-    assert error == "overlap: error: no set is called 'raise-cos'"
-    assert hint.startswith("overlap: help: did you mean raise-cost? known: ") and "correctness" in hint
+    assert error == "overlap: error: no set is called 'profiler'"
+    assert hint.startswith("overlap: help: did you mean profilers? known: ") and "correctness" in hint
 
 
 @pytest.mark.parametrize("words", [("--limit", "0"), ("--rounds", "0")])
 def test_bad_options_are_errors(words: tuple[str, ...]) -> None:
-    done = command("raise-cost", *words)
+    done = command("launch-latency", *words)
     assert done.returncode == 2 and done.stderr.startswith("overlap: error: ") and "Traceback" not in done.stderr
 
 
 def test_what_is_missing_is_said_and_is_a_finding(tmp_path: Path) -> None:
-    done = command("raise-cost", "profilers", "--out", str(tmp_path))
+    done = command("launch-latency", "profilers", "--out", str(tmp_path))
     assert done.returncode == 1
     first, second = done.stderr.splitlines()
-    assert first == "overlap: raise-cost: skipped: it needs 1 GPU (0 here); nvcc"
+    assert first.startswith("overlap: launch-latency: skipped: it needs 1 GPU (0 here)")
     assert second.startswith("overlap: profilers: skipped: it needs 1 GPU (0 here)")
     assert not list(tmp_path.glob("*.json"))
 
@@ -256,26 +256,3 @@ def test_a_row_is_a_line(tmp_path: Path) -> None:
 def test_a_command_that_keeps_a_limit_itself_is_told_what_is_left(ran: Any) -> None:
     status, files = ran(made("one", "echo {limit}", seconds=50), limit=45)
     assert status == 0 and 20 <= files["one"]["steps"][0]["lines"][0] <= 45 - runner.MARGIN
-
-
-COMD = """#!/bin/sh
-[ "$2 $3 $4" = "-a 1 -x" ] && [ -e pots ] || exit 3
-echo "Average atom rate:   $RATE${0##*/} atoms/us" | sed 's/plain/50/; s/own/80/'
-"""
-
-
-def test_comd_runs_every_arm_in_turns(tmp_path: Path) -> None:
-    for name in ("plain", "own"):
-        (tmp_path / name).write_text(COMD)
-        (tmp_path / name).chmod(0o755)
-    (tmp_path / "pots").mkdir()
-    (tmp_path / "arm.env").write_text("export RATE='1'\n")
-    out = tmp_path / "comd.json"
-    words = [str(tmp_path), "--out", str(out), "--processes", "2", "--sizes", "30", "--no-long"]
-    assert comd.main([*words, "--env", *(f"{arm}={tmp_path / 'arm.env'}" for arm in ("observe", "default"))]) == 0
-    made = json.loads(out.read_text(encoding="utf-8"))
-    found = {row["arm"]: (row["processes"], row["median_ns"], row["change_percent"]) for row in made["medians"]}
-    assert found["bare"] == found["bare2"] == (2, 20.0, 0.0) and found["own"] == (2, 12.5, -37.5)
-    assert found["observe"] == found["default"] == (2, 6.6667, -66.67), "with the variables of the file"
-    assert out.with_suffix(".csv").read_text().count("\n") == 6
-    assert comd.main([*words, "--only", "own", "--built", "/nonexistent"]) == 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -45,9 +47,9 @@ def test_what_is_possible_is_the_longer_part() -> None:
 
 def test_an_arm_that_was_not_measured_has_no_column() -> None:
     without = [one(row("bare"), row("default", 0.9))]
-    assert "own" not in table.table(without) and "own" not in table.families(without)
+    assert "own" not in table.table(without)
     found = [one(row("bare"), row("observe"), row("default", 0.9), row("own", 0.7))]
-    assert "own" in table.table(found) and "own" in table.families(found) and "-30.0" in table.table(found)
+    assert "own" in table.table(found) and "-30.0" in table.table(found)
 
 
 def test_what_a_cell_lacks_is_named() -> None:
@@ -63,17 +65,26 @@ def test_every_program_is_of_one_family() -> None:
     named = [name for programs in table.FAMILIES.values() for name in programs]
     assert sorted(named) == sorted({cell.program for cell in cells()})
     assert table.family({"program": "solver", "n": 128}) == table.SMALLEST
-    found = one(row("bare", computation=[0.7], communication=[0.1]), row("default", 0.8), row("observe"))
-    found["rounds"] = table.ROUNDS
-    fewer = {**found, "rounds": table.ROUNDS - 1, "change": {**found["change"], "default": [-0.9]}}
-    other = {**found, "change": {**found["change"], "default": [-0.1]}}
-    (line,) = table.families([found, other, fewer]).splitlines()[1:]
-    assert line.split()[:4] == ["stencils,", "halo", "by", "NCCL"] and "-20.0 to -10.0" in line and "2" in line
+
+
+def test_the_kept_table_has_the_last_of_each_cell(tmp_path: Path) -> None:
+    machine = {"gpus": [{"name": "H"}], "driver": "1", "nccl": "2", "torch": "3", "begun": "2026-11-27T01:02:03"}
+    totals = {"raised": 7, "launches": 9}
+    for name, default in (("first", 0.9), ("last", 0.8)):
+        rows = [row("bare"), row("again", 1.01), row("default", default, totals=totals)]
+        (tmp_path / name).write_text(json.dumps({"machine": machine, "rows": rows}))
+    assert table.main([str(tmp_path / "first"), str(tmp_path / "last"), "--csv", str(tmp_path / "kept.csv")]) == 0
+    with (tmp_path / "kept.csv").open(newline="") as file:
+        (kept,) = csv.DictReader(file)
+    expected = {"program": "halo-stream", "points": "256", "bare_ms": "1.0", "default_percent": "-20.0", "raised": "7"}
+    expected |= {"again_percent": "1.0", "gpu": "H", "driver": "1", "date": "2026-11-27", "wrong": ""}
+    assert {key: kept[key] for key in expected} == expected and "own_percent" not in kept
 
 
 def test_what_is_wrong_is_said() -> None:
     assert one(row("bare"), row("default", digest="e"))["wrong"] == ["digests differ: ['d', 'e']"]
     assert one(row("bare"), row("default", broken="ended"))["wrong"] == ["a process failed: default"]
+    assert one(row("bare"), row("default", broken="ended", cut=True))["wrong"] == []
     assert "wrong" in table.table([one(row("bare"), row("default", broken="ended"))])
 
 

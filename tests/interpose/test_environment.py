@@ -112,5 +112,5 @@ def test_a_socket_that_took_the_place_of_stderr_gets_no_line_of_ours(bare: Runne
 def test_the_line_is_said_when_nothing_took_its_place(preloaded: Runner) -> None:
     """The control of the three above."""
     done = preloaded(WORDS, ONE, env={"RANK": "0"})
-    assert done.stderr.startswith("overlap: 2 launches: none on a raised stream, 2 shaped")
+    assert done.stderr.startswith("overlap: raised no stream (0 of 2 launches), 2 shaped")
     assert done.sizes == [smallest_size(1)] * 2

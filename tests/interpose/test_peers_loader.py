@@ -14,7 +14,7 @@ import pytest
 from interposing import BLOCKS, Build, Runner
 
 from pyshim.launch import plan
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

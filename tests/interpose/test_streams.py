@@ -25,7 +25,7 @@ def test_every_way_in_which_a_communication_library_creates_streams(
     same(done, without, but=["priority"])
     assert read_back(without) == [0, 0, -2, -5, 0, -1, 0]
     assert done.priorities == [-5] * 4 + [0, -1, 0]
-    assert done.totals["streams_raised"] == 3
+    assert done.totals["streams_created_raised"] == 3
     assert done.totals["raised"] == 3
 
 
@@ -78,7 +78,7 @@ def test_a_library_with_a_name_like_it_is_not_taken_for_it(preloaded: Runner, bu
     other = build.library("libmynccl.so.2", "nccl.c")
     done = preloaded(f"nccl={other} ptx=k nccls ncclk=k,9,32,0,1", "h100-paper")
     assert done.priorities == [0]
-    assert done.totals["communication"] == done.totals["streams_raised"] == 0
+    assert done.totals["communication"] == done.totals["streams_created_raised"] == 0
 
 
 # ---- Who is communication ----

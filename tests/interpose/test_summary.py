@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -30,7 +31,7 @@ def run(overlap_run: Run, build: Build) -> Run:
 
 
 def test_rank_0_says_what_was_done(run: Run) -> None:
-    said = "overlap: 3 launches: none on a raised stream, 0 shaped, 0 of communication"
+    said = "overlap: raised no stream (0 of 3 launches), 0 shaped, 0 of communication"
     assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why"]
 
 
@@ -57,7 +58,8 @@ def test_quiet_is_silent(run: Run) -> None:
 
 def test_off_is_silent(run: Run) -> None:
     # No simulated GPU either, and so no driver: what the client then says is its own.
-    assert run(*WORDS, env={"RANK": "0", "OVERLAP_RUN": "off"}, status=3) == []
+    said = "overlap: OVERLAP_RUN=off: --simulate does nothing; unset it"  # overlap-run's
+    assert run(*WORDS, env={"RANK": "0", "OVERLAP_RUN": "off"}, status=3) == [said]
 
 
 def test_a_program_that_opened_a_gpu_and_launched_nothing_is_told_so(run: Run) -> None:
@@ -71,20 +73,32 @@ def test_a_program_that_opened_no_gpu_is_not_spoken_of(overlap_run: Run) -> None
 
 
 def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tmp_path: Path) -> None:
-    pages = str(tmp_path / "report")
-    (line,) = run(*WORDS, "exit=5", options=("--report", pages), status=5)
-    folder = line.rpartition("; next: overlap report ")[2]
-    assert Path(folder) == (tmp_path / "report" / "last").resolve()
+    pages = str(tmp_path / "my report's")
+    (line,) = run(*WORDS, "exit=5", options=("--report", pages), status=5, env={"PWD": "/elsewhere"})
+    (folder,) = shlex.split(line.rpartition("; next: overlap report ")[2])
+    assert folder == pages
     done = overlap("report", folder, "--json")
     assert done.returncode in (0, 1), done.stderr
     assert '"launches": 3' in done.stdout
 
 
+def test_the_line_names_the_report_as_the_shell_sees_it(run: Run, tmp_path: Path) -> None:
+    """Relative to the shell's folder where the report is below, and by the run where another one is the last."""
+    pages, here = str(tmp_path / "run1"), {"PWD": str(tmp_path)}
+    (line,) = run(*WORDS, options=("--report", pages), env=here)
+    assert line.endswith("; next: overlap report run1")
+    # A program that names the directory itself, while another run of the report is the last one.
+    first = (tmp_path / "run1" / "last").resolve()
+    run(*WORDS, options=("--report", pages))
+    (line,) = run(*WORDS, env={**here, "OVERLAP_REPORT": str(first)})
+    assert line.endswith(f"; next: overlap report run1/{first.name}")
+
+
 def test_the_line_says_whose_launches_it_counts(run: Run) -> None:
     """One of several processes counts its own alone: a rank of many, or a parent."""
     (rank,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "2"})
-    assert rank.startswith("overlap: rank 0 of 2: 3 launches: none on a raised stream, 0 shaped")
+    assert rank.startswith("overlap: rank 0 of 2: raised no stream (0 of 3 launches), 0 shaped")
     (alone,) = run(*WORDS, env={"RANK": "0", "WORLD_SIZE": "1"})
-    assert alone.startswith("overlap: 3 launches: none on a raised stream, 0 shaped")
+    assert alone.startswith("overlap: raised no stream (0 of 3 launches), 0 shaped")
     (parent,) = run(*WORDS, "spawn", *WORDS)
-    assert parent.startswith("overlap: without child processes: 3 launches: none on a raised stream, 0 shaped")
+    assert parent.startswith("overlap: without child processes: raised no stream (0 of 3 launches), 0 shaped")

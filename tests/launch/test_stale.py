@@ -84,7 +84,7 @@ def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     """The sources that the Makefile names, some of them, and a Python that only counts builds."""
-    for name in ("pyproject.toml", "tools/release/hatch_build.py", "tools/launcher/overlap-run.py", "tools/demo/demo.c",
+    for name in ("pyproject.toml", "tools/release/hatch_build.py", "tools/release/overlap-run.py", "tools/demo/demo.c",
                  "pyshim/__init__.py", "shim/build.py", "shim/core/a.c",
                  "tools/simgpu/hip/names.py"):  # fmt: skip
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from environments import Pair, World, counts
 from interposing import Build, Done, Runner
 
 from pyshim.launch import plan
-from tools.verify import sanitize
+from tools.checks import sanitize
 
 STRESS = "../fuzz/stress.c"
 WORDS = ["1", "250"]  # threads, rounds

@@ -50,6 +50,6 @@ def test_the_published_method_on_an_h200_is_that_of_an_h100() -> None:
 
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_the_table_of_one_gpu_is_short_enough_for_a_module_in_csh(name: str) -> None:
-    """Environment Modules in Tcl cut a line at 4,000 characters (tools/modulefiles)."""
+    """Environment Modules in Tcl cut a line at 4,000 characters (tools/deploy/modulefiles)."""
     line = f"export OVERLAP_TABLE={encode(compile_table(load(name, {})))}"
     assert len(line) <= 4000

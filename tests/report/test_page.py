@@ -33,13 +33,13 @@ def test_counts_of_all_shards_are_summed_by_reason(write_page, library):
         library.OVERLAP_COUNTER_RAISED: 2,
         library.OVERLAP_COUNTER_REFUSED: 1,
         library.OVERLAP_COUNTER_GRAPH_LAUNCHES: 7,
-        library.OVERLAP_COUNTER_STREAMS_RAISED: 11,
+        library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED: 11,
         library.OVERLAP_COUNTER_JUDGEMENTS: 13,
     }
     page = read_page(str(write_page(launches, rank=2, world=4, counters=counters, flags=5)))
     assert (page.launches, page.shaped, page.communication) == (19, 15, 3)
     assert (page.raised, page.refused, page.graph_launches) == (2, 1, 7)
-    assert (page.streams_raised, page.judgements) == (11, 13)
+    assert (page.streams_created_raised, page.judgements) == (11, 13)
     assert page.reasons == {"shaped": 15, "communication": 3, "one_wave": 1}
     assert (page.pid, page.host, page.rank, page.world, page.program) == (100, "node1", 2, 4, "/usr/bin/python3")
     assert (page.opened_gpu, page.forked, page.ended) == (True, False, True)

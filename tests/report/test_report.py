@@ -51,7 +51,7 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
         "raised": 1,
         "refused": 0,
         "graph_launches": 0,
-        "streams_raised": 0,
+        "streams_created_raised": 0,
         "judgements": 4,
         "reasons": {"shaped": 3, "communication": 2},
     }
@@ -352,6 +352,7 @@ def test_a_full_disk_is_told_from_a_program_without_a_gpu(overlap, report, monke
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     found = verdict(collect(str(report)))
     assert found.done == f"not known: no process left a page, and the disk of {report} is full"
+    assert list(findings(collect(str(report)))) == [f"no process left a page: the disk of {report} is full"]
 
 
 def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_page, library):

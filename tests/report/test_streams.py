@@ -146,7 +146,7 @@ def test_json_has_them_by_process(overlap, report, write_page, library):
 
 
 def test_the_text_has_a_row_for_streams_of_one_kind(overlap, report, write_page, library):
-    counters = {library.OVERLAP_COUNTER_STREAMS_RAISED: 1}
+    counters = {library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED: 1}
     for rank in range(4):
         write_page(SIX, pid=7 + rank, rank=rank, counters=counters, streams=[{**HALO, "share": 30 + rank}])
     write_page(SIX, pid=20, rank=4, streams=[{**HALO, **left("not_waited"), "share": 500, "priority": 0}])

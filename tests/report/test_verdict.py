@@ -20,6 +20,7 @@ from pyshim.stats.page import Rule
 
 RAISED, NOT_WAITED, LARGE = 1, 2, 3  # of enum overlap_stream_status: test_streams.py
 DEMO = _native.DEMO
+IN_TURNS = "which runs it without changes and with them, in turns"
 
 
 @pytest.fixture
@@ -60,20 +61,20 @@ def test_what_was_done_is_counted_and_no_gain_is_claimed(of, report):
         "1 process, policy h100 on NVIDIA H100 80GB HBM3"
     )
     assert found.gain == "not measured: a report counts launches, and times nothing on the GPU"
-    assert found.next == (
-        f"overlap-run --policy observe --report {report}-observe python train.py && "
-        f"overlap report --compare {report}-observe {report}"
-    )
+    assert found.next == f"overlap tune --arm yours=h100 -- python train.py, {IN_TURNS}"
 
 
-def test_without_communication_the_program_is_to_be_timed_itself(of, report):
-    """`--compare` needs communication kernels."""
+def test_what_default_did_is_to_be_measured(of, report):
     found = of({"raised": 1200, "no_rule": 46800}, raised=1200, streams=[{"status": RAISED}] * 2)
     assert found.done.startswith("raised 1,200 of 48,000 launches on 2 streams; none shaped: 1 process, ")
-    assert found.next == (
-        "compare the program's own time with that of a run in which nothing is changed: "
-        f"overlap-run --policy observe --report {report}-observe python train.py"
-    )
+    assert found.next.endswith(f"-- python train.py, {IN_TURNS}")
+
+
+def test_of_several_ranks_their_launcher_is_to_be_tuned(of, report):
+    of({"raised": 12, "no_rule": 8}, raised=12)
+    again(report, expected_world_size=2)
+    found = of({"raised": 12, "no_rule": 8}, raised=12, streams=[{"status": RAISED}])
+    assert f"-- LAUNCHER python train.py, {IN_TURNS}" in found.next
 
 
 def test_streams_that_were_given_back(of):
@@ -86,7 +87,7 @@ def test_streams_that_were_given_back(of):
 
 
 def test_streams_of_a_library_that_are_raised_when_they_are_created(of):
-    found = of({"communication": 40, "no_rule": 60}, communication=40, raised=40, streams_raised=2)
+    found = of({"communication": 40, "no_rule": 60}, communication=40, raised=40, streams_created_raised=2)
     assert found.done.startswith("raised 40 of 100 launches on 2 streams created at the greatest priority; none ")
     assert found.gain == "not measured: a report counts launches, and times nothing on the GPU"
 
@@ -149,7 +150,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
             {"communication": 100, "raised": 100, "streams": [{"status": RAISED}]},
             "not measured: a report counts launches, and times nothing on the GPU; communication still does not fit "
             "beside 160 of the 160 shaped launches",
-            "overlap report --compare",
+            "overlap tune --arm yours=h100 -- python train.py",
             id="capped without room",
         ),
     ],
@@ -166,9 +167,8 @@ def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, f
     policies = ({"name": "h100", "hash": "0", "file": file},)
     again(report, command=("demo-stencil",), policies=policies, simulate="h100:hold,1")
     found = of({"shaped": 160, "communication": 160}, communication=160, raised=160)
-    assert found.next == (
-        f"on a machine with the GPU, with a program of your own: overlap-run --policy {policy} --report DIR PROGRAM"
-    )
+    tune = f"overlap tune --arm yours={policy} -- PROGRAM, {IN_TURNS}"
+    assert found.next == f"on a machine with the GPU, with a program of your own: {tune}"
 
 
 def test_graphs_whose_kernels_were_not_seen(of):

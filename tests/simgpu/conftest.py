@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -114,11 +115,11 @@ def _run(
     program: str, gpu: str, library: Path, tmp_path: Path, costs: str | None = None, status: int = 0, **environment: str
 ) -> Run:
     count = next(_count)
-    timeline, launches = tmp_path / f"timeline{count}", tmp_path / f"launches{count}"
+    trace, launches = tmp_path / f"trace{count}", tmp_path / f"launches{count}"
     env = {
         **{k: v for k, v in os.environ.items() if not k.startswith(("SIMGPU", "LD_PRELOAD", "HIP_", "ROCR_"))},
         "SIMGPU": gpu,
-        "SIMGPU_TIMELINE": str(timeline),
+        "SIMGPU_TRACE": str(trace),
         "SIMGPU_LAUNCHES": str(launches),
         "SIMGPU_LIBRARY": str(library),
         "PYTHONPATH": os.pathsep.join(map(str, (HERE, ROOT))),
@@ -134,7 +135,7 @@ def _run(
     answers = [line[7:] for line in done.stdout.splitlines() if line.startswith("ANSWER ")]
     return Run(
         json.loads(answers[-1]) if answers else None,
-        _lines(timeline),
+        _timeline(trace),
         _lines(launches),
         done.stderr,
         "".join(line for line in done.stdout.splitlines(True) if not line.startswith("ANSWER ")),
@@ -146,6 +147,23 @@ def _run(
 def graphs(simulate: Callable[..., Run]) -> Callable[..., Run]:
     """simulate(), with kernels, an empty graph `g` and a stream `s` at hand."""
     return lambda snippet, **options: simulate(GRAPHS + snippet, **options)
+
+
+def _timeline(path: Path) -> list[dict[str, Any]]:
+    """Return the kernels of a trace, in the order in which they ended."""
+    events = json.loads(path.read_text() or "[]") if path.exists() else []
+    return [
+        {
+            **event["args"],
+            "kernel": event["name"],
+            "start_us": event["ts"],
+            "end_us": round(event["ts"] + event["dur"], 3),
+            "blocks": math.prod(event["args"]["grid"]),
+            "threads": event["args"]["block"][0],
+        }
+        for event in events
+        if event.get("cat") == "kernel"
+    ]
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

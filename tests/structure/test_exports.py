@@ -13,7 +13,7 @@ import pytest
 import zig
 
 from pyshim import _native
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,5 +68,5 @@ def test_the_check_notices(source: str, flags: tuple[str, ...], says: str, tmp_p
 
 
 def test_as_a_script(python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
-    done = python("-m", "tools.lint.check_exports", cwd=ROOT)
+    done = python("-m", "tools.checks.check_exports", cwd=ROOT)
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def lint(root: Path, *checks: str) -> str:
-    command = [sys.executable, "-m", "tools.lint", *checks]
+    command = [sys.executable, "-m", "tools.checks.lint", *checks]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
     assert done.returncode == (0 if f" {len(checks)} of {len(checks)} checks passed" in done.stderr else 1), done.stderr
     return done.stdout + done.stderr
@@ -22,8 +22,8 @@ def lint(root: Path, *checks: str) -> str:
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "pyshim", tmp_path / "pyshim", ignore=shutil.ignore_patterns("_lib", "__pycache__"))
-    (tmp_path / "tools" / "lint").mkdir(parents=True)
-    for file in ("tools/__init__.py", "tools/lint/__main__.py", "pyproject.toml"):
+    (tmp_path / "tools" / "checks").mkdir(parents=True)
+    for file in ("tools/__init__.py", "tools/checks/lint.py", "pyproject.toml"):
         shutil.copy(ROOT / file, tmp_path / file)
     return tmp_path
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tools.lint import check_layers as layers
+from tools.checks import check_layers as layers
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST, LONGEST_IN_SHIM = 600, 400
@@ -20,7 +20,7 @@ CONTRACT = "shim/overlap_abi.h"  # one file, which cffi reads
 
 
 def check(root: Path) -> list[str]:
-    command = [sys.executable, "-m", "tools.lint.check_layers", "--no-symbols", str(root)]
+    command = [sys.executable, "-m", "tools.checks.check_layers", "--no-symbols", str(root)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == (1 if done.stderr else 0), done.stderr
     return done.stderr.splitlines()

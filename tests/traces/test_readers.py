@@ -174,25 +174,31 @@ def test_nsys_says_that_graphs_hide_kernels(tmp_path):
 
 
 def test_the_simulated_gpu(overlap_run, tmp_path):
-    path, log = tmp_path / "trace", tmp_path / "timeline"
-    variables = {"SIMGPU_TRACE": str(path), "SIMGPU_TIMELINE": str(log)}
+    """Kernels are those of the log of launches, and each has the call that made it."""
+    path, log = tmp_path / "trace", tmp_path / "launches"
+    variables = {"SIMGPU_TRACE": str(path), "SIMGPU_LAUNCHES": str(log)}
     done = overlap_run(
         "--quiet", "--simulate", "h100:drain", "demo-stencil", "-", "plain", "2", "stencil/style-0", env=variables
     )
     assert done.returncode == 0, done.stderr
-    trace, records = read(path)
+    trace = open_trace(str(path))
+    records = list(trace.activity())
     assert (trace.kind, trace.gpus, trace.warnings) == ("simulated", {0: Gpu("NVIDIA H100 80GB HBM3")}, [])
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    key = ("kernel", "communication", "device", "stream", "blocks", "threads")
-    assert [tuple(getattr(record, name) for name in key) for record in records] == [
-        tuple(row[name] for name in key) for row in rows
+    kernels = sorted(
+        (one for one in records if isinstance(one, TracedLaunch)), key=lambda one: (one.correlation, one.start_us)
+    )
+    names = ("kernel", "blocks", "threads", "dynamic_shared_memory", "static_shared_memory")
+    assert [tuple(getattr(one, name) for name in names) for one in kernels] == [
+        tuple(row[name.replace("_memory", "")] for name in names) for row in rows
     ]
-    assert {True, False} == {record.communication for record in records}
-    assert [record.registers for record in records] == [row["registers"] for row in rows]
-    assert {record.dynamic_shared_memory for record in records} == {0, 82240}
-    for record, row in zip(records, rows):
-        assert (record.start_us, record.dynamic_shared_memory) == (row["start_us"], row["dynamic_shared"])
-        assert record.end_us == pytest.approx(row["end_us"], abs=0.002)
+    assert {one.dynamic_shared_memory for one in kernels} == {0, 82240}
+    assert {True, False} == {one.communication for one in kernels}
+    calls = {one.correlation: one for one in records if isinstance(one, Call)}
+    for one in kernels:
+        assert calls[one.correlation].name == "cuLaunchKernel" and calls[one.correlation].start_us <= one.start_us
+    assert len({one.process for one in records}) == 1
+    assert any(not one.host and one.event for one in records if isinstance(one, Wait))
 
 
 def test_nsys_columns_of_other_types(tmp_path):

@@ -13,7 +13,7 @@ from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 KERNELS = (
     Kernel("stencil_interior", vgprs=32, arguments=[8, 8, 4, 4, 4]),
     Kernel("stencil_boundary", vgprs=32, arguments=[8, 8, 4, 4]),
-    # As RCCL's kernel for gfx90a: tools/answers/planned.py.
+    # As RCCL's kernel for gfx90a: tools/docs/planned.py.
     Kernel("ncclDevKernel_SendRecv", vgprs=96, static_shared=19808, max_threads=256, arguments=[8, 4]),
 )
 

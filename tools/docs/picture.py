@@ -1,7 +1,4 @@
-"""Draw docs/pictures/stencil.svg: the stencil of `overlap demo` on a simulated H100, before and after.
-
-    python -m tools.docs.picture --write    # needs the built library (make setup)
-    python -m tools.docs.picture --check    # exit status 1 if the file differs
+"""docs/pictures/stencil.svg: the stencil of `overlap demo` on a simulated H100, before and after.
 
 The simulation computes, so the same sources give the same bytes.
 """
@@ -9,17 +6,11 @@ The simulation computes, so the same sources give the same bytes.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 
 from pyshim.demo import arms
-from tools.generate import files
 
-ROOT = Path(__file__).resolve().parents[2]
-
-PICTURE = ROOT / "docs" / "pictures" / "stencil.svg"
 GPU = "h100"
 WIDTH, HEIGHT, LEFT, RIGHT = 840, 290, 90, 20
 LANE, PANEL, TOP = 26, 106, 26  # pixels: a lane, from panel to panel, of the first panel
@@ -80,12 +71,3 @@ def picture() -> str:
     title = "<title>A stencil's streams on a simulated GPU, without and with overlap-run</title>"
     white = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>'
     return "\n".join([head, title, white, *parts, "</svg>", ""])
-
-
-def main() -> int:
-    options = files.parser(__doc__).parse_args()
-    return files.finish({PICTURE: picture()}, "tools.docs.picture", options.write)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,156 +1,171 @@
-"""The generated parts of docs/: reasons, keys, commands, variables, exit statuses; the fields of JSON
-answers; and the version, wherever a file has to repeat it.
+"""What is generated in docs/ and elsewhere, compared with its sources or made anew.
 
-    python -m tools.docs.write --check    # exit status 1 and a line for each part that is not of today
-    python -m tools.docs.write --write
+    python -m tools.docs.write --check [NAME ...]    # exit status 1 and a line for each part that is not of today
+    python -m tools.docs.write --write [NAME ...]
+    python -m tools.docs.write --measure             # simulates the suite again: one to two minutes on two cores
 
-A part stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; the fields are docs/data/json-fields.csv.
-Needs the built library (make setup).
+A part of a page stands between `<!-- tools/docs/write.py: NAME -->` and `<!-- end -->`; FILES are generated as a whole.
+Nothing here writes a sentence of docs/results.md. Needs the built library and simulated GPU (make setup). --check of
+`simulated` also runs a few rows of the suite again.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import argparse
 import re
 import sys
-import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from pyshim import __version__
-from pyshim.policy.kinds import REQUIRED
-from pyshim.policy.model import KEYS
-from tools.docs import exits, formats, variables
-from tools.docs.advice import ADVICE
-from tools.docs.commands import commands
-from tools.generate import files
+from pyshim.errors import OverlapError
+from pyshim.policy.model import schema_text
+from tools.checks import driver_table
+from tools.docs import picture, programs, reference, sensitivity, sizes, suite
+from tools.docs.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FIELDS = ROOT / "docs" / "data" / "json-fields.csv"
-_PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
+Made = Mapping[Path, str]
+SIMULATED = "simulated"
+_PART = re.compile(r"(<!-- tools/docs/write\.py: (\S+) -->\n).*?(\n<!-- end -->)", re.DOTALL)
 # What comes before the version of pyshim/__init__.py in files that cannot ask for it.
 VERSIONED = {
     "shim/version.h": '#define OVERLAP_VERSION "',
     "CITATION.cff": "\nversion: ",
-    "tools/containers/kubernetes.yaml": "/overlap-run:",
+    "tools/deploy/kubernetes.yaml": "/overlap-run:",
     "tools/release/README.md": "cd overlap_run-",
 }
+SCHEMA = "policy.schema.json"
+SCHEMA_LINE = f"# yaml-language-server: $schema=./{SCHEMA}\n"  # by which editors find it
+POLICY_LINE = "\npolicy: 1\n"
+HIP_HEAD = """\
+/* Positions of the entry points of driver.def in HIP's dispatch table (ROCm 6.1 and newer): TABLE(name, position), in
+ * members of 8 bytes. Member 0 is the size of the table. Members are only ever appended, as hip_api_trace.hpp of
+ * ROCm's clr asserts. Generated from tools/simgpu/hip/names.def by tools/docs/write.py.
+ */
+"""
 
 
-def prose(text: str) -> str:
-    return textwrap.fill(text, 135, break_long_words=False, break_on_hyphens=False)
+def lines(part: Callable[[], Iterator[str]]) -> Callable[[], str]:
+    return lambda: "\n".join(part()).rstrip()
 
 
-def rows_of(file: str, macro: str) -> list[tuple[str, ...]]:
-    """The arguments of an X macro's rows, strings without their quotes."""
-    text = (ROOT / file).read_text(encoding="utf-8")
-    comma = re.compile(r',\s*(?=(?:[^"]*"[^"]*")*[^"]*$)')  # outside of quotes
-    found = re.findall(rf"^{macro}\((.*)\)$", text, re.MULTILINE)
-    return [tuple(re.sub(r'^"|"$', "", part) for part in comma.split(row)) for row in found]
+def measured(table: Callable[[Path], Table]) -> Callable[[], str]:
+    return lambda: table(ROOT).markdown()
 
 
-def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
-    yield f"| {' | '.join(heads)} |"
-    yield f"|{'---|' * len(heads)}"
-    for row in rows:
-        cells = [re.sub(r"(?<!\\)\|", r"\\|", cell) for cell in row]
-        yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
-
-
-def reasons() -> Iterator[str]:
-    found = rows_of("shim/core/reason.def", "REASON")
-    yield from table(
-        ("reason", "in words", "what to do"), [(f"`{name}`", said, ADVICE[name]) for name, _, said in found]
-    )
-
-
-def keys() -> Iterator[str]:
-    rows = []
-    for key in KEYS:
-        default = "**required**" if key.default == REQUIRED else key.default
-        rows.append((f"`{key.path}`", key.type, default, key.sentence, f"`{key.example}`"))
-    yield from table(("key", "value", "without it", "meaning", "example"), rows)
-
-
-def options() -> Iterator[str]:
-    for command in commands():
-        yield f"### {command.words}\n"
-        yield f"{prose(command.description)}\n"
-        if command.options:
-            yield from table(("option", "meaning"), [(f"`{name}`", meaning) for name, meaning in command.options])
-            yield ""
-
-
-def environment() -> Iterator[str]:
-    yield "Read by the library, set by `overlap-run` and `overlap env`:\n"
-    rows = [(f"`{name}`", meaning) for _, name, meaning in rows_of("shim/sys/env.def", "ENV")]
-    yield from table(("variable", "meaning"), rows)
-    for title, names in (
-        ("Read by the commands:", variables.READ),
-        ("Of our other parts:", variables.SET),
-        ("Other programs' own:", variables.OTHERS),
-    ):
-        yield f"\n{title}\n"
-        yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in names.items()])
-    yield "\nThe rank number is read from the first variable that is set:\n"
-    ranks = [(f"`{rank}`", f"`{world}`") for rank, world in rows_of("shim/sys/rank.def", "RANK")]
-    yield from table(("rank", "number of ranks"), ranks)
-
-
-def statuses() -> Iterator[str]:
-    rows = [(f"`{who}`", status, what) for who, status, what in exits.EXITS]
-    yield from table(("command", "status", "meaning"), rows)
-
-
-def json_fields() -> str:
-    rows = [
-        (command, path, meaning)
-        for command, fields in formats.FORMATS.items()
-        for path, meaning in fields.items()
-        if not meaning.startswith("?")
-    ]
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([("command", "field", "meaning"), *rows])
-    return text.getvalue()
-
-
-PARTS: dict[str, Callable[[], Iterator[str]]] = {
-    "reasons": reasons,
-    "keys": keys,
-    "commands": options,
-    "variables": environment,
-    "exits": statuses,
+PARTS: dict[str, Callable[[], str]] = {
+    "reasons": lines(reference.reasons),
+    "keys": lines(reference.keys),
+    "commands": lines(reference.options),
+    "variables": lines(reference.environment),
+    "exits": lines(reference.statuses),
+    "sets": lines(reference.sets),
+    "tuning": lines(reference.tuning),
+    "foreign": measured(programs.foreign),
+    "whole": measured(programs.whole),
+    "whole-one": measured(programs.whole_one),
+    "shaping": measured(programs.shaping),
+    "costs": measured(programs.launch_costs),
+    "checks": measured(programs.checks),
+    SIMULATED: measured(suite.policies),
 }
 
 
-def of_today(text: str) -> str:
-    """A page with its parts made anew."""
-    return _PART.sub(lambda part: part[1] + "\n".join(PARTS[part[2]]()).rstrip() + "\n" + part[3], text)
+def page_with(name: str) -> Made:
+    """The page that has the part, with the part made anew. Raises SystemExit unless exactly one has it, once."""
+    found = {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").rglob("*.md"))}
+    matches = [(path, match) for path, text in found.items() for match in _PART.finditer(text) if match[2] == name]
+    if len(matches) != 1:
+        raise SystemExit(f"write: docs/ needs one `<!-- tools/docs/write.py: {name} -->`, and `<!-- end -->` behind it")
+    ((path, match),) = matches
+    text = found[path]
+    return {path: f"{text[: match.end(1)]}{PARTS[name]()}{text[match.start(3) :]}"}
 
 
-def pages() -> list[Path]:
-    return [path for path in sorted((ROOT / "docs").rglob("*.md")) if _PART.search(path.read_text(encoding="utf-8"))]
+def data(name: str, text: Callable[[], str]) -> Callable[[], Made]:
+    return lambda: {ROOT / "docs" / "data" / f"{name}.csv": text()}
 
 
-def versioned() -> dict[Path, str]:
+def versioned() -> Made:
     """Files that repeat the version, with that of today. Raises SystemExit if one does not."""
     made = {}
     for name, before in VERSIONED.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         made[ROOT / name], found = re.subn(rf"({re.escape(before)})\d+(?:\.\d+)+", rf"\g<1>{__version__}", text)
         if found != 1:
-            raise SystemExit(f"tools.docs.write: {name} should say the version once, behind {before!r}")
+            raise SystemExit(f"write: {name} should say the version once, behind {before!r}")
     return made
 
 
+def schema() -> Made:
+    """The schema of policies, made from the policy reader, and the line in shipped policies that names it."""
+    made = {ROOT / "policies" / SCHEMA: schema_text()}
+    for path in sorted((ROOT / "policies").glob("*.yaml")):
+        text = path.read_text(encoding="utf-8").replace(SCHEMA_LINE, "")
+        if POLICY_LINE not in text:
+            raise SystemExit(f"write: {path} has no line `policy: 1` behind its comment")
+        made[path] = text.replace(POLICY_LINE, f"\n{SCHEMA_LINE}policy: 1\n", 1)
+    return made
+
+
+def dispatch_table() -> Made:
+    text = (ROOT / "tools/simgpu/hip/names.def").read_text(encoding="utf-8")
+    positions = dict(re.findall(r"^MEMBER\((\w+), .*, (\d+)\)$", text, re.M))
+    rows = [row.name for row in driver_table.rows(ROOT / "shim/hip/driver.def") if row.name in positions]
+    text = HIP_HEAD + "".join(f"TABLE({name}, {positions[name]})\n" for name in rows)
+    return {ROOT / "shim/hip/dispatch_table.def": text}
+
+
+FILES: dict[str, Callable[[], Made]] = {
+    "json-fields": data("json-fields", reference.json_fields),
+    "sizes": data("sizes", lambda: sizes.matrix(ROOT).csv()),
+    "sizes-by-kernel": data("sizes-by-kernel", lambda: sizes.every_size(ROOT).csv()),
+    "sizes-amd": data("sizes-amd", lambda: sizes.amd(ROOT).csv()),
+    "sizes-limits": data("sizes-limits", lambda: sizes.limits(ROOT).csv()),
+    "sensitivity": data("sensitivity", lambda: sensitivity.table(ROOT).csv()),
+    "picture": lambda: {ROOT / "docs" / "pictures" / "stencil.svg": picture.picture()},
+    "schema": schema,
+    "dispatch-table": dispatch_table,
+    "version": versioned,
+}
+
+
 def main() -> int:
-    options = files.parser(__doc__).parse_args()
-    made = {path: of_today(path.read_text(encoding="utf-8")) for path in pages()} | {FIELDS: json_fields()}
-    made |= versioned()
-    return files.finish(made, "tools.docs.write", options.write)
+    shape = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="write", description=__doc__, formatter_class=shape)
+    what = parser.add_mutually_exclusive_group(required=True)
+    for option in ("--check", "--write", "--measure"):
+        what.add_argument(option, action="store_true")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join((*PARTS, *FILES)))
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - {*PARTS, *FILES}):
+        parser.error(f"nothing is called {unknown[0]}; known: {', '.join((*PARTS, *FILES))}")
+    try:
+        if options.measure:
+            return suite.measure(ROOT)
+        differing = [line for name in options.names or (*PARTS, *FILES) for line in each(name, options.write)]
+    except OverlapError as error:
+        print(f"write: {error}{f': {error.hint}' if error.hint else ''}", file=sys.stderr)
+        return error.status
+    for line in differing:
+        print(line, file=sys.stderr)
+    return 1 if differing else 0
+
+
+def each(name: str, write: bool) -> Iterator[str]:
+    """Write the files that differ, or say which do."""
+    for path, text in (page_with(name) if name in PARTS else FILES[name]()).items():
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if write:
+            path.write_text(text, encoding="utf-8")
+        else:
+            again = f".venv/bin/python -m tools.docs.write --write {name}"
+            yield f"{path.relative_to(ROOT)}: {name} differs from its sources: {again}"
+    if name == SIMULATED and not write:
+        yield from suite.rotten(ROOT)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from tools.gpu import needs
 KNOWN = "carveout 25"  # the driver's answer is lower, so the planner counts on none: unplanned()
 SHOWN = 40
 SEED = 20090
-# Blocks of communication: NCCL (threads; 96 registers, static, dynamic bytes; tools/answers/planned.py), small ones.
+# Blocks of communication: NCCL (threads; 96 registers, static, dynamic bytes; tools/docs/planned.py), small ones.
 COMMUNICATION = (
     *((threads, 96, 21568, 82240) for threads in (160, 288, 544, 640)),
     (512, 96, 36800, 82240),

@@ -12,7 +12,7 @@ from tools.gpu import product
 
 PROGRAMS = ("nvcc", "compute-sanitizer")
 VARIABLES = {
-    "$COMD": "the variable COMD, which names a folder of CoMD-CUDA with the binaries `plain` and `own`",
+    "$FOREIGN": "the variable FOREIGN, which names the folder that tools/gpu/foreign/build.sh made",
 }
 MODULES = ("torch", "cupy", "jax")
 

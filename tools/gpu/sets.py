@@ -51,17 +51,9 @@ MEASURE = (
 )
 WHOLE_ONE = "gaining-loop-alone losing-loop host-copy halo-stream computing-stream third-stream host-stream equal "
 WHOLE_ONE += "swapped transpose --sizes 128 256 512 --starts 2"
+PYTHON = "ddp fsdp tensor pipeline recommender experts gaining-loop-alone losing-loop"
 
 SETS = (
-    Set(
-        "raise-cost",
-        "what do launches, waits and copies cost on a raised stream, by how it was raised?",
-        40,
-        (Step("raise cost", "{bin}/raise_cost {rounds}"),),
-        NVCC,
-        ("raise_cost",),
-        rounds=21,
-    ),
     Set(
         "correctness",
         "does real software compute the same behind the library? is every launch seen, our occupancy the driver's?",
@@ -102,22 +94,46 @@ SETS = (
         rounds=10,
     ),
     Set(
-        "comd",
-        "a miniapp that is not ours, CoMD-CUDA: what does it take by arm, and what do its own priorities gain?",
+        "foreign",
+        "programs of other authors: what does the default change, what do their own priorities, what does it cost?",
         1500,
-        (Step("comd", "{python} -m tools.gpu.comd --processes {rounds} --limit {limit} --out {out}"),),
-        OURS + ("$COMD",),
+        (Step("foreign", "{python} -m tools.gpu.foreign --close {rounds} --limit {limit} --out {out}"),),
+        OURS + ("$FOREIGN",),
         rounds=7,
     ),
     Set(
         "whole",
-        "whole programs on two GPUs under every policy: what do they gain, what could they, what was expected?",
-        1300,
-        (Step("whole", MEASURE),),
+        "stencils, transpose and solver on two GPUs: what do the default, their own priorities and the paper gain?",
+        570,
+        (Step("whole", f"{MEASURE} --skip {PYTHON}"),),
         NVCC + TORCH + OURS,
         ("stencil", "stencil32", "solver", "transpose"),
         gpus=2,
         rounds=10,
+    ),
+    Set(
+        "training",
+        "the same of training steps, a recommender, experts and two loops",
+        570,
+        (Step("training", f"{MEASURE} --only {PYTHON} --starts 1"),),
+        TORCH + OURS,
+        gpus=2,
+        rounds=10,
+    ),
+    Set(
+        "communicators",
+        "do two communicators at once, which nothing orders, ever hang when each rank raises by itself?",
+        620,
+        (
+            Step(
+                "communicators",
+                "overlap-run --policy default --report {work}/report -- {python} -m torch.distributed.run --standalone "
+                "--nproc-per-node 2 {gpu}/communicators.py {limit}",
+            ),
+            Step("report", "overlap report {work}/report --json"),
+        ),
+        TORCH + OURS,
+        gpus=2,
     ),
 )
 BY_NAME = {one.name: one for one in SETS}

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -47,8 +47,8 @@ shim_build = _shim_build()
 LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.
 LIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
-SCRIPTS = {f".data/scripts/{name}" for name in (".overlap-run.py", "overlap", "overlap-run")}  # tools/launcher
-TABLES = "tables"  # exports are those of the vendors' tables, as tools/lint/check_exports.py knows them
+SCRIPTS = {f".data/scripts/{name}" for name in (".overlap-run.py", "overlap", "overlap-run")}  # tools/release
+TABLES = "tables"  # exports are those of the vendors' tables, as tools/checks/check_exports.py knows them
 
 
 class Rule(NamedTuple):

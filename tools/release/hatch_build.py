@@ -54,7 +54,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
         self.output = tempfile.TemporaryDirectory(prefix="overlap-run-")
         folder = Path(self.output.name)
         scripts = build_data["shared_scripts"]
-        scripts["tools/launcher/overlap-run.py"] = ".overlap-run.py"
+        scripts["tools/release/overlap-run.py"] = ".overlap-run.py"
         if version == "editable":
             if os.environ.get("OVERLAP_BUILD") != "off":
                 build.build()

@@ -1,4 +1,4 @@
-/* Every name of the driver API, and which symbol each version of it is.
+/* The names of the driver API that are there, and which symbol each version of them is.
  *
  * A name that no other file implements is a weak stub here that answers CUDA_ERROR_NOT_SUPPORTED and says so once:
  * nothing pretends to work. `nm -D` shows stubs as W. The table is api.def.

@@ -80,29 +80,24 @@ CUresult sim_capture_check(struct stream *stream, bool *capturing) {
     return stream->capture->status == CAPTURE_ACTIVE ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 
-static bool add_head(struct stream *stream, struct node *node) {
+static void add_head(struct stream *stream, struct node *node) {
     for (uint32_t i = 0; i < stream->head_count; i++)
         if (stream->heads[i] == node)
-            return true;
-    struct node **const grown = realloc(stream->heads, (stream->head_count + 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    grown[stream->head_count++] = node;
-    stream->heads = grown;
-    return true;
+            return;
+    stream->heads = sim_grow(stream->heads, stream->head_count + 1u, sizeof *stream->heads);
+    stream->heads[stream->head_count++] = node;
 }
 
 struct node *sim_capture_node(struct stream *stream, int type) {
     struct node *const node = sim_node_new(stream->capture->graph, type, stream->heads, stream->head_count);
-    const bool good = node != NULL && sim_nodes_set(&stream->heads, &stream->head_count, &node, 1);
-    return good ? node : NULL;
+    sim_nodes_set(&stream->heads, &stream->head_count, &node, 1);
+    return node;
 }
 
 CUresult sim_capture_record(struct stream *stream, struct event *event) {
     event->capture_id = stream->capture->id;
-    return sim_nodes_set(&event->heads, &event->head_count, stream->heads, stream->head_count)
-               ? CUDA_SUCCESS
-               : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_nodes_set(&event->heads, &event->head_count, stream->heads, stream->head_count);
+    return CUDA_SUCCESS;
 }
 
 CUresult sim_capture_wait(struct stream *stream, struct event *event) {
@@ -127,8 +122,7 @@ CUresult sim_capture_wait(struct stream *stream, struct event *event) {
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
     }
     for (uint32_t i = 0; i < event->head_count; i++)
-        if (!add_head(stream, event->heads[i]))
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        add_head(stream, event->heads[i]);
     return CUDA_SUCCESS;
 }
 
@@ -164,12 +158,9 @@ void sim_capture_stream_gone(struct stream *stream) {
         capture_end(capture, stream->context);
 }
 
-static struct capture *capture_begin(struct stream *stream, int mode, struct graph *given) {
-    struct capture *const capture = calloc(1, sizeof *capture);
-    if (capture == NULL || (capture->graph = given != NULL ? given : sim_graph_new()) == NULL) {
-        free(capture);
-        return NULL;
-    }
+static void capture_begin(struct stream *stream, int mode, struct graph *given) {
+    struct capture *const capture = sim_new(1, sizeof *capture);
+    capture->graph = given != NULL ? given : sim_graph_new();
     capture->given = given != NULL;
     capture->first = capture->graph->count;
     capture->graph->capturing = true;
@@ -182,7 +173,6 @@ static struct capture *capture_begin(struct stream *stream, int mode, struct gra
     captures = capture;
     stream->capture = capture;
     stream->head_count = 0;
-    return capture;
 }
 
 static CUresult may_begin(const struct stream *stream, int mode) {
@@ -196,9 +186,9 @@ static CUresult may_begin(const struct stream *stream, int mode) {
 static CUresult begin(CUstream handle, int mode, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     const CUresult result = may_begin(stream, mode);
-    if (result != CUDA_SUCCESS)
-        return result;
-    return capture_begin(stream, mode, NULL) != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    if (result == CUDA_SUCCESS)
+        capture_begin(stream, mode, NULL);
+    return result;
 }
 SIM_BOTH(cuStreamBeginCapture_v2, begin, (CUstream handle, int mode), handle, mode)
 
@@ -212,7 +202,9 @@ static bool add_heads(struct stream *stream, const CUgraphNode *nodes, size_t co
     bool good = true;
     for (size_t i = 0; good && i < count; i++) {
         struct node *const node = sim_handle_get(nodes[i], KIND_NODE);
-        good = node != NULL && node->graph == stream->capture->graph && add_head(stream, node);
+        good = node != NULL && node->graph == stream->capture->graph;
+        if (good)
+            add_head(stream, node);
     }
     return good;
 }
@@ -228,8 +220,7 @@ static CUresult begin_to_graph(CUstream handle, CUgraph graph_handle, const CUgr
     (void)data; /* every edge orders the whole of two nodes */
     if (graph == NULL || graph->owned || graph->capturing || (count > 0 && nodes == NULL))
         return CUDA_ERROR_INVALID_VALUE;
-    if (capture_begin(stream, mode, graph) == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    capture_begin(stream, mode, graph);
     if (add_heads(stream, nodes, count))
         return CUDA_SUCCESS;
     capture_end(stream->capture, stream->context);
@@ -243,9 +234,7 @@ SIM_BOTH(cuStreamBeginCaptureToGraph, begin_to_graph,
 /* Work that no path joins back to the stream that began. */
 static bool has_unjoined(const struct capture *capture) {
     const struct graph *const graph = capture->graph;
-    bool *const joined = calloc(graph->count + 1, sizeof *joined);
-    if (joined == NULL)
-        return false;
+    bool *const joined = sim_new(graph->count, sizeof *joined);
     for (uint32_t i = 0; i < graph->count; i++)
         for (uint32_t k = 0; k < graph->nodes[i]->before_count; k++)
             joined[graph->nodes[i]->before[k]->index] = true;
@@ -303,14 +292,10 @@ static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
 SIM_BOTH(cuStreamIsCapturing, is_capturing, (CUstream handle, int *status), handle, status)
 
 /* The nodes that the next one depends on, as the program reads them. */
-static bool hand_out(struct stream *stream) {
-    CUgraphNode *const handles = realloc(stream->head_handles, (stream->head_count + 1) * sizeof *handles);
-    if (handles == NULL)
-        return false;
-    stream->head_handles = handles;
+static void hand_out(struct stream *stream) {
+    stream->head_handles = sim_grow(stream->head_handles, stream->head_count, sizeof *stream->head_handles);
     for (uint32_t i = 0; i < stream->head_count; i++)
-        handles[i] = stream->heads[i]->handle;
-    return true;
+        stream->head_handles[i] = stream->heads[i]->handle;
 }
 
 static CUresult get_info_v2(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
@@ -323,8 +308,7 @@ static CUresult get_info_v2(CUstream handle, int *status, unsigned long long *id
     *status = status_of(stream);
     if (*status != CAPTURE_ACTIVE)
         return CUDA_SUCCESS;
-    if (!hand_out(stream))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    hand_out(stream);
     if (id != NULL)
         *id = stream->capture->id;
     if (graph != NULL)

@@ -245,9 +245,7 @@ CUresult sim_config_read(void) {
     const char *const costs = path_of("SIMGPU_COSTS");
     if (result == CUDA_SUCCESS && costs != NULL)
         result = sim_costs_read(costs);
-    const char *const timeline = path_of("SIMGPU_TIMELINE"), *const launches = path_of("SIMGPU_LAUNCHES");
-    const char *const trace = path_of("SIMGPU_TRACE");
-    sim_config.timeline = timeline != NULL ? strdup(timeline) : NULL;
+    const char *const launches = path_of("SIMGPU_LAUNCHES"), *const trace = path_of("SIMGPU_TRACE");
     sim_config.launches = launches != NULL ? strdup(launches) : NULL;
     sim_config.trace = trace != NULL ? strdup(trace) : NULL;
     return result;

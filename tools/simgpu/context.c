@@ -4,7 +4,7 @@
 
 #include "sim.h"
 
-enum { STACK = 64 };
+enum { STACK = 64, LEGACY_NUMBER = 7 /* as CUPTI has it */ };
 
 static _Thread_local CUcontext stack[STACK];
 static _Thread_local int depth;
@@ -29,26 +29,19 @@ struct green *sim_current_green(void) {
 }
 
 static struct context *context_new(CUdevice device, unsigned int flags) {
-    struct context *const context = calloc(1, sizeof *context);
-    if (context == NULL)
-        return NULL;
+    struct context *const context = sim_new(1, sizeof *context);
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
-    context->usable = sim_sm_all(sim_gpu(device));
     context->flags = flags;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
-    if (context->handle == NULL || context->legacy == NULL) {
-        sim_handle_free(context->handle);
-        free(context);
-        return NULL;
-    }
     context->legacy->legacy = true;
+    context->legacy->number = LEGACY_NUMBER;
     return context;
 }
 
 static void context_free(struct context *context) {
     sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_flush();
     while (context->greens != NULL)
         sim_green_free(context->greens);
     while (context->modules != NULL)
@@ -76,20 +69,13 @@ static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    struct context *const context = context_new(device, flags);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    const struct context *const context = context_new(device, flags);
     *out = context->handle;
     return push(context->handle);
 }
 
-SIM_API CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create(out, flags, device);
-}
-
-SIM_API CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create(out, flags, device);
-}
+SIM_ENTRY(cuCtxCreate, create, (CUcontext * out, unsigned int flags, CUdevice device), out, flags, device)
+SIM_ENTRY(cuCtxCreate_v2, create, (CUcontext * out, unsigned int flags, CUdevice device), out, flags, device)
 
 SIM_API CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int count, unsigned int flags, CUdevice device) {
     (void)affinity;
@@ -101,7 +87,7 @@ SIM_API CUresult cuCtxCreate_v4(CUcontext *out, void *parameters, unsigned int f
     return create(out, flags, device);
 }
 
-static CUresult destroy(CUcontext handle) {
+SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
     SIM_CALL();
     struct context *const context = sim_handle_get(handle, KIND_CONTEXT);
     if (context == NULL || context->primary)
@@ -109,14 +95,7 @@ static CUresult destroy(CUcontext handle) {
     context_free(context);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuCtxDestroy(CUcontext handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuCtxDestroy, cuCtxDestroy_v2, (CUcontext handle), handle)
 
 SIM_API CUresult cuCtxAttach(CUcontext *out, unsigned int flags) {
     SIM_CALL_IN_CONTEXT(context);
@@ -143,8 +122,6 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
 struct context *sim_primary_retain(CUdevice device) {
     if (primary[device].context == NULL) {
         primary[device].context = context_new(device, primary[device].flags);
-        if (primary[device].context == NULL)
-            return NULL;
         primary[device].context->primary = true;
     }
     primary[device].references++;
@@ -168,10 +145,7 @@ SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    const struct context *const context = sim_primary_retain(device);
-    if (context == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = context->handle;
+    *out = sim_primary_retain(device)->handle;
     return CUDA_SUCCESS;
 }
 
@@ -188,39 +162,10 @@ static CUresult release(CUdevice device, bool all) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-    return release(device, false);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    return release(device, false);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxReset(CUdevice device) {
-    return release(device, true);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    return release(device, true);
-}
-
-static CUresult set_primary_flags(CUdevice device, unsigned int flags) {
-    SIM_CALL();
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    primary[device].flags = flags;
-    if (primary[device].context != NULL)
-        primary[device].context->flags = flags;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags) {
-    return set_primary_flags(device, flags);
-}
+SIM_ENTRY(cuDevicePrimaryCtxRelease, release, (CUdevice device), device, false)
+SIM_ENTRY(cuDevicePrimaryCtxRelease_v2, release, (CUdevice device), device, false)
+SIM_ENTRY(cuDevicePrimaryCtxReset, release, (CUdevice device), device, true)
+SIM_ENTRY(cuDevicePrimaryCtxReset_v2, release, (CUdevice device), device, true)
 
 SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     SIM_CALL();
@@ -233,20 +178,13 @@ SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     return CUDA_SUCCESS;
 }
 
-static CUresult push_current(CUcontext handle) {
+SIM_API CUresult cuCtxPushCurrent_v2(CUcontext handle) {
     SIM_CALL();
     return sim_context_of(handle) != NULL ? push(handle) : CUDA_ERROR_INVALID_CONTEXT;
 }
+SIM_ENTRY(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext handle), handle)
 
-SIM_API CUresult cuCtxPushCurrent(CUcontext handle) {
-    return push_current(handle);
-}
-
-SIM_API CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-    return push_current(handle);
-}
-
-static CUresult pop_current(CUcontext *out) {
+SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
     SIM_CALL();
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -255,14 +193,7 @@ static CUresult pop_current(CUcontext *out) {
         *out = stack[depth];
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuCtxPopCurrent(CUcontext *out) {
-    return pop_current(out);
-}
-
-SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
-    return pop_current(out);
-}
+SIM_ENTRY(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * out), out)
 
 SIM_API CUresult cuCtxSetCurrent(CUcontext handle) {
     SIM_CALL();
@@ -296,16 +227,19 @@ static CUresult synchronize(struct context *context) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     const CUresult result = sim_context_drain(context);
-    sim_log_flush();
+    sim_trace_wait("Context Sync", context->device, NULL, NULL);
+    sim_trace_flush();
     return result;
 }
 
 SIM_API CUresult cuCtxSynchronize(void) {
+    SIM_NAMED(__func__);
     SIM_CALL_IN_CONTEXT(context);
     return synchronize(context);
 }
 
 SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
     return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
@@ -343,11 +277,4 @@ SIM_API CUresult cuCtxSetCacheConfig(int config) {
         return CUDA_ERROR_INVALID_VALUE;
     context->cache_config = config;
     return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    return sim_context_of(peer) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

@@ -35,6 +35,8 @@ static void measure(struct transfer *transfer) {
     const struct place end = sim_memory_place(to), start = fill ? end : sim_memory_place(from);
     transfer->to_driver = sim_memory_has(to, 1);
     transfer->from_driver = !fill && sim_memory_has(from, 1);
+    static const char *const names[2][2] = {{"Memcpy HtoH", "Memcpy HtoD"}, {"Memcpy DtoH", "Memcpy DtoD"}};
+    transfer->name = fill ? "Memset" : names[start.device][end.device];
     transfer->unit = UNIT_NONE;
     transfer->waits = false;
     double bytes_per_us = MEMORY_BYTES_PER_US;
@@ -64,8 +66,7 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
         return result;
     if (capturing) {
         struct node *const node = sim_capture_node(stream, transfer->from != NULL ? NODE_MEMCPY : NODE_MEMSET);
-        if (node == NULL || (node->transfer = malloc(sizeof *transfer)) == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
+        node->transfer = sim_new(1, sizeof *transfer);
         *node->transfer = *transfer;
         return CUDA_SUCCESS;
     }
@@ -73,6 +74,7 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
     sim_transfer_run(transfer);
     op->delay_us = transfer->us;
     op->unit = transfer->unit;
+    op->transfer = transfer->name;
     sim_stream_submit(stream, op);
     return wait || transfer->waits ? sim_stream_drain(stream) : CUDA_SUCCESS;
 }
@@ -107,15 +109,19 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, int device,
 
 #define COPY(name, to_type, from_type, device)                                                                         \
     SIM_API CUresult name##_v2(to_type to, from_type from, size_t bytes) {                                             \
+        SIM_NAMED(#name "_v2");                                                                                        \
         return copy(ADDRESS(to), ADDRESS(from), bytes, device, NULL, false, true);                                     \
     }                                                                                                                  \
     SIM_API CUresult name##_v2_ptds(to_type to, from_type from, size_t bytes) {                                        \
+        SIM_NAMED(#name "_v2_ptds");                                                                                   \
         return copy(ADDRESS(to), ADDRESS(from), bytes, device, NULL, true, true);                                      \
     }                                                                                                                  \
     SIM_API CUresult name##Async_v2(to_type to, from_type from, size_t bytes, CUstream stream) {                       \
+        SIM_NAMED(#name "Async_v2");                                                                                   \
         return copy(ADDRESS(to), ADDRESS(from), bytes, device, stream, false, false);                                  \
     }                                                                                                                  \
     SIM_API CUresult name##Async_v2_ptsz(to_type to, from_type from, size_t bytes, CUstream stream) {                  \
+        SIM_NAMED(#name "Async_v2_ptsz");                                                                              \
         return copy(ADDRESS(to), ADDRESS(from), bytes, device, stream, true, false);                                   \
     }
 
@@ -124,23 +130,28 @@ COPY(cuMemcpyDtoH, void *, CUdeviceptr, FROM_DEVICE)
 COPY(cuMemcpyDtoD, CUdeviceptr, CUdeviceptr, TO_DEVICE | FROM_DEVICE)
 
 SIM_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    SIM_NAMED(__func__);
     return copy(to, from, bytes, 0, NULL, false, true);
 }
 
 SIM_API CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+    SIM_NAMED(__func__);
     return copy(to, from, bytes, 0, NULL, true, true);
 }
 
 SIM_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    SIM_NAMED(__func__);
     return copy(to, from, bytes, 0, stream, false, false);
 }
 
 SIM_API CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+    SIM_NAMED(__func__);
     return copy(to, from, bytes, 0, stream, true, false);
 }
 
 SIM_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context,
                               size_t bytes) {
+    SIM_NAMED(__func__);
     (void)to_context, (void)from_context;
     return copy(to, from, bytes, TO_DEVICE | FROM_DEVICE, NULL, false, true);
 }
@@ -159,15 +170,19 @@ static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t each, size_t count
 
 #define FILL(bits, type)                                                                                               \
     SIM_API CUresult cuMemsetD##bits##_v2(CUdeviceptr to, type value, size_t count) {                                  \
+        SIM_NAMED("cuMemsetD" #bits "_v2");                                                                            \
         return fill(to, value, bits / 8, count, NULL, false, true);                                                    \
     }                                                                                                                  \
     SIM_API CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr to, type value, size_t count) {                             \
+        SIM_NAMED("cuMemsetD" #bits "_v2_ptds");                                                                       \
         return fill(to, value, bits / 8, count, NULL, true, true);                                                     \
     }                                                                                                                  \
     SIM_API CUresult cuMemsetD##bits##Async(CUdeviceptr to, type value, size_t count, CUstream stream) {               \
+        SIM_NAMED("cuMemsetD" #bits "Async");                                                                          \
         return fill(to, value, bits / 8, count, stream, false, false);                                                 \
     }                                                                                                                  \
     SIM_API CUresult cuMemsetD##bits##Async_ptsz(CUdeviceptr to, type value, size_t count, CUstream stream) {          \
+        SIM_NAMED("cuMemsetD" #bits "Async_ptsz");                                                                     \
         return fill(to, value, bits / 8, count, stream, true, false);                                                  \
     }
 

@@ -127,7 +127,7 @@ static const char *read_pair(const char **at, struct row *row) {
         return "a value is missing or its quote is not closed";
     if (strcmp(key, "kernel") == 0) {
         free(row->glob);
-        row->glob = strdup(value);
+        row->glob = sim_text(value);
     } else {
         const char *const problem = set_number(row, key, value);
         if (problem != NULL)
@@ -163,17 +163,13 @@ static const char *read_row(const char **at, struct row *row) {
     return row->glob != NULL ? NULL : "`kernel` is missing";
 }
 
-static CUresult add_row(const struct row *row) {
+static void add_row(const struct row *row) {
     if (row->event_us >= 0) {
         event_us = row->event_us;
-        return CUDA_SUCCESS;
+        return;
     }
-    struct row *const grown = realloc(rows, (row_count + 1) * sizeof *rows);
-    if (grown == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    rows = grown;
+    rows = sim_grow(rows, row_count + 1, sizeof *rows);
     rows[row_count++] = *row;
-    return CUDA_SUCCESS;
 }
 
 CUresult sim_costs_read(const char *path) {
@@ -197,7 +193,7 @@ CUresult sim_costs_read(const char *path) {
             free(row.glob);
             result = CUDA_ERROR_INVALID_VALUE;
         } else
-            result = add_row(&row);
+            add_row(&row);
     }
     fclose(file);
     return result;

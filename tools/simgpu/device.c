@@ -42,7 +42,7 @@ void sim_device_uuid(int device, char text[17]) {
     text[16] = '\0';
 }
 
-static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
+SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     SIM_CALL();
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -53,14 +53,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
     memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-    return get_uuid(uuid, device);
-}
-
-SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
-    return get_uuid(uuid, device);
-}
+SIM_ENTRY(cuDeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), uuid, device)
 
 SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     SIM_CALL();
@@ -69,27 +62,6 @@ SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     *bytes = (size_t)sim_gpu(device)->memory_gib << 30;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
-    SIM_CALL();
-    if (major == NULL || minor == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *major = sim_gpu(device)->major;
-    *minor = sim_gpu(device)->minor;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device) {
-    SIM_CALL();
-    if (text == NULL || length <= 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    snprintf(text, (size_t)length, "0000:%02X:00.0", sim_gpu(device)->number + 1);
     return CUDA_SUCCESS;
 }
 
@@ -225,15 +197,5 @@ SIM_API CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device) {
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     *value = attribute_of(id, device);
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer) {
-    SIM_CALL();
-    if (can == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_device_check(device) != CUDA_SUCCESS || sim_device_check(peer) != CUDA_SUCCESS)
-        return CUDA_ERROR_INVALID_DEVICE;
-    *can = device != peer;
     return CUDA_SUCCESS;
 }

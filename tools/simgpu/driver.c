@@ -6,6 +6,7 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "sim.h"
@@ -15,7 +16,28 @@ static const double API_CALL_US = 2.0;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialized, forked, at_fork_installed;
 double sim_host_us;
+struct sim_call sim_call;
 bool sim_queue_died;
+
+static void *there(void *memory) {
+    if (memory == NULL) {
+        sim_say("out of memory");
+        abort();
+    }
+    return memory;
+}
+
+void *sim_new(size_t count, size_t size) {
+    return there(calloc(count > 0 ? count : 1, size));
+}
+
+void *sim_grow(void *memory, size_t count, size_t size) {
+    return there(realloc(memory, (count > 0 ? count : 1) * size));
+}
+
+char *sim_text(const char *text) {
+    return there(strdup(text));
+}
 
 void sim_lock(void) {
     pthread_mutex_lock(&lock);
@@ -31,12 +53,14 @@ CUresult sim_enter(void) {
         sim_unlock();
         return CUDA_ERROR_NOT_INITIALIZED;
     }
+    sim_call = (struct sim_call){.start_us = sim_host_us, .number = sim_call.number + 1};
     sim_host_us += API_CALL_US;
     return CUDA_SUCCESS;
 }
 
 void sim_leave(const int *guard) {
     (void)guard;
+    sim_trace_call();
     sim_unlock();
 }
 
@@ -46,7 +70,7 @@ bool sim_is_initialized(void) {
 
 static void after_fork_in_child(void) {
     forked = initialized;
-    sim_log_forget();
+    sim_trace_forget();
     sim_unlock();
 }
 
@@ -54,7 +78,7 @@ static __attribute__((destructor)) void finish(void) {
     sim_lock();
     if (initialized && !forked) {
         sim_engine_run_to(1e300);
-        sim_log_close();
+        sim_trace_flush();
     }
     sim_unlock();
 }
@@ -91,16 +115,6 @@ SIM_API CUresult cuDriverGetVersion(int *version) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuProfilerStart(void) {
-    SIM_CALL();
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuProfilerStop(void) {
-    SIM_CALL();
-    return CUDA_SUCCESS;
-}
-
 /* ---- handles: addresses of cells in one reserved region ----
  *
  * A handle is good if it lies in the region, on a cell's border, and the cell holds the kind asked for; so whatever
@@ -130,18 +144,14 @@ struct sim_cell *sim_handle_new(enum kind kind, void *object) {
     if (cells == NULL) {
         void *const region = mmap(WISHED_ADDRESS, CELLS * sizeof *cells, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (region == MAP_FAILED)
-            return NULL;
-        cells = region;
+        cells = there(region != MAP_FAILED ? region : NULL);
         used = 1; /* cell 0 is never a handle */
     }
     struct sim_cell *cell = free_cells[kind];
     if (cell != NULL)
         free_cells[kind] = cell->next_free;
-    else if (used < CELLS)
-        cell = &cells[used++];
     else
-        return NULL;
+        cell = there(used < CELLS ? &cells[used++] : NULL);
     cell->kind = kind;
     cell->turn++;
     cell->object = object;

@@ -132,9 +132,7 @@ static bool add_parameter(struct kernel_image *kernel, const struct note *note) 
     if (ordinal >= MOST_PARAMETERS)
         return false;
     if (ordinal >= kernel->parameter_room) {
-        struct parameter *const grown = realloc(kernel->parameter, (ordinal + 1) * sizeof *grown);
-        if (grown == NULL)
-            return false;
+        struct parameter *const grown = sim_grow(kernel->parameter, ordinal + 1u, sizeof *grown);
         memset(grown + kernel->parameter_room, 0, (ordinal + 1 - kernel->parameter_room) * sizeof *grown);
         kernel->parameter = grown;
         kernel->parameter_room = ordinal + 1;
@@ -226,18 +224,14 @@ static bool read_global(const struct elf *elf, struct image *image, const Elf64_
         return true;
     if (symbol->st_value > section.sh_size || symbol->st_size > section.sh_size - symbol->st_value)
         return false;
-    struct global_image *const grown = realloc(image->global, (image->globals + 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    image->global = grown;
-    struct global_image *const global = &grown[image->globals++];
-    *global = (struct global_image){.name = strdup(name), .bytes = symbol->st_size};
+    image->global = sim_grow(image->global, image->globals + 1u, sizeof *image->global);
+    struct global_image *const global = &image->global[image->globals++];
+    *global = (struct global_image){.name = sim_text(name), .bytes = symbol->st_size};
     if (section.sh_type != SHT_NOBITS) {
-        global->initial = malloc(global->bytes);
-        if (global->initial != NULL)
-            memcpy(global->initial, elf->data + section.sh_offset + symbol->st_value, global->bytes);
+        global->initial = sim_new(1, global->bytes);
+        memcpy(global->initial, elf->data + section.sh_offset + symbol->st_value, global->bytes);
     }
-    return global->name != NULL;
+    return true;
 }
 
 static bool has_reserved(const struct elf *elf) {
@@ -264,7 +258,7 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
             return CUDA_ERROR_INVALID_IMAGE;
         if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && (symbol.st_other & SYMBOL_ENTRY) != 0) {
             struct kernel_image *const kernel = sim_image_add_kernel(image, name);
-            if (kernel == NULL || !read_kernel(&elf, kernel, &symbol))
+            if (!read_kernel(&elf, kernel, &symbol))
                 return CUDA_ERROR_INVALID_IMAGE;
         } else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && !read_global(&elf, image, &symbol, name))
             return CUDA_ERROR_INVALID_IMAGE;

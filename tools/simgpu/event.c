@@ -11,16 +11,14 @@ SIM_API CUresult cuEventCreate(CUevent *out, unsigned int flags) {
 }
 
 CUresult sim_event_new(struct context *context, unsigned int flags, CUevent *out) {
-    struct event *const event = calloc(1, sizeof *event);
-    if (event == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct event *const event = sim_new(1, sizeof *event);
     event->handle = sim_handle_new(KIND_EVENT, event);
     event->context = context;
     event->flags = flags;
     event->next = context->events;
     context->events = event;
     *out = event->handle;
-    return event->handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 void sim_event_free(struct event *event) {
@@ -35,7 +33,7 @@ void sim_event_free(struct event *event) {
     free(event);
 }
 
-static CUresult destroy(CUevent handle) {
+SIM_API CUresult cuEventDestroy_v2(CUevent handle) {
     SIM_CALL();
     struct event *const event = sim_handle_get(handle, KIND_EVENT);
     if (event == NULL)
@@ -43,14 +41,7 @@ static CUresult destroy(CUevent handle) {
     sim_event_free(event);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuEventDestroy(CUevent handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuEventDestroy_v2(CUevent handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuEventDestroy, cuEventDestroy_v2, (CUevent handle), handle)
 
 static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigned int flags, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
@@ -70,10 +61,7 @@ static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigne
     if (capturing) {
         if (flags == 0)
             return sim_capture_record(stream, event);
-        struct node *const node = sim_capture_node(stream, NODE_RECORD); /* an external event: a node of the graph */
-        if (node == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        node->event = event_handle;
+        sim_capture_node(stream, NODE_RECORD)->event = event_handle; /* an external event: a node of the graph */
         return CUDA_SUCCESS;
     }
     event->capture_id = 0;
@@ -101,16 +89,19 @@ static CUresult check(const struct event *event) {
 }
 
 SIM_API CUresult cuEventQuery(CUevent handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     const struct event *const event = sim_handle_get(handle, KIND_EVENT);
     const CUresult result = check(event);
     if (result != CUDA_SUCCESS)
         return result;
     sim_engine_run_to(sim_host_us);
+    sim_trace_wait("Event Sync", event->context->device, NULL, event->record);
     return event->record == NULL || event->record->done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
 SIM_API CUresult cuEventSynchronize(CUevent handle) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     const struct event *const event = sim_handle_get(handle, KIND_EVENT);
     const CUresult result = check(event);
@@ -118,7 +109,8 @@ SIM_API CUresult cuEventSynchronize(CUevent handle) {
         return result;
     const bool pending = event->record != NULL && !event->record->done;
     const CUresult waited = pending ? sim_engine_run_until_done(event->record) : CUDA_SUCCESS;
-    sim_log_flush();
+    sim_trace_wait("Event Sync", event->context->device, NULL, event->record);
+    sim_trace_flush();
     return waited;
 }
 
@@ -138,10 +130,5 @@ static CUresult elapsed(float *milliseconds, CUevent from_handle, CUevent to_han
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
-    return elapsed(milliseconds, from, to);
-}
-
-SIM_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to) {
-    return elapsed(milliseconds, from, to);
-}
+SIM_ENTRY(cuEventElapsedTime, elapsed, (float *milliseconds, CUevent from, CUevent to), milliseconds, from, to)
+SIM_ENTRY(cuEventElapsedTime_v2, elapsed, (float *milliseconds, CUevent from, CUevent to), milliseconds, from, to)

@@ -33,18 +33,15 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
     const CUresult result = check_nodes(graph, sim_current_context(), bad);
     if (result != CUDA_SUCCESS)
         return result;
-    struct exec *const exec = calloc(1, sizeof *exec);
-    if (exec == NULL || (exec->graph = sim_graph_copy(graph)) == NULL) {
-        free(exec);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    struct exec *const exec = sim_new(1, sizeof *exec);
+    exec->graph = sim_graph_copy(graph);
     exec->handle = sim_handle_new(KIND_EXEC, exec);
     exec->flags = flags;
     *out = exec->handle;
-    return exec->handle != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
-static CUresult instantiate_with_log(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
+SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
     CUgraphNode bad;
     const CUresult result = instantiate(out, graph, 0, &bad);
     if (error != NULL)
@@ -53,36 +50,25 @@ static CUresult instantiate_with_log(CUgraphExec *out, CUgraph graph, CUgraphNod
         *log = '\0';
     return result;
 }
-
-SIM_API CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
-    return instantiate_with_log(out, graph, error, log, bytes);
-}
-
-SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
-    return instantiate_with_log(out, graph, error, log, bytes);
-}
+SIM_ENTRY(cuGraphInstantiate, cuGraphInstantiate_v2,
+          (CUgraphExec * out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes), out, graph, error, log,
+          bytes)
 
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     CUgraphNode bad;
     return instantiate(out, graph, flags, &bad);
 }
 
-static CUresult instantiate_with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
+SIM_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
+                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = instantiate(out, graph, what->flags, &what->hErrNode_out);
     what->result_out = result != CUDA_SUCCESS;
     return result;
 }
-
-SIM_API CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    return instantiate_with_params(out, graph, what);
-}
-
-SIM_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
-                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    return instantiate_with_params(out, graph, what);
-}
+SIM_ENTRY(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz,
+          (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what), out, graph, what)
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     SIM_CALL();
@@ -110,12 +96,8 @@ SIM_API CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags) {
 static void log_node(const struct launch_request *request, const struct stream *stream, int priority, CUresult result) {
     char text[32];
     snprintf(text, sizeof text, "0x%llx", sim_stream_number(stream));
-    sim_log_launch(&(struct launch_line){.entry = "cuGraphLaunch",
-                                         .request = request,
-                                         .stream = text,
-                                         .result = result,
-                                         .priority = priority,
-                                         .graph = true});
+    sim_log_launch(&(struct launch_line){
+        .request = request, .stream = text, .result = result, .priority = priority, .graph = true});
 }
 
 static struct op *node_op(const struct node *node, struct stream *stream, bool priorities) {
@@ -127,14 +109,17 @@ static struct op *node_op(const struct node *node, struct stream *stream, bool p
     if (node->type == NODE_KERNEL)
         device = node->launch.function->module->context->device;
     struct op *const op = sim_op_new(kind, device);
+    op->queue = stream->number;
+    op->node = node->id;
     if (node->type == NODE_KERNEL) {
         const int priority = priorities ? node->launch.set.priority : stream->priority;
         if (kind == OP_KERNEL)
-            sim_launch_fill(op, &node->launch, stream, priority, sim_usable_of(node->context));
+            sim_launch_fill(op, &node->launch, priority);
         log_node(&node->launch, stream, priority, CUDA_SUCCESS);
     } else if (transfer || host) {
         op->delay_us = transfer ? node->transfer->us : HOST_FUNCTION_US;
         op->unit = transfer ? node->transfer->unit : UNIT_HOST;
+        op->transfer = transfer ? node->transfer->name : NULL;
     }
     struct event *const event = node->event != NULL ? sim_handle_get(node->event, KIND_EVENT) : NULL;
     if (event != NULL && node->type == NODE_WAIT)
@@ -158,10 +143,10 @@ static struct op *joined(struct op *join, struct op **ops, uint32_t count) {
     return join;
 }
 
-/* Submits the operations of a graph, none before `first` is done. NULL: out of memory. The caller joins them. */
+/* Submits the operations of a graph, none before `first` is done. The caller joins them. */
 static struct op **submit_nodes(const struct graph *graph, struct stream *stream, struct op *first, bool priorities) {
-    struct op **const ops = calloc(graph->count + 1u, sizeof *ops);
-    for (uint32_t i = 0; ops != NULL && i < graph->count; i++) {
+    struct op **const ops = sim_new(graph->count, sizeof *ops);
+    for (uint32_t i = 0; i < graph->count; i++) {
         const struct node *const node = graph->nodes[i];
         struct op *op = node_op(node, stream, priorities);
         sim_op_hold(op);
@@ -174,8 +159,7 @@ static struct op **submit_nodes(const struct graph *graph, struct stream *stream
             struct op *const end = sim_op_new(OP_NOTHING, stream->context->device);
             sim_op_hold(end);
             sim_op_wait_for(end, op);
-            if (inside != NULL)
-                joined(end, inside, node->child->count);
+            joined(end, inside, node->child->count);
             sim_op_submit(end);
             sim_op_release(op);
             op = end;
@@ -198,15 +182,14 @@ static CUresult run(struct exec *exec, struct stream *stream) {
     sim_op_hold(last);
     sim_op_release(exec->latest);
     exec->latest = last;
-    sim_stream_submit(stream, ops != NULL ? joined(last, ops, exec->graph->count) : last);
-    return ops != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_stream_submit(stream, joined(last, ops, exec->graph->count));
+    return CUDA_SUCCESS;
 }
 
 /* A graph launched into a stream that captures becomes a child graph of what is captured. */
 static CUresult capture(const struct exec *exec, struct stream *stream) {
     struct node *const node = sim_capture_node(stream, NODE_CHILD);
-    if (node == NULL || (node->child = sim_graph_copy(exec->graph)) == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    node->child = sim_graph_copy(exec->graph);
     node->child->owned = true;
     return CUDA_SUCCESS;
 }
@@ -249,12 +232,6 @@ static CUresult launch(CUgraphExec exec, CUstream handle, bool per_thread) {
     return result;
 }
 SIM_BOTH(cuGraphLaunch, launch, (CUgraphExec exec, CUstream handle), exec, handle)
-
-static CUresult upload(CUgraphExec exec, CUstream handle, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    return sim_handle_get(exec, KIND_EXEC) != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-SIM_BOTH(cuGraphUpload, upload, (CUgraphExec exec, CUstream handle), exec, handle)
 
 /* ---- updates ---- */
 
@@ -326,8 +303,6 @@ static CUresult update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExe
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
     struct graph *const copy = sim_graph_copy(graph);
-    if (copy == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
     take_origins(copy, exec->graph);
     sim_graph_free(exec->graph);
     exec->graph = copy;

@@ -62,9 +62,7 @@ static bool read_parameters(struct kernel_image *kernel, const char *text, const
     while (text < end) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         const char *const stop = comma != NULL ? comma : end;
-        struct parameter *const grown = realloc(kernel->parameter, (kernel->parameters + 1) * sizeof *grown);
-        if (grown == NULL)
-            return false;
+        struct parameter *const grown = sim_grow(kernel->parameter, kernel->parameters + 1u, sizeof *grown);
         kernel->parameter = grown;
         if (strspn(text, " \t\r\n") >= (size_t)(stop - text))
             return kernel->parameters == 0;
@@ -108,8 +106,6 @@ static CUresult read_ptx(const char *text, struct image *image) {
         if (body == NULL)
             return CUDA_ERROR_INVALID_PTX;
         struct kernel_image *const kernel = sim_image_add_kernel(image, name);
-        if (kernel == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
         kernel->registers = GUESSED_REGISTERS;
         kernel->layout_known = true;
         const char *const open = strchr(at, '(');
@@ -133,10 +129,7 @@ static CUresult load_ptx(const struct source *source, size_t at, size_t limit, s
         const size_t wanted = limit - length < page ? limit - length : page;
         if (length + wanted + 1 > room || text == NULL) {
             room = 2 * (length + wanted + 1);
-            char *const grown = realloc(text, room);
-            if (grown == NULL)
-                break;
-            text = grown;
+            text = sim_grow(text, room, 1);
         }
         if (length > LARGEST_IMAGE || (wanted > 0 && !sim_fetch(source, at + length, text + length, wanted)))
             break;

@@ -12,24 +12,16 @@
 static uint64_t next_id;
 
 struct graph *sim_graph_new(void) {
-    struct graph *const graph = calloc(1, sizeof *graph);
-    if (graph != NULL)
-        graph->handle = sim_handle_new(KIND_GRAPH, graph);
-    if (graph == NULL || graph->handle != NULL)
-        return graph;
-    free(graph);
-    return NULL;
+    struct graph *const graph = sim_new(1, sizeof *graph);
+    graph->handle = sim_handle_new(KIND_GRAPH, graph);
+    return graph;
 }
 
-bool sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count) {
-    struct node **const grown = realloc(*nodes, (from_count + 1) * sizeof(struct node *));
-    if (grown == NULL)
-        return false;
+void sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count) {
+    *nodes = sim_grow(*nodes, from_count, sizeof **nodes);
     if (from_count > 0)
-        memmove(grown, from, from_count * sizeof(struct node *));
-    *nodes = grown;
+        memmove(*nodes, from, from_count * sizeof **nodes);
     *count = from_count;
-    return true;
 }
 
 /* ---- nodes ---- */
@@ -56,25 +48,16 @@ void sim_graph_free(struct graph *graph) {
 
 struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count) {
     if (graph->count == graph->room) {
-        const uint32_t room = graph->room == 0 ? 8 : 2 * graph->room;
-        struct node **const grown = realloc(graph->nodes, room * sizeof *grown);
-        if (grown == NULL)
-            return NULL;
-        graph->nodes = grown;
-        graph->room = room;
+        graph->room = graph->room == 0 ? 8 : 2 * graph->room;
+        graph->nodes = sim_grow(graph->nodes, graph->room, sizeof *graph->nodes);
     }
-    struct node *const node = calloc(1, sizeof *node);
-    if (node == NULL)
-        return NULL;
+    struct node *const node = sim_new(1, sizeof *node);
     node->handle = sim_handle_new(KIND_NODE, node);
     node->graph = graph;
     node->type = type;
     node->index = graph->count;
     node->id = ++next_id;
-    if (node->handle == NULL || !sim_nodes_set(&node->before, &node->before_count, before, count)) {
-        node_free(node);
-        return NULL;
-    }
+    sim_nodes_set(&node->before, &node->before_count, before, count);
     graph->nodes[graph->count++] = node;
     return node;
 }
@@ -90,40 +73,34 @@ static uint32_t turn_of(CUfunction handle) {
     return turn != 0 ? turn : sim_handle_turn(handle, KIND_KERNEL);
 }
 
-bool sim_node_set_launch(struct node *node, const struct launch_request *request) {
-    uint8_t *const parameters = calloc(1, request->parameter_bytes + 1u);
-    if (parameters == NULL)
-        return false;
+void sim_node_set_launch(struct node *node, const struct launch_request *request) {
+    uint8_t *const parameters = sim_new(request->parameter_bytes, 1);
     if (request->parameters != NULL)
         memcpy(parameters, request->parameters, request->parameter_bytes);
     free(node->launch.parameters);
     free(node->parameter_pointers); /* to those */
     node->parameter_pointers = NULL;
     node->launch = *request;
-    node->launch.usable = NULL;
     node->launch.parameters = parameters;
     if (request->turn == 0)
         node->launch.turn = turn_of(request->handle);
-    return true;
 }
 
-bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value) {
-    if (node->attributes == NULL && (node->attributes = calloc(1, sizeof *node->attributes)) == NULL)
-        return false;
+void sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value) {
+    if (node->attributes == NULL)
+        node->attributes = sim_new(1, sizeof *node->attributes);
     node->attributes->known |= 1u << id;
     node->attributes->value[id] = *value;
-    return true;
 }
 
-bool sim_node_copy_attributes(struct node *to, const struct node *from) {
-    if (from->attributes != NULL && to->attributes == NULL && (to->attributes = malloc(sizeof *to->attributes)) == NULL)
-        return false;
+void sim_node_copy_attributes(struct node *to, const struct node *from) {
+    if (from->attributes != NULL && to->attributes == NULL)
+        to->attributes = sim_new(1, sizeof *to->attributes);
     if (from->attributes != NULL)
         *to->attributes = *from->attributes;
     else if (to->attributes != NULL)
         to->attributes->known = 0;
     to->launch.set = from->launch.set;
-    return true;
 }
 
 /* The function of a kernel node: it may be gone by now. What a driver does with such a node is undefined (cuModuleUnload); here it is
@@ -144,43 +121,36 @@ CUresult sim_node_resolve(struct node *node, struct context *context) {
 
 /* ---- copies ---- */
 
-static bool copy_payload(struct node *to, const struct node *from) {
+static void copy_payload(struct node *to, const struct node *from) {
     to->origin = from->id;
     to->context = from->context;
     to->function = from->function;
     to->argument = from->argument;
     to->event = from->event;
-    if (from->type == NODE_KERNEL && (!sim_node_set_launch(to, &from->launch) || !sim_node_copy_attributes(to, from)))
-        return false;
+    if (from->type == NODE_KERNEL) {
+        sim_node_set_launch(to, &from->launch);
+        sim_node_copy_attributes(to, from);
+    }
     if (from->transfer != NULL) {
-        to->transfer = malloc(sizeof *to->transfer);
-        if (to->transfer == NULL)
-            return false;
+        to->transfer = sim_new(1, sizeof *to->transfer);
         *to->transfer = *from->transfer;
     }
     if (from->child != NULL) {
         to->child = sim_graph_copy(from->child);
-        if (to->child == NULL)
-            return false;
         to->child->owned = true;
     }
-    return true;
 }
 
 struct graph *sim_graph_copy(const struct graph *graph) {
     struct graph *const copy = sim_graph_new();
-    bool good = copy != NULL;
-    for (uint32_t i = 0; good && i < graph->count; i++) {
+    for (uint32_t i = 0; i < graph->count; i++) {
         const struct node *const from = graph->nodes[i];
         struct node *const node = sim_node_new(copy, from->type, from->before, from->before_count);
-        good = node != NULL && copy_payload(node, from);
-        for (uint32_t k = 0; good && k < node->before_count; k++) /* which were made before it */
+        copy_payload(node, from);
+        for (uint32_t k = 0; k < node->before_count; k++) /* which were made before it */
             node->before[k] = copy->nodes[node->before[k]->index];
     }
-    if (good || copy == NULL)
-        return copy;
-    sim_graph_free(copy);
-    return NULL;
+    return copy;
 }
 
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin) {
@@ -201,10 +171,7 @@ SIM_API CUresult cuGraphCreate(CUgraph *out, unsigned int flags) {
     SIM_CALL();
     if (out == NULL || flags != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct graph *const graph = sim_graph_new();
-    if (graph == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = graph->handle;
+    *out = sim_graph_new()->handle;
     return CUDA_SUCCESS;
 }
 
@@ -222,10 +189,7 @@ SIM_API CUresult cuGraphClone(CUgraph *out, CUgraph handle) {
     const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (out == NULL || graph == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct graph *const copy = sim_graph_copy(graph);
-    if (copy == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = copy->handle;
+    *out = sim_graph_copy(graph)->handle;
     return CUDA_SUCCESS;
 }
 

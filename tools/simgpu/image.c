@@ -64,9 +64,7 @@ size_t sim_elf_extent(const struct source *source, size_t at) {
 CUresult sim_load_elf(const struct source *source, size_t at, size_t bytes, struct image *image) {
     if (bytes == 0 || bytes > LARGEST_IMAGE)
         return CUDA_ERROR_INVALID_IMAGE;
-    uint8_t *const copy = malloc(bytes);
-    if (copy == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    uint8_t *const copy = sim_new(bytes, 1);
     CUresult result = CUDA_ERROR_INVALID_IMAGE;
     if (sim_fetch(source, at, copy, bytes))
         result = sim_elf_read(copy, bytes, image);
@@ -77,9 +75,7 @@ CUresult sim_load_elf(const struct source *source, size_t at, size_t bytes, stru
 }
 
 CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out) {
-    struct image *const image = calloc(1, sizeof *image);
-    if (image == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct image *const image = sim_new(1, sizeof *image);
     image->references = 1;
     const struct source source = {data, bytes, size_known, gpu};
     const CUresult result = sim_load(&source, image);
@@ -99,8 +95,8 @@ CUresult sim_read_file(const char *path, uint8_t **data, size_t *bytes) {
     CUresult result = CUDA_ERROR_INVALID_IMAGE;
     if (fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
         *bytes = (size_t)status.st_size;
-        *data = malloc(*bytes);
-        if (*data != NULL && fread(*data, 1, *bytes, file) == *bytes)
+        *data = sim_new(*bytes, 1);
+        if (fread(*data, 1, *bytes, file) == *bytes)
             result = CUDA_SUCCESS;
         else
             free(*data);
@@ -110,15 +106,9 @@ CUresult sim_read_file(const char *path, uint8_t **data, size_t *bytes) {
 }
 
 struct kernel_image *sim_image_add_kernel(struct image *image, const char *name) {
-    struct kernel_image *const grown = realloc(image->kernel, (image->kernels + 1) * sizeof *grown);
-    if (grown == NULL)
-        return NULL;
-    image->kernel = grown;
-    struct kernel_image *const kernel = &grown[image->kernels];
-    *kernel = (struct kernel_image){.name = strdup(name)};
-    if (kernel->name == NULL)
-        return NULL;
-    image->kernels++;
+    image->kernel = sim_grow(image->kernel, image->kernels + 1u, sizeof *image->kernel);
+    struct kernel_image *const kernel = &image->kernel[image->kernels++];
+    *kernel = (struct kernel_image){.name = sim_text(name)};
     return kernel;
 }
 

@@ -71,9 +71,7 @@ static CUresult copy_from_buffer(struct launch_request *request, void **extra) {
     const size_t size = bytes != NULL ? *bytes : 0;
     if (size > 65536 || (size > 0 && buffer == NULL) || (image->layout_known && size < sim_parameter_bytes(image)))
         return CUDA_ERROR_INVALID_VALUE;
-    request->parameters = calloc(1, size + 1);
-    if (request->parameters == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    request->parameters = sim_new(size, 1);
     if (!image->layout_known && size > 0)
         memcpy(request->parameters, buffer, size);
     for (uint32_t i = 0; i < image->parameters; i++) { /* not the padding, nor what follows the last one */
@@ -93,9 +91,7 @@ CUresult sim_launch_parameters(struct launch_request *request, void **pointers, 
     if (image->parameters > 0 && pointers == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     request->parameter_bytes = sim_parameter_bytes(image);
-    request->parameters = calloc(1, request->parameter_bytes + 1u);
-    if (request->parameters == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    request->parameters = sim_new(request->parameter_bytes, 1);
     for (uint32_t i = 0; i < image->parameters; i++) {
         const struct parameter *const parameter = &image->parameter[i];
         if (pointers[i] == NULL)
@@ -154,17 +150,13 @@ static void set_blocks(struct launch *launch) {
     launch->scale = (double)launch->blocks / (double)launch->simulated;
 }
 
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
-                     const struct sm_set *usable) {
+void sim_launch_fill(struct op *op, const struct launch_request *request, int priority) {
     const struct kernel_image *const image = request->function->image;
-    struct launch *const launch = calloc(1, sizeof *launch);
-    if (launch == NULL)
-        abort();
+    struct launch *const launch = sim_new(1, sizeof *launch);
     launch->threads = (int)(request->block[0] * request->block[1] * request->block[2]);
     launch->work = sim_work_class(sim_gpu_of(request->function), image, launch->threads);
     launch->blocks = (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2];
     memcpy(launch->grid, request->grid, sizeof launch->grid);
-    launch->usable = *usable;
     launch->cluster = request->set.cluster > 1 ? request->set.cluster : 1;
     set_blocks(launch);
     launch->warps = sim_warps(launch->threads);
@@ -176,24 +168,19 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, const 
     launch->room = sim_shared_room(sim_gpu_of(request->function), &footprint);
     launch->priority = priority;
     launch->seed = launch->work->seed + launch->work->launches++ * 0x2545f4914f6cdd1du;
-    launch->stream_number = sim_stream_number(stream);
-    launch->context_number = sim_handle_number(stream->context->handle);
     op->launch = launch;
 }
 
 /* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given (on AMD
  * launches and nodes have no priority: hipLaunchAttributePriority is refused). */
-static CUresult capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
+static void capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
-    if (node == NULL || !sim_node_set_launch(node, request))
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    sim_node_set_launch(node, request);
     node->context = stream->green != NULL ? stream->green : stream->context->handle;
     if (!IS_AMD && !request->set.has_priority)
         node->launch.set.priority = stream->priority;
     for (unsigned int i = 0; i < config->numAttrs; i++)
-        if (!sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value))
-            return CUDA_ERROR_OUT_OF_MEMORY;
-    return CUDA_SUCCESS;
+        sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value);
 }
 
 static CUresult submit(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config,
@@ -201,12 +188,13 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
     CUresult result = sim_capture_check(stream, captured);
     if (result != CUDA_SUCCESS)
         return result;
-    if (*captured)
-        return capture(request, stream, config);
+    if (*captured) {
+        capture(request, stream, config);
+        return CUDA_SUCCESS;
+    }
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
     if (op->kind == OP_KERNEL)
-        sim_launch_fill(op, request, stream, request->set.has_priority ? request->set.priority : stream->priority,
-                        &stream->usable);
+        sim_launch_fill(op, request, request->set.has_priority ? request->set.priority : stream->priority);
     sim_stream_submit(stream, op);
     return CUDA_SUCCESS;
 }
@@ -219,8 +207,6 @@ static CUresult prepare(const struct call *call, struct context *context, struct
         result = sim_stream_of(config->hStream, call->per_thread, context, stream);
     if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
-    if (result == CUDA_SUCCESS)
-        request->usable = &(*stream)->usable;
     if (result == CUDA_SUCCESS)
         result = sim_launch_attributes(request, config->attrs, config->numAttrs);
     if (result == CUDA_SUCCESS)
@@ -248,8 +234,7 @@ CUresult sim_launch_locked(const struct call *call, struct context *context) {
     snprintf(text, sizeof text, "0x%llx",
              stream != NULL ? sim_stream_number(stream) : sim_handle_number(config->hStream));
     const int inherited = stream != NULL ? stream->priority : NORMAL_PRIORITY;
-    sim_log_launch(&(struct launch_line){.entry = call->entry,
-                                         .request = &request,
+    sim_log_launch(&(struct launch_line){.request = &request,
                                          .stream = text,
                                          .result = result,
                                          .priority = request.set.has_priority ? request.set.priority : inherited,
@@ -274,8 +259,8 @@ static CUresult launch(const struct call *call) {
 #define LAUNCH(name, arguments, extra_value, is_cooperative, is_per_thread)                                            \
     SIM_API CUresult name arguments {                                                                                  \
         const CUlaunchConfig config = {grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, NULL, 0};    \
-        return launch(&(struct call){.entry = #name,                                                                   \
-                                     .config = &config,                                                                \
+        SIM_NAMED(#name);                                                                                              \
+        return launch(&(struct call){.config = &config,                                                                \
                                      .handle = function,                                                               \
                                      .parameters = parameters,                                                         \
                                      .extra = extra_value,                                                             \
@@ -291,22 +276,16 @@ LAUNCH(cuLaunchCooperativeKernel_ptsz, COOPERATIVE_ARGUMENTS, NULL, true, true)
 SIM_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){.entry = __func__,
-                                 .config = config,
-                                 .handle = function,
-                                 .parameters = parameters,
-                                 .extra = extra,
-                                 .per_thread = false});
+    SIM_NAMED(__func__);
+    return launch(&(struct call){
+        .config = config, .handle = function, .parameters = parameters, .extra = extra, .per_thread = false});
 }
 
 SIM_API CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction function, void **parameters,
                                        void **extra) {
     if (config == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    return launch(&(struct call){.entry = __func__,
-                                 .config = config,
-                                 .handle = function,
-                                 .parameters = parameters,
-                                 .extra = extra,
-                                 .per_thread = true});
+    SIM_NAMED(__func__);
+    return launch(&(struct call){
+        .config = config, .handle = function, .parameters = parameters, .extra = extra, .per_thread = true});
 }

@@ -38,16 +38,11 @@ static CUresult set_cluster(struct launch_request *request) {
     return CUDA_SUCCESS;
 }
 
-/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor; `usable` are the
- * multiprocessors that they may use. */
-static int active_clusters(const struct sm_set *usable, int blocks, int cluster) {
+/* Clusters of `cluster` blocks that are resident at once where `blocks` blocks fit on a multiprocessor: each on one set of them. */
+static int active_clusters(const struct gpu *gpu, int blocks, int cluster) {
     int found = 0;
-    for (int from = 0; from < MAX_MULTIPROCESSORS; from += CLUSTER_SET) {
-        int count = 0;
-        for (int i = from; i < from + CLUSTER_SET; i++)
-            count += sim_sm_has(usable, i);
-        found += count * blocks / cluster;
-    }
+    for (int left = gpu->multiprocessors; left > 0; left -= CLUSTER_SET)
+        found += (left < CLUSTER_SET ? left : CLUSTER_SET) * blocks / cluster;
     return found;
 }
 
@@ -84,7 +79,8 @@ SIM_API CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, 
     if (threads < 1 || threads > MAX_BLOCK_THREADS)
         return CUDA_ERROR_INVALID_VALUE;
     const struct footprint footprint = sim_launch_footprint(&request);
-    *clusters = active_clusters(&stream->usable, sim_resident(request.function, &footprint), request.set.cluster);
+    *clusters =
+        active_clusters(sim_gpu_of(request.function), sim_resident(request.function, &footprint), request.set.cluster);
     return CUDA_SUCCESS;
 }
 
@@ -105,7 +101,7 @@ SIM_API CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle
     const int threads = (int)(config->blockDimX * config->blockDimY * config->blockDimZ);
     const struct footprint footprint = sim_footprint(function, threads, config->sharedMemBytes);
     int largest = largest_cluster(function);
-    while (largest > 1 && active_clusters(&stream->usable, sim_resident(function, &footprint), largest) == 0)
+    while (largest > 1 && active_clusters(sim_gpu_of(function), sim_resident(function, &footprint), largest) == 0)
         largest /= 2;
     *size = required > 0 ? required : largest;
     return CUDA_SUCCESS;
@@ -125,13 +121,12 @@ static bool dimensions_are_good(const struct launch_request *request) {
 static CUresult check_residence(const struct launch_request *request) {
     const struct gpu *const gpu = sim_gpu_of(request->function);
     const struct footprint footprint = sim_launch_footprint(request);
-    const struct sm_set usable = request->usable != NULL ? *request->usable : sim_sm_all(gpu);
     const int resident = sim_occupancy(gpu, &footprint);
     if (resident < 1)
         return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    unsigned long long most = (unsigned long long)resident * (unsigned long long)sim_sm_count(&usable);
+    unsigned long long most = (unsigned long long)resident * (unsigned long long)gpu->multiprocessors;
     if (request->set.cluster > 1) {
-        const int clusters = active_clusters(&usable, resident, request->set.cluster);
+        const int clusters = active_clusters(gpu, resident, request->set.cluster);
         if (clusters < 1)
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
         most = (unsigned long long)clusters * (unsigned long long)request->set.cluster;
@@ -177,9 +172,9 @@ static CUresult state_of(CUfunction handle, struct older_state **out) {
     if (function == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
     if (function->older == NULL)
-        function->older = calloc(1, sizeof *function->older);
+        function->older = sim_new(1, sizeof *function->older);
     *out = function->older;
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
@@ -230,7 +225,7 @@ SIM_API CUresult cuParamSetv(CUfunction handle, int offset, void *value, unsigne
     return CUDA_SUCCESS;
 }
 
-static CUresult launch(CUfunction handle, int width, int height, CUstream stream, const char *entry) {
+static CUresult launch(CUfunction handle, int width, int height, CUstream stream) {
     SIM_CALL_IN_CONTEXT(context);
     const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
     if (width < 1 || height < 1)
@@ -247,28 +242,32 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
                                    .hStream = stream};
     void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, state->parameters, (void *)LAUNCH_PARAM_BUFFER_SIZE,
                      &state->bytes, (void *)LAUNCH_PARAM_END};
-    const struct call call = {.entry = entry, .config = &config, .handle = handle, .extra = extra};
+    const struct call call = {.config = &config, .handle = handle, .extra = extra};
     if (function == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
     return sim_launch_locked(&call, context);
 }
 
 SIM_API CUresult cuLaunch(CUfunction handle) {
-    return launch(handle, 1, 1, NULL, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, 1, 1, NULL);
 }
 
 SIM_API CUresult cuLaunchGrid(CUfunction handle, int width, int height) {
-    return launch(handle, width, height, NULL, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, width, height, NULL);
 }
 
 SIM_API CUresult cuLaunchGridAsync(CUfunction handle, int width, int height, CUstream stream) {
-    return launch(handle, width, height, stream, __func__);
+    SIM_NAMED(__func__);
+    return launch(handle, width, height, stream);
 }
 
 /* ---- one cooperative kernel on several devices: one launch after the other, which nothing else orders ---- */
 
 SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *list, unsigned int count,
                                                       unsigned int flags) {
+    SIM_NAMED(__func__);
     SIM_CALL();
     if (list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3)
         return CUDA_ERROR_INVALID_VALUE;
@@ -279,11 +278,8 @@ SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *
         const CUlaunchConfig config = {
             one->gridDimX,  one->gridDimY,       one->gridDimZ, one->blockDimX, one->blockDimY,
             one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
-        const struct call call = {.entry = __func__,
-                                  .config = &config,
-                                  .handle = one->func,
-                                  .parameters = one->kernelParams,
-                                  .cooperative = true};
+        const struct call call = {
+            .config = &config, .handle = one->func, .parameters = one->kernelParams, .cooperative = true};
         result = stream != NULL ? sim_launch_locked(&call, stream->context) : CUDA_ERROR_INVALID_HANDLE;
     }
     return result;

@@ -37,9 +37,7 @@ void sim_library_forget_module(struct library *library, const struct module *mod
 }
 
 static struct kernel *kernel_new(struct library *library, const char *name) {
-    struct kernel *const kernel = calloc(1, sizeof *kernel);
-    if (kernel == NULL)
-        return NULL;
+    struct kernel *const kernel = sim_new(1, sizeof *kernel);
     kernel->handle = sim_handle_new(KIND_KERNEL, kernel);
     kernel->library = library;
     kernel->name = name;
@@ -74,35 +72,27 @@ static CUresult load_images(struct library *library, const void *data, size_t by
 }
 
 /* Of all devices: the first image that there is names the kernels. */
-static bool make_kernels(struct library *library) {
+static void make_kernels(struct library *library) {
     const struct image *image = NULL;
     for (size_t i = 0; image == NULL; i++)
         image = library->images[i];
-    library->kernels = calloc(image->kernels + 1, sizeof(struct kernel *));
-    for (uint32_t i = 0; library->kernels != NULL && i < image->kernels; i++) {
-        library->kernels[i] = kernel_new(library, image->kernel[i].name);
-        if (library->kernels[i] == NULL)
-            return false;
-        library->count++;
-    }
-    return library->kernels != NULL;
+    library->kernels = sim_new(image->kernels, sizeof *library->kernels);
+    for (; library->count < image->kernels; library->count++)
+        library->kernels[library->count] = kernel_new(library, image->kernel[library->count].name);
 }
 
 static CUresult load(CUlibrary *out, const void *data, size_t bytes, bool size_known) {
     SIM_CALL();
     if (out == NULL || data == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    struct library *const library = calloc(1, sizeof *library);
-    if (library == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult result = load_images(library, data, bytes, size_known);
-    if (result == CUDA_SUCCESS && !make_kernels(library))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    library->handle = result == CUDA_SUCCESS ? sim_handle_new(KIND_LIBRARY, library) : NULL;
-    if (library->handle == NULL) {
+    struct library *const library = sim_new(1, sizeof *library);
+    const CUresult result = load_images(library, data, bytes, size_known);
+    if (result != CUDA_SUCCESS) {
         library_free(library);
-        return result != CUDA_SUCCESS ? result : CUDA_ERROR_OUT_OF_MEMORY;
+        return result;
     }
+    make_kernels(library);
+    library->handle = sim_handle_new(KIND_LIBRARY, library);
     *out = library->handle;
     return CUDA_SUCCESS;
 }
@@ -172,14 +162,9 @@ static CUresult module_of(struct library *library, struct context *context, stru
     struct image *const image = library->images[context->device];
     if (image == NULL)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    struct module **const grown = realloc(library->modules, (library->used + 1) * sizeof *grown);
-    if (grown == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    library->modules = grown;
+    library->modules = sim_grow(library->modules, library->used + 1u, sizeof *library->modules);
     *out = sim_module_new(context, image, library);
-    if (*out == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    grown[library->used++] = *out;
+    library->modules[library->used++] = *out;
     return CUDA_SUCCESS;
 }
 
@@ -192,7 +177,7 @@ CUresult sim_kernel_function(struct kernel *kernel, struct context *context, str
     if (image == NULL)
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     *out = sim_module_function(module, (uint32_t)(image - module->image->kernel));
-    return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle) {

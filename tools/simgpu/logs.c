@@ -1,7 +1,5 @@
-/* The two logs: kernels as they ran (SIMGPU_TIMELINE) and launches as they were asked for (SIMGPU_LAUNCHES). JSON
- * lines, appended, so that several processes may share a file. Launches are one write(2) each; the timeline is
- * buffered and written at every synchronisation and at exit.
- */
+/* SIMGPU_LAUNCHES: launches as they were asked for, refused ones too. JSON lines, one write(2) each, appended, so that
+ * several processes may share a file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,19 +8,21 @@
 
 #include "sim.h"
 
-enum { BUFFER = 1 << 16, LINE = 8192 };
+enum { LINE = 8192 };
 
 _Thread_local const char *sim_entry;
 
-static char buffer[BUFFER];
-static size_t buffered;
-static int timeline = -1, launches = -1;
+static int launches = -1;
 
-static int open_log(const char *path, const char *variable) {
-    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0)
-        sim_say("%s: %s cannot be written: %m", variable, path);
-    return file;
+static bool is_open(void) {
+    if (launches >= 0 || sim_config.launches == NULL)
+        return launches >= 0;
+    launches = open(sim_config.launches, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (launches < 0) {
+        sim_say("SIMGPU_LAUNCHES: %s cannot be written: %m", sim_config.launches);
+        sim_config.launches = NULL;
+    }
+    return launches >= 0;
 }
 
 static void write_all(int file, const char *text, size_t bytes) {
@@ -50,45 +50,6 @@ const char *sim_log_escaped(const char *name, char *out, size_t room) {
     return out;
 }
 
-void sim_log_flush(void) {
-    if (buffered > 0 && timeline >= 0)
-        write_all(timeline, buffer, buffered);
-    buffered = 0;
-    sim_trace_flush();
-}
-
-void sim_log_forget(void) {
-    buffered = 0;
-    sim_trace_forget();
-}
-
-void sim_log_close(void) {
-    sim_log_flush();
-}
-
-void sim_log_timeline(const struct op *op) {
-    sim_trace_add(op);
-    if (sim_config.timeline == NULL)
-        return;
-    if (timeline < 0 && (timeline = open_log(sim_config.timeline, "SIMGPU_TIMELINE")) < 0) {
-        sim_config.timeline = NULL;
-        return;
-    }
-    if (BUFFER - buffered < LINE)
-        sim_log_flush();
-    char name[LINE / 2];
-    const struct launch *const launch = op->launch;
-    const struct work_class *const work = launch->work;
-    buffered += (size_t)snprintf(
-        buffer + buffered, BUFFER - buffered,
-        "{\"kernel\": \"%s\", \"stream\": \"0x%llx\", \"priority\": %d, \"device\": %d, \"queued_us\": %.3f, "
-        "\"start_us\": %.3f, \"end_us\": %.3f, \"blocks\": %llu, \"threads\": %d, \"dynamic_shared\": %zu, "
-        "\"registers\": %d, \"communication\": %s, \"resident_peak\": %d, \"context\": \"0x%llx\"}\n",
-        sim_log_escaped(work->name, name, sizeof name), launch->stream_number, launch->priority, op->device,
-        op->queued_us, op->start_us, op->done_us, launch->blocks, launch->threads, launch->dynamic, work->registers,
-        work->communication ? "true" : "false", launch->resident_peak, launch->context_number);
-}
-
 static uint64_t hash_of(const uint8_t *bytes, size_t count) {
     uint64_t hash = 0xcbf29ce484222325u;
     for (size_t i = 0; i < count; i++)
@@ -97,12 +58,8 @@ static uint64_t hash_of(const uint8_t *bytes, size_t count) {
 }
 
 void sim_log_launch(const struct launch_line *line) {
-    if (sim_config.launches == NULL)
+    if (!is_open())
         return;
-    if (launches < 0 && (launches = open_log(sim_config.launches, "SIMGPU_LAUNCHES")) < 0) {
-        sim_config.launches = NULL;
-        return;
-    }
     const struct launch_request *const request = line->request;
     char name[LINE / 2], text[LINE];
     const char *const kernel = request->function != NULL ? request->function->image->name : "";
@@ -112,7 +69,7 @@ void sim_log_launch(const struct launch_line *line) {
         "\"dynamic_shared\": %u, \"static_shared\": %d, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, "
         "\"graph\": %s, "
         "\"node\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
-        sim_entry != NULL ? sim_entry : line->entry, line->result, sim_log_escaped(kernel, name, sizeof name),
+        sim_entry, line->result, sim_log_escaped(kernel, name, sizeof name),
         (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2],
         (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic,
         request->function != NULL ? request->function->image->static_shared : 0, line->priority, line->stream,

@@ -5,19 +5,10 @@
 #include "sim.h"
 
 struct module *sim_module_new(struct context *context, struct image *image, struct library *library) {
-    struct module *const module = calloc(1, sizeof *module);
-    if (module == NULL)
-        return NULL;
-    module->functions = calloc(image->kernels + 1, sizeof *module->functions);
-    module->globals = calloc(image->globals + 1, sizeof *module->globals);
+    struct module *const module = sim_new(1, sizeof *module);
+    module->functions = sim_new(image->kernels, sizeof *module->functions);
+    module->globals = sim_new(image->globals, sizeof *module->globals);
     module->handle = sim_handle_new(KIND_MODULE, module);
-    if (module->functions == NULL || module->globals == NULL || module->handle == NULL) {
-        sim_handle_free(module->handle);
-        free(module->functions);
-        free(module->globals);
-        free(module);
-        return NULL;
-    }
     module->context = context;
     module->image = image;
     module->library = library;
@@ -54,9 +45,7 @@ void sim_module_free(struct module *module) {
 struct function *sim_module_function(struct module *module, uint32_t index) {
     if (module->functions[index] != NULL)
         return module->functions[index];
-    struct function *const function = calloc(1, sizeof *function);
-    if (function == NULL)
-        return NULL;
+    struct function *const function = sim_new(1, sizeof *function);
     *function = (struct function){
         .handle = sim_handle_new(KIND_FUNCTION, function),
         .module = module,
@@ -98,11 +87,8 @@ static CUresult load(CUmodule *out, const void *data, size_t bytes, bool size_kn
     const CUresult result = sim_image_load(data, bytes, size_known, sim_gpu(context->device), &image);
     if (result != CUDA_SUCCESS)
         return result;
-    struct module *const module = sim_module_new(context, image, NULL);
+    *out = sim_module_new(context, image, NULL)->handle;
     sim_image_release(image);
-    if (module == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = module->handle;
     return CUDA_SUCCESS;
 }
 
@@ -121,18 +107,12 @@ SIM_API CUresult cuModuleLoad(CUmodule *out, const char *path) {
     return result;
 }
 
-SIM_API CUresult cuModuleLoadData(CUmodule *out, const void *data) {
-    return load(out, data, 0, false);
-}
+SIM_ENTRY(cuModuleLoadData, load, (CUmodule * out, const void *data), out, data, 0, false)
 
 SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values) {
     (void)options;
     (void)values;
     return count < 64 ? load(out, data, 0, false) : CUDA_ERROR_INVALID_VALUE;
-}
-
-SIM_API CUresult cuModuleLoadFatBinary(CUmodule *out, const void *data) {
-    return load(out, data, 0, false);
 }
 
 SIM_API CUresult cuModuleUnload(CUmodule handle) {
@@ -156,9 +136,8 @@ SIM_API CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const cha
         return CUDA_ERROR_INVALID_HANDLE;
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (strcmp(module->image->kernel[i].name, name) == 0) {
-            const struct function *const function = sim_module_function(module, i);
-            *out = function != NULL ? function->handle : NULL;
-            return function != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+            *out = sim_module_function(module, i)->handle;
+            return CUDA_SUCCESS;
         }
     return CUDA_ERROR_NOT_FOUND;
 }
@@ -181,19 +160,7 @@ SIM_API CUresult cuModuleEnumerateFunctions(CUfunction *out, unsigned int count,
         return CUDA_ERROR_INVALID_VALUE;
     if (module == NULL)
         return CUDA_ERROR_INVALID_HANDLE;
-    for (uint32_t i = 0; i < count && i < module->image->kernels; i++) {
-        const struct function *const function = sim_module_function(module, i);
-        if (function == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        out[i] = function->handle;
-    }
+    for (uint32_t i = 0; i < count && i < module->image->kernels; i++)
+        out[i] = sim_module_function(module, i)->handle;
     return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct module *const module = sim_handle_get(handle, KIND_MODULE);
-    if (name == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    return module != NULL ? sim_global_of(module, name, address, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }

@@ -8,13 +8,9 @@
 
 #include "sim.h"
 
-static void log_node(const struct launch_request *request, const char *entry, CUresult result) {
-    sim_log_launch(&(struct launch_line){.entry = entry,
-                                         .request = request,
-                                         .stream = "0x0",
-                                         .result = result,
-                                         .priority = request->set.priority,
-                                         .node = true});
+static void log_node(const struct launch_request *request, CUresult result) {
+    sim_log_launch(&(struct launch_line){
+        .request = request, .stream = "0x0", .result = result, .priority = request->set.priority, .node = true});
 }
 
 static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_request *request) {
@@ -30,7 +26,7 @@ static CUresult read_request(const CUDA_KERNEL_NODE_PARAMS *what, struct launch_
     return result;
 }
 
-static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *what) {
     struct launch_request request = node->launch;
     request.handle = what->func != NULL ? what->func : what->kern;
     request.function = NULL;
@@ -41,19 +37,19 @@ static CUresult write_node(struct node *node, const CUDA_KERNEL_NODE_PARAMS *wha
     request.parameters = NULL;
     request.parameter_bytes = 0;
     CUresult result = read_request(what, &request);
-    if (result == CUDA_SUCCESS && !sim_node_set_launch(node, &request))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        sim_node_set_launch(node, &request);
         node->context = what->func == NULL && what->ctx != NULL ? what->ctx : request.function->module->context->handle;
-    log_node(&request, entry, result);
+    }
+    log_node(&request, result);
     free(request.parameters);
     return result;
 }
 
 /* The nodes of a graph that these handles are, each once; NULL: one is none. For free(). */
 static struct node **nodes_of(const struct graph *graph, const CUgraphNode *handles, size_t count) {
-    struct node **const nodes = calloc(count + 1, sizeof *nodes);
-    bool good = nodes != NULL;
+    struct node **const nodes = sim_new(count, sizeof *nodes);
+    bool good = true;
     for (size_t i = 0; good && i < count; i++) {
         nodes[i] = sim_handle_get(handles[i], KIND_NODE);
         good = nodes[i] != NULL && nodes[i]->graph == graph;
@@ -67,7 +63,7 @@ static struct node **nodes_of(const struct graph *graph, const CUgraphNode *hand
 }
 
 static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before, size_t count,
-                    const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+                    const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (out == NULL || graph == NULL || (count > 0 && before == NULL) || count > 1 << 20)
@@ -77,7 +73,7 @@ static CUresult add(CUgraphNode *out, CUgraph handle, const CUgraphNode *before,
     free(nodes);
     if (node == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = write_node(node, what, entry);
+    const CUresult result = write_node(node, what);
     if (result == CUDA_SUCCESS)
         *out = node->handle;
     else
@@ -96,12 +92,14 @@ SIM_API CUresult cuGraphAddKernelNode(CUgraphNode *out, CUgraph graph, const CUg
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return add(out, graph, before, count, &made, __func__);
+    SIM_NAMED(__func__);
+    return add(out, graph, before, count, &made);
 }
 
 SIM_API CUresult cuGraphAddKernelNode_v2(CUgraphNode *out, CUgraph graph, const CUgraphNode *before, size_t count,
                                          const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? add(out, graph, before, count, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? add(out, graph, before, count, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 static struct node *kernel_node(CUgraphNode handle) {
@@ -120,11 +118,9 @@ static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
     const struct launch_request *const request = &node->launch;
     const struct kernel_image *const image = request->function->image;
     /* The same for who asks again: it is valid until the node is changed or destroyed (cuGraphKernelNodeGetParams). */
-    void **const pointers =
-        node->parameter_pointers != NULL ? node->parameter_pointers : calloc(image->parameters + 1, sizeof *pointers);
-    if (pointers == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    node->parameter_pointers = pointers;
+    if (node->parameter_pointers == NULL)
+        node->parameter_pointers = sim_new(image->parameters, sizeof *node->parameter_pointers);
+    void **const pointers = node->parameter_pointers;
     for (uint32_t i = 0; i < image->parameters; i++)
         pointers[i] = request->parameters + image->parameter[i].offset;
     const bool kernel = sim_handle_get(request->handle, KIND_KERNEL) != NULL;
@@ -144,9 +140,7 @@ static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out) {
-    return get(node, out);
-}
+SIM_ENTRY(cuGraphKernelNodeGetParams_v2, get, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out), node, out)
 
 SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out) {
     CUDA_KERNEL_NODE_PARAMS what;
@@ -156,31 +150,32 @@ SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_P
     return result;
 }
 
-static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what, const char *entry) {
+static CUresult set(CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     struct node *const node = kernel_node(handle);
-    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
+    return node != NULL ? write_node(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return set(node, &made, __func__);
+    SIM_NAMED(__func__);
+    return set(node, &made);
 }
 
 SIM_API CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? set(node, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? set(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* The node of an executable graph that was made from that of a graph. */
-static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what,
-                            const char *entry) {
+static CUresult set_in_exec(CUgraphExec exec_handle, CUgraphNode handle, const CUDA_KERNEL_NODE_PARAMS *what) {
     SIM_CALL();
     const struct exec *const exec = sim_handle_get(exec_handle, KIND_EXEC);
     const struct node *const original = kernel_node(handle);
     struct node *const node = exec != NULL && original != NULL ? sim_graph_find_copy(exec->graph, original->id) : NULL;
-    return node != NULL ? write_node(node, what, entry) : CUDA_ERROR_INVALID_VALUE;
+    return node != NULL ? write_node(node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
@@ -188,12 +183,14 @@ SIM_API CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode no
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUDA_KERNEL_NODE_PARAMS made = newer(what);
-    return set_in_exec(exec, node, &made, __func__);
+    SIM_NAMED(__func__);
+    return set_in_exec(exec, node, &made);
 }
 
 SIM_API CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec exec, CUgraphNode node,
                                                    const CUDA_KERNEL_NODE_PARAMS *what) {
-    return what != NULL ? set_in_exec(exec, node, what, __func__) : CUDA_ERROR_INVALID_VALUE;
+    SIM_NAMED(__func__);
+    return what != NULL ? set_in_exec(exec, node, what) : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- attributes ---- */
@@ -245,10 +242,10 @@ SIM_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode handle, int id, const
     result = sim_launch_attributes(&changed, &one, 1);
     if (result == CUDA_SUCCESS)
         result = is_beyond(node) ? CUDA_ERROR_INVALID_VALUE : sim_launch_check(&changed);
-    if (result == CUDA_SUCCESS && !sim_node_keep_attribute(node, id, value))
-        result = CUDA_ERROR_OUT_OF_MEMORY;
-    if (result == CUDA_SUCCESS)
+    if (result == CUDA_SUCCESS) {
+        sim_node_keep_attribute(node, id, value);
         node->launch = changed;
+    }
     return result;
 }
 
@@ -260,5 +257,6 @@ SIM_API CUresult cuGraphKernelNodeCopyAttributes(CUgraphNode to, CUgraphNode fro
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_node_resolve(target, sim_current_context()) == CUDA_SUCCESS && is_beyond(target))
         return CUDA_ERROR_INVALID_VALUE;
-    return sim_node_copy_attributes(target, source) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    sim_node_copy_attributes(target, source);
+    return CUDA_SUCCESS;
 }

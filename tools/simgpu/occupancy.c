@@ -76,17 +76,3 @@ int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint) {
         blocks = limits[i] < blocks ? limits[i] : blocks;
     return blocks;
 }
-
-struct sm_set sim_sm_all(const struct gpu *gpu) {
-    struct sm_set set = {0};
-    for (int i = 0; i < gpu->multiprocessors; i++)
-        sim_sm_add(&set, i);
-    return set;
-}
-
-int sim_sm_count(const struct sm_set *set) {
-    int count = 0;
-    for (int i = 0; i < MAX_MULTIPROCESSORS; i++)
-        count += sim_sm_has(set, i);
-    return count;
-}

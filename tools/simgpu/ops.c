@@ -33,10 +33,7 @@ static void *grow(void *memory, size_t count, size_t *room, size_t size) {
     if (count < *room)
         return memory;
     *room = *room == 0 ? 64 : *room * 2;
-    void *const grown = realloc(memory, *room * size);
-    if (grown == NULL)
-        abort(); /* the simulator has nothing to fall back on */
-    return grown;
+    return sim_grow(memory, *room, size);
 }
 
 static void timer_add(double time, struct op *op) {
@@ -71,14 +68,13 @@ static struct op *timer_take(void) {
 }
 
 struct op *sim_op_new(enum op_kind kind, int device) {
-    struct op *const op = calloc(1, sizeof *op);
-    if (op == NULL)
-        abort();
+    struct op *const op = sim_new(1, sizeof *op);
     op->kind = kind;
     op->device = device;
     op->waits = 1; /* its arrival */
     op->references = 1;
     op->sequence = next_sequence++;
+    op->correlation = sim_call.number;
     return op;
 }
 
@@ -127,8 +123,8 @@ void sim_op_finish(struct op *op, double now) {
     for (uint32_t i = 0; i < op->after_count; i++)
         one_wait_less(op->after[i]);
     op->after_count = 0;
-    if (op->kind == OP_KERNEL)
-        sim_log_timeline(op);
+    if (op->kind == OP_KERNEL || op->transfer != NULL)
+        sim_trace_add(op);
     if (op->stream != NULL)
         sim_stream_op_finished(op->stream);
     op->stream = NULL;

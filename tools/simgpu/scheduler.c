@@ -15,8 +15,6 @@ static struct device {
     const struct gpu *gpu;
     struct multiprocessor processors[MAX_MULTIPROCESSORS];
     struct op *first[PRIORITIES];
-    struct sm_set all;  /* its multiprocessors */
-    struct sm_set held; /* multiprocessors where nothing more may start now */
     int resident;
     bool changed;
     double next;
@@ -93,7 +91,6 @@ void sim_scheduler_add(struct op *op, double now) {
     struct device *const device = &devices[op->device];
     if (device->gpu == NULL) {
         device->gpu = sim_gpu(op->device);
-        device->all = sim_sm_all(device->gpu);
         device->bandwidth = sim_bandwidth(device->gpu);
         device->speed = 1;
     }
@@ -109,8 +106,7 @@ void sim_scheduler_add(struct op *op, double now) {
 
 static bool may_use(const struct device *device, int index, const struct op *op) {
     const struct op *const reserved = device->processors[index].reserved;
-    return sim_sm_has(&op->launch->usable, index) && !sim_sm_has(&device->held, index) &&
-           (reserved == NULL || reserved == op || level_of(reserved) >= level_of(op));
+    return reserved == NULL || reserved == op || level_of(reserved) >= level_of(op);
 }
 
 /* Where the fewest blocks are, lowest index first; -1: the next block fits nowhere. */
@@ -196,8 +192,6 @@ static int drained_room(const struct device *device, const struct launch *launch
 static bool may_reserve(const struct device *device, const struct op *op, int index, int each) {
     const struct multiprocessor *const processor = &device->processors[index];
     const struct op *const other = processor->reserved;
-    if (!sim_sm_has(&op->launch->usable, index) || sim_sm_has(&device->held, index))
-        return false;
     if (other != NULL && other != op && level_of(other) <= level_of(op))
         return false;
     int own = 0;
@@ -280,35 +274,19 @@ static bool place_kernel(struct device *device, struct op *op) {
     return true;
 }
 
-static bool covers(const struct sm_set *set, const struct sm_set *other) {
-    for (size_t i = 0; i < sizeof set->bits / sizeof *set->bits; i++)
-        if ((other->bits[i] & ~set->bits[i]) != 0)
-            return false;
-    return true;
-}
-
-static void hold(struct device *device, const struct sm_set *set) {
-    for (size_t i = 0; i < sizeof set->bits / sizeof *set->bits; i++)
-        device->held.bits[i] |= set->bits[i];
-}
-
-/* Places what it can of one queue. A kernel that does not fit holds up those behind it on all multiprocessors that it
- * may use: on all of the device, unless it runs in a green context. False: there is such a kernel. */
+/* Places what it can of one queue. A kernel that does not fit holds up those behind it. False: there is such a kernel. */
 static bool place_level(struct device *device, int level) {
-    bool placed = true;
-    for (struct op **at = &device->first[level]; *at != NULL && !covers(&device->held, &device->all);) {
-        struct op *const op = *at;
-        if (place_kernel(device, op)) {
-            *at = op->next;
-            continue;
+    struct op **const first = &device->first[level];
+    while (*first != NULL) {
+        struct op *const op = *first;
+        if (!place_kernel(device, op)) {
+            if (sim_config.rule == RULE_DRAIN)
+                reserve(device, op);
+            return false;
         }
-        placed = false;
-        if (sim_config.rule == RULE_DRAIN)
-            reserve(device, op);
-        hold(device, &op->launch->usable);
-        at = &op->next;
+        *first = op->next;
     }
-    return placed;
+    return true;
 }
 
 void sim_scheduler_dispatch(int index, double now) {
@@ -317,9 +295,8 @@ void sim_scheduler_dispatch(int index, double now) {
         return;
     device->changed = false;
     set_clock(device, now);
-    device->held = (struct sm_set){0};
     for (int level = 0; level < PRIORITIES; level++)
-        if (!place_level(device, level) && sim_config.rule != RULE_HOLD)
-            device->held = (struct sm_set){0};
+        if (!place_level(device, level) && sim_config.rule == RULE_HOLD)
+            break;
     find_next(device);
 }

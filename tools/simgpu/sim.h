@@ -56,7 +56,7 @@ struct config {
     int driver_version;
     bool crashes; /* SIMGPU_INVALID */
     bool fresh_handles;
-    const char *timeline, *launches, *trace;
+    const char *launches, *trace;
     struct limit refuse, no_attributes;
 };
 
@@ -78,11 +78,33 @@ double sim_event_us(void); /* from a recorded event to the work of another strea
 bool sim_glob(const char *pattern, const char *text);
 void sim_say(const char *format, ...) SIM_PRINTF(1, 2);
 const char *sim_rule_name(enum rule rule);
-bool sim_is_communication(const char *kernel);
+
+/* ---- memory of the simulator's own (driver.c): without any it ends the process, for it has nothing to fall back on ---- */
+
+void *sim_new(size_t count, size_t size); /* zeros */
+void *sim_grow(void *memory, size_t count, size_t size);
+char *sim_text(const char *text);
 
 /* ---- one lock, one clock (driver.c) ---- */
 
 extern double sim_host_us;
+
+/* The call that holds the lock. */
+struct sim_call {
+    double start_us;
+    unsigned int number;
+    bool shown; /* in the trace: it put work into a stream, or waited */
+};
+extern struct sim_call sim_call;
+
+/* Of the thread: the name of the call that it makes, for the logs. Where the engine is part of HIP's library, hip/entry.c says it. */
+extern _Thread_local const char *sim_entry;
+#ifdef SIMGPU_HIP
+#define SIM_NAMED(name) (void)0
+#else
+#define SIM_NAMED(name) (void)(sim_entry = (name))
+#endif
+
 extern bool sim_queue_died; /* of AMD's: of a launch with more shared memory than there is */
 
 CUresult sim_enter(void);
@@ -96,10 +118,18 @@ void sim_lock(void);
 /* Both forms of an entry point that takes a stream: NULL is the legacy stream, or the thread's own in _ptsz. */
 #define SIM_BOTH(name, body, declared, ...)                                                                            \
     SIM_API CUresult name declared {                                                                                   \
+        SIM_NAMED(#name);                                                                                              \
         return body(__VA_ARGS__, false);                                                                               \
     }                                                                                                                  \
     SIM_API CUresult name##_ptsz declared {                                                                            \
+        SIM_NAMED(#name "_ptsz");                                                                                      \
         return body(__VA_ARGS__, true);                                                                                \
+    }
+
+/* An entry point that is a call of another function. */
+#define SIM_ENTRY(name, body, declared, ...)                                                                           \
+    SIM_API CUresult name declared {                                                                                   \
+        return body(__VA_ARGS__);                                                                                      \
     }
 
 #define SIM_CALL()                                                                                                     \
@@ -188,25 +218,11 @@ uint32_t sim_parameter_bytes(const struct kernel_image *image);
 
 /* ---- contexts (context.c) ---- */
 
-/* A set of multiprocessors of one device. */
-struct sm_set {
-    uint64_t bits[(MAX_MULTIPROCESSORS + 63) / 64];
-};
-
-static inline bool sim_sm_has(const struct sm_set *set, int index) {
-    return (set->bits[index / 64] >> index % 64 & 1) != 0;
-}
-
-static inline void sim_sm_add(struct sm_set *set, int index) {
-    set->bits[index / 64] |= UINT64_C(1) << index % 64;
-}
-
 struct stream;
 
 struct context {
     CUcontext handle;
     int device;
-    struct sm_set usable; /* its multiprocessors */
     unsigned int flags;
     bool primary;
     int attached; /* by cuCtxAttach */
@@ -218,11 +234,10 @@ struct context {
     struct event *events;
 };
 
-/* A part of the primary context of a device, with multiprocessors of its own. Its handle is that of a context, too. */
+/* Another handle for the primary context of a device (green.c). */
 struct green {
     CUcontext handle;
     struct context *context;
-    struct sm_set usable;
     struct stream *stream; /* its default stream */
     struct green *next;
 };
@@ -230,8 +245,6 @@ struct green {
 struct context *sim_context_of(CUcontext handle);
 struct context *sim_current_context(void);
 struct green *sim_current_green(void); /* NULL: the current context is not one */
-const struct sm_set *sim_usable_of(CUcontext handle);
-const struct sm_set *sim_current_usable(const struct context *context);
 struct context *sim_primary_retain(CUdevice device);
 void sim_primary_release(CUdevice device);
 void sim_green_free(struct green *green);
@@ -305,8 +318,6 @@ struct footprint {
     int carveout;
 };
 
-struct sm_set sim_sm_all(const struct gpu *gpu);
-int sim_sm_count(const struct sm_set *set);
 int sim_resident(const struct function *function, const struct footprint *footprint);
 int sim_occupancy(const struct gpu *gpu, const struct footprint *footprint);
 int sim_warps(int threads);

@@ -20,7 +20,6 @@ struct work_class {
     double rate[MAX_BLOCKS + 1]; /* speed of a block among n of its class */
     uint64_t seed;
     uint64_t launches;
-    bool communication;
     struct work_class *next;
 };
 
@@ -36,9 +35,13 @@ struct op {
     double eligible_us;
     struct op **after; /* operations that wait for this one */
     uint32_t after_count, after_room;
-    struct stream *stream; /* whose queue it counts in, or NULL */
-    struct launch *launch; /* kernels only */
-    struct op *next;       /* in a queue of the scheduler */
+    struct stream *stream;    /* whose queue it counts in, or NULL */
+    struct launch *launch;    /* kernels only */
+    const char *transfer;     /* what a copy or fill is called; else NULL */
+    int queue;                /* the number of its stream, for the trace */
+    unsigned int correlation; /* the number of the call that made it */
+    uint64_t node;            /* of a graph, or 0 */
+    struct op *next;          /* in a queue of the scheduler */
 };
 
 struct launch {
@@ -48,12 +51,10 @@ struct launch {
     uint64_t simulated, placed, finished;
     double scale; /* real blocks that one simulated block stands for */
     int threads, warps, registers_of_warp, scalars_of_warp, cluster;
-    struct sm_set usable;
     size_t dynamic, shared;
     size_t room; /* shared memory of a multiprocessor for blocks of this kernel */
     int priority, resident_peak;
     uint64_t seed;
-    unsigned long long stream_number, context_number;
 };
 
 /* From the end of the work before a host function to the start of the work behind it. Assumption: reports range from 6 us
@@ -85,10 +86,10 @@ struct transfer;
 
 struct stream {
     CUstream handle;
+    int number; /* in the trace */
     struct context *context;
-    struct sm_set usable; /* multiprocessors that its kernels may use */
-    CUcontext green;      /* or NULL */
-    bool of_green;        /* the default stream of one */
+    CUcontext green; /* or NULL */
+    bool of_green;   /* the default stream of one */
     unsigned int flags;
     int priority;
     int sync_policy;
@@ -152,9 +153,8 @@ struct launch_request {
         int carveout; /* in percent, stronger than the function's; -1: no preference */
         int priority;
     } set;
-    bool overshoots;             /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
-    const struct sm_set *usable; /* for this check alone; NULL: all of the device */
-    uint8_t *parameters;         /* owned: all of them at their offsets */
+    bool overshoots;     /* of AMD's: taken by the runtime, but it ends its queue (hip/check.c) */
+    uint8_t *parameters; /* owned: all of them at their offsets */
     uint32_t parameter_bytes;
 };
 
@@ -215,11 +215,11 @@ void sim_graph_free(struct graph *graph);
 struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
 struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
 void sim_node_undo(struct node *node);
-bool sim_node_set_launch(struct node *node, const struct launch_request *request);
-bool sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
-bool sim_node_copy_attributes(struct node *to, const struct node *from);
+void sim_node_set_launch(struct node *node, const struct launch_request *request);
+void sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
+void sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
-bool sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
+void sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
 
 struct exec {
     CUgraphExec handle;
@@ -237,12 +237,10 @@ CUresult sim_launch_parameters(struct launch_request *request, void **pointers, 
 CUresult sim_launch_attributes(struct launch_request *request, const CUlaunchAttribute *attributes, unsigned int count);
 bool sim_is_refused(const struct launch_request *request); /* SIMGPU_REFUSE */
 enum op_kind sim_launch_kind(const struct launch_request *request);
-void sim_launch_fill(struct op *op, const struct launch_request *request, const struct stream *stream, int priority,
-                     const struct sm_set *usable);
+void sim_launch_fill(struct op *op, const struct launch_request *request, int priority);
 
 /* A call that launches, and what becomes of it. */
 struct call {
-    const char *entry;
     const CUlaunchConfig *config;
     CUfunction handle;
     void **parameters, **extra;
@@ -252,7 +250,6 @@ struct call {
 CUresult sim_launch_locked(const struct call *call, struct context *context);
 
 struct launch_line {
-    const char *entry;
     const struct launch_request *request;
     const char *stream; /* as text */
     CUresult result;
@@ -260,14 +257,12 @@ struct launch_line {
     bool captured, graph, node;
 };
 
-extern _Thread_local const char *sim_entry; /* the name for it, where it is not the one of the line */
 void sim_log_launch(const struct launch_line *line);
-void sim_log_timeline(const struct op *op);
-void sim_log_flush(void);
-void sim_log_forget(void);
-void sim_log_close(void);
 const char *sim_log_escaped(const char *name, char *out, size_t room); /* as the inside of a JSON string */
 void sim_trace_add(const struct op *op);
+void sim_trace_call(void);
+/* What the call waited for: a stream (or NULL: whatever runs), or the record of an event. */
+void sim_trace_wait(const char *what, int device, const struct stream *stream, const struct op *record);
 void sim_trace_flush(void);
 void sim_trace_forget(void);
 
@@ -295,6 +290,7 @@ struct transfer {
     uint32_t value, value_bytes;
     bool to_driver, from_driver; /* allocated by the driver */
     double us;
+    const char *name;
     enum unit unit;
     bool waits; /* the host waits for it, also where the call is called asynchronous */
 };

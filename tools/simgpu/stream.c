@@ -11,6 +11,7 @@
 #include "sim.h"
 
 enum { QUEUE = 1024 };
+enum { FIRST_NUMBER = 13 }; /* of streams that programs create, as CUPTI counts */
 
 uint64_t sim_thread_id(void) {
     static atomic_uint_fast64_t next;
@@ -25,16 +26,11 @@ int sim_clamp_priority(int priority) {
 }
 
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority) {
-    struct stream *const stream = calloc(1, sizeof *stream);
-    if (stream == NULL)
-        return NULL;
+    struct stream *const stream = sim_new(1, sizeof *stream);
     stream->handle = sim_handle_new(KIND_STREAM, stream);
-    if (stream->handle == NULL) {
-        free(stream);
-        return NULL;
-    }
+    static int numbers = FIRST_NUMBER;
+    stream->number = numbers++;
     stream->context = context;
-    stream->usable = context->usable;
     stream->flags = flags;
     stream->priority = sim_clamp_priority(priority);
     stream->next = context->streams;
@@ -72,10 +68,8 @@ void sim_stream_op_finished(struct stream *stream) {
 struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority) {
     struct stream *const stream = sim_stream_new(context, flags, priority);
     const struct green *const green = sim_current_green();
-    if (stream != NULL && green != NULL) {
-        stream->usable = green->usable;
+    if (green != NULL)
         stream->green = green->handle;
-    }
     return stream;
 }
 
@@ -87,8 +81,7 @@ static struct stream *per_thread_stream(struct context *context) {
         if (stream->thread == thread && stream->green == handle)
             return stream;
     struct stream *const stream = sim_stream_here(context, 0, NORMAL_PRIORITY);
-    if (stream != NULL)
-        stream->thread = thread;
+    stream->thread = thread;
     return stream;
 }
 
@@ -96,7 +89,7 @@ CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context
     const uintptr_t number = (uintptr_t)handle;
     if (number == STREAM_PER_THREAD || (number == 0 && per_thread)) {
         *out = per_thread_stream(context);
-        return *out != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        return CUDA_SUCCESS;
     }
     const struct green *const green = sim_current_green();
     *out = number > STREAM_LEGACY ? sim_handle_get(handle, KIND_STREAM)
@@ -134,6 +127,8 @@ void sim_stream_submit(struct stream *stream, struct op *op) {
     stream->tail = op;
     sim_op_hold(op);
     op->stream = stream;
+    op->queue = stream->number;
+    sim_call.shown = true;
     stream->pending++;
     sim_op_submit(op);
     sim_engine_run_to(sim_host_us);
@@ -192,22 +187,14 @@ static CUresult create(CUstream *out, unsigned int flags, int priority) {
     SIM_CALL_IN_CONTEXT(context);
     if (out == NULL || flags > STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    const struct stream *const stream = sim_stream_here(context, flags, priority);
-    if (stream == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    *out = stream->handle;
+    *out = sim_stream_here(context, flags, priority)->handle;
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuStreamCreate(CUstream *out, unsigned int flags) {
-    return create(out, flags, NORMAL_PRIORITY);
-}
+SIM_ENTRY(cuStreamCreate, create, (CUstream * out, unsigned int flags), out, flags, NORMAL_PRIORITY)
+SIM_ENTRY(cuStreamCreateWithPriority, create, (CUstream * out, unsigned int flags, int priority), out, flags, priority)
 
-SIM_API CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
-    return create(out, flags, priority);
-}
-
-static CUresult destroy(CUstream handle) {
+SIM_API CUresult cuStreamDestroy_v2(CUstream handle) {
     SIM_CALL();
     struct stream *const stream = sim_handle_get(handle, KIND_STREAM);
     if (stream == NULL || stream->legacy || stream->of_green || stream->thread != 0)
@@ -215,14 +202,7 @@ static CUresult destroy(CUstream handle) {
     sim_stream_free(stream);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuStreamDestroy(CUstream handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuStreamDestroy_v2(CUstream handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuStreamDestroy, cuStreamDestroy_v2, (CUstream handle), handle)
 
 static CUresult query(CUstream handle, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
@@ -230,6 +210,7 @@ static CUresult query(CUstream handle, bool per_thread) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     sim_engine_run_to(sim_host_us);
+    sim_trace_wait("Stream Sync", stream->context->device, stream, NULL);
     return sim_stream_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 SIM_BOTH(cuStreamQuery, query, (CUstream handle), handle)
@@ -240,7 +221,8 @@ static CUresult synchronize(CUstream handle, bool per_thread) {
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     const CUresult result = sim_stream_drain(stream);
-    sim_log_flush();
+    sim_trace_wait("Stream Sync", stream->context->device, stream, NULL);
+    sim_trace_flush();
     return result;
 }
 SIM_BOTH(cuStreamSynchronize, synchronize, (CUstream handle), handle)
@@ -264,15 +246,6 @@ static CUresult get_flags(CUstream handle, unsigned int *flags, bool per_thread)
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamGetFlags, get_flags, (CUstream handle, unsigned int *flags), handle, flags)
-
-static CUresult get_device(CUstream handle, CUdevice *device, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    if (device == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *device = stream->context->device;
-    return CUDA_SUCCESS;
-}
-SIM_BOTH(cuStreamGetDevice, get_device, (CUstream handle, CUdevice *device), handle, device)
 
 static CUresult get_context(CUstream handle, CUcontext *out, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
@@ -365,10 +338,9 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
     if (result != CUDA_SUCCESS)
         return result;
     if (external) {
-        struct node *const node = capturing ? sim_capture_node(stream, NODE_WAIT) : NULL;
-        if (node != NULL)
-            node->event = event_handle;
-        return node != NULL ? CUDA_SUCCESS : capturing ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+        if (capturing)
+            sim_capture_node(stream, NODE_WAIT)->event = event_handle;
+        return capturing ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     }
     if (event->record == NULL)
         return CUDA_SUCCESS; /* never recorded: nothing to wait for */
@@ -379,6 +351,7 @@ static CUresult wait_event(CUstream handle, CUevent event_handle, unsigned int f
     struct op *const op = sim_stream_op(stream, OP_NOTHING);
     wait_for_record(op, event->record, stream);
     sim_stream_submit(stream, op);
+    sim_trace_wait("Stream Wait Event", stream->context->device, stream, event->record);
     return CUDA_SUCCESS;
 }
 SIM_BOTH(cuStreamWaitEvent, wait_event, (CUstream handle, CUevent event, unsigned int flags), handle, event, flags)
@@ -397,8 +370,6 @@ static CUresult host_function(CUstream handle, CUhostFn function, void *argument
             return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         }
         struct node *const node = sim_capture_node(stream, NODE_HOST);
-        if (node == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
         node->function = function;
         node->argument = argument;
         return CUDA_SUCCESS;

@@ -1,4 +1,4 @@
-/* What blocks of a kernel cost: the same draws in every run, whatever else is launched. And which kernels are communication. */
+/* What blocks of a kernel cost: the same draws in every run, whatever else is launched. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +35,8 @@ struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_ima
         if (work->gpu == gpu->key && work->threads == threads && work->registers == image->registers &&
             work->static_shared == image->static_shared && strcmp(work->name, image->name) == 0)
             return work;
-    struct work_class *const work = calloc(1, sizeof *work);
-    if (work == NULL || (work->name = strdup(image->name)) == NULL)
-        abort();
+    struct work_class *const work = sim_new(1, sizeof *work);
+    work->name = sim_text(image->name);
     work->gpu = gpu->key;
     work->threads = threads;
     work->registers = image->registers;
@@ -57,7 +56,6 @@ struct work_class *sim_work_class(const struct gpu *gpu, const struct kernel_ima
     work->bytes_per_us = cost.bytes_per_block / cost.block_us;
     set_rates(work, cost.gain);
     work->seed = hash_of(image->name);
-    work->communication = sim_is_communication(image->name);
     work->next = classes;
     classes = work;
     return work;
@@ -67,63 +65,4 @@ double sim_block_work(const struct launch *launch, uint64_t block) {
     const struct work_class *const work = launch->work;
     const double draw = 2 * uniform(launch->seed + block) - 1;
     return work->block_us * launch->scale * (1 + work->spread * draw);
-}
-
-/* ---- communication, by the names that libraries give it: for the timeline's flag only ---- */
-
-/* A pattern is found anywhere in the name, mangled or not. */
-static const char *const parts[] = {
-    "oneRankReduce",
-    "mscclKernel",
-    "mscclpp",
-    "nvshmem",
-    "deep_ep",
-    "cross_device_reduce",
-    "all_reduce_kernel",
-    "multimem_all_gather_kernel",
-    "multimem_one_shot_reduce_kernel",
-    "symmetric_memory",
-    "nccl_extension",
-    "allreduce_prototype",
-    "allreduce_fusion_kernel",
-    "oneShotAllReduceKernel",
-    "twoShotAllReduceKernel",
-    "oneshotAllreduceFusionKernel",
-    "twoshotAllreduceKernel",
-    "moeA2A",
-    "moeAllToAllKernel",
-    "helixAllToAllKernel",
-    "allreduce_allgather_kernel",
-    "reducescatter_allreduce_kernel",
-    "userbuffers",
-    "UCC_REDUCE",
-    "ibgda_",
-    "ddaAllReduce",
-    "ddaReduceScatter",
-    "ddaAllToAll",
-    "ddaAllGather",
-    "_on_stream_kernel",
-};
-
-/* nccl(Dev|Sym|Symk)?(Dev)?Kernel */
-static bool is_nccl(const char *name) {
-    for (const char *at = name; (at = strstr(at, "nccl")) != NULL; at += 4) {
-        const char *rest = at + 4;
-        if (strncmp(rest, "Symk", 4) == 0)
-            rest += 4;
-        else if (strncmp(rest, "Sym", 3) == 0)
-            rest += 3;
-        if (strncmp(rest, "Dev", 3) == 0)
-            rest += 3;
-        if (strncmp(rest, "Kernel", 6) == 0)
-            return true;
-    }
-    return false;
-}
-
-bool sim_is_communication(const char *kernel) {
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strstr(kernel, parts[i]) != NULL)
-            return true;
-    return is_nccl(kernel);
 }

@@ -25,10 +25,10 @@ def test_streams_of_the_library_are_raised_and_counted(world: World, hip: Hip) -
     bare, done = hip(words), hip(words, CREATED)
     assert priorities(done.stdout) == priorities(bare.stdout) == [0] * 5
     assert done.priorities == [-1, -1, -1, 0, 0]
-    assert done.totals["raised"] == done.totals["streams_raised"] == 3
+    assert done.totals["raised"] == done.totals["streams_created_raised"] == 3
     others = hip(made(world, "libother.so.1"), CREATED)
     assert priorities(others.stdout) == [0] * 5
-    assert others.totals["streams_raised"] == 0
+    assert others.totals["streams_created_raised"] == 0
 
 
 def test_flags_of_a_raised_stream_stay(world: World, hip: Hip) -> None:

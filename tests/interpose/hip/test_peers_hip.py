@@ -6,7 +6,7 @@ import pytest
 from hip_interposing import BLOCKS, ONE, VERSIONS, Hip, World, runtime, smallest
 from interposing import same
 
-from tools.lint import check_exports
+from tools.checks import check_exports
 
 LAUNCH = f"launch=k,{BLOCKS},64"
 

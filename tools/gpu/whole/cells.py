@@ -73,8 +73,9 @@ def put_together(made: dict[str, Any]) -> list[dict[str, Any]]:
 def cell(arms: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
     all_starts = sorted(arms[BARE])
     made: dict[str, Any] = {"wrong": [], "starts": len(all_starts)}
+    made["raised"], made["launches"] = by_default(arms)
     rows = [row for starts in arms.values() for row in starts.values()]
-    failed = [row["arm"] for row in rows if row.get("broken")]
+    failed = [row["arm"] for row in rows if row.get("broken") and not row.get("cut")]  # cut: the time was over
     if failed:
         made["wrong"].append(f"a process failed: {', '.join(failed)}")
     digests = {row["digest"] for row in rows if row.get("digest")}
@@ -97,3 +98,10 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
     if len(alone) == 2:
         made["possible"] = round(min(0.0, max(alone.values()) / made["ms"] - 1), 4)
     return made
+
+
+def by_default(arms: dict[str, dict[int, dict[str, Any]]]) -> tuple[str, str]:
+    """Streams that the default raised and launches that it saw, a start each: "1 1 2", "8000 8010 7998"."""
+    totals = [row.get("totals") or {} for _, row in sorted(arms.get("default", {}).items())]
+    raised, launches = ([one.get(key) for one in totals] for key in ("raised", "launches"))
+    return tuple(" ".join("" if one is None else str(one) for one in found) for found in (raised, launches))  # type: ignore[return-value]

@@ -29,16 +29,17 @@ from tools.gpu.files import write
 from tools.gpu.turns import END, Ranks
 from tools.gpu.whole.programs import Cell, Place, cells
 
-BARE, OWN, DEFAULT = "bare", "own", "default"
+BARE, AGAIN, OWN, DEFAULT, PUBLISHED = "bare", "again", "own", "default", "published"
 ARMS = {
     BARE: None,
+    AGAIN: None,  # as bare: what two equal arms differ by
     OWN: None,  # the program's own priorities: streams that it creates, or TORCH_NCCL_HIGH_PRIORITY
     "observe": "observe",
     DEFAULT: os.environ.get("WHOLE_DEFAULT", "default"),
-    "published": "h200-paper",
+    PUBLISHED: "{gpu}-paper",  # h100, h200
 }
 VARIABLES = {"OMP_NUM_THREADS": "1"}
-PROCESSES, GIB = 45, 110.0  # of a stage, at most
+PROCESSES, GIB = 48, 48.0  # of a stage, at most: of one H100's memory, 80 GB
 COMPILED, PYTHON = (40, 15.0, 2), (2, 200.0, 1)  # steps to learn, ms of a batch, batches
 START, TURN, END_OF, LEAST = 120.0, 60.0, 30.0, 5.0  # seconds of patience; the last: after the limit
 
@@ -63,6 +64,7 @@ class Running:
         patience = min(TURN, max(LEAST, self.until - time.monotonic()))
         answer = self.ranks.ask([part, batches, steps], patience)[0]
         if answer is None:
+            self.row.setdefault("cut", time.monotonic() > self.until)
             for process in self.ranks.processes:  # what hangs on a GPU disturbs the others
                 process.kill()
         return list((answer or {}).get("ms", []))
@@ -75,7 +77,7 @@ def even(steps: float, least: int = 2) -> int:
 
 def start(cell: Cell, arm: str, place: Place, port: int, number: int) -> Running:
     folder = Path(tempfile.mkdtemp(prefix="whole-"))
-    policy = ARMS[arm]
+    policy = (ARMS[arm] or "").format(gpu=place.gpu)
     before = ["overlap-run", "--quiet", "--policy", policy, "--report", str(folder), "--"] if policy else []
     variables = dict(VARIABLES)
     if arm == OWN and not cell.is_compiled:
@@ -83,6 +85,12 @@ def start(cell: Cell, arm: str, place: Place, port: int, number: int) -> Running
     command = place.command(cell, arm == OWN, before)
     row = {"program": cell.program, "n": cell.n, "bits": cell.bits, "arm": arm, "start": number, "ms": []}
     return Running(cell, arm, Ranks(f"{cell.name} {arm}", command, variables, cell.ranks, port), folder, row)
+
+
+def gpu_of(head: dict[str, Any]) -> str:
+    """The word of its policies: h100 of NVIDIA H100 80GB HBM3. head: as of machine.describe()."""
+    name = head["gpus"][0]["name"] if head["gpus"] else ""
+    return next((word.lower() for word in name.split() if word[1:].isdigit()), "h200")
 
 
 def learn(running: Running) -> None:
@@ -99,6 +107,7 @@ def parts(running: Running) -> None:
 
 
 def end(running: Running) -> dict[str, Any]:
+    running.row.setdefault("cut", time.monotonic() > running.until)
     statuses = running.ranks.end(max(LEAST, min(END_OF, running.until - time.monotonic())))
     if any(statuses) or running.ranks.broken:
         said = [line.rstrip() for line in running.ranks.errors[0]][-6:]
@@ -182,12 +191,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(options: argparse.Namespace) -> int:
     begun = time.monotonic()
     until = begun + options.limit
-    place = Place(options.built, options.nccl)
+    head = machine.describe()
+    place = Place(options.built, options.nccl, gpu_of(head))
     chosen = [cell for cell in cells() if not options.only or cell.program in options.only]
     chosen = [cell for cell in chosen if cell.program not in options.skip]
     chosen = [cell for cell in chosen if not cell.n or not options.sizes or cell.n in options.sizes]
     rows: list[dict[str, Any]] = []
-    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": machine.describe()}
+    made: dict[str, Any] = {"version": 1, "set": "whole", "machine": head}
     made["arms"] = ARMS
     made["not_measured"] = [f"{cell.name}: {place.lacks(cell)}" for cell in chosen if place.lacks(cell)]
     chosen = [cell for cell in chosen if not place.lacks(cell)]

@@ -71,6 +71,8 @@ PYTORCH = (
     ("fsdp", "computation, for gathered weights"),
     ("tensor", "computation, for each all-reduce"),
     ("pipeline", "the other stage, for activations"),
+    ("recommender", "computation, for exchanged vectors"),
+    ("experts", "computation, for exchanged tokens"),
 )
 
 
@@ -88,10 +90,11 @@ def cells() -> list[Cell]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where things are: built programs, and NCCL's library."""
+    """Where things are: built programs, NCCL's library, and of which GPU the policies are."""
 
     built: Path
     nccl: str
+    gpu: str = "h200"
 
     def command(self, cell: Cell, own: bool, before: Sequence[str]) -> list[str]:
         """own: the program sets priorities itself. before: what each rank stands behind, such as overlap-run."""

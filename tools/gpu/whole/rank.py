@@ -19,10 +19,12 @@ import torch
 import torch.distributed as dist
 
 from tools.gpu.turns import say, serve
+from tools.gpu.whole.experts import experts
 from tools.gpu.whole.layers import DEVICE, GPU
 from tools.gpu.whole.loops import loop
 from tools.gpu.whole.program import Program
 from tools.gpu.whole.programs import LOOPS
+from tools.gpu.whole.recommender import recommender
 from tools.gpu.whole.training import ddp, fsdp, pipeline, tensor
 
 PROGRAMS: dict[str, Callable[[], Program]] = {
@@ -30,6 +32,8 @@ PROGRAMS: dict[str, Callable[[], Program]] = {
     "fsdp": fsdp,
     "tensor": tensor,
     "pipeline": pipeline,
+    "recommender": recommender,
+    "experts": experts,
     **{name: partial(loop, name) for name in LOOPS},
 }
 WARM = 2  # steps before each turn

@@ -1,12 +1,14 @@
-"""Whole programs: python -m tools.gpu.whole.table FILE
+"""Whole programs: python -m tools.gpu.whole.table FILE... [--csv FILE]
 
-Prints a line for each cell, and one for each family of programs that wait in the same way, with ranges.
+Prints a line for each cell. Of a cell in several files the last counts. --csv: writes a row for each cell, what
+is kept; times in ms a step, changes and their 90 % intervals in per cent.
 """
 
 from __future__ import annotations
 
+import argparse
+import csv
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,12 +23,13 @@ FAMILIES = {
     "conjugate gradient": ("solver",),
     "transpose of an FFT, in chunks": ("transpose",),
     "training steps with cuBLAS": ("ddp", "fsdp", "tensor", "pipeline"),
+    "recommender, training": ("recommender",),
+    "mixture of experts, Triton": ("experts",),
     "loop that priority speeds up": ("gaining-loop-alone",),
     "loop that priority slows down": ("losing-loop",),
 }
-ROUNDS = 10  # cells with fewer are not in a range of a family
 SMALL, SMALLEST = 128, "any of these with 128\u00b3 points"  # the host is slower than the GPU
-COLUMNS = ("observe", "default", "own", "published")
+COLUMNS = ("again", "observe", "default", "own", "published")
 
 
 def arms(found: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -62,33 +65,49 @@ def family(one: dict[str, Any]) -> str:
     return next(name for name, programs in FAMILIES.items() if one["program"] in programs)
 
 
-def by_family(found: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Cells with an answer and all rounds."""
-    made: dict[str, list[dict[str, Any]]] = {name: [] for name in (*FAMILIES, SMALLEST)}
-    for one in found:
-        if one.get("rounds", 0) >= ROUNDS:
-            made[family(one)].append(one)
-    return {name: own for name, own in made.items() if own}
+def head(made: dict[str, Any]) -> dict[str, Any]:
+    """On what it was measured."""
+    machine = made["machine"]
+    gpus = machine["gpus"]
+    found = {"gpu": gpus[0]["name"] if gpus else ""}
+    return {**found, **{key: machine[key] for key in ("driver", "nccl", "torch")}, "date": machine["begun"][:10]}
 
 
-def families(found: Sequence[dict[str, Any]]) -> str:
-    """From the least change to the greatest of each family, in per cent."""
-    measured = arms(found)
-    heads = ("cells", *measured, "possible")
-    lines = [f"{'family':34}" + " ".join(f"{head[:13]:>14}" for head in heads)]
-    for name, own in by_family(found).items():
-        columns = [[one["change"][arm][0] for one in own if one["change"].get(arm)] for arm in measured]
-        columns.append([one["possible"] for one in own if one.get("possible") is not None])
-        words = [str(len(own)), *(f"{said(min(each))} to {said(max(each))}" if each else "" for each in columns)]
-        lines.append(f"{name:34}" + " ".join(f"{word:>14}" for word in words))
-    return "".join(f"{one}\n" for one in lines)
+def row(one: dict[str, Any], columns: Sequence[str]) -> dict[str, Any]:
+    found = {"program": one["program"], "points": one["n"] or "", "bits": one["bits"] if one["n"] else ""}
+    found.update(family=family(one), waits=one["waits"], starts=one["starts"], rounds=one.get("rounds", 0))
+    found.update(bare_ms=one.get("ms", ""), possible_percent=percent(one.get("possible")))
+    for arm in columns:
+        values = one.get("change", {}).get(arm) or (None, None, None)
+        for name, value in zip(("percent", "low", "high"), values):
+            found[f"{arm}_{name}"] = percent(value)
+    return {**found, "raised": one["raised"], "launches": one["launches"], "wrong": "; ".join(one["wrong"])}
 
 
-def main() -> int:
-    found = put_together(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
-    print(table(found), families(found), sep="\n", end="")
+def percent(value: float | None) -> float | str:
+    return "" if value is None else round(100 * value, 2)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument("--csv", type=Path, metavar="FILE")
+    options = parser.parse_args(arguments)
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in options.files]
+    by_cell = {}
+    for made in files:
+        for one in put_together(made):
+            by_cell[one["program"], one["n"], one["bits"]] = one, head(made)
+    found = [one for one, _ in by_cell.values()]
+    rows = [{**row(one, arms(found)), **measured} for one, measured in by_cell.values()]
+    if options.csv:
+        with options.csv.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    print(table(found), end="")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

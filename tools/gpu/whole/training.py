@@ -5,6 +5,7 @@ Each function makes a Program. No weight changes from step to step, so that all 
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -42,10 +43,11 @@ def reduce_all(buckets: list[Tensor]) -> None:
 
 
 def ddp() -> Program:
-    bare = layers(LAYERS)
     model = nn.parallel.DistributedDataParallel(layers(LAYERS), bucket_cap_mb=64, gradient_as_bucket_view=True)
-    x, buckets = random(1, TOKENS, HIDDEN), all_reduced(bare)
-    return Program(lambda: trained(model, x), lambda: trained(bare, x), lambda: reduce_all(buckets))
+    x = random(1, TOKENS, HIDDEN)
+    bare = functools.cache(lambda: layers(LAYERS))  # few arms ask for it, and all share a GPU's memory
+    buckets = functools.cache(lambda: all_reduced(bare()))
+    return Program(lambda: trained(model, x), lambda: trained(bare(), x), lambda: reduce_all(buckets()))
 
 
 def fsdp() -> Program:

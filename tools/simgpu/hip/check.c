@@ -33,7 +33,7 @@ hipError_t hip_ended(void) {
     if (died && overshoot == OVERSHOOT_ABORT) {
         sim_say("queue aborting with error : HSA_STATUS_ERROR_INVALID_ALLOCATION: the runtime asked for more group "
                 "segment (LDS) than a compute unit has. code: 0x1005 (SIMGPU_HIP_OVERSHOOT)");
-        sim_log_flush();
+        sim_trace_flush();
         abort();
     }
     sim_unlock();

@@ -1,4 +1,4 @@
-/* Kernels and variables of an AMD code object (LLVM's AMDGPUUsage.rst, code object version 3 and newer), with every
+/* Kernels of an AMD code object (LLVM's AMDGPUUsage.rst, code object version 3 and newer), with every
  * bound checked.
  *
  * What a kernel is called and what it takes is a MessagePack map in an ELF note. Registers stand there, too, and that
@@ -190,9 +190,7 @@ static bool read_argument(struct packed *packed, struct kernel_image *kernel) {
         return true;
     if (offset > 65536 || size > 65536 || kernel->parameters == MOST_PARAMETERS)
         return false;
-    struct parameter *const grown = realloc(kernel->parameter, (kernel->parameters + 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
+    struct parameter *const grown = sim_grow(kernel->parameter, kernel->parameters + 1u, sizeof *grown);
     kernel->parameter = grown;
     grown[kernel->parameters++] = (struct parameter){(uint32_t)offset, (uint32_t)size};
     return true;
@@ -320,27 +318,6 @@ static bool take_descriptor(const struct object *object, const Elf64_Sym *symbol
     return true;
 }
 
-static bool take_variable(const struct object *object, const Elf64_Sym *symbol, const char *name, void *data) {
-    struct image *const image = data;
-    const size_t length = strlen(name);
-    if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size == 0 ||
-        (length > 3 && strcmp(name + length - 3, ".kd") == 0))
-        return true;
-    for (uint32_t i = 0; i < image->globals; i++)
-        if (strcmp(image->global[i].name, name) == 0)
-            return true;
-    struct global_image *const grown = realloc(image->global, (image->globals + 1) * sizeof *grown);
-    if (grown == NULL)
-        return false;
-    image->global = grown;
-    struct global_image *const global = &grown[image->globals++];
-    *global = (struct global_image){.name = strdup(name), .bytes = symbol->st_size};
-    const uint8_t *const initial = bytes_of(object, symbol, symbol->st_size);
-    if (initial != NULL && (global->initial = malloc(global->bytes)) != NULL)
-        memcpy(global->initial, initial, global->bytes);
-    return global->name != NULL;
-}
-
 static bool add_kernel(const struct object *object, struct packed *packed, struct image *image) {
     struct kernel_image kernel = {.name = NULL};
     char *symbol = NULL;
@@ -421,7 +398,5 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
     if (!read_header(&object))
         return CUDA_ERROR_INVALID_IMAGE;
     image->architecture = (int)(object.header.e_flags & 0xff);
-    if (!read_kernels(&object, image))
-        return CUDA_ERROR_INVALID_IMAGE;
-    return each_symbol(&object, &(struct visit){take_variable, image}) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+    return read_kernels(&object, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }

@@ -115,17 +115,6 @@ hipError_t hip_hipDeviceReset(void) {
     return cuDevicePrimaryCtxReset_v2(device);
 }
 
-static hipError_t peer_context(int peer, CUcontext *context) {
-    const hipError_t result = hip_ready();
-    return result != hipSuccess ? result : hip_context_of(peer, context);
-}
-
-hipError_t hip_hipDeviceEnablePeerAccess(int peer, unsigned int flags) {
-    CUcontext context = NULL;
-    const hipError_t result = peer_context(peer, &context);
-    return result != hipSuccess ? result : cuCtxEnablePeerAccess(context, flags);
-}
-
 hipError_t hip_hipCtxSetCurrent(hipCtx_t context) {
     const hipError_t result = hip_start();
     return result != hipSuccess ? result : cuCtxSetCurrent(context);
@@ -248,14 +237,6 @@ hipError_t hip_hipDeviceGetAttribute(int *value, int id, int device) {
     if (id == TOTAL_MEMORY) /* an int: what fits */
         *value = INT32_MAX;
     return hipSuccess;
-}
-
-hipError_t hip_hipDeviceGet(hipDevice_t *device, int ordinal) {
-    const hipError_t result = check(ordinal);
-    if (device == NULL)
-        return hipErrorInvalidValue;
-    *device = ordinal;
-    return result;
 }
 
 hipError_t hip_hipDeviceGetName(char *name, int length, hipDevice_t device) {

@@ -4,17 +4,13 @@
 
 #include "../cuda_abi.h"
 
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
-CUresult cuCtxGetCurrent(CUcontext *out);
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
 CUresult cuCtxPopCurrent(CUcontext *out);
 CUresult cuCtxPushCurrent(CUcontext handle);
 CUresult cuCtxSetCurrent(CUcontext handle);
 CUresult cuCtxSynchronize(void);
-CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
 CUresult cuDeviceGetAttribute(int *value, int id, CUdevice device);
 CUresult cuDeviceGetName(char *name, int length, CUdevice device);
-CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device);
 CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
 CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device);
@@ -31,7 +27,6 @@ CUresult cuGraphClone(CUgraph *out, CUgraph handle);
 CUresult cuGraphCreate(CUgraph *out, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph handle);
 CUresult cuGraphExecDestroy(CUgraphExec handle);
-CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags);
 CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error, int *outcome);
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *out, size_t *count);
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags);
@@ -39,27 +34,21 @@ CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *err
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle);
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream handle);
 CUresult cuGraphNodeGetType(CUgraphNode handle, int *type);
-CUresult cuGraphUpload(CUgraphExec exec, CUstream handle);
 CUresult cuInit(unsigned int flags);
-CUresult cuKernelGetName(const char **name, CUkernel handle);
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *argument);
 CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *argument);
-CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int count, CUlibrary handle);
 CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name);
 CUresult cuLibraryLoadData(CUlibrary *out, const void *code, int *options, void **values, unsigned int count,
                            int *library_options, void **library_values, unsigned int library_count);
 CUresult cuLibraryUnload(CUlibrary handle);
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle);
-CUresult cuMemAllocManaged(CUdeviceptr *out, size_t bytes, unsigned int flags);
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes);
 CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle);
 CUresult cuMemFree_v2(CUdeviceptr address);
-CUresult cuMemGetInfo_v2(size_t *available, size_t *total);
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags);
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyAsync_ptsz(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream stream);
 CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes);
@@ -68,14 +57,11 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes);
 CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from, CUcontext from_context, size_t bytes);
 CUresult cuMemcpy_ptds(CUdeviceptr to, CUdeviceptr from, size_t bytes);
 CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream stream);
-CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count);
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
 CUresult cuMemsetD8Async_ptsz(CUdeviceptr to, unsigned char value, size_t count, CUstream stream);
 CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count);
 CUresult cuMemsetD8_v2_ptds(CUdeviceptr to, unsigned char value, size_t count);
 CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name);
-CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule handle);
-CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodule handle, const char *name);
 CUresult cuModuleLoad(CUmodule *out, const char *path);
 CUresult cuModuleLoadData(CUmodule *out, const void *data);
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values);
@@ -98,7 +84,6 @@ CUresult cuStreamGetCaptureInfo_v2(CUstream handle, int *status, unsigned long l
                                    const CUgraphNode **nodes, size_t *count);
 CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
                                         const CUgraphNode **nodes, size_t *count);
-CUresult cuStreamGetDevice(CUstream handle, CUdevice *device);
 CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags);
 CUresult cuStreamGetFlags_ptsz(CUstream handle, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream handle, int *priority);

@@ -7,20 +7,19 @@
 
 #include "hip.h"
 
-static _Thread_local hipError_t last, last_of_call;
-
 static const struct {
     int number;
     const char *name, *text;
 } errors[] = {
-#define ERROR(number, name, text) {number, #name, text},
-#include "error.def"
+#define ERROR(number, cuda, runtime, hip, text) {number, #hip, text},
+#include "../error.def"
 #undef ERROR
 };
 
+static _Thread_local hipError_t last;
+
 /* Up to 6 the last error is that of the last call, whatever it was; from 7 on, the last call that failed. */
 hipError_t hip_done(hipError_t result) {
-    last_of_call = result;
     if (SIMGPU_HIP < 7 || (result != hipSuccess && result != hipErrorNotReady))
         last = result;
     return result;
@@ -36,15 +35,9 @@ hipError_t hip_hipPeekAtLastError(void) {
     return last;
 }
 
-hipError_t hip_hipExtGetLastError(void) {
-    const hipError_t result = last_of_call;
-    last_of_call = hipSuccess;
-    return result;
-}
-
 const char *hip_hipGetErrorName(hipError_t error) {
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-        if (errors[i].number == error)
+        if (errors[i].number == error && strcmp(errors[i].name, "none") != 0)
             return errors[i].name;
     return "hipErrorUnknown";
 }
@@ -60,13 +53,6 @@ hipError_t hip_hipDrvGetErrorName(hipError_t error, const char **text) {
     if (text == NULL)
         return hipErrorInvalidValue;
     *text = hip_hipGetErrorName(error);
-    return hipSuccess;
-}
-
-hipError_t hip_hipDrvGetErrorString(hipError_t error, const char **text) {
-    if (text == NULL)
-        return hipErrorInvalidValue;
-    *text = hip_hipGetErrorString(error);
     return hipSuccess;
 }
 

@@ -44,7 +44,6 @@ hipError_t hip_ended(void); /* what a call that waits answers once a queue has d
 
 /* binary.c: what hipcc's code registers. */
 hipError_t hip_function(const void *host, int device, hipFunction_t *function);
-hipError_t hip_variable(const void *host, void **address, size_t *bytes);
 void hip_forget_device(int device);
 
 /* function.c */
@@ -61,20 +60,19 @@ struct hip_occupancy hip_occupancy(const struct kernel_image *image, const struc
 
 /* table.c */
 typedef void (*any_function)(void);
-#define MEMBER(name, node, releases, step) MEMBER_##name,
-#define COMPILER(name, node, releases)
+enum { MEMBERS = 517, COMPILER_MEMBERS = 9 };
+#define MEMBER(name, node, releases, position) MEMBER_##name = (position) - 1,
+#define COMPILER(name, node, releases, position)
 #define OUTSIDE(name, node, releases)
 enum hip_member {
 #include "names.def"
-    MEMBERS
 };
 #undef MEMBER
 #undef COMPILER
-#define MEMBER(name, node, releases, step)
-#define COMPILER(name, node, releases) MEMBER_##name,
+#define MEMBER(name, node, releases, position)
+#define COMPILER(name, node, releases, position) MEMBER_##name = (position) - 1,
 enum hip_compiler_member {
 #include "names.def"
-    COMPILER_MEMBERS
 };
 #undef MEMBER
 #undef COMPILER

@@ -95,13 +95,6 @@ typedef struct {
     size_t sharedSizeBytes;
 } hipFuncAttributes;
 
-typedef struct {
-    int type, device;
-    void *devicePointer, *hostPointer;
-    int isManaged;
-    unsigned int allocationFlags;
-} hipPointerAttribute_t;
-
 /* hipGetDeviceProperties of 5; a symbol of that name is in 6 and 7, too, for programs built before. */
 typedef struct {
     char name[256];

@@ -54,8 +54,7 @@ static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) 
     const unsigned int shared = what->shared > UINT32_MAX ? UINT32_MAX : (unsigned int)what->shared;
     const CUlaunchConfig config = {what->grid.x,  what->grid.y, what->grid.z, what->block.x, what->block.y,
                                    what->block.z, shared,       what->stream, NULL,          0};
-    return sim_launch_locked(&(struct call){.entry = sim_entry,
-                                            .config = &config,
+    return sim_launch_locked(&(struct call){.config = &config,
                                             .handle = function,
                                             .parameters = what->parameters,
                                             .extra = what->extra,
@@ -253,19 +252,12 @@ hipError_t hip_hipHccModuleLaunchKernel(hipFunction_t function, uint32_t items_x
     return launch(function, WORK_ITEMS);
 }
 
-/* The same, as C++ names them. */
+/* The first of them, as C++ names it. */
 hipError_t hip__Z24hipExtModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_j(
     hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
     uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
     hipEvent_t stop, uint32_t flags) {
     (void)flags;
-    return hip_done(launch(function, WORK_ITEMS));
-}
-
-hipError_t hip__Z24hipHccModuleLaunchKernelP18ihipModuleSymbol_tjjjjjjmP12ihipStream_tPPvS4_P11ihipEvent_tS6_(
-    hipFunction_t function, uint32_t items_x, uint32_t items_y, uint32_t items_z, uint32_t block_x, uint32_t block_y,
-    uint32_t block_z, size_t shared, hipStream_t stream, void **parameters, void **extra, hipEvent_t start,
-    hipEvent_t stop) {
     return hip_done(launch(function, WORK_ITEMS));
 }
 
@@ -368,8 +360,8 @@ static _Thread_local int depth;
 
 static hipError_t push(dim3 grid, dim3 block, size_t shared, hipStream_t stream) {
     if (stack == NULL)
-        stack = calloc(STACK, sizeof *stack);
-    if (stack == NULL || depth == STACK)
+        stack = sim_new(STACK, sizeof *stack);
+    if (depth == STACK)
         return hipErrorOutOfMemory;
     struct configured *const top = &stack[depth++];
     top->grid = grid;

@@ -17,17 +17,8 @@ static CUresult on_host(CUdeviceptr *address, size_t bytes) {
     return cuMemHostAlloc((void **)address, bytes, 0);
 }
 
-static CUresult managed(CUdeviceptr *address, size_t bytes) {
-    return cuMemAllocManaged(address, bytes, 1);
-}
-
 hipError_t hip_hipMalloc(void **address, size_t bytes) {
     return allocate(address, bytes, cuMemAlloc_v2);
-}
-
-hipError_t hip_hipMallocManaged(void **address, size_t bytes, unsigned int flags) {
-    (void)flags;
-    return bytes > 0 ? allocate(address, bytes, managed) : hipErrorInvalidValue;
 }
 
 hipError_t hip_hipHostMalloc(void **address, size_t bytes, unsigned int flags) {
@@ -48,37 +39,6 @@ hipError_t hip_hipFree(void *address) {
 
 hipError_t hip_hipHostFree(void *address) {
     return hip_hipFree(address);
-}
-
-/* Types of memory have other numbers since 6. */
-hipError_t hip_hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *address) {
-    enum { HOST = SIMGPU_HIP < 6 ? 0 : 1, DEVICE = SIMGPU_HIP < 6 ? 1 : 2, MANAGED = SIMGPU_HIP < 6 ? 4 : 3 };
-    enum { TYPE = 2, IS_MANAGED = 8, ORDINAL = 9 };
-    unsigned int type = 0, is_managed = 0;
-    int device = 0;
-    const CUdeviceptr at = (CUdeviceptr)address;
-    const hipError_t result = hip_ready();
-    if (attributes == NULL || address == NULL)
-        return hipErrorInvalidValue;
-    if (result != hipSuccess)
-        return result;
-    if (cuPointerGetAttribute(&type, TYPE, at) != CUDA_SUCCESS) {
-        *attributes = (hipPointerAttribute_t){.device = -2};
-        return SIMGPU_HIP < 6 ? hipErrorInvalidValue : hipSuccess; /* not registered */
-    }
-    cuPointerGetAttribute(&is_managed, IS_MANAGED, at);
-    cuPointerGetAttribute(&device, ORDINAL, at);
-    const bool host = type == MEMORY_HOST;
-    *attributes = (hipPointerAttribute_t){
-        .type = is_managed ? MANAGED
-                : host     ? HOST
-                           : DEVICE,
-        .device = device,
-        .devicePointer = (void *)(uintptr_t)address,
-        .hostPointer = host || is_managed ? (void *)(uintptr_t)address : NULL,
-        .isManaged = (int)is_managed,
-    };
-    return hipSuccess;
 }
 
 /* ---- copies ---- */
@@ -134,32 +94,6 @@ hipError_t hip_hipMemcpyPeer(void *to, int to_device, const void *from, int from
     CUcontext there = NULL, here = NULL;
     const hipError_t result = peers(to_device, from_device, &there, &here);
     return result != hipSuccess ? result : cuMemcpyPeer((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes);
-}
-
-/* Where in a variable of the device. */
-static hipError_t inside(const void *symbol, size_t bytes, size_t offset, char **at) {
-    void *address = NULL;
-    size_t size = 0;
-    const hipError_t result = hip_variable(symbol, &address, &size);
-    if (result == hipSuccess && (offset > size || bytes > size - offset))
-        return hipErrorInvalidValue;
-    *at = (char *)address + offset;
-    return result;
-}
-
-#define SYMBOL_COPY(call)                                                                                              \
-    char *at = NULL;                                                                                                   \
-    const hipError_t result = inside(symbol, bytes, offset, &at);                                                      \
-    return result != hipSuccess ? result : call
-
-hipError_t hip_hipMemcpyToSymbol(bool per_thread, const void *symbol, const void *from, size_t bytes, size_t offset,
-                                 int kind) {
-    SYMBOL_COPY(hip_hipMemcpy(per_thread, at, from, bytes, kind));
-}
-
-hipError_t hip_hipMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
-                                   int kind) {
-    SYMBOL_COPY(hip_hipMemcpy(per_thread, to, at, bytes, kind));
 }
 
 hipError_t hip_hipMemset(bool per_thread, void *to, int value, size_t bytes) {

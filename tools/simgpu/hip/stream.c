@@ -18,6 +18,13 @@ hipError_t hip_hipStreamQuery(bool per_thread, hipStream_t stream) {
     return result != hipSuccess ? result : hip_ended();
 }
 
+hipError_t hip_hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
+    const hipError_t result = hip_ready();
+    if (result == hipSuccess && device != NULL)
+        *device = hip_device_of(stream);
+    return device != NULL ? result : hipErrorInvalidValue;
+}
+
 int hip_hipGetStreamDeviceId(hipStream_t stream) {
     return hip_ready() == hipSuccess ? hip_device_of(stream) : -1;
 }

@@ -1,4 +1,4 @@
-/* Names that are not simulated, and the tables of functions through which all of HIP goes.
+/* Names that are hooked and not simulated, and the tables of functions through which all of HIP goes.
  *
  * Since 6.1 every function of HIP calls what stands in a table (HipDispatchTable), which ROCm's profilers may be handed and may
  * change. Here 5 does the same, and hands its table to nobody. SIMGPU_HIP_TABLE=register hands them out, once, by
@@ -31,28 +31,26 @@ static hipError_t unsupported(const char *name, atomic_flag *said) {
     hipError_t name(void) {                                                                                            \
         return table_##name();                                                                                         \
     }
-#define MEMBER(name, node, releases, step) STUB(name)
-#define COMPILER(name, node, releases) STUB(name)
+#define MEMBER(name, node, releases, position) STUB(name)
+#define COMPILER(name, node, releases, position) STUB(name)
 #define OUTSIDE(name, node, releases) STUB(name)
 #include "names.def"
 #undef MEMBER
 #undef COMPILER
 #undef OUTSIDE
 
+/* What stands in the tables for all other names. */
+static hipError_t other(void) {
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    return unsupported("a function of ROCm's table", &said);
+}
+
 /* ---- the tables ---- */
 
-/* A release has the members up to a step. */
-enum { LAST_STEP = HIP_RELEASE < 700 ? 10 : 18 };
-#define MEMBER(name, node, releases, step) +((step) <= LAST_STEP)
-#define COMPILER(name, node, releases)
+enum { OWN_MEMBERS = HIP_RELEASE < 700 ? 474 : 506 }; /* of this release */
+#define MEMBER(name, node, releases, position) [MEMBER_##name] = (any_function)table_##name,
+#define COMPILER(name, node, releases, position)
 #define OUTSIDE(name, node, releases)
-enum {
-    OWN_MEMBERS = 0
-#include "names.def"
-};
-#undef MEMBER
-
-#define MEMBER(name, node, releases, step) (any_function) table_##name,
 static struct {
     size_t bytes;
     any_function member[MEMBERS];
@@ -62,15 +60,21 @@ static struct {
              }};
 #undef MEMBER
 #undef COMPILER
-#define MEMBER(name, node, releases, step)
-#define COMPILER(name, node, releases) (any_function) table_##name,
+#define MEMBER(name, node, releases, position)
+#define COMPILER(name, node, releases, position) [MEMBER_##name] = (any_function)table_##name,
 static struct {
     size_t bytes;
     any_function member[COMPILER_MEMBERS];
-} compiler = {(1 + COMPILER_MEMBERS) * sizeof(any_function),
+} compiler = {sizeof compiler,
               {
 #include "names.def"
               }};
+
+static void fill(any_function *members, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (members[i] == NULL)
+            members[i] = (any_function)other;
+}
 
 /* ---- handed out ---- */
 
@@ -90,6 +94,8 @@ static void hand_out(register_table *call, const char *name, void *table) {
 }
 
 static void hand_out_if_asked(void) {
+    fill(runtime.member, MEMBERS);
+    fill(compiler.member, COMPILER_MEMBERS);
     const char *const text = getenv("SIMGPU_HIP_TABLE");
     if (SIMGPU_HIP < 6 || text == NULL || strcmp(text, "off") == 0)
         return;

@@ -98,14 +98,6 @@ cudaError_t rt_cudaDeviceReset(void) {
     return result;
 }
 
-cudaError_t rt_cudaDeviceEnablePeerAccess(int peer, unsigned int flags) {
-    CUcontext context = NULL;
-    cudaError_t result = rt_ready();
-    if (result == cudaSuccess)
-        result = rt_context_of(peer, &context);
-    return result != cudaSuccess ? result : rt_calls[0].cuCtxEnablePeerAccess(context, flags);
-}
-
 /* ---- what devices are ---- */
 
 cudaError_t rt_cudaGetDeviceCount(int *count) {
@@ -122,14 +114,6 @@ cudaError_t rt_cudaGetDeviceCount(int *count) {
 
 cudaError_t rt_cudaDeviceGetAttribute(int *value, int attribute, int device) {
     PASS(cuDeviceGetAttribute(value, attribute, device));
-}
-
-cudaError_t rt_cudaDeviceGetPCIBusId(char *id, int bytes, int device) {
-    PASS(cuDeviceGetPCIBusId(id, bytes, device));
-}
-
-cudaError_t rt_cudaDeviceCanAccessPeer(int *can, int device, int peer) {
-    PASS(cuDeviceCanAccessPeer(can, device, peer));
 }
 
 static int attribute_of(int attribute, int device) {

@@ -71,10 +71,6 @@ cudaError_t rt_start(void) {
     return state;
 }
 
-CUresult rt_proc_address(const char *symbol, void **function, int version, uint64_t flags, int *status) {
-    return proc_address(symbol, function, version, flags, status);
-}
-
 cudaError_t rt_cudaDriverGetVersion(int *version) {
     if (version == NULL)
         return cudaErrorInvalidValue;
@@ -88,30 +84,4 @@ cudaError_t rt_cudaRuntimeGetVersion(int *version) {
         return cudaErrorInvalidValue;
     *version = RUNTIME_VERSION;
     return cudaSuccess;
-}
-
-/* 0: as the program was compiled; 1: the legacy default stream; 2: the thread's own. */
-static cudaError_t entry_point(bool per_thread, const char *symbol, void **function, int version,
-                               unsigned long long flags, int *status) {
-    enum { LARGEST_FLAG = 2 };
-    int ignored;
-    const cudaError_t error = rt_start();
-    if (error != cudaSuccess)
-        return error;
-    if (symbol == NULL || function == NULL || flags > LARGEST_FLAG)
-        return cudaErrorInvalidValue;
-    const uint64_t asked = flags == 0 && per_thread ? PER_THREAD_DEFAULT_STREAM : flags;
-    const CUresult result = proc_address(symbol, function, version, asked, status != NULL ? status : &ignored);
-    /* A name that is not there is an answer, not an error, if the program has asked for the answer. */
-    return result == CUDA_ERROR_NOT_FOUND && status != NULL ? cudaSuccess : result;
-}
-
-cudaError_t rt_cudaGetDriverEntryPoint(bool per_thread, const char *symbol, void **function, unsigned long long flags,
-                                       int *status) {
-    return entry_point(per_thread, symbol, function, RUNTIME_VERSION, flags, status);
-}
-
-cudaError_t rt_cudaGetDriverEntryPointByVersion(bool per_thread, const char *symbol, void **function,
-                                                unsigned int version, unsigned long long flags, int *status) {
-    return entry_point(per_thread, symbol, function, (int)version, flags, status);
 }

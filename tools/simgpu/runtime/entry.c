@@ -1,4 +1,6 @@
 /* The exported functions, made from api.def; the last error of a thread, and the names of errors. */
+#include <string.h>
+
 #include "runtime.h"
 
 /* ---- errors ---- */
@@ -9,8 +11,8 @@ static const struct {
     cudaError_t error;
     const char *name, *sentence;
 } errors[] = {
-#define ERROR(number, name, sentence) {number, #name, sentence},
-#include "error.def"
+#define ERROR(number, cuda, runtime, hip, sentence) {number, #runtime, sentence},
+#include "../error.def"
 #undef ERROR
 };
 
@@ -32,7 +34,8 @@ cudaError_t cudaGetLastError(void) {
 
 static size_t row_of(cudaError_t error) {
     size_t row = 0;
-    while (row < sizeof errors / sizeof *errors && errors[row].error != error)
+    while (row < sizeof errors / sizeof *errors &&
+           (errors[row].error != error || strcmp(errors[row].name, "none") == 0))
         row++;
     return row;
 }

@@ -84,10 +84,6 @@ cudaError_t rt_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const 
     return rt_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, threads, shared, 0);
 }
 
-cudaError_t rt_cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *function, int blocks, int threads) {
-    WITH_KERNEL(kernel, cuOccupancyAvailableDynamicSMemPerBlock(bytes, (CUfunction)kernel, blocks, threads));
-}
-
 /* nvcc's code keeps what this gives in a static variable, once. Where the kernel cannot be had the address itself is
  * given, so that every launch finds out again and says why, and not only that there is no function. */
 cudaError_t rt___cudaGetKernel(cudaKernel_t *kernel, const void *function) {
@@ -104,16 +100,6 @@ cudaError_t rt_cudaGetKernel(cudaKernel_t *out, const void *function) {
         return cudaErrorInvalidValue;
     const cudaError_t result = kernel_here(function, &kernel, &device);
     *out = kernel;
-    return result;
-}
-
-cudaError_t rt_cudaGetSymbolAddress(void **address, const void *symbol) {
-    CUdeviceptr at = 0;
-    size_t bytes;
-    if (address == NULL)
-        return cudaErrorInvalidValue;
-    const cudaError_t result = rt_variable(symbol, &at, &bytes);
-    *address = (void *)(uintptr_t)at;
     return result;
 }
 

@@ -3,10 +3,6 @@
 
 #include "runtime.h"
 
-enum { DEVICE_OF_NOTHING = -2, PITCH_ELEMENT = 16 };
-enum { ATTRIBUTE_MEMORY_TYPE = 2, ATTRIBUTE_DEVICE_POINTER = 3, ATTRIBUTE_HOST_POINTER = 4 };
-enum { ATTRIBUTE_IS_MANAGED = 8, ATTRIBUTE_DEVICE_ORDINAL = 9, MANAGED = 3 };
-
 /* Nothing of nothing is a success. */
 cudaError_t rt_cudaMalloc(void **address, size_t bytes) {
     if (address == NULL)
@@ -25,39 +21,6 @@ cudaError_t rt_cudaFree(void *address) {
 cudaError_t rt_cudaFreeHost(void *address) {
     const cudaError_t result = rt_ready();
     return result != cudaSuccess || address == NULL ? result : rt_calls[0].cuMemFreeHost(address);
-}
-
-cudaError_t rt_cudaMallocManaged(void **address, size_t bytes, unsigned int flags) {
-    const cudaError_t result = rt_ready();
-    if (address == NULL || bytes == 0)
-        return cudaErrorInvalidValue;
-    return result != cudaSuccess ? result : rt_calls[0].cuMemAllocManaged((CUdeviceptr *)address, bytes, flags);
-}
-
-/* The value of a pointer's attribute; left as it is where the driver knows none. */
-static bool look(void *value, int attribute, const void *address) {
-    return rt_calls[0].cuPointerGetAttribute(value, attribute, (CUdeviceptr)address) == CUDA_SUCCESS;
-}
-
-cudaError_t rt_cudaPointerGetAttributes(struct cudaPointerAttributes *attributes, const void *address) {
-    unsigned int type = 0, managed = 0;
-    if (attributes == NULL)
-        return cudaErrorInvalidValue;
-    const cudaError_t result = rt_ready();
-    if (result != cudaSuccess)
-        return result;
-    memset(attributes, 0, sizeof *attributes);
-    attributes->device = DEVICE_OF_NOTHING;
-    if (!look(&type, ATTRIBUTE_MEMORY_TYPE, address)) {
-        attributes->hostPointer = (void *)(uintptr_t)address;
-        return cudaSuccess; /* memory of the program's own */
-    }
-    look(&managed, ATTRIBUTE_IS_MANAGED, address);
-    look(&attributes->device, ATTRIBUTE_DEVICE_ORDINAL, address);
-    look(&attributes->devicePointer, ATTRIBUTE_DEVICE_POINTER, address);
-    look(&attributes->hostPointer, ATTRIBUTE_HOST_POINTER, address);
-    attributes->type = managed ? MANAGED : (int)type;
-    return cudaSuccess;
 }
 
 /* ---- copies ---- */
@@ -125,18 +88,4 @@ cudaError_t rt_cudaMemcpyToSymbol(bool per_thread, const void *symbol, const voi
 cudaError_t rt_cudaMemcpyFromSymbol(bool per_thread, void *to, const void *symbol, size_t bytes, size_t offset,
                                     enum cudaMemcpyKind kind) {
     SYMBOL_COPY(rt_cudaMemcpy(per_thread, to, at, bytes, kind));
-}
-
-static cudaError_t peers(int to, int from, CUcontext *to_context, CUcontext *from_context) {
-    cudaError_t result = rt_ready();
-    if (result == cudaSuccess)
-        result = rt_context_of(to, to_context);
-    return result != cudaSuccess ? result : rt_context_of(from, from_context);
-}
-
-cudaError_t rt_cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes) {
-    CUcontext there = NULL, here = NULL;
-    const cudaError_t result = peers(to_device, from_device, &there, &here);
-    return result != cudaSuccess ? result
-                                 : rt_calls[0].cuMemcpyPeer((CUdeviceptr)to, there, (CUdeviceptr)from, here, bytes);
 }

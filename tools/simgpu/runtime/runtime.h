@@ -36,7 +36,6 @@ extern struct rt_calls rt_calls[2];
 
 /* driver.c */
 cudaError_t rt_start(void);
-CUresult rt_proc_address(const char *symbol, void **function, int version, uint64_t flags, int *status);
 
 /* context.c */
 cudaError_t rt_ready(void);      /* the driver is there and this thread has a context */

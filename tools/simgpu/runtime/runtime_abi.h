@@ -83,14 +83,6 @@ struct cudaFuncAttributes {
     int reserved[16];
 };
 
-struct cudaPointerAttributes {
-    int type, device;
-    void *devicePointer, *hostPointer;
-#if RUNTIME == 13
-    long reserved[8];
-#endif
-};
-
 struct cudaDeviceProp {
     char name[256];
     cudaUUID_t uuid;

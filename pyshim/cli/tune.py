@@ -1,0 +1,141 @@
+"""Run the whole PROGRAM under each choice, in turns, and write the best as a policy.
+
+Always compared: bare, which is PROGRAM without changes, and default. Where PROGRAM is srun, mpirun or torchrun, every
+rank gets the choice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from pyshim.errors import FINDINGS, USAGE, OverlapError
+from pyshim.tune.sets import SETS
+
+if TYPE_CHECKING:
+    from pyshim.tune.answer import Answer
+    from pyshim.tune.search import Result, Setup
+
+EPILOG = """\
+examples:
+  overlap tune --limit 10m -- python train.py
+  overlap tune --set nccl -- torchrun train.py --steps 60
+  overlap tune --metric 'step ([0-9.]+) ms' -- ./stencil
+  overlap tune --same 'energy .*' -- srun -N2 ./app in.nml"""
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "tune",
+        help="run a program under each choice, in turns, and keep the best as a policy",
+        usage="overlap tune [options] -- PROGRAM [ARG ...]",
+        description=__doc__,
+        epilog=EPILOG,
+    )
+    add = parser.add_argument
+    add(
+        "--arm",
+        metavar="NAME=POLICY",
+        action="append",
+        default=[],
+        help="a policy file or name, by a name for the table",
+    )
+    add("--paper", action="store_true", help="the published method for this GPU")
+    add(
+        "--try",
+        metavar="VAR=V1,V2",
+        action="append",
+        default=[],
+        dest="tries",
+        help="values of a variable; of several, one after the other",
+    )
+    add("--set", metavar="NAME", action="append", default=[], dest="sets", help=f"variables by set: {', '.join(SETS)}")
+    add("--grid", action="store_true", help="compare all combinations of the values")
+    add("--metric", metavar="REGEX", help="numbers that PROGRAM prints (default: its time)")
+    add("--higher", action="store_true", help="a higher number is better")
+    add("--skip", metavar="N", type=int, help="leave out the first N numbers (default: a tenth)")
+    add("--same", metavar="REGEX", help="output that must not change")
+    add("--worth", metavar="PERCENT", help="smallest gain that matters (default: 0.5%%)")
+    add("--limit", metavar="TIME", default="30m", help="90s, 30m, 2h (default: 30m)")
+    add("-o", "--output", metavar="DIR", help="folder for tuned.yaml and outputs (default: tune-N)")
+    add("--resume", metavar="DIR", help="go on with a search that ended early")
+    add("--simulate", metavar="GPU", help="run on a simulated GPU: h100, or another of `overlap policy list`")
+    add("--json", action="store_true", help="print one JSON object")
+    add("command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="the program, with its launcher")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pyshim.cli import ui
+    from pyshim.tune import answer, search, setup
+
+    limit = setup.seconds(options.limit)
+    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    lines: list[dict[str, Any]] = []
+    if options.resume is not None:
+        if command or any(vars(options)[name] for name in (*setup.WORDS, "sets", "output")):
+            raise OverlapError("--resume takes all but --limit and --json from DIR", "leave the rest out", USAGE)
+        kept, lines = setup.read(options.resume)
+    elif command:
+        kept = setup.words(vars(options), command)
+    else:
+        raise OverlapError("no program to run", "overlap tune [options] -- PROGRAM [ARG ...]", USAGE)
+    made, here, said = setup.make(kept, os.environ, options.resume or "")
+    if options.resume is None:
+        made = made._replace(folder=setup.folder_for(options.output))
+        setup.begin(kept, made.folder)
+    for line in said:
+        ui.note(line)
+    with _signals() as caught:
+        result = search.Search(made, lines, ui.progress).go(limit)
+    found = answer.answer(made, result, here)
+    if options.json:
+        ui.answer(json.dumps(answer.as_json(made, result, here, found), indent=2))
+    else:
+        _show(made, result, found)
+    if caught:
+        return 128 + caught[0]
+    return FINDINGS if result.broken else 0
+
+
+@contextmanager
+def _signals() -> Iterator[list[int]]:
+    """Take the signals that end a search, so that the program is ended and what is known is said."""
+    caught: list[int] = []
+
+    def take(number: int, _: Any) -> None:
+        caught.append(number)
+        raise KeyboardInterrupt
+
+    numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    before = [signal.signal(number, take) for number in numbers]
+    try:
+        yield caught
+    finally:
+        for number, handler in zip(numbers, before):
+            signal.signal(number, handler)
+
+
+def _show(made: Setup, result: Result, found: Answer) -> None:
+    from pyshim.cli import ui
+    from pyshim.tune import answer
+
+    higher = made.metric.higher
+    rows = []
+    for row in result.rows:
+        figure = "-" if row.median is None else f"{row.median:.5g}"
+        change = answer.shown(row.change, higher) if row.change else "-"
+        rows.append((row.arm.name, figure, change, row.runs, row.verdict or "-"))
+    what = "seconds" if made.metric.pattern is None else "metric"
+    ui.table(("arm", what, "change from bare", "runs", "verdict"), rows, left=(0, 4))
+    ui.show()
+    ui.sentence(f"noise   two equal runs differ by {answer.noise(result):.2g} % (median)")
+    ui.sentence(f"answer  {found.sentence}")
+    if found.use:
+        ui.show(f"use     {found.use}")

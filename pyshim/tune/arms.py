@@ -1,0 +1,263 @@
+"""The arms of a search: a policy, or none, and variables; and the environment in which a program runs under each."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from itertools import product
+from typing import NamedTuple
+
+from pyshim.errors import USAGE, OverlapError
+from pyshim.launch import driver, launchers, plan, program
+from pyshim.launch.environment import AUTO, NAME, environment, preloaded
+from pyshim.policy import library, values
+from pyshim.policy.finding import quote
+from pyshim.tune.sets import SETS
+
+Variables = tuple[tuple[str, str], ...]
+POLICY_PATH = "OVERLAP_POLICY_PATH"
+# They put a job into a queue and may wait there for hours; each arm would do so again.
+_QUEUES = ("sbatch", "salloc", "qsub", "bsub")
+_MPI = "OMPI_MCA_"  # a policy sets none, but `overlap tune` may
+
+
+class Arm(NamedTuple):
+    name: str
+    policy: str | None = None  # None: the program runs without the library
+    variables: Variables = ()
+
+
+BARE = Arm("bare")
+
+
+class Asked(NamedTuple):
+    """What is compared, as the command line says it."""
+
+    arms: tuple[str, ...] = ()  # NAME=POLICY
+    tries: tuple[str, ...] = ()  # VAR=V1,V2
+    paper: bool = False
+    grid: bool = False
+
+
+class Machine(NamedTuple):
+    gpu: str  # as the driver says it; empty where none was found
+    architecture: str  # of a simulated GPU
+    driver: str
+    simulated: bool
+    vendors: frozenset[str]
+
+
+def machine(simulate: str | None, base: Mapping[str, str]) -> Machine:
+    """Return what this machine has, by files alone: no driver is opened. Raises OverlapError for an unknown GPU."""
+    if simulate is not None:
+        gpu, _ = plan.simulated(simulate, base)
+        return Machine(gpu.name, gpu.architecture, "", True, frozenset({gpu.vendor}))
+    folder = "/proc/driver/nvidia/gpus"
+    files = [driver.text(os.path.join(folder, name, "information")) for name in driver.names(folder)]
+    models = [found[1].strip() for found in (re.search(r"Model:\s*(.+)", text) for text in files) if found]
+    return Machine(next(iter(models), ""), "", driver.version() or "", False, program.vendors(base))
+
+
+class Stage(NamedTuple):
+    """Arms that are compared with each other. variables: tried on top of the best arm so far; or arms as they are."""
+
+    arms: tuple[Arm, ...] = ()
+    tried: tuple[Variables, ...] = ()
+
+    def on(self, best: Arm) -> list[Arm]:
+        return [*self.arms, *(_with(best, variables) for variables in self.tried)]
+
+
+def _with(arm: Arm, variables: Variables) -> Arm:
+    kept = {**dict(arm.variables), **dict(variables)}
+    named = " ".join(f"{name}={value}" for name, value in kept.items())
+    front = "" if arm.policy is None else arm.name.partition(" ")[0]
+    return Arm(" ".join(filter(None, (front, named))), arm.policy, tuple(kept.items()))
+
+
+def stages(
+    asked: Asked, here: Machine, base: Mapping[str, str], policies: bool = True
+) -> tuple[list[Stage], list[str]]:
+    """Return the stages of a search, and what is to be said about them. Raises OverlapError for a wrong word.
+
+    policies: whether the library can do anything for this program."""
+    first = _policies(asked, here, base) if policies else []
+    said: list[str] = []
+    tried = []
+    for word in asked.tries:
+        name, given = _try(word)
+        own = base.get(name)
+        if own is not None:
+            said.append(f"{name} is set here: bare, and arms that do not try it, keep {own}")
+        tried.append([((name, value),) for value in given if value != own])
+    tried = [one for one in tried if one]
+    if not asked.grid:
+        found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
+    else:
+        mixed = [sum(parts, ()) for parts in product(*([(), *one] for one in tried))]
+        found = [Stage(tuple(_with(arm, one) for arm in (BARE, *first) for one in mixed if one or arm is not BARE))]
+    found = [stage for stage in found if stage.arms or stage.tried]
+    if not found:
+        raise OverlapError("there is nothing to compare", "--try VAR=V1,V2 or --set NAME", USAGE)
+    return found, said
+
+
+def _policies(asked: Asked, here: Machine, base: Mapping[str, str]) -> list[Arm]:
+    arms = [Arm("default", AUTO)]
+    if asked.paper:
+        arms.append(Arm("paper", _paper(here, base)))
+    for word in asked.arms:
+        name, equals, policy = word.partition("=")
+        if not equals or not policy or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}", name):
+            raise OverlapError(f"--arm {word}: not NAME=POLICY", "--arm mine=./my.yaml", USAGE)
+        if "," in policy or policy == AUTO:
+            raise OverlapError(f"--arm {word}: an arm has one policy", "--arm mine=./my.yaml", USAGE)
+        arms.append(Arm(name, os.path.abspath(policy) if _is_file(policy) else policy))
+    for arm in arms:
+        if [other.name for other in (BARE, *arms)].count(arm.name) > 1:
+            raise OverlapError(f"--arm {arm.name}=...: there is an arm of that name", "choose another name", USAGE)
+        library.load(arm.policy or AUTO, base)
+    return arms
+
+
+def _is_file(policy: str) -> bool:
+    return "/" in policy or (policy.endswith(".yaml") and os.path.isfile(policy))
+
+
+def _paper(here: Machine, base: Mapping[str, str]) -> str:
+    names = [name for name in library.names(base) if name.endswith("-paper")]
+    for name in names:
+        (policy,) = library.load(name, base)
+        if any(fnmatchcase(word, glob) for word in (here.gpu, here.architecture) if word for glob in policy.gpus):
+            return name
+    which = here.gpu or "a machine without a GPU"
+    raise OverlapError(
+        f"--paper: no published method for {which}", f"--arm paper=NAME; known: {', '.join(names)}", USAGE
+    )
+
+
+def _try(word: str) -> tuple[str, list[str]]:
+    name, _, listed = word.partition("=")
+    given = listed.split(",")
+    if not all(given):
+        raise OverlapError(f"--try {word}: not VAR=V1,V2", "--try NCCL_MAX_CTAS=4,8,16", USAGE)
+    try:
+        if not name.startswith(_MPI):
+            values.variable_name(name)
+        for value in given:
+            values.variable_value(value)
+    except values.Bad as bad:
+        if bad.code != "must-agree":  # all ranks get it: the whole job is started under each arm
+            sentence = f"{quote(name)} is not tried" if bad.sentence.startswith("a policy") else bad.sentence
+            raise OverlapError(f"--try {word}: {sentence}", bad.hint or None, USAGE) from bad
+    return name, list(dict.fromkeys(given))
+
+
+def of_set(name: str) -> list[str]:
+    """Return the words of --try that --set NAME stands for."""
+    return [f"{setting.variable}={','.join(setting.values)}" for setting in SETS[name]]
+
+
+# ---- the program under an arm ----
+
+
+class Program(NamedTuple):
+    command: tuple[str, ...]
+    base: Mapping[str, str]  # the user's environment, without an overlap-run around us
+    simulate: str | None = None
+
+    def path(self) -> str:
+        """Return the program's file. Raises OverlapError, also for a program that would queue jobs."""
+        base = environment_of(BARE, self)
+        name = os.path.basename(self.command[0])
+        if "overlap-run" in map(os.path.basename, self.command):
+            raise OverlapError("the command holds overlap-run, so no run would be bare", "leave overlap-run out", USAGE)
+        queues = name == "srun" and not {"SLURM_JOB_ID", "SLURM_JOBID"} & base.keys()
+        if name in _QUEUES or queues:
+            sentence = (
+                f"{name} {'outside of a job ' * queues}queues a job for every run, and a run would wait for its turn"
+            )
+            raise OverlapError(
+                sentence, "run `overlap tune` inside of one job: salloc -N2 overlap tune -- srun ./app", USAGE
+            )
+        try:
+            found = program.find(self.command[0], base)
+        except OverlapError as error:
+            error.status = USAGE
+            raise
+        gone = program.missing(found, base)
+        if gone:
+            raise OverlapError(f"{self.command[0]}: {gone}, which its first line names, was not found", None, USAGE)
+        return found
+
+
+def environment_of(arm: Arm, started: Program) -> dict[str, str]:
+    """Return the environment in which the program is started. Raises OverlapError if it would not reach all ranks."""
+    base = dict(started.base)
+    own = {**base, **dict(arm.variables)}
+    if arm.policy is None:
+        simulated = plan.simulated(started.simulate, own)[1] if started.simulate else own
+        result = {**simulated}
+    else:
+        made = plan.make(plan.Request(arm.policy, started.simulate, quiet=True), own)
+        if made.doubts:
+            raise OverlapError(f"{arm.name}: {made.doubts[0]}")
+        result = environment(own, made.settings)
+    result.pop(POLICY_PATH, None)
+    base.pop(POLICY_PATH, None)
+    if os.path.basename(started.command[0]) in program.LAUNCHERS and result != base:
+        path = program.find(started.command[0], base)
+        way = launchers.look(launchers.Asked(started.command, base, launchers.ours(base, result), path=path))
+        if way.doubt:
+            what = way.doubt.partition(" starts programs without")[0]
+            hint = "leave out what drops the environment, or run `overlap tune` where the program itself starts"
+            raise OverlapError(f"{what} starts programs without the environment, so all arms would be alike", hint)
+        result.update(way.changes)
+    return result
+
+
+def own_environment(base: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's environment: nothing of an overlap-run around us, but where policies are looked for."""
+    if base.get("OVERLAP_RUN") == plan.OFF:
+        raise OverlapError("OVERLAP_RUN=off turns everything off", "unset OVERLAP_RUN", USAGE)
+    kept = {name: value for name, value in base.items() if name == POLICY_PATH or not name.startswith("OVERLAP_")}
+    others = [entry for entry in preloaded(kept.pop("LD_PRELOAD", "")) if os.path.basename(entry) != NAME]
+    return {**kept, **({"LD_PRELOAD": ":".join(others)} if others else {})}
+
+
+def useless(started: Program, path: str, here: Machine) -> str | None:
+    """Return why no policy can do anything for this program; None where one may."""
+    found = program.obstacle(path, started.base)
+    if found:
+        return found.sentence
+    if not here.vendors and os.path.basename(path) not in program.LAUNCHERS:
+        return "no GPU driver on this machine"
+    return None
+
+
+def extends(arm: Arm, here: Machine, base: Mapping[str, str]) -> tuple[str, str]:
+    """Return what tuned.yaml extends, and its `gpu`. mi250x and mi300x differ in nothing else."""
+    if arm.policy == AUTO and here.vendors == {"amd"}:
+        return library.DEFAULTS[0], "AMD Instinct*"
+    name = "default" if arm.policy == AUTO else arm.policy or ""
+    return (str(library.find(name, base).resolve()) if "/" in name else name), ""
+
+
+def split(arm: Arm, base: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables that a policy may set here, and those that must be set where the job is started.
+
+    The latter: on which all ranks must agree, those of Open MPI, and what the user has set."""
+    from pyshim.launch.policies import without_users
+
+    inside: dict[str, str] = {}
+    outside: dict[str, str] = {}
+    for name, value in arm.variables:
+        try:
+            values.variable_name(name)
+            kept, _ = without_users({name: value}, base, plan.ETC)
+        except values.Bad:
+            kept = {}
+        (inside if kept else outside)[name] = value
+    return inside, outside

@@ -1,0 +1,168 @@
+"""Run the program once, and take its figure: the time of the run, or numbers that it prints.
+
+The program has a session of its own, so that it can be ended with all that it started: first by SIGTERM to its group,
+as launchers expect it, and after a while by SIGKILL to the whole session. Its output goes to a file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from statistics import median
+from threading import Timer
+from typing import NamedTuple
+
+from pyshim.errors import USAGE, OverlapError
+
+PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
+_MOST = 1 << 28  # characters of an output
+_TENTH = 10  # so much of a program's numbers is its warm-up, unless --skip says how many
+
+
+class Metric(NamedTuple):
+    pattern: str | None = None  # None: seconds of the run
+    higher: bool = False  # is better
+    skip: int | None = None
+    same: str | None = None
+
+    def check(self) -> None:
+        """Raise OverlapError for a wrong expression."""
+        for option, pattern in (("--metric", self.pattern), ("--same", self.same)):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                raise OverlapError(
+                    f"{option} {pattern}: {error}", "it is a regular expression of Python's", USAGE
+                ) from error
+
+    def read(self, text: str) -> float:
+        """Return the figure in an output: the median. Raises ValueError with why there is none."""
+        assert self.pattern is not None
+        found = [match[1] if match.re.groups else match[0] for match in re.finditer(self.pattern, text, re.MULTILINE)]
+        if not found:
+            raise ValueError("nothing that it printed matches --metric")
+        left = found[len(found) // _TENTH if self.skip is None else self.skip :]
+        if not left:
+            raise ValueError(f"--skip {self.skip} leaves nothing of {len(found)} matches of --metric")
+        try:
+            value = median(float(number) for number in left)
+        except ValueError:
+            raise ValueError(f"--metric matches {left[0]!r}, which is no number: put ( ) around the number") from None
+        if not 0 < value < float("inf"):
+            raise ValueError(f"--metric finds {value:g}, and only positive numbers can be compared")
+        return value
+
+    def results(self, text: str) -> str:
+        """Return a digest of what must not change."""
+        found = [] if self.same is None else [match[0] for match in re.finditer(self.same, text, re.MULTILINE)]
+        return hashlib.sha256("\n".join(found).encode("utf-8", "replace")).hexdigest() if found else ""
+
+
+class Run(NamedTuple):
+    seconds: float
+    value: float | None = None
+    wrong: str = ""  # why it counts for nothing
+    results: str = ""  # that --same names
+    late: bool = False  # ended because it took too long
+
+
+def run(command: Sequence[str], names: Mapping[str, str], file: str, patience: float, metric: Metric) -> Run:
+    """Run the program. patience: seconds until it is ended. Raises OverlapError where it cannot be started."""
+    seconds, status, late = _start(command, names, file, patience)
+    if late:
+        return Run(seconds, wrong="took too long", late=True)
+    if status:
+        return Run(seconds, wrong=_ended(status))
+    with open(file, encoding="utf-8", errors="replace") as output:
+        text = output.read(_MOST)
+    try:
+        value = seconds if metric.pattern is None else metric.read(text)
+    except ValueError as error:
+        return Run(seconds, wrong=str(error))
+    return Run(seconds, value, results=metric.results(text))
+
+
+def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience: float) -> tuple[float, int, bool]:
+    try:
+        with open(file, "wb") as output:
+            begin = time.monotonic()
+            process = subprocess.Popen(
+                command, env=dict(names), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
+    except OSError as error:
+        at = command[0] if error.filename != file else file
+        raise OverlapError(f"{at}: {error.strerror}") from error
+    late: list[bool] = []
+
+    def stop() -> None:
+        late.append(True)
+        end(process)
+
+    timer = Timer(patience, stop)  # Popen.wait(timeout) polls, which would blur the time
+    timer.daemon = True
+    try:
+        timer.start()
+        status = process.wait()
+        seconds = time.monotonic() - begin
+    except BaseException:
+        end(process)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=1)
+        raise
+    finally:
+        timer.cancel()
+    if late:
+        timer.join()
+    return seconds, status, bool(late)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program and all that it started; another Ctrl-C ends the patience with it."""
+    try:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        limit = time.monotonic() + PATIENCE
+        while time.monotonic() < limit and _session(process.pid):
+            time.sleep(0.05)
+    finally:
+        limit = time.monotonic() + PATIENCE  # until they have gone: what runs next must have the GPU for itself
+        while (left := _session(process.pid)) and time.monotonic() < limit:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def _session(leader: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    import psutil
+
+    found = []
+    for pid in psutil.pids():
+        with suppress(OSError, psutil.Error):
+            if os.getsid(pid) == leader and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+    return found
+
+
+def _ended(status: int) -> str:
+    if status > 0:
+        return f"exit status {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:
+        return f"killed by signal {-status}"
+
+
+def last_line(file: str) -> str:
+    """Return the last line that the program printed, for a message."""
+    with suppress(OSError), open(file, "rb") as output:
+        lines = [line.strip() for line in output.read()[-4096:].decode("utf-8", "replace").splitlines()]
+        return next((line[:160] for line in reversed(lines) if line), "")
+    return ""

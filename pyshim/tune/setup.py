@@ -1,0 +1,119 @@
+"""From the words of the command line, or of an earlier search, to what is searched; nothing has run yet."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pyshim.errors import USAGE, OverlapError
+from pyshim.tune import arms
+from pyshim.tune.measure import Metric
+from pyshim.tune.search import FILE, Setup, append
+from pyshim.tune.sets import SETS
+
+VERSION = 1
+WORDS = (
+    "arm",
+    "tries",
+    "paper",
+    "grid",
+    "simulate",
+    "metric",
+    "higher",
+    "skip",
+    "same",
+    "worth",
+)  # of the command line
+_UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
+_MANY = 1000  # folders
+
+
+def seconds(text: str) -> float:
+    """Read a value of --limit. Raises OverlapError."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(s|m|min|h)?", text)
+    if not found or not float(found[1]):
+        raise OverlapError(f"--limit {text}: not a time", "90s, 30m or 2h", USAGE)
+    return float(found[1]) * _UNITS[found[2] or ""]
+
+
+def _worth(text: str) -> float:
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%?", text)
+    if not found or not 0 < float(found[1]) < 100:
+        raise OverlapError(f"--worth {text}: not a percentage between 0 and 100", "--worth 0.5%", USAGE)
+    return math.log1p(float(found[1]) / 100)
+
+
+def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
+    """Return what a search is, as its first line keeps it. options: of the command line."""
+    unknown = [name for name in options["sets"] if name not in SETS]
+    if unknown:
+        raise OverlapError(f"no set is called {unknown[0]}", f"sets: {', '.join(SETS)}", USAGE)
+    tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
+    kept = {name: options[name] for name in WORDS}
+    kept["worth"] = kept["worth"] or "0.5%"
+    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": os.getcwd()}
+
+
+def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return what a search is, and its runs, from the folder of an earlier one. Raises OverlapError."""
+    path = os.path.join(folder, FILE)
+    try:
+        with open(path, "rb+") as file:
+            data = file.read()
+            whole = data.rfind(b"\n") + 1
+            file.truncate(whole)  # of a line that was being written
+        lines = [json.loads(line) for line in data[:whole].splitlines()]
+        if not lines or lines[0]["version"] != VERSION:
+            raise ValueError("it was written by another version")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise OverlapError(
+            f"{path} cannot be read: {why}", "--resume takes the folder of an earlier search", USAGE
+        ) from error
+    if lines[0]["directory"] != os.getcwd():
+        raise OverlapError(f"{folder} was begun in another folder", f"cd {lines[0]['directory']}", USAGE)
+    return lines[0], lines[1:]
+
+
+def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple[Setup, arms.Machine, list[str]]:
+    """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
+    metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
+    metric.check()
+    own = arms.own_environment(base)
+    here = arms.machine(kept["simulate"], own)
+    started = arms.Program(tuple(kept["command"]), own, kept["simulate"])
+    path = started.path()
+    asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])
+    why = arms.useless(started, path, here)
+    stages, said = arms.stages(asked, here, own, not why)
+    if why:
+        said.insert(0, f"{why}: no policy is compared")
+    for stage in stages:
+        for arm in stage.on(arms.BARE):
+            arms.environment_of(arm, started)
+    return Setup(started, stages, metric, _worth(kept["worth"]), folder), here, said
+
+
+def folder_for(wanted: str | None) -> str:
+    """Make the folder of a search and return it: the one that is wanted, or tune-1, tune-2. Raises OverlapError."""
+    names = [wanted] if wanted else [f"tune-{number}" for number in range(1, _MANY)]
+    for name in names:
+        try:
+            os.makedirs(name, exist_ok=wanted is not None)
+            if not os.listdir(name):
+                return name
+        except FileExistsError:
+            continue
+        except OSError as error:
+            hint = "--output DIR names a folder that can be written"
+            raise OverlapError(f"{name} cannot be made: {error.strerror}", hint) from error
+    raise OverlapError(f"{names[-1]} is not empty", "--output DIR names another, --resume DIR goes on with it", USAGE)
+
+
+def begin(kept: dict[str, Any], folder: str) -> None:
+    """Write the first line. Raises OverlapError."""
+    append(folder, kept)

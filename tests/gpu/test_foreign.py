@@ -1,0 +1,135 @@
+"""tools.gpu.foreign with stand-in programs: which arms run what, and what it makes of what they print."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.gpu import foreign, machine, needs
+from tools.gpu.foreign import __main__ as runner
+from tools.gpu.foreign.programs import PROGRAMS, Program
+from tools.gpu.sets import BY_NAME
+
+RECIPES = Path(foreign.__file__).parent / "recipes"
+OVERLAP_RUN = """#!/bin/sh
+while [ "$1" != -- ]; do [ "$1" = --policy ] && policy=$2; [ "$1" = --report ] && mkdir "$2"; shift; done
+shift
+POLICY=$policy exec "$@"
+"""
+OVERLAP = """#!/bin/sh
+echo '{"totals": {"launches": 7, "raised": 5, "streams_created_raised": 1, "shaped": 0}, "verdict": {"done": "raised"},
+       "findings": ["look"]}'
+"""
+# A rate that depends on arm and binary, an energy, and where and how it ran.
+PROGRAM = """#!/bin/sh
+[ "$PWD" = "$FOLDER" ] && [ "$CUDA_VISIBLE_DEVICES" = 3 ] && [ "$1" = one ] || exit 9
+case ${0##*/},$POLICY in own,) rate=20;; plain,default) rate=16;; plain,observe) rate=9.5;; plain,) rate=10;; esac
+echo "rate 1 a second, warming up"
+echo "rate $rate a second, energy ${ENERGY:-0.5}"
+"""
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, dict[str, Any], list[Any]]]:
+    """Run the stand-in by the arguments: exit status, JSON and rows of CSV."""
+    folder = tmp_path / "built" / "comd"
+    for path, text in ((folder / "plain", PROGRAM), (folder / "own", PROGRAM)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755)
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    for name, text in (("overlap-run", OVERLAP_RUN), ("overlap", OVERLAP)):
+        (commands / name).write_text(text)
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}:/usr/bin:/bin")
+    monkeypatch.setenv("FOLDER", str(folder))
+    monkeypatch.setattr(machine, "describe", lambda: {"begun": "2026-11-27T22:00", "gpus": [{"name": "H200"}]})
+    programs = (
+        Program("one", "comd", "", "A=1 {binary} one", r"rate ([\d.]+)", "1/s", True, r"energy ([\d.]+)"),
+        Program("two", "comd", "", "{folder}/plain one", r"rate ([\d.]+)", "s", gpus=2),
+        Program("three", "xsbench", "", "{binary}", "x", "s"),
+    )
+    monkeypatch.setattr(runner, "PROGRAMS", programs)
+
+    def run(*words: str) -> tuple[int, dict[str, Any], list[Any]]:
+        out = tmp_path / "out.json"
+        status = runner.main([str(tmp_path / "built"), "--out", str(out), "--gpus", "3", *words])
+        with out.with_suffix(".csv").open() as file:
+            return status, json.loads(out.read_text()), list(csv.DictReader(file))
+
+    return run
+
+
+def test_every_arm_runs_its_binary_and_policy(ran: Any) -> None:
+    status, made, rows = ran("--only", "one", "--processes", "2")
+    found = {row["arm"]: (row["processes"], row["median"], row["change_percent"]) for row in rows}
+    assert status == 0 and made["wrong"] == [] == made["not_measured"]
+    assert found["bare"] == found["again"] == ("2", "10.0", "0.0"), "the last match of the number"
+    assert found["own"] == ("2", "20.0", "-50.0") and found["default"] == ("2", "16.0", "-37.5"), "of time, by rates"
+    assert found["observe"] == ("2", "9.5", "5.26")
+    counts = {row["arm"]: (row["launches"], row["raised"], row["streams_created_raised"]) for row in rows}
+    assert counts["default"] == ("7", "5", "1") and counts["bare"] == ("", "", "")
+    assert rows[0]["gpu"] == "H200" and made["counts"][0]["findings"] == ["look"]
+
+
+def test_what_is_close_gets_more_processes(ran: Any, tmp_path: Path) -> None:
+    plain = tmp_path / "built" / "comd" / "plain"
+    plain.write_text(PROGRAM.replace("rate=16", "rate=10.1"))
+    _, _, rows = ran("--only", "one", "--processes", "1", "--close", "3")
+    assert {row["processes"] for row in rows} == {"3"}
+    plain.write_text(PROGRAM)
+    _, _, rows = ran("--only", "one", "--processes", "1", "--close", "3")
+    assert {row["processes"] for row in rows} == {"1"}
+
+
+def test_results_that_differ_are_said(ran: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "built" / "comd" / "own").write_text(PROGRAM.replace("ENERGY:-0.5", "ENERGY:-0.6"))
+    status, made, _ = ran("--only", "one", "--processes", "1")
+    assert status == 1 and made["wrong"] == ["one: results differ: [('0.5',), ('0.6',)]"]
+    (tmp_path / "built" / "comd" / "own").write_text("#!/bin/sh\necho rate 5\n")
+    status, made, rows = ran("--only", "one", "--processes", "1")
+    assert status == 1 and "own" not in {row["arm"] for row in rows}
+    assert len(rows) == 4, "one failure leaves the other arms"
+    assert "foreign: one, own: its check failed: rate 5" in capsys.readouterr().err
+
+
+def test_a_program_that_fails_twice_is_left(ran: Any, tmp_path: Path) -> None:
+    (tmp_path / "built" / "comd" / "plain").write_text("#!/bin/sh\necho broken; exit 3\n")
+    status, made, rows = ran("--only", "one", "--processes", "4")
+    assert status == 1 and rows == [] and len([row for row in made["rows"] if "failed" in row]) == 1, "after the first"
+    assert made["rows"][-1]["failed"] == "status 3: broken"
+
+
+def test_what_it_lacks_is_said(ran: Any) -> None:
+    status, made, rows = ran("--only", "two", "three")
+    assert status == 1 and rows == []
+    assert (
+        made["not_measured"][0] == "two: needs 2 GPUs" and "build.sh SOURCES FOLDER xsbench" in made["not_measured"][1]
+    )
+
+
+def test_no_process_begins_after_the_limit(ran: Any) -> None:
+    status, made, rows = ran("--only", "one", "--limit", "-1")
+    assert status == 1 and rows == [] and "out of time" in made["not_measured"][0]
+
+
+def test_parts_are_all_of_it(ran: Any) -> None:
+    parts = [ran("--part", f"{part}/2", "--processes", "1", "--close", "1")[1] for part in (1, 2)]
+    assert [row["program"] for row in parts[0]["rows"]].count("one") == 5
+    assert [len(part["not_measured"]) for part in parts] == [1, 1], "three in the first, two in the second"
+
+
+def test_every_program_has_its_recipe_and_the_other_way_round() -> None:
+    recipes = {path.stem for path in RECIPES.iterdir()}
+    used = {program.recipe for program in PROGRAMS}
+    assert used - recipes == {"timm", "torch_geometric", "transformers"} and recipes <= used
+    for path in RECIPES.iterdir():
+        _, repository, commit = path.read_text().splitlines()[0].split()
+        assert repository.count("/") == 1 and len(commit) == 40
+    assert needs.missing(BY_NAME["foreign"].needs, 0), "a folder by the variable FOREIGN"

@@ -1,0 +1,443 @@
+"""`overlap tune` in front of a program that says how long a step took; by its variables it also fails in every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from pyshim.policy.reader import read_file
+from pyshim.tune.measure import _session as session
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+METRIC = ("--limit", "100s", "--metric", "step ([0-9.]+) ms")
+PROGRAM = """#!/bin/sh
+echo "$X:$Y:$NCCL_MAX_CTAS:$OVERLAP_TABLE:$LD_PRELOAD" >>runs.txt
+step=100
+case "$X" in fast) step=90 ;; faster) step=80 ;; slow) step=120 ;; esac
+case "$Y" in 2) step=$((step - 5)) ;; esac
+case "$NCCL_MAX_CTAS" in 8) step=$((step - 10)) ;; esac
+case "$X" in
+crash) exit 3 ;;
+kill) kill -9 $$ ;;
+silent) exit 0 ;;
+other) echo "energy 2.5" ; step=1 ;;
+hang) sleep 1000 ;;
+wait) echo $$ >pid; mv pid waiting.txt; sleep 1000 ;;
+*) echo "energy 1.5" ;;
+esac
+for i in 1 2 3; do echo "step $step ms"; done
+"""
+
+
+class Program:
+    def __init__(self, folder: Path, call: Run) -> None:
+        self.folder, self.call = folder, call
+        path = folder / "program"
+        path.write_text(PROGRAM)
+        path.chmod(0o755)
+
+    def tune(self, *words: str, env: dict[str, str] | None = None, metric: bool = True) -> Any:
+        return self.call("tune", *(METRIC if metric else ()), *words, "--", "./program", cwd=self.folder, env=env)
+
+    def answer(self, *words: str, env: dict[str, str] | None = None) -> Any:
+        done = self.tune("--json", *words, env=env)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    @property
+    def runs(self) -> list[str]:
+        path = self.folder / "runs.txt"
+        return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture
+def program(overlap: Run, tmp_path: Path) -> Program:
+    return Program(tmp_path, overlap)
+
+
+def verdicts(answer: Any) -> dict[str, str]:
+    return {arm["name"]: arm["verdict"] for arm in answer["arms"]}
+
+
+def test_the_fastest_is_kept_and_the_command_starts_it(program: Program, overlap_run: Run) -> None:
+    done = program.tune("--try", "X=fast,slow,faster")
+    assert done.returncode == 0, done.stderr
+    assert "answer  keep X=faster: 20.0 % less than bare (20.0 to 20.0 %)" in done.stdout
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("X=")}
+    assert "-10.0 % (-10.0 to -10.0)" in rows["X=fast"] and rows["X=fast"].endswith("slower than X=faster")
+    assert rows["X=slow"].endswith("slower than bare") and rows["X=faster"].endswith("kept")
+    tuned = program.folder / "tune-1" / "tuned.yaml"
+    assert yaml.safe_load(tuned.read_text())["environment"] == {"X": "faster"}
+    assert all(word in tuned.read_text() for word in ("# command: ./program", "# GPU: none", "# X=faster: 80"))
+    assert "warning" not in "".join(finding.severity for finding in read_file(tuned).findings)
+    use = done.stdout.splitlines()[-1].split()[1:]
+    assert use == ["overlap-run", "--policy", "tune-1/tuned.yaml", "./program"]
+    assert overlap_run(*use[1:], cwd=program.folder).returncode == 0
+    assert program.runs[-1].startswith("faster:")
+
+
+def test_bare_runs_twice_as_often_and_every_run_has_a_file(program: Program) -> None:
+    answer = program.answer("--try", "X=fast")
+    assert [(arm["name"], arm["runs"]) for arm in answer["arms"]] == [("bare", 6), ("X=fast", 3)]
+    assert answer["runs"] == 10 == len(program.runs)  # the first is not counted
+    files = sorted((program.folder / "tune-1").glob("*.txt"))
+    assert len(files) == 10 and all("step" in file.read_text() for file in files)
+    assert files[0].name == "001-bare.txt" and program.runs.count("fast::::") == 3
+
+
+def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None:
+    answer = program.answer("--try", "X=same,alike")
+    assert answer["answer"] == "leave it as it is: no arm is better than bare by 0.5 % or more"
+    assert answer["sure"] and answer["kept"] is None
+    assert verdicts(answer) == {"bare": "", "X=same": "no gain over bare", "X=alike": "no gain over bare"}
+    assert yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())["streams"] == {"raise": "off"}
+
+
+def test_a_higher_number_may_be_better(program: Program) -> None:
+    answer = program.answer("--try", "X=fast,slow", "--higher")
+    assert answer["kept"] == "X=slow"
+    assert [round(arm["change_percent"], 3) for arm in answer["arms"][1:]] == [-10, 20]
+    assert "20.0 % more than bare" in answer["answer"]
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("crash", "out: exit status 3"),
+        ("kill", "out: killed by SIGKILL"),
+        ("silent", "out: nothing that it printed matches --metric"),
+        ("other", "out: prints other results (--same)"),
+    ],
+)
+def test_an_arm_that_fails_is_out_and_the_rest_goes_on(program: Program, value: str, why: str) -> None:
+    answer = program.answer("--try", f"X={value},fast", "--same", "energy .*")
+    assert verdicts(answer) == {"bare": "", f"X={value}": why, "X=fast": "kept"}
+    assert sum(run.startswith(f"{value}:") for run in program.runs) == 1
+
+
+def test_an_arm_that_hangs_is_ended(program: Program) -> None:
+    begin = time.monotonic()
+    answer = program.answer("--try", "X=hang,fast")
+    assert verdicts(answer)["X=hang"] == "out: took longer than 5 times the best"
+    assert answer["kept"] == "X=fast"
+    assert time.monotonic() - begin < 60
+
+
+@pytest.mark.parametrize(
+    ("before", "words", "said"),
+    [
+        ("test -t 0 || { echo 'stdin is no terminal'; exit 5; }", (), "the program as it is: exit status 5"),
+        ("exit 0", (), "the program as it is: nothing that it printed matches --metric"),
+        ("", ("--metric", "step (.*)"), "--metric matches '100 ms', which is no number: put ( ) around the number"),
+        ("", ("--skip", "3"), "--skip 3 leaves nothing of 3 matches"),
+        ("", ("--same", "mass .*"), "nothing that it printed matches --same"),
+        ("kill -9 $$", (), "the program as it is: killed by SIGKILL"),
+    ],
+)
+def test_a_program_that_cannot_be_measured_is_an_error(
+    program: Program, before: str, words: tuple[str, ...], said: str
+) -> None:
+    path = program.folder / "program"
+    path.write_text(PROGRAM.replace("step=100", f"{before}\nstep=100"))
+    done = program.tune("--try", "X=fast", *words)
+    assert done.returncode == 1 and said in done.stderr and len(program.runs) == 1
+    assert "001-bare.txt" in done.stderr and not (program.folder / "tune-1" / "tuned.yaml").exists()
+
+
+def test_its_last_line_and_a_way_to_a_terminal_are_said(program: Program) -> None:
+    (program.folder / "program").write_text("#!/bin/sh\ntest -t 0 || { echo no terminal; exit 5; }\n")
+    done = program.tune("--try", "X=fast")
+    assert 'it ended with "no terminal"' in done.stderr and "script -qec PROGRAM /dev/null" in done.stderr
+
+
+def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None:
+    text = PROGRAM.replace("step=100", 'step=100\n[ "$X" ] || [ $(wc -l <runs.txt) -lt 5 ] || exit 7')
+    (program.folder / "program").write_text(text)
+    done = program.tune("--try", "X=fast")
+    assert done.returncode == 1
+    assert "answer  not known: the program as it is failed in a later run (exit status 7)" in done.stdout
+    assert not (program.folder / "tune-1" / "tuned.yaml").exists()
+    (program.folder / "program").write_text(PROGRAM)
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 0 and "answer  keep X=fast" in done.stdout, done.stderr
+    assert len(program.runs) == 11  # one of them failed, and was done again
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--try", "X=1", "--metric", "step ("), "--metric step (: missing ), unterminated subpattern"),
+        (("--try", "X"), "--try X: not VAR=V1,V2"),
+        (("--try", "X=1,,2"), "--try X=1,,2: not VAR=V1,V2"),
+        (("--try", "LD_PRELOAD=x"), "LD_PRELOAD` is not tried"),
+        (("--try", "1X=x"), "is not the name of a variable"),
+        (("--set", "mkl"), "no set is called mkl"),
+        (("--try", "X=1", "--limit", "soon"), "--limit soon: not a time"),
+        (("--try", "X=1", "--limit", "0s"), "--limit 0s: not a time"),
+        (("--try", "X=1", "--worth", "0"), "--worth 0: not a percentage"),
+        (("--simulate", "h100", "--arm", "mine"), "--arm mine: not NAME=POLICY"),
+        (("--simulate", "h100", "--arm", "a=b,c"), "--arm a=b,c: an arm has one policy"),
+        (("--simulate", "h100", "--arm", "default=observe"), "there is an arm of that name"),
+        (("--simulate", "h100", "--arm", "a=nowhere"), "there is no policy `nowhere`"),
+        (("--simulate", "b200", "--paper"), "--paper: no published method for NVIDIA B200"),
+        ((), "there is nothing to compare"),
+        (("--resume", "tune-1"), "--resume takes all but --limit and --json from DIR"),
+    ],
+)
+def test_a_wrong_word_is_an_error_before_any_run(program: Program, words: tuple[str, ...], said: str) -> None:
+    done = program.tune(*words)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr and done.stdout == ""
+    assert program.runs == [] and not (program.folder / "tune-1").exists()
+
+
+def test_a_policy_with_a_mistake_is_an_error_before_any_run(program: Program) -> None:
+    (program.folder / "mine.yaml").write_text("policy: 1\nname: mine\nstreams: {raised: off}\n")
+    done = program.tune("--simulate", "h100", "--arm", "mine=./mine.yaml")
+    assert done.returncode == 2 and "mine.yaml:3:11: error[" in done.stderr
+    assert program.runs == [] and not (program.folder / "tune-1").exists()
+
+
+def test_a_program_that_is_not_there(program: Program, overlap: Run) -> None:
+    done = overlap("tune", "--try", "X=1", "--", "./nothing", cwd=program.folder)
+    assert (done.returncode, done.stderr) == (2, "overlap: error: ./nothing: program not found\n")
+    done = overlap("tune", "--try", "X=1", cwd=program.folder)
+    assert done.returncode == 2 and "no program to run" in done.stderr
+
+
+def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run) -> None:
+    for text, why in (
+        ("", "it was written by another version"),
+        ("x\n", "Expecting value"),
+        ('{"version": 0}\n', "it was"),
+    ):
+        (program.folder / "tune.jsonl").write_text(text)
+        done = overlap("tune", "--resume", ".", cwd=program.folder)
+        assert done.returncode == 2 and f"./tune.jsonl cannot be read: {why}" in done.stderr
+    done = overlap("tune", "--resume", "nowhere", cwd=program.folder)
+    assert done.returncode == 2 and "nowhere/tune.jsonl cannot be read: No such file or directory" in done.stderr
+
+
+def test_a_variable_that_is_tried_twice_and_an_overlap_run_inside(program: Program, overlap: Run) -> None:
+    answer = program.answer("--try", "X=fast", "--try", "X=fast,slow")
+    assert verdicts(answer) == {"bare": "", "X=fast": "kept", "X=slow": "slower than X=fast"}
+    done = overlap("tune", "--try", "X=1", "--", "sh", "-c", "x", "overlap-run", cwd=program.folder)
+    assert done.returncode == 2 and "no run would be bare" in done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(program: Program) -> None:
+    done = program.tune("--try", "X=1", "--output", "/proc/tune")
+    assert done.returncode == 1 and "/proc/tune cannot be made: " in done.stderr and "--output DIR" in done.stderr
+    done = program.tune("--try", "X=1", "--output", ".")
+    assert done.returncode == 2 and ". is not empty" in done.stderr
+    assert program.runs == []
+
+
+def test_a_limit_that_is_too_short_is_an_error_after_one_run(program: Program) -> None:
+    text = PROGRAM.replace("step=100", "step=100; sleep 1")
+    (program.folder / "program").write_text(text)
+    done = program.tune("--try", "X=fast", "--limit", "5s")
+    assert done.returncode == 1 and len(program.runs) == 1
+    assert "so 3 rounds of 3 runs do not fit into --limit 5.0 s" in done.stderr
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "sleep 1000"))
+    done = program.tune("--try", "X=fast", "--limit", "1s")
+    assert done.returncode == 1 and "a run takes longer than --limit" in done.stderr
+
+
+def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> None:
+    answer = program.answer("--try", "X=fast,slow", "--try", "Y=1,2")
+    assert answer["kept"] == "X=fast Y=2"
+    assert verdicts(answer) == {
+        "bare": "",
+        "X=fast": "kept until then",
+        "X=slow": "slower than bare",
+        "X=fast Y=1": "no gain over X=fast",
+        "X=fast Y=2": "kept",
+    }
+    assert [round(arm["change_percent"]) for arm in answer["arms"][1:]] == [-10, 20, -10, -15]
+    assert not any(run.startswith(("slow:2", ":2")) for run in program.runs)
+
+
+def test_all_combinations_on_demand(program: Program) -> None:
+    answer = program.answer("--try", "X=fast,slow", "--try", "Y=1,2", "--grid")
+    assert answer["kept"] == "X=fast Y=2" and len(answer["arms"]) == 9
+    assert {":1:::", "slow:2:::", "fast::::"} <= set(program.runs)
+
+
+def test_what_the_user_has_set_is_an_arm_and_not_overwritten(program: Program) -> None:
+    done = program.tune("--json", "--try", "X=slow,fast", env={"X": "fast"})
+    assert "X is set here: bare, and arms that do not try it, keep fast" in done.stderr
+    answer = json.loads(done.stdout)
+    assert verdicts(answer) == {"bare": "", "X=slow": "slower than bare"}
+    answer = program.answer("--try", "X=faster", env={"X": "fast"})
+    assert answer["use"] == "X=faster overlap-run --policy tune-2/tuned.yaml ./program"
+    assert "environment" not in yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())
+
+
+def test_what_all_ranks_must_agree_on_is_set_in_front(program: Program) -> None:
+    answer = program.answer("--try", "NCCL_MAX_CTAS=4,8", "--try", "Y=2")
+    assert answer["kept"] == "NCCL_MAX_CTAS=8 Y=2"
+    assert answer["use"] == "NCCL_MAX_CTAS=8 overlap-run --policy tune-1/tuned.yaml ./program"
+    text = Path(program.folder, answer["tuned"]).read_text()
+    assert yaml.safe_load(text)["environment"] == {"Y": "2"}
+    assert f"# not all of it can be in a policy; the whole command: {answer['use']}" in text
+
+
+def test_a_set_tries_its_variables_one_after_the_other(program: Program) -> None:
+    answer = program.answer("--set", "nccl")
+    assert answer["kept"] == "NCCL_MAX_CTAS=8"
+    assert len(answer["arms"]) == 1 + 3 + 3
+
+
+def test_without_a_metric_the_time_of_the_run_counts(program: Program) -> None:
+    (program.folder / "program").write_text('#!/bin/sh\n[ "$X" ] || sleep 0.5\n')
+    done = program.tune("--json", "--try", "X=fast", metric=False)
+    answer = json.loads(done.stdout)
+    assert answer["kept"] == "X=fast" and answer["metric"] == "seconds of the run"
+
+
+def test_a_policy_on_a_simulated_gpu(overlap: Run, tmp_path: Path) -> None:
+    words = ("--simulate", "h100", "--metric", "([0-9.]+) ms an iteration", "--paper", "--arm", "idle=observe")
+    done = overlap("tune", *words, "--", "demo-stencil", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "keep default: " in done.stdout and "less than bare on a simulated GPU" in done.stdout
+    assert "no gain over bare" in next(line for line in done.stdout.splitlines() if line.startswith("idle"))
+    text = (tmp_path / "tune-1" / "tuned.yaml").read_text()
+    assert yaml.safe_load(text) == {"policy": 1, "name": "tuned", "extends": "default"}
+    assert "# GPU: simulated NVIDIA H100" in text
+    assert done.stdout.splitlines()[-1].endswith("--simulate h100 --policy tune-1/tuned.yaml demo-stencil")
+
+
+@pytest.mark.parametrize("word", ["sbatch", "salloc", "qsub", "srun"])
+def test_it_never_queues_jobs(program: Program, overlap: Run, word: str) -> None:
+    done = overlap("tune", "--try", "X=1", "--", word, "./program", cwd=program.folder)
+    assert done.returncode == 2 and "queues a job for every run" in done.stderr
+    assert "inside of one job" in done.stderr and program.runs == []
+
+
+def test_a_launcher_that_drops_the_environment_is_refused(program: Program, overlap: Run) -> None:
+    command = ("srun", "--export=NONE", "./program")
+    (program.folder / "srun").write_text("#!/bin/sh\n")
+    (program.folder / "srun").chmod(0o755)
+    env = {"SLURM_JOB_ID": "1", "PATH": f"{program.folder}:{os.environ['PATH']}"}
+    done = overlap("tune", "--try", "X=1", "--", *command, cwd=program.folder, env=env)
+    assert done.returncode == 1 and "so all arms would be alike" in done.stderr
+
+
+def test_switched_off_it_says_so(program: Program) -> None:
+    done = program.tune("--try", "X=1", env={"OVERLAP_RUN": "off"})
+    assert done.returncode == 2 and "OVERLAP_RUN=off turns everything off" in done.stderr
+
+
+def test_nothing_of_an_overlap_run_around_it_reaches_the_arms(program: Program) -> None:
+    answer = program.answer("--try", "X=fast", env={"OVERLAP_TABLE": "x", "LD_PRELOAD": "/x/liboverlap.so"})
+    assert answer["kept"] == "X=fast" and set(program.runs) == {"::::", "fast::::"}
+
+
+# ---- ended early ----
+
+
+def begun(program: Program, env: dict[str, str], *words: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "pyshim", "tune", *METRIC, *words, "--", "./program"]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, cwd=program.folder, env={**env, "OVERLAP_PROGRESS": "off"}, **pipes)
+
+
+def until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_it_says_what_is_known_and_resumes(
+    program: Program, clean_environment: dict[str, str], number: int, status: int
+) -> None:
+    waits = 'case "$Y" in wait) echo $$ >pid; mv pid waiting.txt; sleep 1000 ;;'
+    (program.folder / "program").write_text(PROGRAM.replace('case "$Y" in', waits))
+    process = begun(program, clean_environment, "--try", "X=fast", "--try", "Y=wait,2")
+    until((program.folder / "waiting.txt").exists)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == status, err
+    assert "answer  keep X=fast: 10.0 % less than bare (10.0 to 10.0 %); interrupted before all was sure" in out
+    assert (program.folder / "tune-1" / "tuned.yaml").exists()
+    assert session(int((program.folder / "waiting.txt").read_text())) == []
+    (program.folder / "program").write_text(PROGRAM)
+    before = len(program.runs)
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 0, done.stderr
+    assert "answer  keep X=fast Y=2: 15.0 % less than bare" in done.stdout
+    assert len(program.runs) < before + 25
+
+
+def test_interrupted_before_anything_is_sure_it_writes_no_policy(
+    program: Program, clean_environment: dict[str, str]
+) -> None:
+    process = begun(program, clean_environment, "--try", "X=wait")
+    until((program.folder / "waiting.txt").exists)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "answer  leave it as it is: no arm is surely better so far; interrupted" in out
+    assert "overlap tune --resume tune-1 goes on" in out
+    assert not (program.folder / "tune-1" / "tuned.yaml").exists()
+
+
+def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: dict[str, str]) -> None:
+    tmp = program.folder / "tmp"
+    tmp.mkdir()
+    process = begun(program, clean_environment, "--try", "X=fast,wait")
+    until((program.folder / "waiting.txt").exists)
+    process.kill()
+    process.communicate(timeout=60)
+    os.killpg(int((program.folder / "waiting.txt").read_text()), signal.SIGKILL)  # the program goes on until its end
+    (program.folder / "program").write_text(PROGRAM.replace("wait) ", "wait) exit 1 ;;\nx) "))
+    known = len((program.folder / "tune-1" / "tune.jsonl").read_text().splitlines()) - 1
+    with (program.folder / "tune-1" / "tune.jsonl").open("a") as file:
+        file.write('{"stage": 0, "round"')  # a line that was being written
+    done = program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder)
+    answer = json.loads(done.stdout)
+    assert answer["kept"] == "X=fast" and verdicts(answer)["X=wait"] == "out: exit status 1"
+    assert len(program.runs) - 1 == 1 + 9 + 1 and known < 11
+    assert json.loads(program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder).stdout) == answer
+    assert len(program.runs) - 1 == 1 + 9 + 1
+    done = program.call("tune", "--resume", "../tune-1", cwd=tmp)
+    assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
+
+
+def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:
+    """An arm whose output finds no room is not called wrong, and the search goes on once there is some."""
+    text = PROGRAM.replace("crash) exit 3 ;;", "big) head -c 300000 /dev/zero || exit 9 ;;")
+    (program.folder / "program").write_text(text)
+    script = f"""mount -t tmpfs -o size=256k none disk && mkdir disk/t || exit 77
+{sys.executable} -m pyshim tune --metric 'step ([0-9.]+) ms' --try X=fast,big --output disk/t -- ./program
+echo "status $?"; rm disk/t/*big*
+sed -i 's/300000/3000/' program
+{sys.executable} -m pyshim tune --resume disk/t; echo "status $?\""""
+    (program.folder / "disk").mkdir()
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", script],
+        cwd=program.folder,
+        env=clean_environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("no file system can be mounted here")
+    assert "the disk of disk/t is full" in done.stderr and "overlap tune --resume disk/t goes on" in done.stderr
+    assert "status 1" in done.stdout and done.stdout.endswith("status 0\n")
+    assert "keep X=fast" in done.stdout and "no gain over bare" in done.stdout

@@ -73,10 +73,11 @@ NONE := $(if $(filter test-all,$(MAKECMDGOALS)),|| [ $$? = 5 ])
 test: loadable setup ## the tests, on every core; ARGS: for pytest
 	$(PYTEST) -m 'not slow' $(ARGS) $(NONE)
 
-# Then all others: with other C libraries, processors, launchers and containers, and with many more cases. Says first what
-# it downloads, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
-test-all: test $(addprefix $(VENV)/.extra-,clients lint release docs) ## these, and those with other C libraries and containers
+# Then all others: with other C libraries, processors, launchers, containers and clients. Says first what it downloads, how
+# much, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
+test-all: test ## these, and those with other C libraries and containers
 	@$(BIN)/python tests/needs.py
+	@$(MAKE) --no-print-directory $(addprefix $(VENV)/.extra-,clients lint release docs)
 	$(PYTEST) -m slow $(ARGS) $(NONE)
 
 lint: setup $(VENV)/.extra-lint $(VENV)/.extra-release ## formatters, type checkers, checks of the structure
@@ -96,7 +97,7 @@ READERS := 60
 fuzz: setup ## every reader of foreign files, and random driver calls; ARGS
 	$(BIN)/python -m tools.checks.fuzz --readers $(READERS) $(ARGS)
 
-# What the library costs. What policies gain and lose on simulated GPUs takes longer: python -m tools.bench.suites.
+# What the library costs. What policies gain and lose on simulated GPUs: tools/bench/README.md.
 bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 

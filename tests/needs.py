@@ -124,6 +124,7 @@ def main() -> None:
     for one in needs:
         if one.downloads:
             print(f"  {one.downloads:4} MB  {one.what}")
+    print("test-all: installs once, into .venv, on the disk 1.7 GB of clients and 0.5 GB of lint, release and docs")
     packages = " ".join(sorted({name for one in needs for name in one.installs.split()}))
     if os.environ.get("SYSTEM") == "1":
         print(f"test-all: installs, where missing, packages of the system (as root, by apt-get):\n  {packages}")

@@ -106,8 +106,8 @@ def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience
 
     timer = Timer(patience, stop)  # Popen.wait(timeout) polls, which would blur the time
     timer.daemon = True
-    timer.start()
     try:
+        timer.start()
         status = process.wait()
         seconds = time.monotonic() - begin
     except BaseException:
@@ -131,9 +131,12 @@ def end(process: subprocess.Popen[bytes]) -> None:
         while time.monotonic() < limit and _session(process.pid):
             time.sleep(0.05)
     finally:
-        for pid in _session(process.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        limit = time.monotonic() + PATIENCE  # until they have gone: what runs next must have the GPU for itself
+        while (left := _session(process.pid)) and time.monotonic() < limit:
+            for pid in left:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
 
 
 def _session(leader: int) -> list[int]:

@@ -221,7 +221,7 @@ def test_what_the_page_says_of_shaping_is_in_the_data() -> None:
 
 def test_what_the_page_says_of_simulated_programs_is_in_the_data() -> None:
     page = " ".join((ROOT / PAGE).read_text(encoding="utf-8").split())
-    found = suite.read(ROOT).rows
+    found = suite.read(ROOT)
     default, paper = [row for row in found if row.default], [row for row in found if not row.default]
     assert f"the default costs up to {max(row.first for row in default):.0f} % of a step" in page
     assert f"up to {max(row.change for row in default):+.1f} %, beside a persistent kernel" in page
@@ -260,6 +260,6 @@ def test_a_missing_file_names_its_command(tmp_path: Path) -> None:
 
 def test_defaults_lose_in_the_simulated_rows_where_the_programs_own_priority_does() -> None:
     """Communication that is waited for, but not needed early: raised, it takes multiprocessors from what is."""
-    lost = [row for row in suite.read(ROOT).rows if row.default and row.change > 1]
+    lost = [row for row in suite.read(ROOT) if row.default and row.change > 1]
     assert {row.shape for row in lost} == {"not-needed-yet", "tail-bound", "data-parallel"}
     assert all(row.change < row.priority + 0.1 for row in lost)

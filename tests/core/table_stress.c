@@ -1,7 +1,8 @@
 /* The tables of gpu/table.c under readers without the lock: no reader ever sees the value of another key.
  * table_stress SECONDS THREADS
  *
- * Prints how often readers looked, how often there was a value, how many were wrong, and how many entries there are. */
+ * Prints how often readers looked, how often there was a value, how many were wrong, and how many entries there are; then of one
+ * thread alone how many answers were others than an array's, and how many entries are used when all keys are removed. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -73,6 +74,26 @@ static void *change(void *argument) {
     return NULL;
 }
 
+/* Puts and removes more keys than the first entries have room for, and asks for all of them. */
+static uint64_t differences(struct map *own) {
+    enum { MANY = 20000 };
+    static uint64_t values[MANY];
+    uint64_t differ = 0, seed = 7;
+    for (uint32_t round = 1; round <= 8; round++) {
+        for (uint32_t i = 0; i < MANY; i++) {
+            seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407;
+            const uint32_t number = (uint32_t)(seed >> 33) % MANY;
+            values[number] = round < 8 && seed & 1 ? value_of(number, round) : 0;
+            differ += !map_put(own, key_of(number), values[number]);
+        }
+        for (uint32_t i = 0; i < MANY; i++)
+            differ += map_get(own, key_of(i)) != values[i];
+    }
+    for (uint32_t i = 0; i < MANY; i++)
+        map_put(own, key_of(i), 0);
+    return differ;
+}
+
 int main(int argc, char **argv) {
     if (argc != 3)
         return 2;
@@ -85,7 +106,9 @@ int main(int argc, char **argv) {
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     for (int i = 0; i < threads && i < 64; i++)
         pthread_join(all[i], NULL);
-    printf("%llu %llu %llu %u\n", (unsigned long long)finds, (unsigned long long)hits, (unsigned long long)wrong,
-           1U << map.entries->bits);
+    struct map own = {0};
+    const uint64_t differ = differences(&own);
+    printf("%llu %llu %llu %u %llu %u\n", (unsigned long long)finds, (unsigned long long)hits,
+           (unsigned long long)wrong, 1U << map.entries->bits, (unsigned long long)differ, own.entries->used);
     return 0;
 }

@@ -26,7 +26,6 @@ WORDS = (
     ("IMAGE", "stands for an image"),
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
-    ("tools.bench.", "takes minutes; tests/bench runs parts"),
     ("overlap tune --limit 30m -- ./stencil", "takes half an hour where there is noise; tests/tune"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),

@@ -82,15 +82,16 @@ def test_the_gpu_may_be_the_policys_own(explainer: Explainer, request_of: Callab
 
 
 @pytest.mark.parametrize(
-    ("gpu", "threads", "registers", "name"), [("h100", 544, 96, "NCCL"), ("mi250x", 256, 360, "RCCL")]
+    ("gpu", "block", "name"),
+    [("h100", (544, 96, 36800), "NCCL"), ("a100", (544, 96, 14144), "NCCL"), ("mi250x", (256, 360, 19808), "RCCL")],
 )
 def test_communication_that_nobody_told_is_the_newest(
-    explainer: Explainer, gpu: str, threads: int, registers: int, name: str
+    explainer: Explainer, gpu: str, block: tuple[int, int, int], name: str
 ) -> None:
     asked = read({"gpu": gpu, "threads": 128, "registers": 64, "kernel": "gemm"})
     request, usual = with_usual(asked, explainer)
     assert name in usual
-    assert explainer.look(request).case.communication[:2] == (threads, registers)
+    assert explainer.look(request).case.communication[:3] == block
 
 
 def test_communication_that_is_told_in_part_is_a_mistake(explainer: Explainer) -> None:

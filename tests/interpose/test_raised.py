@@ -52,6 +52,7 @@ LEFT_ALONE = {
     "it waits for everything": "k:2:8 j:1:1000 x",
     "a stream waits for itself": "k:2:8 r:2:2 w:2:2 j:1:1000 s:1",
     "an event from before the launches of a stream that ended": "n:2 k:2:8 r:2:2 d:2 e:2 j:1:1000 s:1",
+    "an event of its record in an earlier life": "n:2 r:2:2 d:2 n:2 begin k:2:8 j:1:1000 e:2",
     "the default stream": "k:0:8 j:1:1000 s:0",
     "a host function": "k:2:8 j:1:1000 h:2 r:1:1 w:2:1",
     "fills memory": "b:2 begin k:2:8 j:1:1000 f s:1",
@@ -238,6 +239,13 @@ def test_while_a_capture_is_open_all_is_as_the_program_has_it(iterations: Iterat
 def test_waits_beside_a_capture_do_not_count(iterations: Iterations) -> None:
     done = iterations("n:2 B:3 k:3:8 begin k:2:8 j:1:1000 s:2 end G k:2:8 s:2 k:2:8", 100)
     assert set(raised(done)) == {"0"}
+    done = iterations("n:2 B:3 k:3:8 begin k:2:8 j:1:1000 s:2 end G k:2:8 j:1:1000 s:2 k:2:8", 15)
+    assert set(raised(done)) == {"0"}, "the 16th would have the device judged"
+
+
+def test_a_raised_stream_that_launches_a_graph_is_given_back(iterations: Iterations) -> None:
+    done = iterations(f"B:3 k:3:8 G {again(WAITED, 9)} begin g:2 k:2:8", 1)
+    assert raised(done)[-3:] == "500", "before, in the graph, behind it"
 
 
 def test_captured_launches_are_no_work(iterations: Iterations) -> None:

@@ -70,6 +70,13 @@ def test_what_default_did_is_to_be_measured(of, report):
     assert found.next.endswith(f"-- python train.py, {IN_TURNS}")
 
 
+def test_of_several_ranks_their_launcher_is_to_be_tuned(of, report):
+    of({"raised": 12, "no_rule": 8}, raised=12)
+    again(report, expected_world_size=2)
+    found = of({"raised": 12, "no_rule": 8}, raised=12, streams=[{"status": RAISED}])
+    assert f"-- LAUNCHER python train.py, {IN_TURNS}" in found.next
+
+
 def test_streams_that_were_given_back(of):
     found = of({"raised": 1200, "no_rule": 46800}, raised=1200, streams=[{"status": NOT_WAITED}])
     assert found.done.startswith("raised 1,200 of 48,000 launches on streams that are raised no more; none shaped: ")

@@ -176,7 +176,6 @@ def main() -> int:
     ):
         if name in result:
             show(title, result[name])
-    print("\nWhat policies gain and lose, simulated: python -m tools.bench.suites")
     return 0
 
 

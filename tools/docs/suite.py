@@ -7,16 +7,13 @@ from __future__ import annotations
 import csv
 import datetime
 import io
-import os
 import statistics
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tools.bench.suites.__main__ import GPUS, policies_of
-from tools.bench.suites.programs import PROGRAMS, Program
-from tools.bench.suites.rows import LIMIT_PERCENT, RULE, Case, Row, measured
+from tools.bench.suites.programs import PROGRAMS
+from tools.bench.suites.rows import GPUS, LIMIT_PERCENT, Row, measured
 from tools.docs.table import Table, Value, percent
 
 DATA = Path("tools/bench/results/suite.csv")
@@ -27,57 +24,31 @@ AGAIN = ("no-communication/gemm", "one-long-kernel/gemm", "overlapped-already/wi
 AGAIN_ON = ("a40", "h100")
 
 
-@dataclass(frozen=True)
-class Data:
-    date: str
-    commit: str
-    rows: tuple[Row, ...]
-
-
-def read(root: Path) -> Data:
-    head, _, body = (root / DATA).read_text(encoding="utf-8").partition("\n")
-    words = dict(word.split("=", 1) for word in head.split() if "=" in word)
-    return Data(words["date"], words["commit"], tuple(_rows(body)))
-
-
-def _rows(text: str) -> Iterator[Row]:
-    for gpu, policy, program, *numbers in list(csv.reader(io.StringIO(text)))[1:]:
-        change, first, priority = map(float, numbers)
-        yield Row(gpu, RULE, policy, program, change, first, priority)
-
-
-def written(rows: Iterable[Row], date: str, commit: str) -> str:
-    out = io.StringIO()
-    print(f"# simulated; tools.docs.write --measure; date={date} commit={commit}", file=out)
-    made = csv.writer(out, lineterminator="\n")
-    made.writerow(HEADS)
-    made.writerows(_kept(row) for row in rows)
-    return out.getvalue()
+def read(root: Path) -> list[Row]:
+    body = (root / DATA).read_text(encoding="utf-8").partition("\n")[2]
+    _, *rows = csv.reader(io.StringIO(body))
+    return [Row(*row[:3], *map(float, row[3:])) for row in rows]  # type: ignore[arg-type]
 
 
 def _kept(row: Row) -> tuple[str | float, ...]:
     return tuple(getattr(row, name) for name in HEADS)
 
 
-def suite(gpus: Iterable[str] = GPUS, programs: Sequence[Program] = PROGRAMS) -> list[Row]:
-    cases = [Case(GPUS[key], policies_of(key)) for key in gpus]
-    return measured(cases, [RULE], programs, os.cpu_count() or 1)
-
-
 def measure(root: Path) -> int:
     """All rows into the file. A minute."""
-    found = suite()
+    rows = [_kept(row) for row in measured(GPUS, PROGRAMS)]
     git = ["git", "-C", str(root), "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    (root / DATA).write_text(written(found, today, commit), encoding="utf-8")
+    head = f"# simulated; tools.docs.write --measure; date={today} commit={commit}\n"
+    (root / DATA).write_text(head + Table(HEADS, rows).csv(), encoding="utf-8")
     return 0
 
 
 def rotten(root: Path) -> Iterator[str]:
     """What is wrong with the file: rows that a run of today has differently."""
-    known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root).rows}
-    for row in suite(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
+    known = {(row.gpu, row.policy, row.program): _kept(row) for row in read(root)}
+    for row in measured(AGAIN_ON, [program for program in PROGRAMS if program.name in AGAIN]):
         old = known.get((row.gpu, row.policy, row.program))
         if old != _kept(row):
             yield f"{DATA}: {row.policy} on {row.gpu}, {row.program}: {old} there, {_kept(row)} today: {ANEW}"
@@ -86,7 +57,7 @@ def rotten(root: Path) -> Iterator[str]:
 
 def policies(root: Path) -> Table:
     """Best, median and worst of all programs."""
-    found = read(root).rows
+    found = read(root)
     made: list[list[Value]] = []
     for gpu in dict.fromkeys(row.gpu for row in found):
         own = [row for row in found if row.gpu == gpu]

@@ -74,13 +74,8 @@ static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
     return push(context->handle);
 }
 
-SIM_API CUresult cuCtxCreate(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create(out, flags, device);
-}
-
-SIM_API CUresult cuCtxCreate_v2(CUcontext *out, unsigned int flags, CUdevice device) {
-    return create(out, flags, device);
-}
+SIM_ENTRY(cuCtxCreate, create, (CUcontext * out, unsigned int flags, CUdevice device), out, flags, device)
+SIM_ENTRY(cuCtxCreate_v2, create, (CUcontext * out, unsigned int flags, CUdevice device), out, flags, device)
 
 SIM_API CUresult cuCtxCreate_v3(CUcontext *out, void *affinity, int count, unsigned int flags, CUdevice device) {
     (void)affinity;
@@ -92,7 +87,7 @@ SIM_API CUresult cuCtxCreate_v4(CUcontext *out, void *parameters, unsigned int f
     return create(out, flags, device);
 }
 
-static CUresult destroy(CUcontext handle) {
+SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
     SIM_CALL();
     struct context *const context = sim_handle_get(handle, KIND_CONTEXT);
     if (context == NULL || context->primary)
@@ -100,14 +95,7 @@ static CUresult destroy(CUcontext handle) {
     context_free(context);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuCtxDestroy(CUcontext handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuCtxDestroy_v2(CUcontext handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuCtxDestroy, cuCtxDestroy_v2, (CUcontext handle), handle)
 
 SIM_API CUresult cuCtxAttach(CUcontext *out, unsigned int flags) {
     SIM_CALL_IN_CONTEXT(context);
@@ -174,21 +162,10 @@ static CUresult release(CUdevice device, bool all) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
-    return release(device, false);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    return release(device, false);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxReset(CUdevice device) {
-    return release(device, true);
-}
-
-SIM_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
-    return release(device, true);
-}
+SIM_ENTRY(cuDevicePrimaryCtxRelease, release, (CUdevice device), device, false)
+SIM_ENTRY(cuDevicePrimaryCtxRelease_v2, release, (CUdevice device), device, false)
+SIM_ENTRY(cuDevicePrimaryCtxReset, release, (CUdevice device), device, true)
+SIM_ENTRY(cuDevicePrimaryCtxReset_v2, release, (CUdevice device), device, true)
 
 SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     SIM_CALL();
@@ -201,20 +178,13 @@ SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     return CUDA_SUCCESS;
 }
 
-static CUresult push_current(CUcontext handle) {
+SIM_API CUresult cuCtxPushCurrent_v2(CUcontext handle) {
     SIM_CALL();
     return sim_context_of(handle) != NULL ? push(handle) : CUDA_ERROR_INVALID_CONTEXT;
 }
+SIM_ENTRY(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext handle), handle)
 
-SIM_API CUresult cuCtxPushCurrent(CUcontext handle) {
-    return push_current(handle);
-}
-
-SIM_API CUresult cuCtxPushCurrent_v2(CUcontext handle) {
-    return push_current(handle);
-}
-
-static CUresult pop_current(CUcontext *out) {
+SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
     SIM_CALL();
     if (depth == 0)
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -223,14 +193,7 @@ static CUresult pop_current(CUcontext *out) {
         *out = stack[depth];
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuCtxPopCurrent(CUcontext *out) {
-    return pop_current(out);
-}
-
-SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *out) {
-    return pop_current(out);
-}
+SIM_ENTRY(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext * out), out)
 
 SIM_API CUresult cuCtxSetCurrent(CUcontext handle) {
     SIM_CALL();

@@ -42,7 +42,7 @@ void sim_device_uuid(int device, char text[17]) {
     text[16] = '\0';
 }
 
-static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
+SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     SIM_CALL();
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -53,14 +53,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice device) {
     memcpy(uuid->bytes, text, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device) {
-    return get_uuid(uuid, device);
-}
-
-SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
-    return get_uuid(uuid, device);
-}
+SIM_ENTRY(cuDeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), uuid, device)
 
 SIM_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device) {
     SIM_CALL();

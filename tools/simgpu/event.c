@@ -33,7 +33,7 @@ void sim_event_free(struct event *event) {
     free(event);
 }
 
-static CUresult destroy(CUevent handle) {
+SIM_API CUresult cuEventDestroy_v2(CUevent handle) {
     SIM_CALL();
     struct event *const event = sim_handle_get(handle, KIND_EVENT);
     if (event == NULL)
@@ -41,14 +41,7 @@ static CUresult destroy(CUevent handle) {
     sim_event_free(event);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuEventDestroy(CUevent handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuEventDestroy_v2(CUevent handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuEventDestroy, cuEventDestroy_v2, (CUevent handle), handle)
 
 static CUresult record_with_flags(CUevent event_handle, CUstream handle, unsigned int flags, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
@@ -137,10 +130,5 @@ static CUresult elapsed(float *milliseconds, CUevent from_handle, CUevent to_han
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuEventElapsedTime(float *milliseconds, CUevent from, CUevent to) {
-    return elapsed(milliseconds, from, to);
-}
-
-SIM_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent from, CUevent to) {
-    return elapsed(milliseconds, from, to);
-}
+SIM_ENTRY(cuEventElapsedTime, elapsed, (float *milliseconds, CUevent from, CUevent to), milliseconds, from, to)
+SIM_ENTRY(cuEventElapsedTime_v2, elapsed, (float *milliseconds, CUevent from, CUevent to), milliseconds, from, to)

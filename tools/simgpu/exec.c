@@ -41,7 +41,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long
     return CUDA_SUCCESS;
 }
 
-static CUresult instantiate_with_log(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
+SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
     CUgraphNode bad;
     const CUresult result = instantiate(out, graph, 0, &bad);
     if (error != NULL)
@@ -50,36 +50,25 @@ static CUresult instantiate_with_log(CUgraphExec *out, CUgraph graph, CUgraphNod
         *log = '\0';
     return result;
 }
-
-SIM_API CUresult cuGraphInstantiate(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
-    return instantiate_with_log(out, graph, error, log, bytes);
-}
-
-SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes) {
-    return instantiate_with_log(out, graph, error, log, bytes);
-}
+SIM_ENTRY(cuGraphInstantiate, cuGraphInstantiate_v2,
+          (CUgraphExec * out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes), out, graph, error, log,
+          bytes)
 
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     CUgraphNode bad;
     return instantiate(out, graph, flags, &bad);
 }
 
-static CUresult instantiate_with_params(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
+SIM_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
+                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
     if (what == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     const CUresult result = instantiate(out, graph, what->flags, &what->hErrNode_out);
     what->result_out = result != CUDA_SUCCESS;
     return result;
 }
-
-SIM_API CUresult cuGraphInstantiateWithParams(CUgraphExec *out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    return instantiate_with_params(out, graph, what);
-}
-
-SIM_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
-                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    return instantiate_with_params(out, graph, what);
-}
+SIM_ENTRY(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz,
+          (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what), out, graph, what)
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     SIM_CALL();

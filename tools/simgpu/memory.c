@@ -124,17 +124,9 @@ static CUresult release(CUdeviceptr address) {
     return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes) {
-    return allocate(out, bytes, MEMORY_DEVICE);
-}
-
-SIM_API CUresult cuMemFree_v2(CUdeviceptr address) {
-    return release(address);
-}
-
-SIM_API CUresult cuMemAllocHost_v2(void **out, size_t bytes) {
-    return allocate(out, bytes, MEMORY_HOST);
-}
+SIM_ENTRY(cuMemAlloc_v2, allocate, (CUdeviceptr * out, size_t bytes), out, bytes, MEMORY_DEVICE)
+SIM_ENTRY(cuMemFree_v2, release, (CUdeviceptr address), address)
+SIM_ENTRY(cuMemAllocHost_v2, allocate, (void **out, size_t bytes), out, bytes, MEMORY_HOST)
 
 SIM_API CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags) {
     return flags <= 7 ? allocate(out, bytes, MEMORY_HOST) : CUDA_ERROR_INVALID_VALUE;

@@ -107,9 +107,7 @@ SIM_API CUresult cuModuleLoad(CUmodule *out, const char *path) {
     return result;
 }
 
-SIM_API CUresult cuModuleLoadData(CUmodule *out, const void *data) {
-    return load(out, data, 0, false);
-}
+SIM_ENTRY(cuModuleLoadData, load, (CUmodule * out, const void *data), out, data, 0, false)
 
 SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values) {
     (void)options;

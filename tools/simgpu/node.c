@@ -140,9 +140,7 @@ static CUresult get(CUgraphNode handle, CUDA_KERNEL_NODE_PARAMS *out) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out) {
-    return get(node, out);
-}
+SIM_ENTRY(cuGraphKernelNodeGetParams_v2, get, (CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *out), node, out)
 
 SIM_API CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *out) {
     CUDA_KERNEL_NODE_PARAMS what;

@@ -28,11 +28,8 @@ static CUresult max_active_blocks(int *blocks, CUfunction handle, int threads, s
     return result;
 }
 
-SIM_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction handle, int threads,
-                                                             size_t dynamic) {
-    return max_active_blocks(blocks, handle, threads, dynamic);
-}
-
+SIM_ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor, max_active_blocks,
+          (int *blocks, CUfunction handle, int threads, size_t dynamic), blocks, handle, threads, dynamic)
 SIM_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction handle, int threads,
                                                                       size_t dynamic, unsigned int flags) {
     return flags <= 1 ? max_active_blocks(blocks, handle, threads, dynamic) : CUDA_ERROR_INVALID_VALUE;
@@ -69,11 +66,9 @@ static CUresult potential_block_size(int *grid, int *block, CUfunction handle, d
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle, dynamic_for of_block,
-                                                  size_t dynamic, int limit) {
-    return potential_block_size(grid, block, handle, of_block, dynamic, limit);
-}
-
+SIM_ENTRY(cuOccupancyMaxPotentialBlockSize, potential_block_size,
+          (int *grid, int *block, CUfunction handle, dynamic_for of_block, size_t dynamic, int limit), grid, block,
+          handle, of_block, dynamic, limit)
 SIM_API CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, CUfunction handle,
                                                            dynamic_for of_block, size_t dynamic, int limit,
                                                            unsigned int flags) {

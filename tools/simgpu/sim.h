@@ -126,6 +126,12 @@ void sim_lock(void);
         return body(__VA_ARGS__, true);                                                                                \
     }
 
+/* An entry point that is a call of another function. */
+#define SIM_ENTRY(name, body, declared, ...)                                                                           \
+    SIM_API CUresult name declared {                                                                                   \
+        return body(__VA_ARGS__);                                                                                      \
+    }
+
 #define SIM_CALL()                                                                                                     \
     const CUresult sim_state = sim_enter();                                                                            \
     if (sim_state != CUDA_SUCCESS)                                                                                     \

@@ -191,15 +191,10 @@ static CUresult create(CUstream *out, unsigned int flags, int priority) {
     return CUDA_SUCCESS;
 }
 
-SIM_API CUresult cuStreamCreate(CUstream *out, unsigned int flags) {
-    return create(out, flags, NORMAL_PRIORITY);
-}
+SIM_ENTRY(cuStreamCreate, create, (CUstream * out, unsigned int flags), out, flags, NORMAL_PRIORITY)
+SIM_ENTRY(cuStreamCreateWithPriority, create, (CUstream * out, unsigned int flags, int priority), out, flags, priority)
 
-SIM_API CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority) {
-    return create(out, flags, priority);
-}
-
-static CUresult destroy(CUstream handle) {
+SIM_API CUresult cuStreamDestroy_v2(CUstream handle) {
     SIM_CALL();
     struct stream *const stream = sim_handle_get(handle, KIND_STREAM);
     if (stream == NULL || stream->legacy || stream->of_green || stream->thread != 0)
@@ -207,14 +202,7 @@ static CUresult destroy(CUstream handle) {
     sim_stream_free(stream);
     return CUDA_SUCCESS;
 }
-
-SIM_API CUresult cuStreamDestroy(CUstream handle) {
-    return destroy(handle);
-}
-
-SIM_API CUresult cuStreamDestroy_v2(CUstream handle) {
-    return destroy(handle);
-}
+SIM_ENTRY(cuStreamDestroy, cuStreamDestroy_v2, (CUstream handle), handle)
 
 static CUresult query(CUstream handle, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);

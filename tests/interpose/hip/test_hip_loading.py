@@ -82,6 +82,7 @@ def test_two_runtimes_in_one_process(way: str, versions: tuple[str, str], world:
     assert (done.status, done.stdout) == (bare.status, bare.stdout), done.stderr
     assert [launch["result"] for launch in done.launches] == [0] * 6
     assert done.sizes[:2] == [smallest(1)] * 2
+    assert done.stderr.count("overlap: there are several HIP runtimes in this process: ") == (way == "symbol")
 
 
 def test_threads_and_children(world: World, hip: Hip) -> None:

@@ -1,13 +1,11 @@
-/* What hipcc's code registers before main: fat binaries, and host addresses that stand for kernels and variables.
+/* What hipcc's code registers before main: fat binaries, and host addresses that stand for kernels.
  *
- * Nothing is loaded until a kernel or a variable is used on a device, as in the real runtime.
+ * Nothing is loaded until a kernel is used on a device, as in the real runtime.
  */
-#include <pthread.h>
-#include <stdlib.h>
-
+#include "../symbols.h"
 #include "hip.h"
 
-enum { BUCKETS = 1024, WRAPPER_MAGIC = 0x48495046 };
+enum { WRAPPER_MAGIC = 0x48495046 };
 
 /* What __hipRegisterFatBinary gets. */
 struct wrapper {
@@ -23,41 +21,7 @@ struct binary {
     struct binary *next;
 };
 
-struct symbol {
-    const void *host;
-    const char *name; /* the program's own, like host */
-    struct binary *binary;
-    size_t bytes; /* of a variable; 0: a kernel */
-    CUfunction functions[MAX_DEVICES];
-    struct symbol *next;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct symbol *symbols[BUCKETS];
 static struct binary *binaries;
-
-static struct symbol **bucket_of(const void *host) {
-    return &symbols[((uintptr_t)host >> 4) % BUCKETS];
-}
-
-static struct symbol *find(const void *host, bool variable) {
-    struct symbol *symbol = *bucket_of(host);
-    while (symbol != NULL && (symbol->host != host || (symbol->bytes > 0) != variable))
-        symbol = symbol->next;
-    return symbol;
-}
-
-static void add(void **binary, const void *host, const char *name, size_t bytes) {
-    if (binary == NULL)
-        return; /* a launch of it will say that there is no such function */
-    struct symbol *const symbol = sim_new(1, sizeof *symbol);
-    *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
-    pthread_mutex_lock(&lock);
-    struct symbol **const bucket = bucket_of(host);
-    symbol->next = *bucket;
-    *bucket = symbol;
-    pthread_mutex_unlock(&lock);
-}
 
 void **hip___hipRegisterFatBinary(const void *data) {
     const struct wrapper *const given = data;
@@ -77,16 +41,7 @@ void hip___hipUnregisterFatBinary(void **handle) {
     if (binary == NULL)
         return;
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BUCKETS; i++)
-        for (struct symbol **at = &symbols[i]; *at != NULL;) {
-            struct symbol *const symbol = *at;
-            if (symbol->binary != binary) {
-                at = &symbol->next;
-                continue;
-            }
-            *at = symbol->next;
-            free(symbol);
-        }
+    forget_symbols(binary);
     for (struct binary **at = &binaries; *at != NULL; at = &(*at)->next)
         if (*at == binary) {
             *at = binary->next;
@@ -130,16 +85,17 @@ hipError_t hip_function(const void *host, int device, hipFunction_t *function) {
     if (result != hipSuccess)
         return result;
     pthread_mutex_lock(&lock);
-    struct symbol *const symbol = find(host, false);
+    struct symbol *const symbol = find(host);
     if (symbol == NULL)
         result = hipErrorInvalidDeviceFunction;
-    else if (symbol->functions[device] == NULL) {
+    else if (symbol->found[device] == NULL) {
         result = on_device(symbol->binary, device);
         if (result == hipSuccess)
-            result = cuModuleGetFunction(&symbol->functions[device], symbol->binary->modules[device], symbol->name);
+            result = cuModuleGetFunction((CUfunction *)(void *)&symbol->found[device], symbol->binary->modules[device],
+                                         symbol->name);
         result = result == hipErrorNotFound ? hipErrorInvalidDeviceFunction : result;
     }
-    *function = result == hipSuccess ? symbol->functions[device] : NULL;
+    *function = result == hipSuccess ? symbol->found[device] : NULL;
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -153,7 +109,7 @@ void hip_forget_device(int device) {
     }
     for (size_t i = 0; i < BUCKETS; i++)
         for (struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
-            symbol->functions[device] = NULL;
+            symbol->found[device] = NULL;
     pthread_mutex_unlock(&lock);
 }
 

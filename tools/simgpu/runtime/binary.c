@@ -2,12 +2,10 @@
  *
  * Nothing is told to the driver until a kernel or a variable is used, as with the real runtime's lazy loading.
  */
-#include <pthread.h>
-#include <stdlib.h>
-
+#include "../symbols.h"
 #include "runtime.h"
 
-enum { BUCKETS = 1024, WRAPPER_MAGIC = 0x466243b1, RELAXED = 2 };
+enum { WRAPPER_MAGIC = 0x466243b1, RELAXED = 2 };
 
 /* What __cudaRegisterFatBinary gets (fatbinary_section.h of CUDA 13.0). */
 struct wrapper {
@@ -21,41 +19,6 @@ struct binary {
     CUlibrary library;
     CUresult failed; /* why it could not be loaded: that stays so, and is said once */
 };
-
-struct symbol {
-    const void *host;
-    const char *name; /* the program's own, like host */
-    struct binary *binary;
-    size_t bytes; /* of a variable; 0: a kernel */
-    CUkernel kernel;
-    struct symbol *next;
-};
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct symbol *symbols[BUCKETS];
-
-static struct symbol **bucket_of(const void *host) {
-    return &symbols[((uintptr_t)host >> 4) % BUCKETS];
-}
-
-static struct symbol *find(const void *host) {
-    struct symbol *symbol = *bucket_of(host);
-    while (symbol != NULL && symbol->host != host)
-        symbol = symbol->next;
-    return symbol;
-}
-
-static void add(void **binary, const void *host, const char *name, size_t bytes) {
-    struct symbol *const symbol = binary != NULL ? calloc(1, sizeof *symbol) : NULL;
-    if (symbol == NULL)
-        return; /* a launch of it will say that there is no such function */
-    *symbol = (struct symbol){.host = host, .name = name, .binary = (struct binary *)(void *)binary, .bytes = bytes};
-    pthread_mutex_lock(&lock);
-    struct symbol **const bucket = bucket_of(host);
-    symbol->next = *bucket;
-    *bucket = symbol;
-    pthread_mutex_unlock(&lock);
-}
 
 void **__cudaRegisterFatBinary(void *wrapper) {
     const struct wrapper *const given = wrapper;
@@ -74,16 +37,7 @@ void __cudaUnregisterFatBinary(void **handle) {
     if (binary == NULL)
         return;
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BUCKETS; i++)
-        for (struct symbol **at = &symbols[i]; *at != NULL;) {
-            struct symbol *const symbol = *at;
-            if (symbol->binary != binary) {
-                at = &symbol->next;
-                continue;
-            }
-            *at = symbol->next;
-            free(symbol);
-        }
+    forget_symbols(binary);
     if (binary->library != NULL)
         rt_calls[0].cuLibraryUnload(binary->library);
     pthread_mutex_unlock(&lock);
@@ -129,11 +83,12 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel) {
     else if (symbol->bytes != 0)
         result = cudaErrorInvalidDeviceFunction;
     else {
-        if (symbol->kernel == NULL)
+        if (symbol->found[0] == NULL)
             result = load(symbol->binary);
-        if (result == cudaSuccess && symbol->kernel == NULL)
-            result = rt_calls[0].cuLibraryGetKernel(&symbol->kernel, symbol->binary->library, symbol->name);
-        *kernel = symbol->kernel;
+        if (result == cudaSuccess && symbol->found[0] == NULL)
+            result = rt_calls[0].cuLibraryGetKernel((CUkernel *)(void *)&symbol->found[0], symbol->binary->library,
+                                                    symbol->name);
+        *kernel = symbol->found[0];
     }
     pthread_mutex_unlock(&lock);
     return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : result;
@@ -144,7 +99,7 @@ const void *rt_host_function(CUkernel kernel) {
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < BUCKETS; i++)
         for (const struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
-            if (kernel != NULL && symbol->kernel == kernel)
+            if (kernel != NULL && symbol->found[0] == kernel)
                 found = symbol->host;
     pthread_mutex_unlock(&lock);
     return found;

@@ -27,7 +27,6 @@ examples:
   overlap tune --set nccl -- torchrun train.py --steps 60
   overlap tune --metric 'step ([0-9.]+) ms' -- ./stencil
   overlap tune --same 'energy .*' -- srun -N2 ./app in.nml"""
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -107,13 +106,15 @@ def _run(options: argparse.Namespace) -> int:
 @contextmanager
 def _signals() -> Iterator[list[int]]:
     """Take the signals that end a search, so that the program is ended and what is known is said."""
+    from pyshim.tune.measure import ENDING
+
     caught: list[int] = []
 
     def take(number: int, _: Any) -> None:
         caught.append(number)
         raise KeyboardInterrupt
 
-    numbers = [number for number in _ENDING if signal.getsignal(number) != signal.SIG_IGN]
+    numbers = [number for number in ENDING if signal.getsignal(number) != signal.SIG_IGN]
     before = [signal.signal(number, take) for number in numbers]
     try:
         yield caught
@@ -135,7 +136,9 @@ def _show(made: Setup, result: Result, found: Answer) -> None:
     what = "seconds" if made.metric.pattern is None else "metric"
     ui.table(("arm", what, "change from bare", "runs", "verdict"), rows, left=(0, 4))
     ui.show()
-    ui.sentence(f"noise   two equal runs differ by {answer.noise(result):.2g} % (median)")
+    noise = answer.noise(result)
+    if noise is not None:
+        ui.sentence(f"noise   two equal runs differ by {noise:.2g} % (median)")
     ui.sentence(f"answer  {found.sentence}")
     if found.use:
         ui.show(f"use     {found.use}")

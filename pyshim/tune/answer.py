@@ -58,7 +58,7 @@ def answer(setup: Setup, result: Result, here: Machine) -> Answer:
         return Answer(kept, *_write(setup, result, here))
     if result.stopped:
         return Answer(f"{LEAVE}: no arm is surely better so far; {result.stopped} ({goes_on})", None, None)
-    worth = percent(setup.worth, False)
+    worth = abs(percent(-setup.worth, higher))
     sentence = f"{LEAVE}: no arm is better than bare by {worth:.2g} % or more{simulated}"
     return Answer(sentence, *_write(setup, result, here))
 
@@ -97,7 +97,7 @@ def _comment(setup: Setup, result: Result, here: Machine, use: str) -> list[str]
         f"overlap tune of overlap-run {__version__}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"command: {shlex.join(setup.started.command)}",
         f"GPU: {'simulated ' if here.simulated else ''}{gpu}{driver}",
-        f"{result.runs} runs; two equal runs differ by {noise(result):.2g} %",
+        f"{result.runs} runs; two equal runs differ by {noise(result) or 0:.2g} %",
         *(f"{row.arm.name}: {_told(row, setup.metric.higher)}" for row in result.rows),
     ]
     if use:
@@ -111,8 +111,8 @@ def _told(row: Row, higher: bool) -> str:
     return f"{figure}{change}, {row.runs} runs{f', {row.verdict}' if row.verdict else ''}"
 
 
-def noise(result: Result) -> float:
-    return percent(result.noise or 0.0, False)
+def noise(result: Result) -> float | None:
+    return None if result.noise is None else percent(result.noise, False)
 
 
 def as_json(setup: Setup, result: Result, here: Machine, found: Answer) -> dict[str, object]:

@@ -78,12 +78,12 @@ def _with(arm: Arm, variables: Variables) -> Arm:
 
 
 def stages(
-    asked: Asked, here: Machine, base: Mapping[str, str], policies: bool = True
+    asked: Asked, here: Machine, base: Mapping[str, str], why: str | None = None
 ) -> tuple[list[Stage], list[str]]:
     """Return the stages of a search, and what is to be said about them. Raises OverlapError for a wrong word.
 
-    policies: whether the library can do anything for this program."""
-    first = _policies(asked, here, base) if policies else []
+    why: no policy can do anything for this program."""
+    first = [] if why else _policies(asked, here, base)
     said: list[str] = []
     tried = []
     for word in asked.tries:
@@ -96,11 +96,16 @@ def stages(
     if not asked.grid:
         found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
     else:
-        mixed = [sum(parts, ()) for parts in product(*([(), *one] for one in tried))]
+        names: dict[str, list[Variables]] = {}  # a variable that is tried twice has all its values
+        for one in tried:
+            kept = names.setdefault(one[0][0][0], [])
+            kept += [variables for variables in one if variables not in kept]
+        mixed = [sum(parts, ()) for parts in product(*([(), *one] for one in names.values()))]
         found = [Stage(tuple(_with(arm, one) for arm in (BARE, *first) for one in mixed if one or arm is not BARE))]
     found = [stage for stage in found if stage.arms or stage.tried]
     if not found:
-        raise OverlapError("there is nothing to compare", "--try VAR=V1,V2 or --set NAME", USAGE)
+        sentence = f"there is nothing to compare{f': {why}' if why else ''}"
+        raise OverlapError(sentence, "--try VAR=V1,V2 or --set NAME", USAGE)
     return found, said
 
 

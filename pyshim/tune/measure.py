@@ -7,21 +7,25 @@ as launchers expect it, and after a while by SIGKILL to the whole session. Its o
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from statistics import median
 from threading import Timer
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a search
 PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
+_MOMENT = 1.0  # seconds in which what a program leaves running may end by itself
 _MOST = 1 << 28  # characters of an output
+_GONE = (ProcessLookupError, PermissionError)  # or it is another user's, as behind sudo
 _TENTH = 10  # so much of a program's numbers is its warm-up, unless --skip says how many
 
 
@@ -40,20 +44,30 @@ class Metric(NamedTuple):
                 raise OverlapError(
                     f"{option} {pattern}: {error}", "it is a regular expression of Python's", USAGE
                 ) from error
+        if self.pattern is None and (self.higher or self.skip is not None):
+            option = "--higher" if self.higher else "--skip"
+            raise OverlapError(f"{option} needs --metric", "--metric 'step ([0-9.]+) ms'", USAGE)
+        if self.skip is not None and self.skip < 0:
+            raise OverlapError(f"--skip {self.skip}: not a number of matches", "--skip 10", USAGE)
 
     def read(self, text: str) -> float:
         """Return the figure in an output: the median. Raises ValueError with why there is none."""
         assert self.pattern is not None
-        found = [match[1] if match.re.groups else match[0] for match in re.finditer(self.pattern, text, re.MULTILINE)]
+        found = [_number(match) for match in re.finditer(self.pattern, text, re.MULTILINE)]
         if not found:
             raise ValueError("nothing that it printed matches --metric")
         left = found[len(found) // _TENTH if self.skip is None else self.skip :]
         if not left:
             raise ValueError(f"--skip {self.skip} leaves nothing of {len(found)} matches of --metric")
-        try:
-            value = median(float(number) for number in left)
-        except ValueError:
-            raise ValueError(f"--metric matches {left[0]!r}, which is no number: put ( ) around the number") from None
+        numbers = []
+        for number in left:
+            try:
+                numbers.append(float(number))
+            except ValueError:
+                raise ValueError(
+                    f"--metric matches {number!r}, which is no number: put ( ) around the number"
+                ) from None
+        value = math.nan if any(map(math.isnan, numbers)) else median(numbers)
         if not 0 < value < float("inf"):
             raise ValueError(f"--metric finds {value:g}, and only positive numbers can be compared")
         return value
@@ -62,6 +76,11 @@ class Metric(NamedTuple):
         """Return a digest of what must not change."""
         found = [] if self.same is None else [match[0] for match in re.finditer(self.same, text, re.MULTILINE)]
         return hashlib.sha256("\n".join(found).encode("utf-8", "replace")).hexdigest() if found else ""
+
+
+def _number(match: re.Match[str]) -> str:
+    """Return the first group that took part, in `a (.)|b (.)` that of b, too; without groups the whole match."""
+    return next((group for group in match.groups() if group is not None), match[0])
 
 
 class Run(NamedTuple):
@@ -89,43 +108,77 @@ def run(command: Sequence[str], names: Mapping[str, str], file: str, patience: f
 
 
 def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience: float) -> tuple[float, int, bool]:
-    try:
-        with open(file, "wb") as output:
-            begin = time.monotonic()
-            process = subprocess.Popen(
-                command, env=dict(names), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
-    except OSError as error:
-        at = command[0] if error.filename != file else file
-        raise OverlapError(f"{at}: {error.strerror}") from error
     late: list[bool] = []
+    process = None
 
     def stop() -> None:
+        assert process is not None
         late.append(True)
         end(process)
 
     timer = Timer(patience, stop)  # Popen.wait(timeout) polls, which would blur the time
     timer.daemon = True
     try:
+        with open(file, "wb") as output, _held():
+            begin = time.monotonic()
+            process = subprocess.Popen(
+                command, env=dict(names), stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            )
         timer.start()
         status = process.wait()
         seconds = time.monotonic() - begin
+        timer.cancel()
+        if late:
+            timer.join()
+        else:
+            _end_rest(process)
+    except OSError as error:
+        at = command[0] if error.filename != file else file
+        raise OverlapError(f"{at}: {error.strerror}") from error
     except BaseException:
-        end(process)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=1)
+        if process is not None:
+            end(process)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=1)
         raise
     finally:
         timer.cancel()
-    if late:
-        timer.join()
     return seconds, status, bool(late)
+
+
+@contextmanager
+def _held() -> Iterator[None]:
+    """Hold signals back while a program is started: until Popen returns, nobody could end it."""
+    held: list[int] = []
+    before = [(number, signal.getsignal(number)) for number in ENDING]
+    own = [(number, handler) for number, handler in before if callable(handler)]
+    for number, _ in own:
+        signal.signal(number, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in own:
+            signal.signal(number, handler)
+        for caught in held:
+            signal.raise_signal(caught)
+
+
+def _end_rest(process: subprocess.Popen[bytes]) -> None:
+    """End what a program that has ended left running, after a moment in which it may end by itself."""
+    limit = time.monotonic() + _MOMENT
+    while (left := _session(process.pid)) and time.monotonic() < limit:
+        time.sleep(0.02)
+    for pid in left:
+        with suppress(*_GONE):
+            os.kill(pid, signal.SIGTERM)
+    if left:
+        end(process)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """End a program and all that it started; another Ctrl-C ends the patience with it."""
     try:
-        with suppress(ProcessLookupError):
+        with suppress(*_GONE):
             os.killpg(process.pid, signal.SIGTERM)
         limit = time.monotonic() + PATIENCE
         while time.monotonic() < limit and _session(process.pid):
@@ -134,7 +187,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         limit = time.monotonic() + PATIENCE  # until they have gone: what runs next must have the GPU for itself
         while (left := _session(process.pid)) and time.monotonic() < limit:
             for pid in left:
-                with suppress(ProcessLookupError):
+                with suppress(*_GONE):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.05)
 

@@ -15,6 +15,7 @@ import math
 import os
 import random
 import re
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -88,9 +89,10 @@ class Search:
         self.end = self.clock() + limit
         try:
             self._one(_FIRST, BARE)
-            self._check_limit(len(self.setup.stages[0].on(BARE)), limit)
+            parts = [len(stage.on(BARE)) + (3 if number else 2) for number, stage in enumerate(self.setup.stages)]
+            self._check_limit(sum(parts), limit)
             for number, stage in enumerate(self.setup.stages):
-                share = (self.end - self.clock()) / (len(self.setup.stages) - number)
+                share = (self.end - self.clock()) * parts[number] / sum(parts[number:])
                 self._stage(number, stage.on(self.best), self.best, self.clock() + share)
         except KeyboardInterrupt:
             self.stopped = INTERRUPTED
@@ -169,13 +171,14 @@ class Search:
     def _expected(self, arm: Arm) -> float:
         return median(self.seconds.get(arm.name) or self.seconds[BARE.name])
 
-    def _check_limit(self, arms: int, limit: float) -> None:
+    def _check_limit(self, runs: int, limit: float) -> None:
+        """Raise OverlapError if the search cannot end in time. runs: of a round of each stage."""
         one = self.seconds[BARE.name][0]
-        need = one * (arms + 2) * judge.ROUNDS
+        need = one * (1 + runs * judge.ROUNDS)
         if need > limit and not any(key[0] == 0 for key in self.known):
-            runs = f"{judge.ROUNDS} rounds of {arms + 2} runs"
             hint = f"--limit {math.ceil(1.5 * need / 60)}m, fewer arms, or fewer steps of the program"
-            sentence = f"a run takes {duration(one)}, so {runs} do not fit into --limit {duration(limit)}"
+            rounds = f"{judge.ROUNDS} rounds of {runs} runs"
+            sentence = f"a run takes {duration(one)}, so {rounds} do not fit into --limit {duration(limit)}"
             raise OverlapError(sentence, hint)
 
     def _patience(self) -> tuple[float, bool]:
@@ -221,10 +224,15 @@ class Search:
         what = "the first run, which is not counted" if at == _FIRST else f"round {at[1] + 1}"
         stage = f" of stage {at[0] + 1}" if len(self.setup.stages) > 1 and at != _FIRST else ""
         with self.tell(f"run {self.number}: {arm.name} ({what}{stage}{one}); ends within {left}"):
-            run = measure.run(self.setup.started.command, self.names[arm.name], file, patience, self.setup.metric)
+            try:
+                run = measure.run(self.setup.started.command, self.names[arm.name], file, patience, self.setup.metric)
+            except OverlapError as error:  # the program, or room for its output, is there no longer
+                error.hint = again(self.setup.folder)
+                raise
         if run.late and last:
             if at == _FIRST:
-                raise OverlapError("a run takes longer than --limit", "--limit 2h, or fewer steps of the program")
+                hint = f"--limit 2h, or fewer steps of the program; {self._hint()}"
+                raise OverlapError("a run takes longer than --limit", hint)
             raise _Over(TIME)
         if run.wrong and _full(self.setup.folder):
             raise OverlapError(f"the disk of {self.setup.folder} is full", again(self.setup.folder))
@@ -251,7 +259,7 @@ class Search:
     def _hint(self) -> str:
         last = measure.last_line(self.file)
         said = f'it ended with "{last}"' if last else "it printed nothing"
-        return f"{said}: {self.file}; its input is empty, and a terminal it has only in: script -qec PROGRAM /dev/null"
+        return f"{said}: {self.file}; its input is empty; script -qec PROGRAM /dev/null gives it a terminal"
 
     # ---- the answer ----
 
@@ -299,7 +307,7 @@ def append(folder: str, line: dict[str, Any]) -> None:
 
 
 def again(folder: str) -> str:
-    return f"nothing is lost: overlap tune --resume {folder} goes on"
+    return f"nothing is lost: overlap tune --resume {shlex.quote(folder)} goes on"
 
 
 def duration(seconds: float) -> str:

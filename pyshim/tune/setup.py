@@ -11,7 +11,7 @@ from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.tune import arms
-from pyshim.tune.measure import Metric
+from pyshim.tune.measure import Metric, Run
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
@@ -28,6 +28,7 @@ WORDS = (
     "same",
     "worth",
 )  # of the command line
+_RUN = {"stage", "round", "arm", "copy", "file", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 
@@ -40,11 +41,12 @@ def seconds(text: str) -> float:
     return float(found[1]) * _UNITS[found[2] or ""]
 
 
-def _worth(text: str) -> float:
+def _worth(text: str, higher: bool) -> float:
     found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%?", text)
     if not found or not 0 < float(found[1]) < 100:
         raise OverlapError(f"--worth {text}: not a percentage between 0 and 100", "--worth 0.5%", USAGE)
-    return math.log1p(float(found[1]) / 100)
+    part = float(found[1]) / 100
+    return math.log1p(part) if higher else -math.log1p(-part)
 
 
 def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
@@ -69,7 +71,10 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         lines = [json.loads(line) for line in data[:whole].splitlines()]
         if not lines or lines[0]["version"] != VERSION:
             raise ValueError("it was written by another version")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        for number, line in enumerate(lines, 1):
+            if not (_RUN if number > 1 else {"command", "directory", *WORDS}) <= line.keys():
+                raise ValueError(f"line {number} is not whole")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or error
         raise OverlapError(
             f"{path} cannot be read: {why}", "--resume takes the folder of an earlier search", USAGE
@@ -89,13 +94,13 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     path = started.path()
     asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])
     why = arms.useless(started, path, here)
-    stages, said = arms.stages(asked, here, own, not why)
+    stages, said = arms.stages(asked, here, own, why)
     if why:
         said.insert(0, f"{why}: no policy is compared")
     for stage in stages:
         for arm in stage.on(arms.BARE):
             arms.environment_of(arm, started)
-    return Setup(started, stages, metric, _worth(kept["worth"]), folder), here, said
+    return Setup(started, stages, metric, _worth(kept["worth"], metric.higher), folder), here, said
 
 
 def folder_for(wanted: str | None) -> str:
@@ -107,7 +112,8 @@ def folder_for(wanted: str | None) -> str:
             if not os.listdir(name):
                 return name
         except FileExistsError:
-            continue
+            if wanted:
+                raise OverlapError(f"{name} is not a folder", "--output DIR names another", USAGE) from None
         except OSError as error:
             hint = "--output DIR names a folder that can be written"
             raise OverlapError(f"{name} cannot be made: {error.strerror}", hint) from error

@@ -117,7 +117,7 @@ static void forget_decisions(struct handle *handle) {
 /* Its own version and that of the kernel that it comes from: a change of that one concerns it, too. */
 static uint32_t version_of(const struct handle *handle) {
     const struct handle *const origin = handle_origin(handle);
-    return handle->version + (origin ? origin->version : 0);
+    return OVERLAP_LOAD(handle->version) + (origin ? OVERLAP_LOAD(origin->version) : 0); /* written without the lock */
 }
 
 static struct decision *find_decision(const struct handle *handle, const struct decision *asked) {
@@ -134,7 +134,7 @@ bool decision_find(const struct handle *handle, const struct decision *asked, st
     if (!OVERLAP_RELAXED(handle->decisions) || !lock_take())
         return false;
     const struct decision *const decision = find_decision(handle, asked);
-    const bool holds = decision && decision->version == version_of(handle) && !(handle->marks & HANDLE_ENDING);
+    const bool holds = decision && decision->version == version_of(handle) && !handle_is_ending(handle);
     if (holds)
         *found = *decision;
     lock_leave();
@@ -144,7 +144,7 @@ bool decision_find(const struct handle *handle, const struct decision *asked, st
 void decision_keep(struct handle *handle, const struct decision *made, uint32_t epoch) {
     if (!lock_take())
         return;
-    if (epoch == OVERLAP_LOAD(launch_epoch) && !(handle->marks & HANDLE_ENDING)) {
+    if (epoch == OVERLAP_LOAD(launch_epoch) && !handle_is_ending(handle)) {
         const uint32_t version = version_of(handle);
         if (handle->decisions && decision_at(handle->decisions)->version != version)
             forget_decisions(handle);
@@ -238,7 +238,7 @@ void handle_unsettle(struct handle *handle) {
 static bool is_known(const struct handle *handle, const struct handle *learned) {
     const bool same_owner = handle->owner == learned->owner || (learned->kernel && handle->kernel == learned->kernel);
     return handle->kind == learned->kind && same_owner && (learned->owner || handle->context == learned->context) &&
-           !(handle->marks & HANDLE_ENDING) &&
+           !handle_is_ending(handle) &&
            (!learned->name || (handle->name && strncmp(handle->name, learned->name, NAME_LIMIT) == 0));
 }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +59,66 @@ def test_a_program_may_end_by_itself_first(tmp_path: Path) -> None:
     assert found.late and text == "ready\nsaved\n"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_a_program_is_started_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    pids = []
+
+    class Popen(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            pids.append(self.pid)
+            os.kill(os.getpid(), number)
+
+    def take(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Popen)
+    before = signal.signal(number, take)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, "import time; time.sleep(40)")
+        assert signal.getsignal(number) is take
+    finally:
+        signal.signal(number, before)
+    assert len(pids) == 1 and measure._session(pids[0]) == []
+
+
+LEAVES = """
+import os, time
+if os.fork() == 0:
+    {}
+    time.sleep(40)
+print(os.getpid())
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("first", ["pass", "os.setpgid(0, 0)"])
+def test_what_a_program_leaves_running_is_ended(tmp_path: Path, first: str) -> None:
+    """Else it takes the GPU from the next run."""
+    begin = time.monotonic()
+    found, text = run(tmp_path, LEAVES.format(first))
+    assert found.value == found.seconds < 5 and time.monotonic() - begin < 9
+    assert measure._session(int(text)) == []
+
+
+def test_a_signal_in_that_moment_ends_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_MOMENT", 60.0)
+    code = "import os, signal, time\nprint(os.getpid(), flush=True)\nif os.fork() == 0: "
+    code += "time.sleep(0.5); os.kill(int(os.environ['OUR']), signal.SIGINT); time.sleep(40)"
+    file = tmp_path / "output.txt"
+    with pytest.raises(KeyboardInterrupt):
+        measure.run((sys.executable, "-c", code), {"OUR": str(os.getpid())}, str(file), 60, TIME)
+    assert measure._session(int(file.read_text().split()[0])) == []
+
+
+def test_what_comes_just_after_the_end_is_read(tmp_path: Path) -> None:
+    code = "import os, time\nif os.fork() == 0: time.sleep(0.3); print('step 3')"
+    assert run(tmp_path, code, metric=Metric(r"step (\d)"))[0].value == 3
+
+
 def test_the_time_of_a_run_is_not_that_of_a_poll(tmp_path: Path) -> None:
     found, _ = run(tmp_path, "import time; time.sleep(0.3)")
     assert found.value == found.seconds >= 0.3
@@ -73,16 +137,23 @@ def test_stdout_and_stderr_are_both_read(tmp_path: Path) -> None:
         (Metric(r"\d+"), "9 8 7 6 5 4 3 2 1 10", 5),  # the first tenth is left out
         (Metric(r"\d+", skip=0), "9 1 2", 2),
         (Metric(r"\d+", skip=1), "9 1 2", 1.5),
+        (Metric(r"(warm )?step (\d)"), "step 3\n", 3),
+        (Metric(r"time (\d)|step (\d)"), "time 1\nstep 3\nstep 4", 3),
     ],
 )
 def test_a_metric_is_the_median_of_what_is_printed(metric: Metric, text: str, expected: float) -> None:
     assert metric.read(text) == expected
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "inf", "1 nan 2 3 4"])
 def test_only_positive_numbers_can_be_compared(text: str) -> None:
     with pytest.raises(ValueError, match="positive"):
         Metric(r"\S+").read(text)
+
+
+def test_the_match_that_is_no_number_is_named() -> None:
+    with pytest.raises(ValueError, match="matches 'x', which is no number"):
+        Metric(r"\S+").read("1 x 2")
 
 
 def test_results_are_the_same_or_not() -> None:

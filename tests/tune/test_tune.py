@@ -185,12 +185,13 @@ def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None
         (("--try", "X=1", "--limit", "soon"), "--limit soon: not a time"),
         (("--try", "X=1", "--limit", "0s"), "--limit 0s: not a time"),
         (("--try", "X=1", "--worth", "0"), "--worth 0: not a percentage"),
+        (("--try", "X=1", "--skip", "-1"), "--skip -1: not a number of matches"),
         (("--simulate", "h100", "--arm", "mine"), "--arm mine: not NAME=POLICY"),
         (("--simulate", "h100", "--arm", "a=b,c"), "--arm a=b,c: an arm has one policy"),
         (("--simulate", "h100", "--arm", "default=observe"), "there is an arm of that name"),
         (("--simulate", "h100", "--arm", "a=nowhere"), "there is no policy `nowhere`"),
         (("--simulate", "b200", "--paper"), "--paper: no published method for NVIDIA B200"),
-        ((), "there is nothing to compare"),
+        ((), "there is nothing to compare: no GPU driver on this machine"),
         (("--resume", "tune-1"), "--resume takes all but --limit and --json from DIR"),
     ],
 )
@@ -208,6 +209,21 @@ def test_a_policy_with_a_mistake_is_an_error_before_any_run(program: Program) ->
     assert program.runs == [] and not (program.folder / "tune-1").exists()
 
 
+def test_what_is_about_numbers_needs_a_metric(program: Program) -> None:
+    """Else the slowest arm would be kept."""
+    for words in (("--higher",), ("--skip", "1")):
+        done = program.tune("--try", "X=1", *words, metric=False)
+        assert done.returncode == 2 and f"{words[0]} needs --metric" in done.stderr and program.runs == []
+
+
+def test_a_program_that_goes_away_is_an_error_and_nothing_is_lost(program: Program) -> None:
+    path = program.folder / "program"
+    path.write_text(PROGRAM.replace("step=100", "step=100\n[ $(wc -l <runs.txt) -lt 3 ] || mv program old"))
+    done = program.tune("--try", "X=1", "--output", "the search")
+    assert done.returncode == 1 and "./program: No such file" in done.stderr
+    assert "nothing is lost: overlap tune --resume 'the search' goes on" in done.stderr
+
+
 def test_a_program_that_is_not_there(program: Program, overlap: Run) -> None:
     done = overlap("tune", "--try", "X=1", "--", "./nothing", cwd=program.folder)
     assert (done.returncode, done.stderr) == (2, "overlap: error: ./nothing: program not found\n")
@@ -220,6 +236,7 @@ def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run)
         ("", "it was written by another version"),
         ("x\n", "Expecting value"),
         ('{"version": 0}\n', "it was"),
+        ('{"version": 1}\n', "line 1 is not whole"),
     ):
         (program.folder / "tune.jsonl").write_text(text)
         done = overlap("tune", "--resume", ".", cwd=program.folder)
@@ -238,6 +255,8 @@ def test_a_variable_that_is_tried_twice_and_an_overlap_run_inside(program: Progr
 def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(program: Program) -> None:
     done = program.tune("--try", "X=1", "--output", "/proc/tune")
     assert done.returncode == 1 and "/proc/tune cannot be made: " in done.stderr and "--output DIR" in done.stderr
+    done = program.tune("--try", "X=1", "--output", "program")
+    assert done.returncode == 2 and "program is not a folder" in done.stderr
     done = program.tune("--try", "X=1", "--output", ".")
     assert done.returncode == 2 and ". is not empty" in done.stderr
     assert program.runs == []
@@ -249,9 +268,10 @@ def test_a_limit_that_is_too_short_is_an_error_after_one_run(program: Program) -
     done = program.tune("--try", "X=fast", "--limit", "5s")
     assert done.returncode == 1 and len(program.runs) == 1
     assert "so 3 rounds of 3 runs do not fit into --limit 5.0 s" in done.stderr
-    (program.folder / "program").write_text(PROGRAM.replace("step=100", "sleep 1000"))
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "echo password:; sleep 1000"))
     done = program.tune("--try", "X=fast", "--limit", "1s")
     assert done.returncode == 1 and "a run takes longer than --limit" in done.stderr
+    assert 'it ended with "password:": tune-2/001-bare.txt' in done.stderr
 
 
 def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> None:
@@ -266,6 +286,29 @@ def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> N
     }
     assert [round(arm["change_percent"]) for arm in answer["arms"][1:]] == [-10, 20, -10, -15]
     assert not any(run.startswith(("slow:2", ":2")) for run in program.runs)
+
+
+@pytest.mark.parametrize("order", [("X=slow", "Y=2", "X=fast"), ("X=fast,slow", "Y=2", "X=fast")])
+def test_combinations_of_a_variable_that_is_tried_twice(program: Program, order: tuple[str, ...]) -> None:
+    """As in two sets: CUDA_DEVICE_MAX_CONNECTIONS."""
+    answer = program.answer("--grid", *(word for one in order for word in ("--try", one)))
+    assert answer["kept"] == "X=fast Y=2" and len(answer["arms"]) == 6
+    assert all(arm["runs"] == (6 if arm["name"] == "bare" else 3) for arm in answer["arms"])
+
+
+def test_a_gain_below_worth_is_none(program: Program) -> None:
+    answer = program.answer("--try", "X=faster", "--worth", "22")
+    assert answer["kept"] is None and answer["answer"].endswith("no arm is better than bare by 22 % or more")
+    assert verdicts(answer)["X=faster"] == "no gain over bare"
+    assert program.answer("--try", "X=slow", "--worth", "21", "--higher")["kept"] is None
+
+
+def test_no_stage_is_left_out_for_want_of_time(program: Program) -> None:
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.3"))
+    done = program.tune("--try", "X=fast,slow,faster", "--try", "Y=2", "--limit", "8s")
+    assert done.returncode == 1 and "so 3 rounds of 9 runs do not fit into --limit 8.0 s" in done.stderr
+    done = program.tune("--try", "X=fast,slow,faster", "--try", "Y=2", "--limit", "14s")
+    assert "answer  keep X=faster Y=2" in done.stdout, done.stdout + done.stderr
 
 
 def test_all_combinations_on_demand(program: Program) -> None:

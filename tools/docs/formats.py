@@ -96,7 +96,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "driver": "its version, or null",
         "simulated": "whether the GPU is simulated: no measurement",
         "metric": "the expression of --metric, or seconds of the run",
-        "noise_percent": "by how much two equal runs of a round differ, median",
+        "noise_percent": "by how much two equal runs of a round differ, median; null if there are none",
         "runs": "of the program, with the first one, which is not counted",
         "directory": "the output of each run, and `tuned`",
         "arms[]": "bare first",

@@ -27,7 +27,7 @@ def test_a_part_that_is_not_is_found(tmp_path: Path, monkeypatch: Any) -> None:
     text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     page = tmp_path / "docs" / "reference.md"
     page.parent.mkdir()
-    page.write_text(text.replace("| cooperative launch |", "| cooperative |"), encoding="utf-8")
+    page.write_text(text.replace("`: cooperative launch. ", "`: cooperative. "), encoding="utf-8")
     monkeypatch.setattr(write, "ROOT", tmp_path)
     assert [line.partition(": reasons differs")[0] for line in write.each("reasons", False)] == ["docs/reference.md"]
     assert not list(write.each("reasons", True)) and page.read_text(encoding="utf-8") == text
@@ -75,5 +75,5 @@ def test_tables_end_where_the_library_ends(library: Any) -> None:
     """reason.def as it was read is what the library was built from."""
     page = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
     table = page.partition("tools/docs/write.py: reasons")[2].partition("<!-- end -->")[0]
-    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == names(library.overlap_reason_name)
+    assert re.findall(r"^- `(\w+)`: ", table, re.MULTILINE) == names(library.overlap_reason_name)
     assert os.path.exists(_native.SHIM)

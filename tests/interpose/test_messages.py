@@ -30,7 +30,7 @@ def test_a_folder_of_any_name(name: bytes, shown: str, there: bool, preloaded: R
     folder = tmp_path / os.fsdecode(name)
     if there:
         folder.mkdir()
-    done = preloaded(WORDS, env={**RANK, "OVERLAP_REPORT": quote(str(folder))}, report=tmp_path / "none")
+    done = preloaded(WORDS, env={**RANK, "PWD": "/", "OVERLAP_REPORT": quote(str(folder))}, report=tmp_path / "none")
     lines = done.stderr.splitlines()
     assert len(lines) == (1 if there else 2), done.stderr
     assert f"{tmp_path.name}/{shown}" in lines[0]
@@ -42,7 +42,11 @@ def test_launches_after_our_own_end(build: Build, preloaded: Runner) -> None:
     done = preloaded(WORDS, ONE, preload=f"{{}}:{late}", env=RANK)
     assert done.totals["launches"] == 5
     first, second = done.stderr.splitlines()
+<<<<<<< HEAD
+    assert first.startswith("overlap: raised no stream (0 of 3 launches), ")
+=======
     assert first.startswith("overlap: raised no stream (0 of 3 launches), 3 shaped, ")
+>>>>>>> origin/main
     assert second == "overlap: 2 more launches by destructors of libraries, not in the line above"
     assert len(preloaded(WORDS, ONE, env=RANK).stderr.splitlines()) == 1
     for env in ({"RANK": "1"}, {**RANK, "OVERLAP_QUIET": "1"}, {**RANK, "OVERLAP_RUN": "off"}):

@@ -6,23 +6,19 @@ docs/reference.md is made of both. Empty: nothing is to be done.
 from __future__ import annotations
 
 _SMALLER = (
-    "Shared memory cannot change that. Settings of NCCL or RCCL make communication blocks smaller: `overlap explain` "
-    "names them. Otherwise only priority can help."
+    "`overlap explain` names settings of NCCL or RCCL that make its blocks smaller. Otherwise only priority can help."
 )
 _PROGRAMS_OWN_FAILURE = "The launch fails without the library, too."
 
 ADVICE = {
     "shaped": "Compare the time of a step with a run under `observe`: shaping costs the kernel time.",
-    "capped_without_room": "The kernel pays and communication gains nothing. `shape: make_room` does nothing in such "
-    "a case; `overlap explain` says what limits the kernel.",
+    "capped_without_room": "The kernel pays for nothing: write `shape: make_room`, or `leave`.",
     "room_already": "If communication still waits, it waits for priority and not for room.",
-    "priority": "Raise its stream (`streams: {raise: auto}`). Smaller blocks of communication would fit: "
-    "`overlap explain` names the setting.",
+    "priority": "Raise its stream (`streams: {raise: auto}`).",
     "no_rule": "Patterns match the whole name: `gemm_nn` is not `sgemm_nn_128`, `*gemm_nn*` is. `overlap report "
     "--full` shows the names.",
     "rule_leave": "The first rule that matches decides: a rule for this kernel belongs above this one.",
-    "observe_only": "`overlap policy list` has the GPUs that are known. A policy for another one names it in `gpu`, or "
-    "leaves `gpu` out.",
+    "observe_only": "Choose another policy, or name this GPU in its `gpu`.",
     "not_overlapping": "Usually nothing. If a profiler shows communication beside this kernel, write `when: always` "
     "in its rule.",
     "no_communication_seen": "Nothing in the first steps. If it stays, "
@@ -40,8 +36,7 @@ ADVICE = {
     "no_room_slots": "Only priority can help.",
     "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
     "refused": "Report the driver's version, the kernel and the policy.",
-    "unknown_footprint": "On AMD: a kernel of a module, as those of rocBLAS and Triton. On NVIDIA: its handle came "
-    "from a call that the library does not intercept, as cuFFT's do.",
+    "unknown_footprint": "On AMD a kernel of a module, as of rocBLAS; on NVIDIA one of cuFFT.",
     "cannot_launch": _PROGRAMS_OWN_FAILURE,
     "invalid_as_asked": _PROGRAMS_OWN_FAILURE,
     "unknown_limits": "Update the driver, or report the GPU and the driver's version.",

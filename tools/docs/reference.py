@@ -79,9 +79,7 @@ def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 def reasons() -> Iterator[str]:
     found = rows_of("shim/core/reason.def", "REASON")
-    yield from table(
-        ("reason", "in words", "what to do"), [(f"`{name}`", said, ADVICE[name]) for name, _, said in found]
-    )
+    yield from listed((name, f"{said}. {ADVICE[name]}".rstrip()) for name, _, said in found)
 
 
 def keys() -> Iterator[str]:
@@ -92,34 +90,36 @@ def keys() -> Iterator[str]:
     yield from table(("key", "value", "without it", "meaning", "example"), rows)
 
 
+def listed(found: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield from (f"- `{name}`: {meaning}" for name, meaning in found)
+
+
 def options() -> Iterator[str]:
     for command in commands():
         yield f"### {command.words}\n"
         yield f"{prose(command.description)}\n"
         if command.options:
-            yield from table(("option", "meaning"), [(f"`{name}`", meaning) for name, meaning in command.options])
+            yield from listed(command.options)
             yield ""
 
 
 def environment() -> Iterator[str]:
     yield "Read by the library, set by `overlap-run` and `overlap env`:\n"
-    rows = [(f"`{name}`", meaning) for _, name, meaning in rows_of("shim/sys/env.def", "ENV")]
-    yield from table(("variable", "meaning"), rows)
+    yield from listed((name, meaning) for _, name, meaning in rows_of("shim/sys/env.def", "ENV"))
     for title, names in (
         ("Read by the commands:", READ),
         ("Of our other parts:", SET),
         ("Other programs' own:", OTHERS),
     ):
         yield f"\n{title}\n"
-        yield from table(("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in names.items()])
+        yield from listed(names.items())
     yield "\nThe rank number is read from the first variable that is set:\n"
     ranks = [(f"`{rank}`", f"`{world}`") for rank, world in rows_of("shim/sys/rank.def", "RANK")]
     yield from table(("rank", "number of ranks"), ranks)
 
 
 def statuses() -> Iterator[str]:
-    rows = [(f"`{who}`", status, what) for who, status, what in EXITS]
-    yield from table(("command", "status", "meaning"), rows)
+    yield from (f"- `{who}`, {status}: {what}" for who, status, what in EXITS)
 
 
 def sets() -> Iterator[str]:

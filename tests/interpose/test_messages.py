@@ -42,11 +42,7 @@ def test_launches_after_our_own_end(build: Build, preloaded: Runner) -> None:
     done = preloaded(WORDS, ONE, preload=f"{{}}:{late}", env=RANK)
     assert done.totals["launches"] == 5
     first, second = done.stderr.splitlines()
-<<<<<<< HEAD
-    assert first.startswith("overlap: raised no stream (0 of 3 launches), ")
-=======
     assert first.startswith("overlap: raised no stream (0 of 3 launches), 3 shaped, ")
->>>>>>> origin/main
     assert second == "overlap: 2 more launches by destructors of libraries, not in the line above"
     assert len(preloaded(WORDS, ONE, env=RANK).stderr.splitlines()) == 1
     for env in ({"RANK": "1"}, {**RANK, "OVERLAP_QUIET": "1"}, {**RANK, "OVERLAP_RUN": "off"}):

@@ -206,8 +206,8 @@ enum overlap_counter {
     OVERLAP_COUNTER_REFUSED = 2,       /* changed launches that the driver refused; launched again as requested */
     OVERLAP_COUNTER_GRAPH_LAUNCHES = 3,
     OVERLAP_COUNTER_STREAMS_CREATED_RAISED = 4, /* streams created at another priority than requested (`created_by`) */
-    OVERLAP_COUNTER_JUDGEMENTS = 5,     /* of the streams of a device (core/judge.h) */
-    OVERLAP_COUNTER_HOST_WAITS = 6      /* by threads with a shard: for streams, events, contexts, blocking copies */
+    OVERLAP_COUNTER_JUDGEMENTS = 5,             /* of the streams of a device (core/judge.h) */
+    OVERLAP_COUNTER_HOST_WAITS = 6 /* by threads with a shard: for streams, events, contexts, blocking copies */
 };
 
 enum overlap_page_flag {

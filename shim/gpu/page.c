@@ -269,7 +269,7 @@ static bool needs_no_quotes(char c) {
 
 /* Does the link `last` beside the run's folder name this run? `slash`: the last one of its path. */
 static bool is_last(const char *directory, const char *slash) {
-    char link[1024], run[OVERLAP_NAME_SIZE];
+    char link[1024], run[OVERLAP_NAME_SIZE] = "";
     struct overlap_text text = overlap_text_in(link, sizeof link);
     overlap_text_bytes(&text, directory, (size_t)(slash - directory));
     overlap_text_add(&text, "/last");

@@ -76,7 +76,7 @@ def test_what_switches_the_library_off_is_in_the_way(look: Look, environment: di
 def test_our_own_variables_are_known(look: Look) -> None:
     """Those of the library, of the commands and of our other parts, as the reference has them."""
     text = (Path(__file__).resolve().parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
-    names = re.findall(r"^\| `(OVERLAP_\w+)` \|", text, re.M)
+    names = re.findall(r"^- `(OVERLAP_\w+)`", text, re.M)
     assert len(names) > 9
     assert states(look("variables", **dict.fromkeys(names, "x"))) == ["ok"]
 

@@ -1,3 +1,3 @@
-"""overlap-run: run an unmodified multi-GPU program so that its communication overlaps its computation."""
+"""overlap-run: raise the GPU streams that others wait for, in an unmodified program."""
 
 __version__ = "0.3.0"

@@ -52,7 +52,7 @@ def _parser() -> Parser:
     parser = Parser(
         prog="overlap-run",
         usage=USAGE,
-        description="Run PROGRAM so that its communication overlaps its computation. Its process, output, signals and "
+        description="Run PROGRAM and raise its GPU streams that others wait for. Its process, output, signals and "
         "exit status are its own.",
         epilog=EPILOG,
         status=LAUNCHER_FAILED,

@@ -11,7 +11,7 @@ over the rounds, and its interval is Student's: mean -+ t * s * sqrt(f / n).
     t    Student's t with n - 1 + pairs degrees of freedom, at the level of this look
 
 The level shares WRONG out over all arms and looks: look k (the first is after ROUNDS rounds) takes 1 / (k (k + 1)) of
-an arm's part, and these fractions add up to 1. tools/tune/simulate.py measures how often the answer is wrong.
+an arm's part, and these fractions add up to 1. tools/bench/tune.py measures how often the answer is wrong.
 """
 
 from __future__ import annotations

@@ -277,12 +277,12 @@ static bool is_last(const char *directory, const char *slash) {
     return length > 0 && (size_t)length == strlen(slash + 1) && memcmp(run, slash + 1, (size_t)length) == 0;
 }
 
-/* Adds the report's folder as a user names it in a shell: the one that was given to --report if this run is its last
- * one, relative to the shell's folder, and quoted if necessary. */
-static void add_report(struct overlap_text *text, const struct overlap_settings *settings) {
-    const char *const slash = strrchr(settings->directory, '/'), *name = settings->relative;
+/* Adds the report's folder as a user names it in a shell, whatever the folder there: the one that was given to --report
+ * if this run is its last one, quoted if necessary. */
+static void add_report(struct overlap_text *text, const char *name) {
+    const char *const slash = strrchr(name, '/');
     size_t length = strlen(name);
-    if (slash && slash > name && is_last(settings->directory, slash))
+    if (slash && slash > name && is_last(name, slash))
         length = (size_t)(slash - name);
     bool plain = true;
     for (size_t i = 0; i < length; i++)
@@ -316,7 +316,7 @@ void overlap_page_end(void) {
             /* Without a file the line names no next command, which would find nothing. */
             struct overlap_text name = overlap_text_in(report, sizeof report);
             if (page != private_page)
-                add_report(&name, settings);
+                add_report(&name, settings->directory);
             overlap_page_summary(page, report, line, sizeof line);
             overlap_say(whose, line, NULL);
             watch_for_late(page);

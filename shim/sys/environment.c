@@ -151,13 +151,8 @@ static void copy(const struct variables *found) {
     memcpy(overlap_start.text, found->table, overlap_start.length);
     find_directory(found->report ? found->report : "", overlap_start.directory, sizeof overlap_start.directory);
     int64_t launcher = number(found->launcher_pid);
-    const char *const here = overlap_variable("PWD"); /* now: at the end the environment may be freed memory */
-    const size_t length_here = here ? strlen(here) : 0;
-    const bool below = length_here && strncmp(overlap_start.directory, here, length_here) == 0 &&
-                       overlap_start.directory[length_here] == '/';
     overlap_start.settings = (struct overlap_settings){
         .directory = overlap_start.directory,
-        .relative = overlap_start.directory + (below ? length_here + 1 : 0),
         .quiet = found->quiet && strcmp(found->quiet, "1") == 0,
         .launcher = launcher > 0 ? (uint32_t)launcher : 0,
     };

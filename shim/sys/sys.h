@@ -16,7 +16,6 @@
 struct overlap_settings {
     const void *table;     /* checked; NULL: the library does nothing */
     const char *directory; /* of the report, decoded; "": none */
-    const char *relative;  /* `directory` as seen from the shell's folder, if it is below; else the same */
     bool quiet;
     uint32_t launcher; /* process id of overlap-run, which becomes the program; 0: none */
     int32_t rank;      /* -1: unknown */

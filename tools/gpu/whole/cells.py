@@ -101,7 +101,7 @@ def cell(arms: dict[str, dict[int, dict[str, Any]]]) -> dict[str, Any]:
 
 
 def by_default(arms: dict[str, dict[int, dict[str, Any]]]) -> tuple[str, str]:
-    """Streams that the default raised and launches that it saw, a start each: "1 1 2", "8000 8010 7998"."""
+    """Under the default, a start each: launches on raised streams, and all: "6000 6010", "8000 8010"."""
     totals = [row.get("totals") or {} for _, row in sorted(arms.get("default", {}).items())]
     raised, launches = (" ".join(str(one.get(key, "")) for one in totals) for key in ("raised", "launches"))
     return raised, launches

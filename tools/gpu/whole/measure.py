@@ -123,7 +123,7 @@ def report(running: Running) -> None:
     said = json.loads(done.stdout) if done.stdout else {}
     totals = said.get("totals", {})
     kept = ("launches", "communication", "raised", "shaped", "reasons")
-    running.row["totals"] = {key: totals.get(key) for key in kept}
+    running.row["totals"] = {key: totals[key] for key in kept if key in totals}
     running.row["streams"] = [process.get("streams") for process in said.get("processes", [])]
 
 

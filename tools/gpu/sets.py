@@ -97,8 +97,14 @@ SETS = (
         "foreign",
         "programs of other authors: what does the default change, what do their own priorities, what does it cost?",
         1500,
-        (Step("foreign", "{python} -m tools.gpu.foreign --close {rounds} --limit {limit} --out {out}"),),
-        OURS + ("$FOREIGN",),
+        (
+            Step(
+                "foreign",
+                "{python} -m tools.gpu.foreign --trace {bin}/libtrace.so --close {rounds} --limit {limit} --out {out}",
+            ),
+        ),
+        NVCC + OURS + ("$FOREIGN",),
+        ("libtrace.so",),
         rounds=7,
     ),
     Set(
@@ -123,7 +129,7 @@ SETS = (
     Set(
         "communicators",
         "do two communicators at once, which nothing orders, ever hang when each rank raises by itself?",
-        620,
+        640,
         (
             Step(
                 "communicators",

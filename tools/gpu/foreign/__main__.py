@@ -1,15 +1,15 @@
 """Programs of other authors by arm: what does the default change, what do their authors' priorities, what does it cost?
 
     python -m tools.gpu.foreign FOLDER --out FILE.json [--only PROGRAM ...] [--skip PROGRAM ...] [--part 1/2]
-                                [--gpus 0,1] [--processes 3] [--close 7] [--limit SECONDS]
+                                [--gpus 0,1] [--processes 3] [--close 7] [--limit SECONDS] [--trace libtrace.so]
 
 FOLDER holds what build.sh made; programs.py lists the programs. Each round runs every arm of every program once, in
 random order; a process is one run. `bare` and `again` are the same, so their difference is noise; `own` has the
 priorities that authors give their streams, and the other arms have none. A program whose default is within 2 % of bare
 goes on to --close processes an arm. Before its first round, a program runs once under the default, unmeasured, for the
-report's counts. Writes JSON, and beside it CSV, after each process: a row an arm, with the median, its 90 % interval
-(the range, of up to 7 processes), and the change of time from `bare` in per cent: of medians, with an interval by
-resampling processes. Negative is faster.
+report's counts; with --trace (../trace.c) also once bare, for what `overlap explain` expects. Writes JSON, and beside
+it CSV, after each process: a row an arm, with the median, its 90 % interval (the range, of up to 7 processes), and the
+change of time from `bare` in per cent: of medians, with an interval by resampling processes. Negative is faster.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,10 +45,12 @@ LIMIT = 600.0
 ONE = 60.0  # seconds of patience with a process
 FAILURES = 2  # of a program, after which no process of it is begun
 RESAMPLED = 1000
+SAID = ("span_us", "waited_us", "saves_us", "inversions", "minor", "major")  # by explain of a process
 CHANGE = ("change_percent", "change_low", "change_high")
 COUNTS = ("launches", "raised", "streams_created_raised")
 HEAD = ("program", "gpus", "unit", "more", "arm", "processes", "median", "low", "high")
-HEADS = (*HEAD, *CHANGE, *COUNTS, "gpu", "driver", "commit", "date")
+EXPLAINED = "explained_percent"
+HEADS = (*HEAD, *CHANGE, *COUNTS, EXPLAINED, "gpu", "driver", "commit", "date")
 
 
 @dataclass
@@ -107,7 +109,10 @@ class Measured:
                 "high": values[-1 - cut],
             }
             row.update(zip(CHANGE, self.change(arm) or ()))
-            row.update(self.counts.get("totals", {}) if arm == "default" else {})
+            if arm == "default":
+                row.update(
+                    {**self.counts.get("totals", {}), EXPLAINED: self.counts.get("explained", {}).get("percent")}
+                )
             gpus = head.get("gpus") or [{}]
             row.update(gpu=gpus[0].get("name"), driver=head.get("driver"), commit=head.get("commit"))
             made.append({**row, "date": str(head.get("begun"))[:10]})
@@ -130,8 +135,8 @@ def interval(count: int) -> int:
 class Runner:
     """Where programs are, and how they run."""
 
-    def __init__(self, folder: Path, gpus: Sequence[str], work: Path) -> None:
-        self.folder, self.gpus, self.work = folder, gpus, work
+    def __init__(self, folder: Path, gpus: Sequence[str], work: Path, trace: Path | None = None) -> None:
+        self.folder, self.gpus, self.work, self.trace = folder, gpus, work, trace
         self.environment = product.environment(work / "bin")
         self.number = 0
 
@@ -148,7 +153,9 @@ class Runner:
     def has_own(self, program: Program) -> bool:
         return "{binary}" in program.command and (self.folder / program.recipe / "own").exists()
 
-    def run(self, program: Program, arm: str, patience: float, report: Path | None = None) -> dict[str, Any]:
+    def run(
+        self, program: Program, arm: str, patience: float, report: Path | None = None, variables: Mapping[str, str] = {}
+    ) -> dict[str, Any]:
         """One process: its number and results, or what was wrong."""
         self.number += 1
         work = self.work / str(self.number)
@@ -165,7 +172,7 @@ class Runner:
             "work": str(work),
         }
         words = [word.format_map(places) for word in shlex.split(program.command)]
-        variables = {"CUDA_VISIBLE_DEVICES": ",".join(self.gpus[: program.gpus])}
+        variables = {**variables, "CUDA_VISIBLE_DEVICES": ",".join(self.gpus[: program.gpus])}
         while match := ASSIGNED.fullmatch(words[0]):
             variables[match[1]] = match[2]
             del words[0]
@@ -195,6 +202,20 @@ class Runner:
             return {"failed": row.get("failed") or done.errors[-300:], "first": row}
         totals = {name: report["totals"][name] for name in COUNTS}
         return {"totals": totals, "verdict": report["verdict"], "findings": report["findings"], "first": row}
+
+    def explained(self, program: Program, patience: float) -> dict[str, Any]:
+        """What `overlap explain` says of a trace of one bare process. percent: of its time, that raising would save."""
+        with tempfile.TemporaryDirectory(dir=self.work) as name:
+            inject = {"CUDA_INJECTION64_PATH": str(self.trace), "TRACE_OUTPUT": f"{name}/trace"}
+            row = self.run(program, "bare", patience, variables=inject)
+            done = ended(["overlap", "explain", "--json", name], self.environment, patience, Path(name))
+        try:
+            answer = json.loads(done.output)
+        except ValueError:
+            return {"failed": row.get("failed") or (done.output + done.errors)[-300:]}
+        worst = answer["processes"][answer["worst"]]
+        percent = round(-100 * worst["saves_us"] / worst["span_us"], 2)
+        return {**{key: worst[key] for key in SAID}, "percent": percent, "untold": answer["untold"]}
 
 
 def libraries(folder: Path) -> list[str]:
@@ -248,10 +269,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=3, help="of each arm (default: %(default)s)")
     parser.add_argument("--close", type=int, default=7, help="of each arm, within 2 %% of bare (default: %(default)s)")
     parser.add_argument("--limit", type=float, default=LIMIT, help="seconds after which no process is begun")
+    parser.add_argument("--trace", type=Path, metavar="libtrace.so", help="of trace.c: run explain beforehand, too")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="overlap-foreign-") as work:
-        return measure(options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work)))
+        return measure(options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work), options.trace))
 
 
 def measure(options: argparse.Namespace, runner: Runner) -> int:
@@ -271,6 +293,8 @@ def measure(options: argparse.Namespace, runner: Runner) -> int:
                 continue
             if not turn and time.monotonic() - begun < options.limit:
                 one.counts = runner.counted(one.program, ONE)
+                if options.trace:
+                    one.counts["explained"] = runner.explained(one.program, ONE)
             for arm in mixed.sample(one.arms, len(one.arms)):
                 late = late or time.monotonic() - begun > options.limit
                 if not late and one.failures < FAILURES:

@@ -29,7 +29,7 @@ COMD = "LD_LIBRARY_PATH={libraries} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
 ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{5}).*no atoms lost"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
 LLM = (
-    "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pm fs -pp {work}"
+    "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pi fs -pf {work}"
 )
 LIBRARIES = "LD_LIBRARY_PATH={libraries}"
 
@@ -154,7 +154,7 @@ PROGRAMS = (
         f"{LIBRARIES} {{binary}} {LLM} -pg 1 -pn 1 -pr 0",
         r"iteration time: ([\d.]+) ms",
         "ms",
-        check=r"step +25/25 \| loss ([\d.]{5})",
+        check=r"step +25/25 \| loss ([\d.]+)",
     ),
     Program(
         "babelstream",
@@ -211,7 +211,7 @@ PROGRAMS = (
         f"{LIBRARIES} sh {{here}}/ranks.sh 2 {{binary}} {LLM} -z 1 -pg 2 -pn 2 -pr",
         r"iteration time: ([\d.]+) ms",
         "ms",
-        check=r"step +25/25 \| loss ([\d.]{5})",
+        check=r"step +25/25 \| loss ([\d.]+)",
         gpus=2,
     ),
     Program(

@@ -76,7 +76,7 @@ SOURCES = {
     **dict.fromkeys(("hip5", "hip6", "hip7"), ("tools/simgpu/*.c", "tools/simgpu/hip/*.c")),
 }
 # The engine of the simulated driver without what is NVIDIA's alone.
-LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_nvidia.c", "node.c", "elf.c", "fatbin.c")}
+LEFT_OUT = {"hip": ("api.c", "lookup.c", "launch_nvidia.c", "elf.c", "fatbin.c")}
 FILES = {
     "shim": "liboverlap.so",
     "simgpu": "simgpu/libcuda.so.1",

@@ -17,7 +17,7 @@ ROOT = HERE.parents[1]
 OURS = Path(plan.SIMULATED_DRIVER).parent
 FATBIN = ROOT / "tests" / "simgpu" / "data" / "kernels.fatbin"
 END = 3  # what the program ends with if all went well
-# Calls that launch; kernel nodes added to a graph, each of which counts like a launch; launches of graphs.
+# Calls that launch, and launches of graphs.
 LAUNCHES, GRAPH_LAUNCHES = 13, 2
 # How a launch of stub.c gets into the runtime: nvcc 12, nvcc 13, and either with per-thread default streams.
 STUBS = {
@@ -31,7 +31,7 @@ EXPECTED = """\
 saxpy: 10 registers, 1024 bytes, 8 blocks
 memory 0 4, counter 7 8, 4 bytes
 priorities 0 to -5, -5; time passed: 1
-graph of 3, the same function: 1, 10 blocks
+graph of 2
 no block: cudaErrorInvalidConfiguration
 too much: cudaErrorInvalidValue cudaErrorInvalidValue cudaSuccess
 allowed: cudaSuccess

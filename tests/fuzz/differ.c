@@ -84,7 +84,6 @@ static void call_one(uint32_t thread) {
     memset(used, 0, sizeof used);
     many_kind = NO_KIND;
     doomed = NULL;
-    forget_more();
     const uint32_t row = row_of_call(), way = roll(2);
     say("%u %u %s ", number, thread, rows[row].name);
     if (!ways[way][row]) {
@@ -104,7 +103,6 @@ static void call_one(uint32_t thread) {
         end_all();
     say_outs(!result);
     say_many(!result);
-    say_more(!result);
     say("\n");
 }
 

@@ -91,7 +91,7 @@ class Run:
 def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) -> bool:
     """Return whether a policy may turn this line of the driver's log into that one: a launch outside graphs may be on a
     raised stream, or have a larger dynamic size. The rule raises no stream that launches graphs; `created_by` does."""
-    if policy in UNCHANGED or without["node"] or (without["graph"] and policy not in CREATED):
+    if policy in UNCHANGED or (without["graph"] and policy not in CREATED):
         return False
     # A launch that is refused may be refused before all of it was read.
     read = UNREAD if without["result"] else ()
@@ -112,7 +112,7 @@ def allowed(policy: str, without: Mapping[str, Any], within: Mapping[str, Any]) 
 def is_extra(line: Mapping[str, Any], near: Sequence[Mapping[str, Any]]) -> bool:
     """Whether a line of the log is a changed launch that the driver refused, made again as asked. near: the line
     with those before and after it."""
-    names = ("kernel", "blocks", "threads", "stream", "node", "graph")
+    names = ("kernel", "blocks", "threads", "stream", "graph")
     again = sum(all(line.get(name) == other.get(name) for name in names) for other in near) > 1
     return bool(line["result"] and again)
 

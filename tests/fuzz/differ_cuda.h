@@ -5,44 +5,6 @@
 
 /* ---- What of cuda.h 13.0 the library does not need ---- */
 
-/* Kernel nodes: the first version ends before kern (10.0), the second has all members (12.0). */
-typedef struct {
-    CUfunction func;
-    uint32_t gridDimX, gridDimY, gridDimZ;
-    uint32_t blockDimX, blockDimY, blockDimZ;
-    uint32_t sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern; /* used if func is NULL */
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS;
-_Static_assert(sizeof(CUDA_KERNEL_NODE_PARAMS) == 72 && offsetof(CUDA_KERNEL_NODE_PARAMS, kern) == 56, "as in cuda.h");
-
-typedef struct {
-    int type;
-    int reserved0[3];
-    union {
-        int64_t reserved1[29];
-        CUDA_KERNEL_NODE_PARAMS kernel;
-        CUevent event; /* nodes that record or wait for it */
-    };
-    int64_t reserved2;
-} CUgraphNodeParams;
-_Static_assert(sizeof(CUgraphNodeParams) == 256, "as in cuda.h");
-
-typedef struct {
-    uint64_t flags;
-    CUstream hUploadStream;
-    CUgraphNode hErrNode_out;
-    int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
-
-typedef struct {
-    int result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
-} CUgraphExecUpdateResultInfo;
-
 typedef union {
     int operation;
     uint64_t pad[6];
@@ -305,44 +267,7 @@ static const CUlaunchConfig *arg_const_CUlaunchConfig_p(void) {
     return mostly(&config);
 }
 
-/* No dynamic size: a policy that shapes raises the limits of functions, and a node beyond the program's own is
- * then made (docs/explanation/limits.md). */
-static CUDA_KERNEL_NODE_PARAMS kernel_node(void) {
-    CUDA_KERNEL_NODE_PARAMS node = {.func = use(FUNCTION),
-                                    .gridDimX = arg_uint32_t_grid_x(),
-                                    .gridDimY = arg_uint32_t_grid_y(),
-                                    .gridDimZ = arg_uint32_t_grid_z(),
-                                    .blockDimX = arg_uint32_t_block_x(),
-                                    .blockDimY = arg_uint32_t_block_y(),
-                                    .blockDimZ = arg_uint32_t_block_z(),
-
-                                    .kernelParams = arg_void_p_p_parameters(),
-                                    .ctx = roll(8) ? NULL : use(CONTEXT)};
-    if (!roll(4)) {
-        node.func = NULL;
-        node.kern = use(KERNEL);
-    }
-    return node;
-}
-static const CUDA_KERNEL_NODE_PARAMS *arg_const_CUDA_KERNEL_NODE_PARAMS_p(void) {
-    static CUDA_KERNEL_NODE_PARAMS node;
-    node = kernel_node();
-    return mostly(&node);
-}
-/* What a node shows of itself: function, shape, size; no addresses of parameters. */
-static CUDA_KERNEL_NODE_PARAMS shown_node;
-static int node_shown;
-static CUDA_KERNEL_NODE_PARAMS *arg_CUDA_KERNEL_NODE_PARAMS_p(void) {
-    memset(&shown_node, 0, sizeof shown_node);
-    node_shown = 1;
-    return mostly(&shown_node);
-}
-static CUDA_GRAPH_INSTANTIATE_PARAMS *arg_CUDA_GRAPH_INSTANTIATE_PARAMS_p(void) {
-    static CUDA_GRAPH_INSTANTIATE_PARAMS params;
-    params = (CUDA_GRAPH_INSTANTIATE_PARAMS){.flags = arg_uint64_t_flags(), .hUploadStream = arg_CUstream()};
-    return mostly(&params);
-}
-/* Without dynamic bytes, as kernel nodes. */
+/* Without dynamic bytes. */
 static CUDA_LAUNCH_PARAMS *arg_CUDA_LAUNCH_PARAMS_p(void) {
     static struct {
         CUfunction function;

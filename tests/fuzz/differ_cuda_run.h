@@ -15,18 +15,7 @@ static void enter_block(int first) {
         return;
     keep(CONTEXT, primary);
 }
-static void say_more(int succeeded) {
-    if (!node_shown || !succeeded)
-        return;
-    if (uses_ended) /* else it may be one of the driver's own, at the address of another one that was known */
-        say_handle(shown_node.func);
-    say(" %u,%u,%u %u,%u,%u %u", shown_node.gridDimX, shown_node.gridDimY, shown_node.gridDimZ, shown_node.blockDimX,
-        shown_node.blockDimY, shown_node.blockDimZ, shown_node.sharedMemBytes);
-}
 static void after_timed(void) {}
-static void forget_more(void) {
-    node_shown = 0;
-}
 
 /* ---- Arguments that are more than a word ---- */
 
@@ -42,16 +31,6 @@ static void show_const_CUlaunchConfig_p(const char *name, const CUlaunchConfig *
         say("%u:%d,%u,%u ", config->attrs[i].id, config->attrs[i].value.priority, config->attrs[i].value.cluster.y,
             config->attrs[i].value.cluster.z);
     say("} ");
-}
-static void show_const_CUDA_KERNEL_NODE_PARAMS_p(const char *name, const CUDA_KERNEL_NODE_PARAMS *node) {
-    if (!node) {
-        show_word(name, 0);
-        return;
-    }
-    show_word(name, (uintptr_t)(node->func ? node->func : node->kern));
-    say("{%u,%u,%u %u,%u,%u %u} ", node->gridDimX, node->gridDimY, node->gridDimZ, node->blockDimX, node->blockDimY,
-        node->blockDimZ, node->sharedMemBytes);
-    show_word("ctx", (uintptr_t)node->ctx);
 }
 static void show_const_char_p(const char *name, const char *text) {
     say("%s=%s ", name, text ? text : "NULL");
@@ -86,17 +65,13 @@ static const struct theme themes[] = {
     {"capture",
      {"cuLaunchKernel*", "cuLaunchKernel*", "cuLaunch*", "cuEventRecord*", "cuStreamWaitEvent*", "cuMemsetD*Async*",
       "cuStream*", "cuModuleUnload", "cuFuncSetAttribute"},
-     {"cuStreamBeginCapture*", [11] = "cuStreamEndCapture*", "cuGraphInstantiate*", "cuGraphLaunch*", "cuGraphGetNodes",
-      "cuGraphKernelNodeGetParams*"}},
+     {"cuStreamBeginCapture*", [11] = "cuStreamEndCapture*", "cuGraphInstantiate*", "cuGraphLaunch*",
+      "cuGraphGetNodes"}},
     {"update",
      {"cuLaunchKernel*"},
      {"cuStreamBeginCapture_v2", [4] = "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
       "cuStreamBeginCapture_v2", [11] = "cuStreamEndCapture", "cuGraphExecUpdate*", "cuGraphExecUpdate_v2",
-      "cuGraphLaunch", "cuGraphExecGetFlags"}},
-    {"graph",
-     {"cuGraph*", "cuGraphAddKernelNode*", "cuGraphKernelNode*", "cuGraphExec*", "cuModuleGetFunction"},
-     {"cuGraphCreate", [12] = "cuGraphInstantiate*", "cuGraphLaunch*", "cuGraphKernelNodeGetParams*",
-      "cuGraphKernelNodeGetAttribute"}},
+      "cuGraphLaunch"}},
     {"raise",
      {"cuLaunchKernel", "cuEventRecord", "cuStreamWaitEvent", "cuEventSynchronize", "cuStreamSynchronize",
       "cuStreamGetPriority*", "cuStreamGetAttribute*", "cuStreamCopyAttributes*", "cuMemcpyDtoH*", "cuStreamCreate"},

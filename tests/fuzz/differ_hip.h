@@ -242,13 +242,11 @@ static void enter_block(int first) {
         abort();
     close(file);
 }
-#define say_more(succeeded) (void)(succeeded)
 /* The error that is pending is "not ready", or not. */
 extern int hipGetLastError(void);
 static void after_timed(void) {
     hipGetLastError();
 }
-static void forget_more(void) {}
 
 /* ---- What a block of calls is about ---- */
 

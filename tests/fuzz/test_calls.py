@@ -67,9 +67,9 @@ def test_a_hook_whose_arguments_nothing_makes_is_told(tmp_path: Path) -> None:
 
 
 LINE = {"entry": "cuLaunchKernel", "result": 0, "kernel": "gemm", "dynamic_shared": 0, "priority": 0, "stream": "#0"}
-LINE |= {"node": False, "graph": False}
+LINE |= {"graph": False}
 COMMUNICATION = {**LINE, "kernel": "ncclDevKernel_AllReduce"}
-GRAPH, NODE = ({**LINE, name: True} for name in ("graph", "node"))
+GRAPH = {**LINE, "graph": True}
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,6 @@ GRAPH, NODE = ({**LINE, name: True} for name in ("graph", "node"))
         (GRAPH, {**GRAPH, "priority": -5}, "default", False),
         (GRAPH, {**GRAPH, "priority": -5}, "everything", True),
         (GRAPH, {**GRAPH, "dynamic_shared": 5}, "everything", False),
-        (NODE, {**NODE, "priority": -5}, "everything", False),
-        (NODE, {**NODE, "dynamic_shared": 5}, "default", False),
     ],
 )
 def test_what_a_policy_may_change_in_the_log(without, within, policy, allowed):

@@ -52,16 +52,6 @@ def test_calls_that_end_no_capture(bare: Runner, preloaded: Runner) -> None:
     assert done.sizes[-3:] == [0, smallest_size(1), smallest_size(1)]
 
 
-def test_nodes_that_a_program_adds_itself(bare: Runner, preloaded: Runner) -> None:
-    """They are what it made, and what it reads back; updates succeed and fail as without us."""
-    words = (
-        f"ptx=k lib=j graph node=k,{BLOCKS},256,0 node=j,{BLOCKS},256,64,0 getnode=0 getnode=1 nattr=0,8:-1 nget=0,8 "
-    )
-    words += f"nget=1,8 make=flags run=0,2 execnode=0,k,{BLOCKS},128,0 run=0,1 clone update run=0,1 setnode=0,j,9,64,0 "
-    words += "getnode=0 update run=0,1 eflags sync"
-    same(preloaded(words, ONE), bare(words))
-
-
 def test_a_driver_that_refuses_sizes(build: Build, preloaded: Runner) -> None:
     """The first launch outside a capture is refused, and is made again as asked."""
     stub = build.library("stub/libcuda.so.1", "stub_driver.c")

@@ -8,7 +8,7 @@ from interposing import ONE, Build, Done, Runner, same, smallest_size
 from pyshim.launch import plan
 
 SIZE = smallest_size(1)
-ASKS = ("persistent", "flags", "potential", "cooperative", "cluster", "nodes", "captured")
+ASKS = ("persistent", "flags", "potential", "cooperative", "cluster", "captured")
 
 
 def both(words: str, build: Build, bare: Runner, preloaded: Runner, env: dict[str, str] | None = None) -> Done:

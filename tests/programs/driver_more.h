@@ -1,14 +1,6 @@
-/* What client.c uses of the driver besides the calls of driver.h: graphs, occupancy, streams, green contexts, the older
+/* What client.c uses of the driver besides the calls of driver.h: occupancy, streams, green contexts, the older
  * ways to launch. */
 #pragma once
-
-/* CUDA_KERNEL_NODE_PARAMS: the first version ends before kernel. */
-typedef struct {
-    void *function;
-    uint32_t grid[3], block[3], shared;
-    void **parameters, **extra;
-    void *kernel, *context;
-} NodeParams;
 
 /* CUDA_LAUNCH_PARAMS */
 typedef struct {
@@ -19,22 +11,6 @@ typedef struct {
 } LaunchParams;
 
 #define MORE_ENTRIES(X)                                                                                                \
-    X(cuGraphCreate, cuGraphCreate, 10000, 0, (void **, unsigned))                                                     \
-    X(cuGraphClone, cuGraphClone, 10000, 0, (void **, void *))                                                         \
-    X(cuGraphGetNodes, cuGraphGetNodes, 10000, 0, (void *, void **, size_t *))                                         \
-    X(cuGraphAddKernelNode_v2, cuGraphAddKernelNode, 12000, 0,                                                         \
-      (void **, void *, void *const *, size_t, const NodeParams *))                                                    \
-    X(cuGraphKernelNodeSetParams_v2, cuGraphKernelNodeSetParams, 12000, 0, (void *, const NodeParams *))               \
-    X(cuGraphKernelNodeGetParams_v2, cuGraphKernelNodeGetParams, 12000, 0, (void *, NodeParams *))                     \
-    X(cuGraphExecKernelNodeSetParams_v2, cuGraphExecKernelNodeSetParams, 12000, 0,                                     \
-      (void *, void *, const NodeParams *))                                                                            \
-    X(cuGraphExecUpdate, cuGraphExecUpdate, 10020, 0, (void *, void *, void **, int *))                                \
-    X(cuGraphExecUpdate_v2, cuGraphExecUpdate, 12000, 0, (void *, void *, void *))                                     \
-    X(cuGraphExecGetFlags, cuGraphExecGetFlags, 12000, 0, (void *, uint64_t *))                                        \
-    X(cuGraphKernelNodeSetAttribute, cuGraphKernelNodeSetAttribute, 11000, 0, (void *, int, const void *))             \
-    X(cuGraphKernelNodeGetAttribute, cuGraphKernelNodeGetAttribute, 11000, 0, (void *, int, void *))                   \
-    X(cuGraphDestroy, cuGraphDestroy, 10000, 0, (void *))                                                              \
-    X(cuGraphExecDestroy, cuGraphExecDestroy, 10000, 0, (void *))                                                      \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0,               \
       (int *, void *, int, size_t))                                                                                    \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags, cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,      \

@@ -4,7 +4,7 @@
  *   callback     ...with a function that says how many bytes a block needs, which asks the driver itself
  *   late         launches many waves first, asks then
  *   cooperative  as many as fit, launched cooperatively         cluster  as many clusters as fit
- *   nodes        persistent, cooperative, clusters and many waves as nodes of a graph      captured  the same, captured
+ *   captured     persistent, cooperative, clusters and many waves, captured
  */
 #define DRIVER_MORE
 #include "driver.h"
@@ -74,24 +74,6 @@ static void clusters(void) {
     printf("clusters: %d, %d, %d\n", result, found, CU(cuLaunchKernelEx)(&config, function, parameters, NULL));
 }
 
-static void graph_of_nodes(void) {
-    void *graph, *exec, *nodes[4];
-    const int blocks = resident() * multiprocessors;
-    const int grids[] = {blocks, blocks * WAVES, blocks, 800};
-    Attribute attribute = {.id = 2, .value.number = 1};
-    int bad = CU(cuGraphCreate)(&graph, 0);
-    for (int i = 0; i < 4; i++) {
-        NodeParams params = {
-            function, {(uint32_t)grids[i], 1, 1}, {THREADS, 1, 1}, (uint32_t)bytes, parameters, NULL, NULL, NULL};
-        bad += CU(cuGraphAddKernelNode_v2)(&nodes[i], graph, nodes, (size_t)(i > 0), &params);
-    }
-    bad += CU(cuGraphKernelNodeSetAttribute)(nodes[2], 2, &attribute.value);
-    attribute = (Attribute){.id = 4, .value.dimension = {8, 1, 1}};
-    bad += CU(cuGraphKernelNodeSetAttribute)(nodes[3], 4, &attribute.value);
-    bad += CU(cuGraphInstantiateWithFlags)(&exec, graph, 0) + CU(cuGraphLaunch)(exec, stream);
-    printf("nodes: %d bad\n", bad);
-}
-
 static void captured(void) {
     void *graph, *exec;
     int bad = CU(cuStreamBeginCapture_v2)(stream, 0);
@@ -136,8 +118,6 @@ int main(int argc, char **argv) {
         cooperative(1);
     else if (strcmp(what, "cluster") == 0)
         clusters();
-    else if (strcmp(what, "nodes") == 0)
-        graph_of_nodes();
     else
         captured();
     /* Others are shaped all the same. */

@@ -9,6 +9,7 @@
  *   f D        fill memory, copy it inside the device, on the default stream: the host waits for neither
  *   n:S d:S    make, destroy a stream                  p:S:P    make it with a priority                   b:S  a blocking one
  *   P:S        print its priority                      a:S:P    set it by its attribute                   t:TO:FROM  copy attributes
+ *   U          end a capture and instantiate it, to honour priorities; after that, update what was made so
  *   B:S G      begin a capture on S; end it, instantiate (G:1: print its size)                                            g:S  launch that graph on S
  *   o:N:P      make N streams of priority P that nobody uses
  *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
@@ -28,10 +29,11 @@
 extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute(void *, int, void *),
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
-    cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *);
+    cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *),
+    cuGraphExecUpdate_v2(void *, void *, void *);
 
-enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8 };
-static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *capturing, *own_context;
+enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };
+static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *updated, *capturing, *own_context;
 static uint64_t a, memory;
 static uint32_t b;
 static void *parameters[] = {&a, &b};
@@ -274,6 +276,10 @@ static int act(const char *word, int first, int second) {
         if (first)
             printf("%zu nodes\n", nodes);
         return CU(cuGraphInstantiateWithFlags)(&exec, graph, 0);
+    case 'U':
+        good(CU(cuStreamEndCapture)(capturing, &graph), "cuStreamEndCapture");
+        return updated ? cuGraphExecUpdate_v2(updated, graph, value)
+                       : CU(cuGraphInstantiateWithFlags)(&updated, graph, NODE_PRIORITIES);
     case 'v':
         return go_to(first);
     case 'T':

@@ -62,7 +62,7 @@ class Run:
 
 PRELUDE = """
 import ctypes as C, json, os, sys
-from simgpu_client import Driver, DriverError, KernelParams, P, nodes
+from simgpu_client import Driver, DriverError, P
 from tools.simgpu.simgpu_cubin import Kernel, cubin, fatbin
 def answer(value): print("ANSWER " + json.dumps(value))
 """
@@ -78,17 +78,20 @@ version = int(os.environ["SIMGPU_LIBRARY"][-1])
 
 GRAPHS = """
 d = Driver()
-m = d.module(cubin([*[Kernel(n, 64) for n in "abc"], Kernel("args", parameters=[4, 8])]))
-a, b, c, args = (d.function(m, n) for n in ("a", "b", "c", "args"))
-lib = P(); d.cuLibraryLoadData(C.byref(lib), cubin([Kernel("k")]), None, None, 0, None, None, 0)
-k = d.new("cuLibraryGetKernel", lib, b"k")
-g = d.new("cuGraphCreate", 0)
+m = d.module(cubin([Kernel(n, 64) for n in "abc"]))
+a, b, c = (d.function(m, n) for n in "abc")
+g = P()
 s = d.stream()
+def captured(work, stream=s):
+    graph = P()
+    d.cuStreamBeginCapture_v2(stream, 0)
+    work()
+    d.cuStreamEndCapture(stream, C.byref(graph))
+    return graph
 def run(graph, flags=0, stream=s):
     exe = d.instantiate(graph, flags)
     d.cuGraphLaunch(exe, stream); d.cuStreamSynchronize(stream)
     return exe
-def value(*numbers): return (C.c_int * 16)(*numbers)
 """
 
 
@@ -145,7 +148,7 @@ def _run(
 
 @pytest.fixture
 def graphs(simulate: Callable[..., Run]) -> Callable[..., Run]:
-    """simulate(), with kernels, an empty graph `g` and a stream `s` at hand."""
+    """simulate(), with kernels and a stream `s` at hand."""
     return lambda snippet, **options: simulate(GRAPHS + snippet, **options)
 
 

@@ -23,16 +23,6 @@ class Config(C.Structure):
     ]
 
 
-class KernelParams(C.Structure):
-    """CUDA_KERNEL_NODE_PARAMS; its first 56 bytes are those of version 1."""
-
-    _fields_ = [
-        ("func", P),
-        *[(name, C.c_uint) for name in ("gx", "gy", "gz", "bx", "by", "bz", "shared")],
-        *[(name, P) for name in ("params", "extra", "kern", "ctx")],
-    ]
-
-
 class DriverError(Exception):
     def __init__(self, name: str, code: int) -> None:
         super().__init__(f"{name} answered {code}")
@@ -128,28 +118,6 @@ class Driver:
         config = Config(blocks, 1, 1, threads, 1, 1, dynamic, stream, attrs, len(attributes))
         return self.try_(entry, C.byref(config), function, (P * 1)(), None)
 
-    def kernel_params(
-        self,
-        function: P | None,
-        blocks: int = 1,
-        threads: int = 32,
-        dynamic: int = 0,
-        values: Sequence[Any] = (),
-    ) -> KernelParams:
-        pointers = (P * (len(values) + 1))(*[C.addressof(v) for v in values])
-        made = KernelParams(function, blocks, 1, 1, threads, 1, 1, dynamic, C.addressof(pointers))
-        made.kept = (pointers, values)
-        return made
-
-    def add_kernel(self, graph: P, function: P, *numbers: Any, before: Sequence[P] = (), **named: Any) -> P:
-        what = self.kernel_params(function, *numbers, **named)
-        return self.new("cuGraphAddKernelNode_v2", graph, nodes(before), len(before), C.byref(what))
-
-    def attribute(self, node: P, number: int) -> int:
-        value = (C.c_int * 16)()
-        self.__getattr__("cuGraphKernelNodeGetAttribute")(node, number, value)
-        return int(value[0])
-
     def nodes_of(self, graph: P) -> list[P]:
         count = C.c_size_t()
         self.cuGraphGetNodes(graph, None, C.byref(count))
@@ -159,7 +127,3 @@ class Driver:
 
     def instantiate(self, graph: P, flags: int = 0) -> P:
         return self.new("cuGraphInstantiateWithFlags", graph, flags)
-
-
-def nodes(handles: Sequence[P]) -> Any:
-    return (P * (len(handles) + 1))(*handles)

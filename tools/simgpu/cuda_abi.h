@@ -111,8 +111,7 @@ enum {
     LAUNCH_COMPLETION_EVENT = 12,
     LAUNCH_DEVICE_UPDATABLE = 13,
     LAUNCH_CARVEOUT = 14,
-    LAUNCH_NVLINK = 16,
-    LAUNCH_ATTRIBUTES = 17
+    LAUNCH_NVLINK = 16
 };
 
 typedef union {
@@ -170,33 +169,6 @@ enum {
     NODE_WAIT = 6,
     NODE_RECORD = 7
 };
-
-typedef struct {
-    CUfunction func;
-    unsigned int gridDimX, gridDimY, gridDimZ;
-    unsigned int blockDimX, blockDimY, blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-} CUDA_KERNEL_NODE_PARAMS_v1;
-
-typedef struct {
-    CUfunction func;
-    unsigned int gridDimX, gridDimY, gridDimZ;
-    unsigned int blockDimX, blockDimY, blockDimZ;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern;
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS;
-
-typedef struct {
-    uint64_t flags;
-    CUstream hUploadStream;
-    CUgraphNode hErrNode_out;
-    int result_out;
-} CUDA_GRAPH_INSTANTIATE_PARAMS;
 
 typedef struct {
     int result;

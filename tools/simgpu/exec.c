@@ -50,25 +50,11 @@ SIM_API CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphN
         *log = '\0';
     return result;
 }
-SIM_ENTRY(cuGraphInstantiate, cuGraphInstantiate_v2,
-          (CUgraphExec * out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes), out, graph, error, log,
-          bytes)
 
 SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned long long flags) {
     CUgraphNode bad;
     return instantiate(out, graph, flags, &bad);
 }
-
-SIM_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *out, CUgraph graph,
-                                                   CUDA_GRAPH_INSTANTIATE_PARAMS *what) {
-    if (what == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = instantiate(out, graph, what->flags, &what->hErrNode_out);
-    what->result_out = result != CUDA_SUCCESS;
-    return result;
-}
-SIM_ENTRY(cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz,
-          (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *what), out, graph, what)
 
 SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     SIM_CALL();
@@ -79,15 +65,6 @@ SIM_API CUresult cuGraphExecDestroy(CUgraphExec handle) {
     sim_graph_free(exec->graph);
     sim_handle_free(exec->handle);
     free(exec);
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuGraphExecGetFlags(CUgraphExec handle, uint64_t *flags) {
-    SIM_CALL();
-    const struct exec *const exec = sim_handle_get(handle, KIND_EXEC);
-    if (exec == NULL || flags == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = IS_AMD ? exec->flags : exec->flags & ~(uint64_t)GRAPH_USE_NODE_PRIORITY; /* measured: 580.159 */
     return CUDA_SUCCESS;
 }
 
@@ -237,15 +214,6 @@ SIM_BOTH(cuGraphLaunch, launch, (CUgraphExec exec, CUstream handle), exec, handl
 
 enum { UPDATED = 0, ERROR = 1, TOPOLOGY_CHANGED = 2, TYPE_CHANGED = 3, FUNCTION_CHANGED = 7, ATTRIBUTES_CHANGED = 8 };
 
-/* After an update the nodes still answer for those that the graph was instantiated from. */
-static void take_origins(struct graph *to, const struct graph *from) {
-    for (uint32_t i = 0; i < to->count; i++) {
-        to->nodes[i]->origin = from->nodes[i]->origin;
-        if (to->nodes[i]->child != NULL)
-            take_origins(to->nodes[i]->child, from->nodes[i]->child);
-    }
-}
-
 /* cuda.h, on cuGraphExecUpdate: what may not change about a kernel node. */
 static int compare_kernels(const struct exec *exec, const struct node *old, const struct node *new) {
     if (old->context != new->context)
@@ -302,10 +270,8 @@ static CUresult update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphExe
         info->errorFromNode = from != NULL ? from->handle : NULL;
         return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     }
-    struct graph *const copy = sim_graph_copy(graph);
-    take_origins(copy, exec->graph);
     sim_graph_free(exec->graph);
-    exec->graph = copy;
+    exec->graph = sim_graph_copy(graph);
     return CUDA_SUCCESS;
 }
 

@@ -173,23 +173,20 @@ void sim_launch_fill(struct op *op, const struct launch_request *request, int pr
 
 /* A node that a capture makes: with the attributes of its launch, and the priority of its stream if none was given (on AMD
  * launches and nodes have no priority: hipLaunchAttributePriority is refused). */
-static void capture(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config) {
+static void capture(const struct launch_request *request, struct stream *stream) {
     struct node *const node = sim_capture_node(stream, NODE_KERNEL);
     sim_node_set_launch(node, request);
     node->context = stream->green != NULL ? stream->green : stream->context->handle;
     if (!IS_AMD && !request->set.has_priority)
         node->launch.set.priority = stream->priority;
-    for (unsigned int i = 0; i < config->numAttrs; i++)
-        sim_node_keep_attribute(node, config->attrs[i].id, &config->attrs[i].value);
 }
 
-static CUresult submit(const struct launch_request *request, struct stream *stream, const CUlaunchConfig *config,
-                       bool *captured) {
+static CUresult submit(const struct launch_request *request, struct stream *stream, bool *captured) {
     CUresult result = sim_capture_check(stream, captured);
     if (result != CUDA_SUCCESS)
         return result;
     if (*captured) {
-        capture(request, stream, config);
+        capture(request, stream);
         return CUDA_SUCCESS;
     }
     struct op *const op = sim_stream_op(stream, sim_launch_kind(request));
@@ -227,7 +224,7 @@ CUresult sim_launch_locked(const struct call *call, struct context *context) {
     bool captured = false;
     CUresult result = prepare(call, context, &request, &stream);
     if (result == CUDA_SUCCESS)
-        result = submit(&request, stream, config, &captured);
+        result = submit(&request, stream, &captured);
     if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL)
         sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
     char text[32];

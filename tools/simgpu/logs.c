@@ -67,14 +67,13 @@ void sim_log_launch(const struct launch_line *line) {
         text, sizeof text,
         "{\"entry\": \"%s\", \"result\": %d, \"kernel\": \"%s\", \"blocks\": %llu, \"threads\": %llu, "
         "\"dynamic_shared\": %u, \"static_shared\": %d, \"priority\": %d, \"stream\": \"%s\", \"captured\": %s, "
-        "\"graph\": %s, "
-        "\"node\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
+        "\"graph\": %s, \"cooperative\": %s, \"cluster\": %d, \"parameters\": \"%016llx\"}\n",
         sim_entry, line->result, sim_log_escaped(kernel, name, sizeof name),
         (unsigned long long)request->grid[0] * request->grid[1] * request->grid[2],
         (unsigned long long)request->block[0] * request->block[1] * request->block[2], request->dynamic,
         request->function != NULL ? request->function->image->static_shared : 0, line->priority, line->stream,
-        line->captured ? "true" : "false", line->graph ? "true" : "false", line->node ? "true" : "false",
-        request->set.cooperative ? "true" : "false", request->set.cluster > 1 ? request->set.cluster : 1,
+        line->captured ? "true" : "false", line->graph ? "true" : "false", request->set.cooperative ? "true" : "false",
+        request->set.cluster > 1 ? request->set.cluster : 1,
         (unsigned long long)hash_of(request->parameters, request->parameters != NULL ? request->parameter_bytes : 0));
     write_all(launches, text, (size_t)length);
 }

@@ -133,13 +133,7 @@ unsigned long long sim_stream_number(const struct stream *stream);
 int sim_clamp_priority(int priority);
 uint64_t sim_thread_id(void);
 
-/* ---- capture and graphs (capture.c, graph.c, node.c, exec.c) ---- */
-
-/* A launch attribute is known if the program gave it; a kernel node gives each one back as it got it. */
-struct attribute_set {
-    uint32_t known;
-    CUlaunchAttributeValue value[LAUNCH_ATTRIBUTES];
-};
+/* ---- capture and graphs (capture.c, graph.c, exec.c) ---- */
 
 struct launch_request {
     CUfunction handle; /* as the program gave it */
@@ -162,16 +156,14 @@ struct node {
     CUgraphNode handle;
     struct graph *graph;
     int type;
-    uint32_t index;      /* in its graph */
-    uint64_t id, origin; /* its own number; that of the node that it is a copy of */
+    uint32_t index; /* in its graph */
+    uint64_t id;
     struct node **before;
     uint32_t before_count;
-    struct launch_request launch;     /* kernels */
-    CUcontext context;                /* in which a CUkernel is looked up; it may be a green one */
-    struct attribute_set *attributes; /* or NULL: none was given */
-    void **parameter_pointers;        /* what GetParams hands out */
-    struct transfer *transfer;        /* copies and fills */
-    CUhostFn function;                /* host functions */
+    struct launch_request launch; /* kernels */
+    CUcontext context;            /* in which a CUkernel is looked up; it may be a green one */
+    struct transfer *transfer;    /* copies and fills */
+    CUhostFn function;            /* host functions */
     void *argument;
     CUevent event;       /* records and waits */
     struct graph *child; /* owned */
@@ -212,12 +204,8 @@ bool sim_capture_holds(const struct event *event);
 struct graph *sim_graph_new(void);
 struct graph *sim_graph_copy(const struct graph *graph);
 void sim_graph_free(struct graph *graph);
-struct node *sim_graph_find_copy(const struct graph *graph, uint64_t origin);
 struct node *sim_node_new(struct graph *graph, int type, struct node *const *before, uint32_t count);
-void sim_node_undo(struct node *node);
 void sim_node_set_launch(struct node *node, const struct launch_request *request);
-void sim_node_keep_attribute(struct node *node, int id, const CUlaunchAttributeValue *value);
-void sim_node_copy_attributes(struct node *to, const struct node *from);
 CUresult sim_node_resolve(struct node *node, struct context *context);
 void sim_nodes_set(struct node ***nodes, uint32_t *count, struct node *const *from, uint32_t from_count);
 
@@ -254,7 +242,7 @@ struct launch_line {
     const char *stream; /* as text */
     CUresult result;
     int priority;
-    bool captured, graph, node;
+    bool captured, graph;
 };
 
 void sim_log_launch(const struct launch_line *line);

@@ -23,7 +23,6 @@ CUresult cuEventRecord(CUevent event, CUstream handle);
 CUresult cuEventRecordWithFlags(CUevent event, CUstream handle, unsigned int flags);
 CUresult cuEventRecord_ptsz(CUevent event, CUstream handle);
 CUresult cuEventSynchronize(CUevent handle);
-CUresult cuGraphClone(CUgraph *out, CUgraph handle);
 CUresult cuGraphCreate(CUgraph *out, unsigned int flags);
 CUresult cuGraphDestroy(CUgraph handle);
 CUresult cuGraphExecDestroy(CUgraphExec handle);
@@ -33,7 +32,6 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph, unsigned l
 CUresult cuGraphInstantiate_v2(CUgraphExec *out, CUgraph graph, CUgraphNode *error, char *log, size_t bytes);
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle);
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream handle);
-CUresult cuGraphNodeGetType(CUgraphNode handle, int *type);
 CUresult cuInit(unsigned int flags);
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *argument);
 CUresult cuLaunchHostFunc_ptsz(CUstream handle, CUhostFn function, void *argument);

@@ -94,17 +94,6 @@ cudaError_t rt_kernel(const void *function, CUkernel *kernel) {
     return result == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidDeviceFunction : result;
 }
 
-const void *rt_host_function(CUkernel kernel) {
-    const void *found = kernel;
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < BUCKETS; i++)
-        for (const struct symbol *symbol = symbols[i]; symbol != NULL; symbol = symbol->next)
-            if (kernel != NULL && symbol->found[0] == kernel)
-                found = symbol->host;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
-
 cudaError_t rt_variable(const void *host, CUdeviceptr *address, size_t *bytes) {
     cudaError_t result = rt_ready();
     if (result != cudaSuccess)

@@ -1,4 +1,4 @@
-/* Launches: the configuration that <<<>>> leaves for the stub that nvcc writes, and the three ways to launch. And kernel nodes. */
+/* Launches: the configuration that <<<>>> leaves for the stub that nvcc writes, and the three ways to launch. */
 #include <string.h>
 
 #include "runtime.h"
@@ -106,57 +106,4 @@ cudaError_t rt_cudaLaunchKernelExC(bool per_thread, const cudaLaunchConfig_t *co
     const CUlaunchConfig made = rt_config(config);
     return explain(rt_calls[per_thread].cuLaunchKernelEx(&made, kernel, arguments, NULL), config->gridDim,
                    config->blockDim);
-}
-
-/* ---- kernel nodes: the program names a function by its address, the driver by its handle ---- */
-
-/* The kernel goes in as such, as from the real runtime: func is empty and kern is set. */
-static cudaError_t to_driver(const struct cudaKernelNodeParams *from, CUDA_KERNEL_NODE_PARAMS *to) {
-    CUkernel kernel = NULL;
-    if (from == NULL)
-        return cudaErrorInvalidValue;
-    cudaError_t result = rt_ready();
-    if (result == cudaSuccess)
-        result = rt_kernel(from->func, &kernel);
-    *to = (CUDA_KERNEL_NODE_PARAMS){
-        .gridDimX = from->gridDim.x,
-        .gridDimY = from->gridDim.y,
-        .gridDimZ = from->gridDim.z,
-        .blockDimX = from->blockDim.x,
-        .blockDimY = from->blockDim.y,
-        .blockDimZ = from->blockDim.z,
-        .sharedMemBytes = from->sharedMemBytes,
-        .kernelParams = from->kernelParams,
-        .extra = from->extra,
-        .kern = kernel,
-    };
-    return result;
-}
-
-cudaError_t rt_cudaGraphAddKernelNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies,
-                                      size_t count, const struct cudaKernelNodeParams *parameters) {
-    CUDA_KERNEL_NODE_PARAMS made;
-    const cudaError_t result = to_driver(parameters, &made);
-    return result != cudaSuccess ? result : rt_calls[0].cuGraphAddKernelNode(node, graph, dependencies, count, &made);
-}
-
-cudaError_t rt_cudaGraphKernelNodeGetParams(cudaGraphNode_t node, struct cudaKernelNodeParams *parameters) {
-    CUDA_KERNEL_NODE_PARAMS found = {0};
-    if (parameters == NULL)
-        return cudaErrorInvalidValue;
-    cudaError_t result = rt_ready();
-    if (result == cudaSuccess)
-        result = rt_calls[0].cuGraphKernelNodeGetParams(node, &found);
-    if (result != cudaSuccess)
-        return result;
-    const void *const function = found.kern != NULL ? rt_host_function(found.kern) : found.func;
-    *parameters = (struct cudaKernelNodeParams){
-        .func = (void *)(uintptr_t)function,
-        .gridDim = {found.gridDimX, found.gridDimY, found.gridDimZ},
-        .blockDim = {found.blockDimX, found.blockDimY, found.blockDimZ},
-        .sharedMemBytes = found.sharedMemBytes,
-        .kernelParams = found.kernelParams,
-        .extra = found.extra,
-    };
-    return cudaSuccess;
 }

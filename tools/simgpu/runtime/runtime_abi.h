@@ -66,14 +66,6 @@ typedef struct {
     unsigned int numAttrs;
 } cudaLaunchConfig_t;
 
-struct cudaKernelNodeParams {
-    void *func;
-    dim3 gridDim, blockDim;
-    unsigned int sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-};
-
 struct cudaFuncAttributes {
     size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
     int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA;

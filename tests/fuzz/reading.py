@@ -7,9 +7,9 @@ A fuzzer is a module with
     SLOWEST                      seconds of CPU that an input may take
     LONGEST                      bytes of an input
 
-Inputs are made by atheris where it is installed; from Python 3.12 on by mutations of our own, of which those that
-reach new lines are kept (PEP 669); else by these alone. Ends with a traceback and status 77 at the first finding. The
-input that is tried and the counts are in the file that FUZZ_STATE names (struct fuzz_state of fuzz.h).
+Inputs are made by mutations of our own; from Python 3.12 on those that reach new lines are kept (PEP 669). Ends with a
+traceback and status 77 at the first finding. The input that is tried and the counts are in the file that FUZZ_STATE
+names (struct fuzz_state of fuzz.h).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ import resource
 import signal
 import struct
 import sys
-import tempfile
 import time
 import traceback
 from collections.abc import Iterable
@@ -102,9 +101,6 @@ def _say(text: str) -> None:
 _said = os.dup(2)  # a fuzzer may give the program under test another stderr
 
 
-# ---- mutations of our own ----
-
-
 def mutated(dice: random.Random, data: bytes, words: Iterable[bytes], other: bytes) -> bytes:
     """One to four changes, most of them small."""
     made = bytearray(data)
@@ -180,54 +176,20 @@ def own(trial: Trial, seconds: float, seeds: list[bytes], dice: random.Random) -
         print(f"covered: {lines.reached:,} lines, {len(corpus):,} inputs kept", flush=True)
 
 
-def _entry(word: bytes) -> str:
-    """Of a dictionary of libFuzzer's."""
-    return '"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n'
-
-
-def by_atheris(trial: Trial, seconds: int, seeds: list[bytes]) -> None:
-    """Does not return."""
-    import atheris  # type: ignore[import-not-found, unused-ignore]
-
-    print("engine: atheris", flush=True)
-    with tempfile.TemporaryDirectory(prefix="overlap-fuzz-") as folder:
-        for index, data in enumerate(seeds):
-            Path(folder, str(index)).write_bytes(data)
-        words = Path(folder, ".words")
-        words.write_text("".join(map(_entry, trial.fuzzer.WORDS)), encoding="ascii")
-        longest = min(trial.fuzzer.LONGEST, 1 << 16)
-        told = [f"-max_total_time={seconds}", f"-max_len={longest}", f"-dict={words}", "-rss_limit_mb=0", "-timeout=0"]
-        atheris.Setup([sys.argv[0], *told, folder], trial)
-        atheris.Fuzz()
-
-
-def load(name: str, atheris: bool) -> ModuleType:
-    if not atheris:
-        return importlib.import_module(f"tests.fuzz.{name}_fuzz")
-    from atheris import instrument_imports  # type: ignore[import-not-found, unused-ignore]
-
-    with instrument_imports(include=list(READ)):
-        return importlib.import_module(f"tests.fuzz.{name}_fuzz")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description="one of the fuzzers in Python")
     parser.add_argument("name")
     parser.add_argument("--seconds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=None, help="of the mutations of our own")
     parser.add_argument("--repeat", type=Path)
-    parser.add_argument("--own", action="store_true", help="no atheris")
     options = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    guided = not options.own and not options.repeat and importlib.util.find_spec("atheris") is not None
-    trial = Trial(load(options.name, guided))
+    trial = Trial(importlib.import_module(f"tests.fuzz.{options.name}_fuzz"))
     if options.repeat:
         trial(options.repeat.read_bytes())
         return 0
     seeds = [data[: trial.fuzzer.LONGEST] for _, data in sorted(trial.fuzzer.seeds().items())]
-    if guided:
-        by_atheris(trial, options.seconds, seeds)
     own(trial, options.seconds, seeds, random.Random(options.seed))
     return 0
 

@@ -7,12 +7,10 @@ and without the library. Exits 1 on any finding.
     python -m tools.checks.fuzz calls [--calls N] [--seed N] [--seconds N]    default: a million;
                              calls5, calls6, calls7: those of HIP, a fifth each
     python -m tools.checks.fuzz --repeat FILE    an input that was a finding, once more
-    python -m tools.checks.fuzz --build DIR      the programs and their seeds, for a machine without a compiler:
-    python -m tools.checks.fuzz --prebuilt DIR ...  with these
 
 Readers in C are programs of tests/fuzz/*_fuzz.c under the address and undefined-behaviour sanitizers: by libFuzzer,
 where there is clang with it or Debian's can be installed, else by mutations of our own. Readers in Python are modules
-tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by atheris where it is installed, else by mutations of our own.
+tests/fuzz/*_fuzz.py, run by tests/fuzz/reading.py: by mutations of our own.
 
 Calls (tests/fuzz/differ.py): programs of random calls run without the library and under several policies; what every
 call answers, and what reaches the simulated driver, must be the same but for what the policy may change.
@@ -154,8 +152,8 @@ def libfuzzer() -> str | None:
     return shutil.which("clang")
 
 
-def build(folder: Path, names: Iterable[str]) -> None:
-    """The programs, their seeds, and in `engine` what drives them."""
+def build(folder: Path, names: Iterable[str]) -> str:
+    """The programs and their seeds. Returns what drives them."""
     from tests.fuzz import seeds
 
     clang, engine = libfuzzer(), "libFuzzer"
@@ -176,22 +174,18 @@ def build(folder: Path, names: Iterable[str]) -> None:
         given.mkdir(exist_ok=True)
         for seed, data in seeds.SEEDS[name]().items():
             (given / seed).write_bytes(data)
-    (folder / "engine").write_text(engine, encoding="utf-8")
+    return engine
 
 
-def program(folder: Path, name: str, seconds: int, scratch: Path) -> list[str]:
-    if engine_of(folder) == "libFuzzer":
+def program(scratch: Path, name: str, seconds: int, engine: str) -> list[str]:
+    if engine == "libFuzzer":
         corpus = scratch / f"{name}-corpus"
         corpus.mkdir()
         limits = [f"-max_total_time={seconds}", f"-timeout={SLOW}", "-rss_limit_mb=4096", "-max_len=65536"]
         told = ["-print_final_stats=1", f"-artifact_prefix={scratch}/"]
-        return [str(folder / name), *limits, *told, str(corpus), str(folder / f"{name}-seeds")]
-    given = sorted(map(str, (folder / f"{name}-seeds").iterdir()))
-    return [str(folder / name), "mutate", str(seconds), *given]
-
-
-def engine_of(folder: Path) -> str:
-    return (folder / "engine").read_text(encoding="utf-8").strip()
+        return [str(scratch / name), *limits, *told, str(corpus), str(scratch / f"{name}-seeds")]
+    given = sorted(map(str, (scratch / f"{name}-seeds").iterdir()))
+    return [str(scratch / name), "mutate", str(seconds), *given]
 
 
 def module(name: str, *more: str) -> list[str]:
@@ -219,7 +213,7 @@ def calls(name: str, options: argparse.Namespace) -> list[str]:
 # ---- side by side ----
 
 
-def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch: Path) -> list[Count]:
+def fuzz(names: list[str], engine: str, options: argparse.Namespace, scratch: Path) -> list[Count]:
     waiting = list(names)
     running: list[tuple[Job, Count]] = []
     counts = []
@@ -229,12 +223,12 @@ def fuzz(names: list[str], programs: Path, options: argparse.Namespace, scratch:
             isprogram = name in PROGRAMS
             seconds = options.seconds or options.readers
             if isprogram:
-                command = program(programs, name, seconds, scratch)
+                command = program(scratch, name, seconds, engine)
             else:
                 command = calls(name, options) if name in CALLS else module(name, "--seconds", str(seconds))
             job = Job(name, command, scratch / f"{name}.state", scratch / f"{name}.log")
             job.start()
-            running.append((job, Count(name, engine_of(programs) if isprogram else "")))
+            running.append((job, Count(name, engine if isprogram else "")))
         time.sleep(0.2)
         for job, count in running:
             if job.ended(count):
@@ -273,10 +267,10 @@ def line(count: Count) -> str:
     return f"{count.name}: {count.engine}: {', '.join([*words, *filter(None, [count.covered])])}{again}"
 
 
-def repeat(file: Path, programs: Path) -> int:
+def repeat(file: Path, programs: Path, engine: str) -> int:
     name = file.name.split("-")[0]
     if name in PROGRAMS:
-        how = [] if engine_of(programs) == "libFuzzer" else ["repeat"]
+        how = [] if engine == "libFuzzer" else ["repeat"]
         command = [str(programs / name), *how, str(file)]
     elif name in MODULES:
         command = module(name, "--repeat", str(file))
@@ -309,8 +303,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="side by side (default: the cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="the counts")
     parser.add_argument("--keep", type=Path, default=ROOT / ".fuzz", metavar="DIR", help="for findings")
-    parser.add_argument("--build", type=Path, metavar="DIR")
-    parser.add_argument("--prebuilt", type=Path, metavar="DIR")
     parser.add_argument("--repeat", type=Path, metavar="FILE")
     options = parser.parse_args()
     names = options.name or everything()
@@ -321,15 +313,10 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="overlap-fuzz-") as folder:
             scratch = Path(folder)
-            programs = options.prebuilt or options.build or scratch
-            if not options.prebuilt:
-                programs.mkdir(parents=True, exist_ok=True)
-                build(programs, [name for name in names if name in PROGRAMS])
-            if options.build:
-                return 0
+            engine = build(scratch, [name for name in names if name in PROGRAMS])
             if options.repeat:
-                return repeat(options.repeat, programs)
-            counts = fuzz(names, programs, options, scratch)
+                return repeat(options.repeat, scratch, engine)
+            counts = fuzz(names, engine, options, scratch)
     except (Failed, OSError) as error:
         say(f"FAILED: {error}")
         return 1

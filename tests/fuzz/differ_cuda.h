@@ -88,7 +88,6 @@ static void *packed_parameters[] = {(void *)1, &packed, (void *)2, &packed_size,
 #define arg_cuGraphDestroy_graph() end(GRAPH)
 #define arg_cuGraphExecDestroy_exec() end(EXEC)
 #define arg_cuMemFree_address() (uint64_t)(uintptr_t)end(ADDRESS)
-#define arg_cuMemFreeAsync_address() (uint64_t)(uintptr_t)end(ADDRESS)
 
 /* Told again, not made: its number is that of its making. */
 #define arg_CUcontext_p_again() told(OF_HANDLE)
@@ -145,10 +144,6 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 #define arg_cuLibraryEnumerateKernels_count() (uint32_t)ONE_OF(5, 5, 1, 0)
 #define arg_cuLibraryLoadData_count() 0
 #define arg_uint32_t_more_count() 0
-#define arg_uint32_t_size() (uint32_t)OFTEN(8, 12)
-#define arg_cuParamSetSize_bytes() (uint32_t)OFTEN(4, 12)
-#define arg_int_offset() 0
-#define arg_void_p_pointer() (void *)&packed
 #define arg_cuEventCreate_flags() (uint32_t)OFTEN(77, 0, 0, 1, 2, 6)
 #define arg_size_t_size() (sizeof log_text)
 
@@ -172,7 +167,6 @@ static const CUgraphEdgeData *arg_const_CUgraphEdgeData_p(void) {
 #define arg_size_t_to_offset() 0
 #define arg_size_t_from_offset() 0
 #define arg_cuMemAlloc_bytes() (size_t)ONE_OF(4096, 4096, 4096, 0)
-#define arg_cuMemAllocAsync_bytes() 4096
 #define arg_void_p() (void *)host
 #define arg_const_void_p_from() (const void *)host
 #define arg_const_void_p_image() (const void *)code_text
@@ -187,10 +181,6 @@ static void host_function(void *data) {
     (void)data;
 }
 #define arg_void_p_function() (void *)(uintptr_t)host_function
-static void callback(CUstream stream, CUresult result, void *data) {
-    (void)stream, (void)result, (void)data;
-}
-#define arg_void_p_callback() (void *)(uintptr_t)callback
 
 static const char *arg_const_char_p_name(void) {
     return roll(40) ? kernel_names[roll(5)] : "nobody";

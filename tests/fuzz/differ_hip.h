@@ -49,10 +49,8 @@ static hipStream_t arg_hipStream_t(void) {
 #define arg_hipGraphDestroy_graph() end(GRAPH)
 #define arg_hipGraphExecDestroy_exec() end(EXEC)
 #define arg_hipFree_address() end(ADDRESS)
-#define arg_hipFreeAsync_dev_ptr() end(ADDRESS)
 #define arg_hipMalloc_address() make(ADDRESS)
 #define arg_hipMalloc_bytes() (size_t)ONE_OF(4096, 4096, 4096, 0)
-#define arg_hipMallocAsync_size() 4096
 
 static hipGraphNode_t *some_nodes(void) {
     static hipGraphNode_t nodes[2][2];

@@ -9,7 +9,7 @@
  *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
  *   greencontext=I its context becomes the current one        greenend=I         it ends
- *   block=K,x,y,z (and its parameters) bytes=K,N legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
+ *   block=K,x,y,z legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
  *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
  */
 #pragma once
@@ -148,12 +148,7 @@ static int legacy(const char *verb) {
     void *const function = find_kernel(words[0])->handle;
     const int one = word_count > 1 ? atoi(words[1]) : 0, two = word_count > 2 ? atoi(words[2]) : 0;
     if (strcmp(verb, "block") == 0)
-        (void)(CU(cuParamSetSize)(function, 12) + CU(cuParamSetv)(function, 0, &a, 8) +
-               CU(cuParamSetv)(function, 8, &b, 4));
-    if (strcmp(verb, "block") == 0)
         return CU(cuFuncSetBlockShape)(function, one, two, atoi(words[3]));
-    if (strcmp(verb, "bytes") == 0)
-        return CU(cuFuncSetSharedSize)(function, (unsigned)one);
     return strcmp(verb, "legacy") == 0 ? CU(cuLaunch)(function)
            : strcmp(verb, "grid") == 0 ? CU(cuLaunchGrid)(function, one, two)
                                        : CU(cuLaunchGridAsync)(function, one, two, streams[atoi(words[3])]);
@@ -163,7 +158,7 @@ static int legacy(const char *verb) {
 static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sget", NULL};
-    static const char *const legacy_words[] = {"block", "bytes", "legacy", "grid", "async", "multi", NULL};
+    static const char *const legacy_words[] = {"block", "legacy", "grid", "async", "multi", NULL};
     static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {

@@ -53,8 +53,5 @@ typedef struct {
     X(cuLaunchGrid, cuLaunchGrid, 2000, 0, (void *, int, int))                                                         \
     X(cuLaunchGridAsync, cuLaunchGridAsync, 2000, 0, (void *, int, int, void *))                                       \
     X(cuFuncSetBlockShape, cuFuncSetBlockShape, 2000, 0, (void *, int, int, int))                                      \
-    X(cuParamSetSize, cuParamSetSize, 2000, 0, (void *, unsigned))                                                     \
-    X(cuParamSetv, cuParamSetv, 2000, 0, (void *, int, void *, unsigned))                                              \
-    X(cuFuncSetSharedSize, cuFuncSetSharedSize, 2000, 0, (void *, unsigned))                                           \
     X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 9000, 0,                             \
       (LaunchParams *, unsigned, unsigned))

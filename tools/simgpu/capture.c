@@ -291,44 +291,6 @@ static CUresult is_capturing(CUstream handle, int *status, bool per_thread) {
 }
 SIM_BOTH(cuStreamIsCapturing, is_capturing, (CUstream handle, int *status), handle, status)
 
-/* The nodes that the next one depends on, as the program reads them. */
-static void hand_out(struct stream *stream) {
-    stream->head_handles = sim_grow(stream->head_handles, stream->head_count, sizeof *stream->head_handles);
-    for (uint32_t i = 0; i < stream->head_count; i++)
-        stream->head_handles[i] = stream->heads[i]->handle;
-}
-
-static CUresult get_info_v2(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
-                            const CUgraphNode **nodes, size_t *count, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    if (status == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (sim_capture_is_implicit(stream))
-        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
-    *status = status_of(stream);
-    if (*status != CAPTURE_ACTIVE)
-        return CUDA_SUCCESS;
-    hand_out(stream);
-    if (id != NULL)
-        *id = stream->capture->id;
-    if (graph != NULL)
-        *graph = stream->capture->graph->handle;
-    if (nodes != NULL)
-        *nodes = stream->head_handles;
-    if (count != NULL)
-        *count = stream->head_count;
-    return CUDA_SUCCESS;
-}
-SIM_BOTH(cuStreamGetCaptureInfo_v2, get_info_v2,
-         (CUstream handle, int *status, unsigned long long *id, CUgraph *graph, const CUgraphNode **nodes,
-          size_t *count),
-         handle, status, id, graph, nodes, count)
-
-static CUresult get_info(CUstream handle, int *status, unsigned long long *id, bool per_thread) {
-    return get_info_v2(handle, status, id, NULL, NULL, NULL, per_thread);
-}
-SIM_BOTH(cuStreamGetCaptureInfo, get_info, (CUstream handle, int *status, unsigned long long *id), handle, status, id)
-
 SIM_API CUresult cuThreadExchangeStreamCaptureMode(int *mode) {
     SIM_CALL();
     if (mode == NULL || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)

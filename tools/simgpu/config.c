@@ -224,10 +224,6 @@ static CUresult read_word(const char *variable, const char *word, bool *chosen) 
 CUresult sim_config_read(void) {
     const char *const gpu = path_of("SIMGPU");
     CUresult result = read_gpu(gpu != NULL ? gpu : DEFAULT_GPU);
-#ifdef SIMGPU_HIP
-    if (result == CUDA_SUCCESS)
-        result = sim_config_read_hip();
-#endif
     if (result == CUDA_SUCCESS)
         result = read_multiprocessors();
     if (result == CUDA_SUCCESS)

@@ -11,7 +11,7 @@ static _Thread_local int depth;
 
 static struct {
     struct context *context;
-    unsigned int references, flags;
+    unsigned int references;
 } primary[MAX_DEVICES];
 
 /* The context behind a handle: of a green one, the primary context that it is a part of. */
@@ -28,11 +28,10 @@ struct green *sim_current_green(void) {
     return depth > 0 ? sim_handle_get(stack[depth - 1], KIND_GREEN) : NULL;
 }
 
-static struct context *context_new(CUdevice device, unsigned int flags) {
+static struct context *context_new(CUdevice device) {
     struct context *const context = sim_new(1, sizeof *context);
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
-    context->flags = flags;
     context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
     context->legacy->legacy = true;
     context->legacy->number = LEGACY_NUMBER;
@@ -65,11 +64,12 @@ static CUresult push(CUcontext handle) {
 
 static CUresult create(CUcontext *out, unsigned int flags, CUdevice device) {
     SIM_CALL();
+    (void)flags; /* how the host waits */
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    const struct context *const context = context_new(device, flags);
+    const struct context *const context = context_new(device);
     *out = context->handle;
     return push(context->handle);
 }
@@ -121,7 +121,7 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
 
 struct context *sim_primary_retain(CUdevice device) {
     if (primary[device].context == NULL) {
-        primary[device].context = context_new(device, primary[device].flags);
+        primary[device].context = context_new(device);
         primary[device].context->primary = true;
     }
     primary[device].references++;
@@ -173,7 +173,7 @@ SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    *flags = primary[device].flags;
+    *flags = 0;
     *active = primary[device].context != NULL;
     return CUDA_SUCCESS;
 }
@@ -243,14 +243,6 @@ SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
     SIM_CALL();
     struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
     return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-SIM_API CUresult cuCtxGetFlags(unsigned int *flags) {
-    SIM_CALL_IN_CONTEXT(context);
-    if (flags == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    *flags = context->flags;
-    return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {

@@ -23,7 +23,6 @@ typedef struct sim_cell *CUgraphNode;
 typedef struct sim_cell *CUgraphExec;
 typedef struct sim_cell *CUdevResourceDesc;
 typedef void (*CUhostFn)(void *);
-typedef void (*CUstreamCallback)(CUstream, CUresult, void *);
 
 typedef struct {
     char bytes[16];

@@ -34,23 +34,16 @@ SIM_API CUresult cuDeviceGetName(char *name, int length, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-void sim_device_uuid(int device, char text[17]) {
-    char made[32];
-    snprintf(made, sizeof made, "simgpu-%-6.6s-%02u", sim_gpu(device)->key,
-             (unsigned int)sim_gpu(device)->number % 100);
-    memcpy(text, made, 16);
-    text[16] = '\0';
-}
-
 SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device) {
     SIM_CALL();
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    char text[17];
-    sim_device_uuid(device, text);
-    memcpy(uuid->bytes, text, sizeof uuid->bytes);
+    char made[32];
+    snprintf(made, sizeof made, "simgpu-%-6.6s-%02u", sim_gpu(device)->key,
+             (unsigned int)sim_gpu(device)->number % 100);
+    memcpy(uuid->bytes, made, sizeof uuid->bytes);
     return CUDA_SUCCESS;
 }
 SIM_ENTRY(cuDeviceGetUuid, cuDeviceGetUuid_v2, (CUuuid * uuid, CUdevice device), uuid, device)

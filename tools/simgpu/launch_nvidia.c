@@ -156,72 +156,19 @@ CUresult sim_launch_check(struct launch_request *request) {
     return check_residence(request);
 }
 
-/* ---- the interface before cuLaunchKernel: block shape, shared memory and parameters are state of the function ---- */
-
-enum { MOST_PARAMETER_BYTES = 4096 };
-
-struct older_state {
-    unsigned int block[3]; /* zeros: not set */
-    unsigned int shared;
-    size_t bytes;
-    uint8_t parameters[MOST_PARAMETER_BYTES];
-};
-
-static CUresult state_of(CUfunction handle, struct older_state **out) {
-    struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
-    if (function == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (function->older == NULL)
-        function->older = sim_new(1, sizeof *function->older);
-    *out = function->older;
-    return CUDA_SUCCESS;
-}
+/* ---- the interface before cuLaunchKernel: the block shape is state of the function. What sets parameters is not there, so they
+ * are zeros ---- */
 
 SIM_API CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
     SIM_CALL_IN_CONTEXT(context);
-    struct older_state *state;
-    const CUresult result = state_of(handle, &state);
-    if (result != CUDA_SUCCESS)
-        return result;
+    struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
     if (x < 1 || y < 1 || z < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    state->block[0] = (unsigned int)x;
-    state->block[1] = (unsigned int)y;
-    state->block[2] = (unsigned int)z;
-    return CUDA_SUCCESS;
-}
-
-/* Whether the function allows as much is found out at launch. */
-SIM_API CUresult cuFuncSetSharedSize(CUfunction handle, unsigned int bytes) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct older_state *state;
-    const CUresult result = state_of(handle, &state);
-    if (result == CUDA_SUCCESS)
-        state->shared = bytes;
-    return result;
-}
-
-SIM_API CUresult cuParamSetSize(CUfunction handle, unsigned int bytes) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct older_state *state;
-    const CUresult result = state_of(handle, &state);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (bytes > MOST_PARAMETER_BYTES)
-        return CUDA_ERROR_INVALID_VALUE;
-    state->bytes = bytes;
-    return CUDA_SUCCESS;
-}
-
-SIM_API CUresult cuParamSetv(CUfunction handle, int offset, void *value, unsigned int bytes) {
-    SIM_CALL_IN_CONTEXT(context);
-    struct older_state *state;
-    const CUresult result = state_of(handle, &state);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (value == NULL || offset < 0 || offset > MOST_PARAMETER_BYTES || bytes > MOST_PARAMETER_BYTES - (size_t)offset)
-        return CUDA_ERROR_INVALID_VALUE;
-    memcpy(state->parameters + offset, value, bytes);
+    function->block[0] = (unsigned int)x;
+    function->block[1] = (unsigned int)y;
+    function->block[2] = (unsigned int)z;
     return CUDA_SUCCESS;
 }
 
@@ -230,21 +177,20 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
     const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
     if (width < 1 || height < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    static struct older_state nothing;
-    struct older_state *const state = function != NULL && function->older != NULL ? function->older : &nothing;
+    if (function == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
     const CUlaunchConfig config = {.gridDimX = (unsigned int)width,
                                    .gridDimY = (unsigned int)height,
                                    .gridDimZ = 1,
-                                   .blockDimX = state->block[0],
-                                   .blockDimY = state->block[1],
-                                   .blockDimZ = state->block[2],
-                                   .sharedMemBytes = state->shared,
+                                   .blockDimX = function->block[0],
+                                   .blockDimY = function->block[1],
+                                   .blockDimZ = function->block[2],
                                    .hStream = stream};
-    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, state->parameters, (void *)LAUNCH_PARAM_BUFFER_SIZE,
-                     &state->bytes, (void *)LAUNCH_PARAM_END};
+    static uint8_t zeros[4096];
+    size_t bytes = sizeof zeros;
+    void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, zeros, (void *)LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                     (void *)LAUNCH_PARAM_END};
     const struct call call = {.config = &config, .handle = handle, .extra = extra};
-    if (function == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
     return sim_launch_locked(&call, context);
 }
 

@@ -136,37 +136,6 @@ SIM_API CUresult cuMemFreeHost(void *address) {
     return release((CUdeviceptr)(uintptr_t)address);
 }
 
-static CUresult allocate_in_stream(CUdeviceptr *out, size_t bytes, CUstream handle, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    if (out == NULL || bytes == 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    bool capturing;
-    const CUresult result = sim_capture_check(stream, &capturing);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (capturing) {
-        sim_capture_invalidate(stream->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED; /* allocation nodes are not simulated */
-    }
-    *out = sim_memory_new(bytes, stream->context, MEMORY_DEVICE);
-    return *out != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-}
-SIM_BOTH(cuMemAllocAsync, allocate_in_stream, (CUdeviceptr * out, size_t bytes, CUstream handle), out, bytes, handle)
-
-static CUresult free_in_stream(CUdeviceptr address, CUstream handle, bool per_thread) {
-    SIM_CALL_WITH_STREAM(stream);
-    bool capturing;
-    const CUresult result = sim_capture_check(stream, &capturing);
-    if (result != CUDA_SUCCESS)
-        return result;
-    if (capturing) {
-        sim_capture_invalidate(stream->capture);
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-SIM_BOTH(cuMemFreeAsync, free_in_stream, (CUdeviceptr address, CUstream handle), address, handle)
-
 SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     SIM_CALL_IN_CONTEXT(context);
     if (available == NULL || total == NULL)

@@ -29,7 +29,6 @@ void sim_module_free(struct module *module) {
     for (uint32_t i = 0; i < module->image->kernels; i++)
         if (module->functions[i] != NULL) {
             sim_handle_free(module->functions[i]->handle);
-            free(module->functions[i]->older);
             free(module->functions[i]);
         }
     for (uint32_t i = 0; i < module->image->globals; i++)

@@ -67,9 +67,7 @@ static inline const struct gpu *sim_gpu(int device) {
 }
 
 CUresult sim_config_read(void);
-void sim_config_hide(void);         /* devices that the environment makes invisible (hip/visible.c) */
-CUresult sim_config_read_hip(void); /* its own variables (hip/check.c) */
-void sim_device_uuid(int device, char text[17]);
+void sim_config_hide(void);                        /* devices that the environment makes invisible (hip/device.c) */
 double sim_bandwidth(const struct gpu *gpu);       /* of its memory, in bytes a microsecond (device.c) */
 double sim_link(const struct gpu *gpu, bool peer); /* one way, to the host or to another GPU */
 CUresult sim_costs_read(const char *path);
@@ -223,7 +221,6 @@ struct stream;
 struct context {
     CUcontext handle;
     int device;
-    unsigned int flags;
     bool primary;
     int attached; /* by cuCtxAttach */
     int cache_config;
@@ -275,7 +272,7 @@ struct function {
     const struct kernel_image *image;
     struct kernel *kernel; /* NULL: from a module */
     struct settings settings;
-    struct older_state *older; /* NULL: none of it was set */
+    unsigned int block[3]; /* by cuFuncSetBlockShape; zeros: not set */
 };
 
 struct kernel {

@@ -101,7 +101,6 @@ struct stream {
     struct capture *capture;
     struct node **heads; /* what the next captured operation waits for */
     uint32_t head_count;
-    CUgraphNode *head_handles; /* what GetCaptureInfo hands out */
     struct stream *next;
 };
 

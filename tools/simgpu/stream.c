@@ -49,9 +49,7 @@ void sim_stream_free(struct stream *stream) {
     sim_op_release(stream->tail);
     stream->tail = NULL;
     free(stream->heads);
-    free(stream->head_handles);
     stream->heads = NULL;
-    stream->head_handles = NULL;
     if (stream->pending > 0)
         stream->gone = true;
     else
@@ -365,10 +363,6 @@ static CUresult host_function(CUstream handle, CUhostFn function, void *argument
     if (result != CUDA_SUCCESS)
         return result;
     if (capturing) {
-        if (function == NULL) {
-            sim_capture_invalidate(stream->capture);
-            return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-        }
         struct node *const node = sim_capture_node(stream, NODE_HOST);
         node->function = function;
         node->argument = argument;
@@ -393,17 +387,3 @@ static CUresult launch_host(CUstream handle, CUhostFn function, void *argument, 
 }
 SIM_BOTH(cuLaunchHostFunc, launch_host, (CUstream handle, CUhostFn function, void *argument), handle, function,
          argument)
-
-static CUresult add_callback(CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags,
-                             bool per_thread) {
-    bool run = false;
-    if (callback == NULL || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = host_function(handle, NULL, argument, per_thread, &run);
-    if (run)
-        callback(handle, CUDA_SUCCESS, argument);
-    return result;
-}
-SIM_BOTH(cuStreamAddCallback, add_callback,
-         (CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags), handle, callback, argument,
-         flags)

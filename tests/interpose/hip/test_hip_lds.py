@@ -61,19 +61,18 @@ def test_blocks_per_sm_counts_the_static_bytes(world: World, hip: Hip) -> None:
     assert sizes["s65536"] == {0}
 
 
-@pytest.mark.parametrize("overshoot", ["abort", "sticky", "error"])
-def test_programs_that_overshoot_get_what_they_got(overshoot: str, world: World, hip: Hip) -> None:
-    env = {"SIMGPU_HIP_OVERSHOOT": overshoot}
+@pytest.mark.parametrize("version", ["5", "7"])
+def test_programs_that_overshoot_get_what_they_got(version: str, world: World, hip: Hip) -> None:
     for kernel, asked in (("s40000", 30000), ("s65536", 1), ("s1", 65536), ("k", 65537)):
         words = [*world.hosts(NCCL), f"launch={NCCL},16,256", *world.words(kernel), *world.hosts(kernel)]
         words += [f"launch={kernel},{BLOCKS},64,{asked}", "sync"]
         for policy in (POLICIES["64 KiB"], POLICIES["one"], POLICIES["room"]):
-            bare, done = hip(words, env=env), hip(words, policy, env=env)
+            bare, done = hip(words, version=version), hip(words, policy, version=version)
             same(done, bare)
-        if overshoot == "abort" and kernel != "k":
+        if version == "7" and kernel != "k":
             assert bare.status < 0
     words = [*world.words("k"), f"launch=k,{BLOCKS},64,65536", "sync"]
-    assert hip(words, POLICIES["64 KiB"], env=env).sizes == [65536]
+    assert hip(words, POLICIES["64 KiB"], version=version).sizes == [65536]
 
 
 def test_kernels_that_read_their_dynamic_size_are_left_alone(world: World, hip: Hip) -> None:

@@ -1,43 +1,25 @@
-/* Everything for which the HIP runtime refuses a launch, by its version (facts about each: README.md).
+/* Everything for which the HIP runtime refuses a launch, by its version.
  *
  * A launch with more shared memory (static and dynamic) than a compute unit has is refused up to 6.2. From 6.3 on the
- * runtime takes it, the hardware does not, its queue dies, and the runtime ends the process. SIMGPU_HIP_OVERSHOOT says
- * otherwise: `error` (as before 6.3), `abort` (as since), `sticky` (every call that waits fails from then on).
+ * runtime takes it, the hardware does not, its queue dies, and the runtime ends the process.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "hip.h"
 
-enum overshoot { OVERSHOOT_ERROR, OVERSHOOT_ABORT, OVERSHOOT_STICKY };
+enum { REFUSES_OVERSHOOT = HIP_RELEASE < 603 };
 
-static enum overshoot overshoot = HIP_RELEASE >= 603 ? OVERSHOOT_ABORT : OVERSHOOT_ERROR;
-
-CUresult sim_config_read_hip(void) {
-    static const char *const kinds[] = {"error", "abort", "sticky"};
-    const char *const text = getenv("SIMGPU_HIP_OVERSHOOT");
-    if (text == NULL || *text == '\0')
-        return CUDA_SUCCESS;
-    for (size_t i = 0; i < 3; i++)
-        if (strcmp(text, kinds[i]) == 0) {
-            overshoot = (enum overshoot)i;
-            return CUDA_SUCCESS;
-        }
-    sim_say("SIMGPU_HIP_OVERSHOOT: `%s` is not error, abort or sticky", text);
-    return CUDA_ERROR_INVALID_VALUE;
-}
-
-hipError_t hip_ended(void) {
+hipError_t hip_waited(hipError_t result) {
     sim_lock();
-    const bool died = sim_queue_died;
-    if (died && overshoot == OVERSHOOT_ABORT) {
+    if (sim_queue_died) {
         sim_say("queue aborting with error : HSA_STATUS_ERROR_INVALID_ALLOCATION: the runtime asked for more group "
-                "segment (LDS) than a compute unit has. code: 0x1005 (SIMGPU_HIP_OVERSHOOT)");
+                "segment (LDS) than a compute unit has. code: 0x1005");
         sim_trace_flush();
         abort();
     }
     sim_unlock();
-    return died ? hipErrorLaunchFailure : hipSuccess;
+    return result;
 }
 
 static hipError_t check_sizes(const struct launch_request *request) {
@@ -76,7 +58,7 @@ CUresult sim_launch_check(struct launch_request *request) {
         return hipErrorLaunchOutOfResources;
     request->overshoots = (size_t)image->static_shared + request->dynamic > (size_t)gpu->shared;
     if (request->overshoots)
-        return overshoot == OVERSHOOT_ERROR ? hipErrorOutOfMemory : hipSuccess;
+        return REFUSES_OVERSHOOT ? hipErrorOutOfMemory : hipSuccess;
     const struct footprint footprint = sim_launch_footprint(request);
     return sim_occupancy(gpu, &footprint) > 0 ? hipSuccess : hipErrorLaunchOutOfResources;
 }

@@ -39,9 +39,7 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary handle, const char *name);
 CUresult cuLibraryLoadData(CUlibrary *out, const void *code, int *options, void **values, unsigned int count,
                            int *library_options, void **library_values, unsigned int library_count);
 CUresult cuLibraryUnload(CUlibrary handle);
-CUresult cuMemAllocAsync(CUdeviceptr *out, size_t bytes, CUstream handle);
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t bytes);
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle);
 CUresult cuMemFree_v2(CUdeviceptr address);
 CUresult cuMemHostAlloc(void **out, size_t bytes, unsigned int flags);
 CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes);
@@ -65,8 +63,6 @@ CUresult cuModuleLoadData(CUmodule *out, const void *data);
 CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values);
 CUresult cuModuleUnload(CUmodule handle);
 CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address);
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags);
-CUresult cuStreamAddCallback_ptsz(CUstream handle, CUstreamCallback callback, void *argument, unsigned int flags);
 CUresult cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph, const CUgraphNode *nodes,
                                      const CUgraphEdgeData *data, size_t count, int mode);
 CUresult cuStreamBeginCapture_v2(CUstream handle, int mode);
@@ -76,12 +72,6 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
 CUresult cuStreamDestroy_v2(CUstream handle);
 CUresult cuStreamEndCapture(CUstream handle, CUgraph *out);
 CUresult cuStreamEndCapture_ptsz(CUstream handle, CUgraph *out);
-CUresult cuStreamGetCaptureInfo(CUstream handle, int *status, unsigned long long *id);
-CUresult cuStreamGetCaptureInfo_ptsz(CUstream handle, int *status, unsigned long long *id);
-CUresult cuStreamGetCaptureInfo_v2(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
-                                   const CUgraphNode **nodes, size_t *count);
-CUresult cuStreamGetCaptureInfo_v2_ptsz(CUstream handle, int *status, unsigned long long *id, CUgraph *graph,
-                                        const CUgraphNode **nodes, size_t *count);
 CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags);
 CUresult cuStreamGetFlags_ptsz(CUstream handle, unsigned int *flags);
 CUresult cuStreamGetPriority(CUstream handle, int *priority);

@@ -40,7 +40,7 @@ int hip_device_of(hipStream_t stream); /* of this thread, for a default stream *
 hipError_t hip_done(hipError_t result);
 
 /* check.c */
-hipError_t hip_ended(void); /* what a call that waits answers once a queue has died */
+hipError_t hip_waited(hipError_t result); /* of a call that waits: the process ends if a queue has died */
 
 /* binary.c: what hipcc's code registers. */
 hipError_t hip_function(const void *host, int device, hipFunction_t *function);

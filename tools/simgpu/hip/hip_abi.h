@@ -38,7 +38,6 @@ typedef CUgraphNode hipGraphNode_t;
 typedef CUgraphExec hipGraphExec_t;
 typedef CUuuid hipUUID;
 typedef CUhostFn hipHostFn_t;
-typedef CUstreamCallback hipStreamCallback_t;
 typedef CUlaunchAttribute hipLaunchAttribute;
 typedef CUlaunchAttributeValue hipLaunchAttributeValue;
 typedef CUlaunchConfig HIP_LAUNCH_CONFIG;

@@ -34,7 +34,7 @@ hipError_t hip_hipFree(void *address) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = cuMemFree_v2((CUdeviceptr)address);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }
 
 hipError_t hip_hipHostFree(void *address) {
@@ -66,7 +66,7 @@ hipError_t hip_hipMemcpy(bool per_thread, void *to, const void *from, size_t byt
     if (result != hipSuccess || bytes == 0)
         return result;
     result = (per_thread ? cuMemcpy_ptds : cuMemcpy)((CUdeviceptr)to, (CUdeviceptr)from, bytes);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }
 
 hipError_t hip_hipMemcpyAsync(bool per_thread, void *to, const void *from, size_t bytes, int kind, hipStream_t stream) {

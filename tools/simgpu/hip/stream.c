@@ -8,14 +8,14 @@ hipError_t hip_hipStreamSynchronize(bool per_thread, hipStream_t stream) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = per_thread ? cuStreamSynchronize_ptsz(stream) : cuStreamSynchronize(stream);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }
 
 hipError_t hip_hipStreamQuery(bool per_thread, hipStream_t stream) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = per_thread ? cuStreamQuery_ptsz(stream) : cuStreamQuery(stream);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }
 
 hipError_t hip_hipStreamGetDevice(hipStream_t stream, hipDevice_t *device) {
@@ -43,12 +43,12 @@ hipError_t hip_hipEventQuery(hipEvent_t event) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = cuEventQuery(event);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }
 
 hipError_t hip_hipEventSynchronize(hipEvent_t event) {
     hipError_t result = hip_ready();
     if (result == hipSuccess)
         result = cuEventSynchronize(event);
-    return result != hipSuccess ? result : hip_ended();
+    return hip_waited(result);
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shlex
@@ -24,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from pyshim import _native
 from tests import needs
+from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -100,10 +100,7 @@ def _keep_in_the_tree(config: pytest.Config) -> None:
 
 def _compiler(folder: Path) -> str:
     """Return what compiles each program once (compile_once.py), by $CC, cc or the package's own; in PATH it is `cc`."""
-    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
-    assert spec and spec.loader
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
+    build = shim_build.load()
     found = build.system_compiler()
     if not found:
         machine, version = build.machine(), platform.libc_ver()[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -13,17 +12,15 @@ from types import ModuleType
 
 import pytest
 
+from tools.checks import shim_build
+
 VISIBLE = '__attribute__((visibility("default")))'  # else a linker may leave it out, and all that it needs
 FILE = Path(__file__).resolve().parent.parent.parent / "shim" / "build.py"
 
 
 @pytest.fixture
 def build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shim_build", FILE)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return shim_build.load()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from types import ModuleType
 import pytest
 
 from pyshim import _native
+from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parents[2]
 STUB = '#!/bin/sh\n[ "$1" != shim/build.py ] || [ "$2" ] || { mkdir -p pyshim/_lib && echo built >>builds; }\n'
@@ -19,11 +19,7 @@ STUB = '#!/bin/sh\n[ "$1" != shim/build.py ] || [ "$2" ] || { mkdir -p pyshim/_l
 
 @pytest.fixture
 def build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return shim_build.load()
 
 
 def files(folder: Path) -> set[str]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import graphlib
-import importlib.util
 import os
 import re
 import subprocess
@@ -23,6 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
+
+from tools.checks import shim_build
 
 JOINED = {"vendor_operations"}  # that preload defines for those below
 CONTRACT = {"shim/abi.h", "shim/overlap_abi.h", "shim/text.h", "shim/version.h"}
@@ -88,18 +89,9 @@ class Symbols(NamedTuple):
     wanted: frozenset[str]
 
 
-def compiler(root: Path) -> list[str]:
-    """That of the build."""
-    spec = importlib.util.spec_from_file_location("check_layers_build", root / "shim" / "build.py")
-    assert spec and spec.loader
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    return list(build.compiler())
-
-
 def symbols(root: Path, files: Iterable[str]) -> dict[str, Symbols]:
     """Compile each file, without optimisation, so that no reference is lost, and read its names."""
-    chosen = compiler(root)
+    chosen = shim_build.load(root).compiler()
     flags = ("-std=c11", "-D_GNU_SOURCE", "-O0", "-fPIC", "-fvisibility=hidden", "-Ishim", "-w", "-c")
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
 

@@ -11,7 +11,6 @@ Tests with the mark plain("why", sanitized=True), or coverage=True, are left out
 from __future__ import annotations
 
 import collections
-import importlib.util
 import json
 import os
 import re
@@ -22,7 +21,8 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+
+from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-fno-omit-frame-pointer")
@@ -48,15 +48,6 @@ class Failed(Exception):
 
 def compiler() -> list[str]:
     return shlex.split(os.environ.get("CC", "gcc"))
-
-
-def build_of(root: Path) -> Any:
-    """shim/build.py of a tree."""
-    spec = importlib.util.spec_from_file_location("instrumented_build", root / "shim" / "build.py")
-    assert spec and spec.loader
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    return build
 
 
 def compile_one(command: Sequence[object], cwd: Path | None = None) -> str:
@@ -87,14 +78,14 @@ def library(kind: str, shim: Path, objects: Path, made: Path) -> None:
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         parts = list(pool.map(one, sorted(path for path in shim.rglob("*") if path.suffix in (".c", ".S"))))
-    link = [flag for flag in build_of(ROOT).arguments("shim") if flag.startswith("-Wl,")]
+    link = [flag for flag in shim_build.load().arguments("shim") if flag.startswith("-Wl,")]
     compile_one([*compiler(), *KINDS[kind], "-shared", *link, *parts, "-o", made], cwd=shim.parent)
 
 
 def tree(kind: str, folder: Path) -> Path:
     """The copy, built."""
     root = Path(shutil.copytree(ROOT, folder / "tree", ignore=NOT_COPIED))
-    build = build_of(root)
+    build = shim_build.load(root)
     build.build(only="shim")  # the header, and shipped policies
     flags = () if kind == "coverage" else (*KINDS[kind], "-O1")
     with ThreadPoolExecutor(os.cpu_count()) as pool:

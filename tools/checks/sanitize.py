@@ -31,7 +31,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.checks import instrumented
+from tools.checks import instrumented, shim_build
 from tools.checks.instrumented import FLAGS, Failed, compiler
 from tools.checks.instrumented import KINDS as SANITIZE
 from tools.simgpu.hip.code_object import Kernel, code_object
@@ -99,7 +99,7 @@ def build_hip(kind: str, folder: Path) -> Path:
     (folder / "kernels.co").write_bytes(code_object(kernels, "gfx90a"))
     runtime = folder / f"libamdhip64.so.{HIP_VERSION}"
     flags = [flag for flag in FLAGS if flag.startswith(("-O", "-g", "-f"))]
-    given = instrumented.build_of(ROOT).hip_arguments(HIP_VERSION, folder)
+    given = shim_build.load().hip_arguments(HIP_VERSION, folder)
     run([*compiler(), *given, *flags, *SANITIZE[kind], "-o", runtime], cwd=ROOT)
     program = folder / "stress_hip"
     made = [*compiler(), *FLAGS, *SANITIZE[kind], f'-DRUNTIME="{runtime.name}"', ROOT / "tests/fuzz/stress_hip.c"]

@@ -39,6 +39,7 @@ enum { NON_BLOCKING = 1, NO_TIMING = 2, CAPTURE_RELAXED = 2, MAX_DYNAMIC = 8, US
 
 #define PROGRAM "demo-stencil"
 #define USAGE "usage: demo-stencil [IMAGE|- plain|raise|level|one|compute|communication STEPS PATTERN [N [spans]]]"
+#define API DRIVER_API
 #include "stencil_api.h"
 
 #include "driver.h"

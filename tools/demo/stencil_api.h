@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
- * What stencil.c uses of the driver. */
+ * What stencil.c uses of the driver, and programs of the suite (../bench/suites/program.c). */
 #pragma once
 
-#define API(X)                                                                                                         \
+#define DRIVER_API(X)                                                                                                  \
     X(cuInit, (unsigned))                                                                                              \
     X(cuGetErrorName, (int, const char **))                                                                            \
     X(cuDeviceGetName, (char *, int, int))                                                                             \

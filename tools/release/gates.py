@@ -12,7 +12,6 @@ import base64
 import csv
 import fnmatch
 import hashlib
-import importlib.util
 import io
 import os
 import re
@@ -25,24 +24,15 @@ import zipfile
 from collections.abc import Iterator
 from email.parser import Parser
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 from tools.checks import check_exports
+from tools.checks import shim_build as build
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _shim_build() -> ModuleType:
-    """By its path: others are called `build`, too."""
-    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-shim_build = _shim_build()
+shim_build = build.load()
 
 LIB = "pyshim/_lib/"
 # What every glibc 2.17 brings; the loader has __tls_get_addr.

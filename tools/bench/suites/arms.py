@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 
 from pyshim import _native
 from pyshim.demo.arms import clean, read_counters
@@ -19,6 +17,7 @@ from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
 from tools.bench.suites import kernels
 from tools.bench.suites.programs import Program, words
+from tools.checks import shim_build
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -131,14 +130,6 @@ def _mean(values: list[float]) -> float:
 
 
 def _compile(source: Path, target: Path) -> None:
-    command = [*_builder().compiler(), "-std=c11", "-D_GNU_SOURCE", "-O2", str(source)]
+    command = [*shim_build.load().compiler(), "-std=c11", "-D_GNU_SOURCE", "-O2", str(source)]
     if subprocess.run([*command, "-o", str(target), "-ldl", "-pthread"], check=False).returncode:
         raise OverlapError(f"{source.name} of the suite does not compile", "make setup")
-
-
-def _builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("shim_build", ROOT / "shim" / "build.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

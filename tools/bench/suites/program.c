@@ -29,32 +29,10 @@ enum { NCCL_WARPS_SYNC = 32, NCCL_CLUSTER = 4, WORK_BYTES = 64 };
 
 #define PROGRAM "suite-program"
 #define API(X)                                                                                                         \
-    X(cuInit, (unsigned))                                                                                              \
-    X(cuGetErrorName, (int, const char **))                                                                            \
-    X(cuDeviceGetAttribute, (int *, int, int))                                                                         \
-    X(cuDevicePrimaryCtxRetain, (void **, int))                                                                        \
-    X(cuCtxSetCurrent, (void *))                                                                                       \
-    X(cuCtxSynchronize, (void))                                                                                        \
-    X(cuCtxGetStreamPriorityRange, (int *, int *))                                                                     \
-    X(cuModuleLoadData, (void **, const void *))                                                                       \
-    X(cuModuleGetFunction, (void **, void *, const char *))                                                            \
-    X(cuFuncSetAttribute, (void *, int, int))                                                                          \
-    X(cuMemAlloc_v2, (uint64_t *, size_t))                                                                             \
-    X(cuMemcpyHtoDAsync_v2, (uint64_t, const void *, size_t, void *))                                                  \
-    X(cuStreamCreate, (void **, unsigned))                                                                             \
-    X(cuStreamCreateWithPriority, (void **, unsigned, int))                                                            \
-    X(cuStreamWaitEvent, (void *, void *, unsigned))                                                                   \
-    X(cuStreamBeginCapture_v2, (void *, int))                                                                          \
-    X(cuStreamEndCapture, (void *, void **))                                                                           \
-    X(cuGraphInstantiateWithFlags, (void **, void *, unsigned long long))                                              \
-    X(cuGraphLaunch, (void *, void *))                                                                                 \
-    X(cuEventCreate, (void **, unsigned))                                                                              \
-    X(cuEventRecord, (void *, void *))                                                                                 \
-    X(cuEventSynchronize, (void *))                                                                                    \
-    X(cuEventElapsedTime, (float *, void *, void *))                                                                   \
-    X(cuLaunchKernel,                                                                                                  \
-      (void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **))        \
+    DRIVER_API(X)                                                                                                      \
     X(cuLaunchKernelEx, (const struct config *, void *, void **, void **))
+
+#include "../../demo/stencil_api.h"
 
 #include "../../demo/driver.h"
 

@@ -3,7 +3,7 @@
  * made first, plain and non-blocking, events likewise.
  *
  *   k:S:B      launch k of B blocks (256 threads)      j:S:B    another kernel        c:S     communication
- *   r:E:S      record event E on stream S              w:S:E    S waits for it        u:S   record an event that was not there before
+ *   r:E:S      record event E on stream S              w:S:E    S waits for it
  *   s:S e:E    the host waits for a stream, an event   Q:E q:S  ...asks until it is over
  *   x          ...for the context                      m        ...for a copy on the default stream       h:S  a host function
  *   f D        fill memory, copy it inside the device, on the default stream: the host waits for neither
@@ -202,7 +202,7 @@ static int until(int (*ask)(void *), void *what) {
 
 static int act(const char *word, int first, int second) {
     int32_t value[16] = {0};
-    void *graph = NULL, *fresh;
+    void *graph = NULL;
     size_t nodes = 0;
     switch (word[0]) {
     case 'k':
@@ -213,9 +213,6 @@ static int act(const char *word, int first, int second) {
         return launch(comm, first, 4);
     case 'r':
         return CU(cuEventRecord)(event(first), stream(second));
-    case 'u':
-        good(CU(cuEventCreate)(&fresh, 2), "cuEventCreate");
-        return CU(cuEventRecord)(fresh, stream(first));
     case 'w':
         return CU(cuStreamWaitEvent)(stream(first), event(second), 0);
     case 's':

@@ -144,7 +144,7 @@ typedef struct {
     void **kernelParams;
 } CUDA_LAUNCH_PARAMS;
 
-enum { RESOURCE_INVALID = 0, RESOURCE_SM = 1 };
+enum { RESOURCE_SM = 1 };
 
 typedef struct {
     unsigned int smCount, minSmPartitionSize, smCoscheduledAlignment;

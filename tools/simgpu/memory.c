@@ -11,7 +11,6 @@ struct allocation {
     CUdeviceptr start;
     size_t bytes, mapped; /* mapped: 0 if it came from malloc */
     int type, device;
-    CUcontext context;
 };
 
 static struct allocation *allocations; /* by start */
@@ -78,7 +77,7 @@ CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type
     const CUdeviceptr start = (CUdeviceptr)(uintptr_t)memory;
     const size_t at = upper(start);
     memmove(&allocations[at + 1], &allocations[at], (count++ - at) * sizeof *allocations);
-    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device, context->handle};
+    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device};
     if (type == MEMORY_DEVICE)
         used[context->device] += bytes;
     return start;
@@ -145,42 +144,13 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
     return CUDA_SUCCESS;
 }
 
-enum { ATTRIBUTE_CONTEXT = 1, ATTRIBUTE_TYPE, ATTRIBUTE_DEVICE_POINTER, ATTRIBUTE_HOST_POINTER };
-enum { ATTRIBUTE_MANAGED = 8, ATTRIBUTE_ORDINAL };
-
-static CUresult get_attribute(void *value, int id, CUdeviceptr address) {
-    const struct allocation *const found = find(address);
-    if (found == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    const unsigned int type = found->type == MEMORY_HOST ? MEMORY_HOST : MEMORY_DEVICE;
-    const unsigned int managed = found->type == MEMORY_UNIFIED;
-    switch (id) {
-    case ATTRIBUTE_CONTEXT:
-        memcpy(value, &found->context, sizeof found->context);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_TYPE:
-        memcpy(value, &type, sizeof type);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_HOST_POINTER:
-        if (found->type == MEMORY_DEVICE)
-            return CUDA_ERROR_INVALID_VALUE;
-        memcpy(value, &address, sizeof address);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_DEVICE_POINTER:
-        memcpy(value, &address, sizeof address);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_MANAGED:
-        memcpy(value, &managed, sizeof managed);
-        return CUDA_SUCCESS;
-    case ATTRIBUTE_ORDINAL:
-        memcpy(value, &found->device, sizeof found->device);
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-}
-
 SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address) {
+    enum { DEVICE_POINTER = 3 };
     SIM_CALL();
-    return value != NULL ? get_attribute(value, id, address) : CUDA_ERROR_INVALID_VALUE;
+    if (value == NULL || find(address) == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (id != DEVICE_POINTER)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    memcpy(value, &address, sizeof address);
+    return CUDA_SUCCESS;
 }

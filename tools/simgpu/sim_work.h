@@ -255,7 +255,7 @@ void sim_trace_forget(void);
 
 /* ---- memory (memory.c, copy.c) ---- */
 
-enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_UNIFIED = 4 };
+enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2 };
 
 CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type);
 bool sim_memory_free(CUdeviceptr address);

@@ -27,7 +27,7 @@ ROOM = rule("make_room", when="overlapping", more="streams: {raise: auto}")
 BIG = f"launch=k,{BLOCKS},256,0"
 LOAD = f"ptx=k,{NCCL} lib=other"
 LAUNCHES = f"{LOAD} repeat=3 {BIG} ex=k,{BLOCKS},256,0 coop=k,100,256,0 launch={NCCL},16,256,0 {BIG}"
-GRAPHS = f"{LOAD} graph node=k,{BLOCKS},256,0 node={NCCL},16,256,0 getnode=0 make=flags run=0,3 {BIG}"
+GRAPHS = f"{LOAD} stream=0 begin=1 {BIG},1 launch={NCCL},16,256,0,1 end=1 go=1,3 {BIG}"
 
 
 class Case(NamedTuple):

@@ -22,7 +22,7 @@ RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto, created_by: ['*
 LAUNCHES = f"ptx=k,{NCCL} lib=k stream=0 repeat=3 launch=k,{BLOCKS},256,0,1 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 WORDS = {
     "launches": LAUNCHES,
-    "graphs": f"ptx=k graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1",
+    "graphs": f"ptx=k stream=0 begin=1 launch=k,{BLOCKS},256,0,1 end=1 go=1,1",
     "threads and children": f"forks=2 {LAUNCHES} thread {LAUNCHES} end_thread fork exit=3 join spawn {LAUNCHES}",
     "questions": f"ptx=k get=k,8 get=k,4 occ=k,256,0 {LAUNCHES} exit=4",
 }

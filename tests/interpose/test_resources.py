@@ -205,7 +205,7 @@ def test_no_memory(least: int, report: bool, build: Build, bare: Runner, preload
     """Launches, graphs, streams, waits and captures, first of all; at most one line is said."""
     little = build.library(f"liblittle{least}.so", "little_memory.c", f"-DLARGE={least}", "-DLARGEST=131071")
     words = (
-        f"ptx=k,{NCCL} graph node=k,9,32,0 make=flags run=0,2 stream=0 stream=0 stream=-1 launch=k,{BLOCKS},256,0,1 "
+        f"ptx=k,{NCCL} stream=0 begin=1 launch=k,9,32,0,1 end=1 go=1,2 stream=0 stream=-1 launch=k,{BLOCKS},256,0,1 "
     )
     words += f"launch={NCCL},16,256,0,2 sget=2,8 begin=1 launch=k,9,32,0,1 end=1 go=1,2 sync "
     words += "destroy=2 repeat=99 launch=k,9,32,0,3"
@@ -220,7 +220,7 @@ def test_no_memory(least: int, report: bool, build: Build, bare: Runner, preload
 # ---- Stacks ----
 
 ADDED = 9 * 1024  # bytes: of 16 KiB, thread-local storage and the program's own frames need the rest
-GRAPH = f"graph node=k,{BLOCKS},256,0 getnode=0 make=flags run=0,1"
+GRAPH = f"begin=1 launch=k,{BLOCKS},256,0,1 end=1 go=1,1"
 IN_THREAD = f"thread stream=0 stream=0 {WORDS} launch={NCCL},16,256,0,1 launch=k,{BLOCKS},256,0,2 {GRAPH} end_thread"
 
 

@@ -47,8 +47,7 @@ PROBES = {
         OVERLAPPING,
     ),
     "graphs": Probe(
-        f"ptx=k,{NCCL} stream=0 begin=1 {C},1 {K},1 end=1 go=1,2 sync graph node=k,{BLOCKS},256,0 "
-        f"node={NCCL},16,256,0,0 getnode=0 make=flags,0 run=1,2 setnode=0,k,{BLOCKS},128,0 make=flags run=0,1 sync",
+        f"ptx=k,{NCCL} stream=0 begin=1 {C},1 {K},1 end=1 go=1,2 go=1,3 sync",
         {"communication": 1, "graph_launches": 5},
     ),
     "refused launches": Probe(

@@ -83,5 +83,6 @@ static int surroundings(const char *verb) {
         kill(getpid(), SIGKILL);
     if (strcmp(verb, "wait") == 0)
         return (int)read(0, &number, 1);
-    return 0;
+    printf("no word %s\n", verb);
+    exit(5);
 }

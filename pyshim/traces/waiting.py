@@ -299,10 +299,7 @@ class _Process:
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
             longest = max(longest, (of_step, step))
             waited += of_step
-            if any(wait.queued.at_least for wait in waits):
-                saved += self.bounds[step + 1] - self.bounds[step]
-            else:
-                saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
+            saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)

@@ -28,7 +28,7 @@ WORDS = (
     "same",
     "worth",
 )  # of the command line
-_RUN = {"stage", "round", "arm", "copy", "file", *Run._fields}  # of the other lines
+_RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 
@@ -72,7 +72,7 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if not lines or lines[0]["version"] != VERSION:
             raise ValueError("it was written by another version")
         for number, line in enumerate(lines, 1):
-            if not (_RUN if number > 1 else {"command", "directory", *WORDS}) <= line.keys():
+            if not (_RUN if number > 1 else {"command", "directory", "gpu", *WORDS}) <= line.keys():
                 raise ValueError(f"line {number} is not whole")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or error
@@ -90,6 +90,9 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     metric.check()
     own = arms.own_environment(base)
     here = arms.machine(kept["simulate"], own)
+    if kept.get("gpu", here.name) != here.name:
+        sentence = f"{folder} was begun on {kept['gpu']}, and this is {here.name}"
+        raise OverlapError(sentence, "begin anew without --resume: times of two GPUs cannot be compared", USAGE)
     started = arms.Program(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
     asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])

@@ -78,7 +78,9 @@ def test_the_fastest_is_kept_and_the_command_starts_it(program: Program, overlap
     assert rows["X=slow"].endswith("slower than bare") and rows["X=faster"].endswith("kept")
     tuned = program.folder / "tune-1" / "tuned.yaml"
     assert yaml.safe_load(tuned.read_text())["environment"] == {"X": "faster"}
-    assert all(word in tuned.read_text() for word in ("# command: ./program", "# GPU: none", "# X=faster: 80"))
+    assert all(
+        word in tuned.read_text() for word in ("# command: ./program", "# GPU: a host without a GPU", "# X=faster: 80")
+    )
     assert "warning" not in "".join(finding.severity for finding in read_file(tuned).findings)
     use = done.stdout.splitlines()[-1].split()[1:]
     assert use == ["overlap-run", "--policy", "tune-1/tuned.yaml", "./program"]
@@ -101,6 +103,7 @@ def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None
     assert answer["sure"] and answer["kept"] is None
     assert verdicts(answer) == {"bare": "", "X=same": "no gain over bare", "X=alike": "no gain over bare"}
     assert yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())["streams"] == {"raise": "off"}
+    assert answer["use"] == "./program", "as it is"
 
 
 def test_a_higher_number_may_be_better(program: Program) -> None:
@@ -423,6 +426,29 @@ def test_interrupted_it_says_what_is_known_and_resumes(
     assert done.returncode == 0, done.stderr
     assert "answer  keep X=fast Y=2: 15.0 % less than bare" in done.stdout
     assert len(program.runs) < before + 25
+
+
+def test_what_was_measured_of_something_else_is_not_resumed(
+    program: Program, clean_environment: dict[str, str]
+) -> None:
+    """Of an arm whose policy was edited meanwhile, or of another GPU."""
+    mine = program.folder / "mine.yaml"
+    mine.write_text("policy: 1\nname: mine\n")
+    process = begun(program, clean_environment, "--simulate", "h100", "--arm", "mine=./mine.yaml", "--try", "X=wait")
+    until((program.folder / "waiting.txt").exists)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    (program.folder / "program").write_text(PROGRAM)
+    before = len(program.runs)
+    mine.write_text("policy: 1\nname: mine\nstreams: {raise: {share: 20%}}\n")
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 2 and "mine is no longer what it was: its policy" in done.stderr
+    mine.write_text("policy: 1\nname: mine\n")
+    kept = program.folder / "tune-1" / "tune.jsonl"
+    kept.write_text(kept.read_text().replace("simulated NVIDIA H100", "simulated NVIDIA H200"))
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 2 and "tune-1 was begun on simulated NVIDIA H200" in done.stderr
+    assert len(program.runs) == before
 
 
 def test_interrupted_before_anything_is_sure_it_writes_no_policy(

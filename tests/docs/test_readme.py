@@ -17,6 +17,7 @@ LIMIT, ALL, SITE = 600, 24_000, 15_000  # words, as `wc -w` counts them
 FAMILIES = {
     "our stencils, exchange through host memory": "stencils, through host memory",
     "our stencils, exchange by NCCL": "stencils, halo by NCCL",
+    "our stencils, blocking copies": "stencils, blocking copies",
     "FFT transpose by NCCL": "transpose of an FFT, in chunks",
     "PyTorch training": "training steps with cuBLAS",
     "stencils with 128³ points": SMALLEST,

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
@@ -88,6 +89,9 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
     metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
     metric.check()
+    if kept["simulate"] and metric.pattern is None:
+        sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
+        raise OverlapError(sentence, "--metric '([0-9.]+) ms an iteration'", USAGE)
     own = arms.own_environment(base)
     here = arms.machine(kept["simulate"], own)
     if kept.get("gpu", here.name) != here.name:
@@ -124,5 +128,12 @@ def folder_for(wanted: str | None) -> str:
 
 
 def begin(kept: dict[str, Any], folder: str) -> None:
-    """Write the first line. Raises OverlapError."""
-    append(folder, kept)
+    """Write the first line. Raises OverlapError, and leaves nothing behind then."""
+    try:
+        append(folder, kept)
+    except OverlapError as error:
+        error.hint = "--output DIR names a folder on a disk with room"
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, FILE))
+            os.rmdir(folder)
+        raise

@@ -486,20 +486,19 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
     assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
 
 
-def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:
-    """An arm whose output finds no room is not called wrong, and the search goes on once there is some."""
-    text = PROGRAM.replace("crash) exit 3 ;;", "big) head -c 300000 /dev/zero || exit 9 ;;")
-    (program.folder / "program").write_text(text)
-    script = f"""mount -t tmpfs -o size=256k none disk && mkdir disk/t || exit 77
-{sys.executable} -m pyshim tune --metric 'step ([0-9.]+) ms' --try X=fast,big --output disk/t -- ./program
-echo "status $?"; rm disk/t/*big*
-sed -i 's/300000/3000/' program
-{sys.executable} -m pyshim tune --resume disk/t; echo "status $?\""""
+def test_the_time_of_a_run_on_a_simulated_gpu_is_no_metric(program: Program, overlap: Run) -> None:
+    done = overlap("tune", "--simulate", "h100", "--try", "X=fast", "--", "./program", cwd=program.folder)
+    assert done.returncode == 2 and program.runs == []
+    assert "--simulate needs --metric: how long a run takes is the host's time" in done.stderr
+
+
+def on_a_small_disk(program: Program, environment: dict[str, str], script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in which `disk` has 256 KiB."""
     (program.folder / "disk").mkdir()
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script],
+        ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs -o size=256k none disk || exit 77\n{script}"],
         cwd=program.folder,
-        env=clean_environment,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -507,6 +506,29 @@ sed -i 's/300000/3000/' program
     )
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("no file system can be mounted here")
+    return done
+
+
+def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:
+    """An arm whose output finds no room is not called wrong, and the search goes on once there is some."""
+    text = PROGRAM.replace("crash) exit 3 ;;", "big) head -c 300000 /dev/zero || exit 9 ;;")
+    (program.folder / "program").write_text(text)
+    options = "--metric 'step ([0-9.]+) ms' --try X=fast,big --output disk/t"
+    script = f"""{sys.executable} -m pyshim tune {options} -- ./program
+echo "status $?"; rm disk/t/*big*
+sed -i 's/300000/3000/' program
+{sys.executable} -m pyshim tune --resume disk/t; echo "status $?\""""
+    done = on_a_small_disk(program, clean_environment, script)
     assert "the disk of disk/t is full" in done.stderr and "overlap tune --resume disk/t goes on" in done.stderr
     assert "status 1" in done.stdout and done.stdout.endswith("status 0\n")
     assert "keep X=fast" in done.stdout and "no gain over bare" in done.stdout
+
+
+def test_a_disk_that_is_full_from_the_start(program: Program, clean_environment: dict[str, str]) -> None:
+    """Nothing is begun, so nothing is left, and nothing can be resumed."""
+    script = f"""head -c 1000000 /dev/zero >disk/fill 2>&-
+{sys.executable} -m pyshim tune --try X=fast --output disk/t -- ./program; echo "status $?"; ls disk"""
+    done = on_a_small_disk(program, clean_environment, script)
+    assert "disk/t/tune.jsonl cannot be written: No space left on device" in done.stderr
+    assert "help: --output DIR names a folder on a disk with room" in done.stderr and "resume" not in done.stderr
+    assert done.stdout == "status 1\nfill\n" and program.runs == []

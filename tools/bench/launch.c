@@ -44,6 +44,7 @@ int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
     CALL(wait, "cuStreamWaitEvent", 3020, (void *, void *, unsigned))                                                  \
     CALL(synchronize, "cuStreamSynchronize", 2000, (void *))                                                           \
     CALL(query, "cuEventQuery", 2000, (void *))                                                                        \
+    CALL(poll, "cuStreamQuery", 2000, (void *))                                                                        \
     CALL(copy, "cuMemcpyDtoH", 3020, (void *, uint64_t, size_t))                                                       \
     CALL(allocate, "cuMemAlloc", 3020, (uint64_t *, size_t))                                                           \
     CALL(release, "cuMemFree", 3020, (uint64_t))                                                                       \
@@ -162,6 +163,9 @@ static void run(long count, void *own) {
         break;
     case CALL_query:
         EACH(call_query((char *)EVENT));
+        break;
+    case CALL_poll:
+        EACH(call_poll(stream));
         break;
     case CALL_copy:
         EACH(call_copy(memory, EVENT, sizeof memory));

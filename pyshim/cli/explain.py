@@ -100,6 +100,9 @@ def _traces(options: argparse.Namespace) -> int:
     html.check(options)
     with ui.progress(f"reading {', '.join(options.traces)}"):
         answer = look(options.traces)
+    if not options.full:
+        for note in answer.notes:
+            ui.note(note)
     if options.html:
         from pyshim.explain.timeline import picture
 

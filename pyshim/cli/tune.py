@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> int:
     made, here, said = setup.make(kept, os.environ, options.resume or "")
     if options.resume is None:
         made = made._replace(folder=setup.folder_for(options.output))
-        setup.begin(kept, made.folder)
+        setup.begin({**kept, "gpu": here.name}, made.folder)
     for line in said:
         ui.note(line)
     with _signals() as caught:

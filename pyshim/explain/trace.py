@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.screen import Line, Part, Prose, Table, apart, cut, plural
-from pyshim.traces.found import COPY, LEGACY, NO_CALLS, Found, Share, Waiting
+from pyshim.traces.found import COPY, LEGACY, NO_CALLS, TOGETHER, Found, Share, Waiting
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
@@ -21,7 +21,6 @@ SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a
 # step: docs/data/estimates.csv.
 PROGRAMS, MEDIAN, LARGEST = 17, 3.3, 39
-TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
 _NEXT_TO_NOTHING = 0.02  # of a step
 _IDLE = 0.15  # of a step, in which the GPU waits for the host: other work would wait without the profiler
 _ROWS, _NAME = 12, 24  # of a table; characters of a kernel's name in a line
@@ -100,7 +99,11 @@ def look(paths: Sequence[str]) -> Answer:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
         raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
-    worst = max(processes, key=lambda one: (one.saves_us / (one.span_us or 1), one.waited_us / (one.span_us or 1)))
+    # Where a file is torn, what its last work was waited for is not in it.
+    sound = [process for one in found if not one.trace.warnings for process in one.processes]
+    worst = max(
+        sound or processes, key=lambda one: (one.saves_us / (one.span_us or 1), one.waited_us / (one.span_us or 1))
+    )
     return Answer(source, found, worst, notes)
 
 
@@ -128,9 +131,10 @@ def screen(answer: Answer) -> Iterator[Part]:
     if inverted:
         yield _line("behind", _behind(one))
         yield _line("raise", _raise(one, _is_amd(answer)))
-        yield _line("saves", _saves(one) + _simulated(answer))
-        for index, line in enumerate(_code(answer)):
-            yield _line("" if index else "write", line)
+        if one.together <= TOGETHER:
+            yield _line("saves", _saves(one) + _simulated(answer))
+            for index, line in enumerate(_code(answer) if _is_worth(one) else ()):
+                yield _line("" if index else "write", line)
     else:
         yield from _otherwise(answer)
     for fault in dict.fromkeys(fault for process in answer.processes for fault in process.faults):
@@ -185,23 +189,27 @@ def _behind(one: Waiting) -> str:
 
 def _raise(one: Waiting, amd: bool) -> str:
     streams = _streams(dict.fromkeys(share.stream for share in one.minor))
-    together = max(
-        sum(share.share for share in one.minor if share.device == device) for device in {s.device for s in one.minor}
-    )
+    if one.together > TOGETHER:
+        share = _percent(one.together)
+        return f"none: {streams} carry {share} of the computation together, and are nobody's small work"
     if any(share.stream == LEGACY for share in one.minor):
         how = f"{LEGACY} is the default stream, so put this work on another one"
     elif amd:
         how = "overlap-run cannot, because HIP takes a priority only when a stream is created"
     elif one.has_priorities:
         how = "overlap-run does not, because the program sets priorities itself"
-    elif together > TOGETHER:
-        how = f"overlap-run does not, because they carry {_percent(together)} of the computation"
     else:
-        how = f"overlap-run does it by default ({_percent(together)} of the computation)"
+        how = f"overlap-run does it by default ({_percent(one.together)} of the computation)"
     return f"{streams}: {how}"
 
 
+def _is_worth(one: Waiting) -> bool:
+    return one.saves_us > _NEXT_TO_NOTHING * one.span_us
+
+
 def _saves(one: Waiting) -> str:
+    if not _is_worth(one):
+        return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): the kernels in front need that time"
     share = _percent(one.saves_us / one.span_us)
     error = f"{PROGRAMS} programs: median error {MEDIAN} points, worst {LARGEST}"
     return f"about {_number(one.saves_us)} of {_of(one)} ({share}), an estimate ({error})"

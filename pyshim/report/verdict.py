@@ -174,18 +174,8 @@ def _no_launch(counts: _Counts) -> Verdict:
 
 def _done(counts: _Counts) -> str:
     """Return what was raised and what was shaped, of how many, and where."""
-    if not counts.changed:
-        of = f", {counts.communication:,} of them communication," if counts.communication else ""
-        return (
-            f"nothing: none of {_launches(counts.launches)}{of} was raised or shaped{_graphs(counts)}{_where(counts)}"
-        )
-    said = [
-        _raised(counts) if counts.raised or counts.streams or counts.sum("streams_created_raised") else "",
-        f"{counts.shaped:,} of {_launches(counts.launches)} shaped (given more dynamic shared memory)"
-        if counts.shaped
-        else "none shaped",
-    ]
-    return f"{'; '.join(filter(None, said))}{_graphs(counts)}{_where(counts)}"
+    said = f"{_raised(counts)}, {counts.shaped:,} shaped, {counts.communication:,} of communication"
+    return f"{said}{_graphs(counts)}{_where(counts)}"
 
 
 def _graphs(counts: _Counts) -> str:
@@ -194,14 +184,16 @@ def _graphs(counts: _Counts) -> str:
 
 
 def _raised(counts: _Counts) -> str:
+    """In the words of the run's last line (shim/core/stats.c)."""
     count, created = len(counts.streams), counts.sum("streams_created_raised")
-    where = [_streams(count)] * bool(count) + [f"{_streams(created)} created at the greatest priority"] * bool(created)
-    which = " and ".join(where) or "streams that are raised no more"
-    return f"raised {counts.raised:,} of {_launches(counts.launches)} on {which}"
-
-
-def _streams(count: int) -> str:
-    return f"{count:,} stream{'s' * (count != 1)}"
+    if count:
+        judged = sum(len(page.streams) for page in counts.pages)
+        what = f"{count:,} of {judged:,} stream{'s' * (judged != 1)}"
+    elif created:
+        what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
+    else:
+        what = "streams for a time" if counts.raised else "no stream"
+    return f"raised {what} ({counts.raised:,} of {_launches(counts.launches)})"
 
 
 def _launches(count: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +12,7 @@ from pyshim.traces.record import Trace
 COPY = "copy or memset"
 COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
 NO_CALLS = "the trace has no calls of the host that launched its kernels"
+TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
 LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 
 Place = tuple[int, str]  # device, stream
@@ -63,6 +66,14 @@ class Bar(NamedTuple):
     what: str
 
 
+def together(shares: Iterable[Share]) -> float:
+    """Return the sum on the GPU where it is greatest."""
+    sums: defaultdict[int, float] = defaultdict(float)
+    for one in shares:
+        sums[one.device] += one.share
+    return max(sums.values(), default=0.0)
+
+
 @dataclass(frozen=True)
 class Waiting:
     """The GPUs of one process. Times are of a step, on average; of the whole trace where steps is None."""
@@ -92,6 +103,11 @@ class Waiting:
     kernels: tuple[Kernel, ...]  # those that take longest first
     pictured: tuple[float, float]  # the step in which most waited: from, to
     picture: tuple[Bar, ...] = field(repr=False)  # of that
+
+    @property
+    def together(self) -> float:
+        """What the minor streams of one GPU carry of its computation, at most."""
+        return together(self.minor)
 
 
 @dataclass(frozen=True)

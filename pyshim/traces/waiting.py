@@ -35,6 +35,7 @@ from pyshim.traces.found import (
     COPIES,
     COPY,
     NO_CALLS,
+    TOGETHER,
     WAITS,
     Bar,
     Found,
@@ -43,6 +44,7 @@ from pyshim.traces.found import (
     Place,
     Share,
     Waiting,
+    together,
 )
 from pyshim.traces.priorities import Priorities, faults
 from pyshim.traces.queues import LEAST_US, Cause, Delay, Queued, Queues, walk
@@ -299,10 +301,10 @@ class _Process:
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
             longest = max(longest, (of_step, step))
             waited += of_step
-            if any(wait.queued.at_least for wait in waits):
-                saved += self.bounds[step + 1] - self.bounds[step]
-            else:
-                saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
+            saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
+        raising = _streams(minor, count)
+        if together(raising) > TOGETHER:  # nobody's small work: raising all of them changes no order
+            saved = 0.0
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)
@@ -320,7 +322,7 @@ class _Process:
             waited_us=waited / count,
             busy_us=busy / count,
             saves_us=max(0.0, min(saved, span - busy)) / count,
-            minor=_streams(minor, count),
+            minor=raising,
             major=_streams(major, count),
             one_wave_us=one_wave / count,
             raised_us=raised / count,

@@ -81,6 +81,8 @@ def _write(setup: Setup, result: Result, here: Machine) -> tuple[str, str]:
     if outside and os.path.basename(setup.started.command[0]).startswith(("mpirun", "mpiexec")):
         listed = ";".join(f"{name}={value}" for name, value in outside.items())
         use = f"OMPI_MCA_mca_base_env_list={shlex.quote(listed)} {use}"  # Open MPI: on other hosts, too
+    if result.best is BARE:
+        use = command
     text = "".join(f"# {line}\n" for line in _comment(setup, result, here, use if front else ""))
     text += yaml.safe_dump(policy, sort_keys=False)
     try:
@@ -91,12 +93,10 @@ def _write(setup: Setup, result: Result, here: Machine) -> tuple[str, str]:
 
 
 def _comment(setup: Setup, result: Result, here: Machine, use: str) -> list[str]:
-    gpu = here.gpu or f"none on {os.uname().nodename}"
-    driver = f", driver {here.driver}" if here.driver else ""
     lines = [
         f"overlap tune of overlap-run {__version__}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"command: {shlex.join(setup.started.command)}",
-        f"GPU: {'simulated ' if here.simulated else ''}{gpu}{driver}",
+        f"GPU: {here.name}",
         f"{result.runs} runs; two equal runs differ by {noise(result) or 0:.2g} %",
         *(f"{row.arm.name}: {_told(row, setup.metric.higher)}" for row in result.rows),
     ]

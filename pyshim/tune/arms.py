@@ -48,6 +48,12 @@ class Machine(NamedTuple):
     simulated: bool
     vendors: frozenset[str]
 
+    @property
+    def name(self) -> str:
+        """The GPU and its driver, in words; of a job that is started from a host without a GPU, that."""
+        gpu = f"{'simulated ' * self.simulated}{self.gpu or 'a host without a GPU'}"
+        return f"{gpu}, driver {self.driver}" if self.driver else gpu
+
 
 def machine(simulate: str | None, base: Mapping[str, str]) -> Machine:
     """Return what this machine has, by files alone: no driver is opened. Raises OverlapError for an unknown GPU."""

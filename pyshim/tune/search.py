@@ -10,6 +10,7 @@ and runs what is missing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -22,7 +23,7 @@ from contextlib import suppress
 from statistics import median
 from typing import Any, NamedTuple
 
-from pyshim.errors import OverlapError
+from pyshim.errors import USAGE, OverlapError
 from pyshim.tune import judge, measure
 from pyshim.tune.arms import BARE, Arm, Program, Stage, environment_of
 from pyshim.tune.measure import Metric, Run
@@ -31,6 +32,7 @@ FILE = "tune.jsonl"
 INTERRUPTED, TIME = "interrupted", "the time is up"
 _TOO_LONG, _AT_LEAST = 5, 10.0  # times the best arm's time, and so many seconds more than it: an arm that hangs
 _FIRST: judge.Round = (-1, 0)  # not counted: it warms caches, and shows that the program runs and what it prints
+_DIGITS = 16  # of a digest
 _ROOM = 1 << 16  # bytes; a disk with less is full
 
 
@@ -193,7 +195,7 @@ class Search:
     def _one(self, at: judge.Round, arm: Arm) -> None:
         copy = len(self.figures[arm.name].get(at, ()))
         line = self.known.get((*at, arm.name, copy))
-        run = self._again(line) if line else self._new(at, arm, copy)
+        run = self._again(line, arm) if line else self._new(at, arm, copy)
         if at == _FIRST:
             self.results = run.results
             if self.setup.metric.same is not None and not run.wrong and not run.results:
@@ -212,20 +214,29 @@ class Search:
             self.figures[arm.name].setdefault(at, []).append(sign * math.log(run.value))
             self.values.setdefault(arm.name, []).append(run.value)
 
+    def _environment(self, arm: Arm) -> dict[str, str]:
+        if arm.name not in self.names:
+            self.names[arm.name] = environment_of(arm, self.setup.started)
+        return self.names[arm.name]
+
+    def _choice(self, arm: Arm) -> str:
+        """Return a digest of what the arm sets, its policy included."""
+        changed = sorted(self._environment(arm).items() - self.setup.started.base.items())
+        return hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_DIGITS]
+
     def _new(self, at: judge.Round, arm: Arm, copy: int) -> Run:
         patience, last = self._patience()
         self.number += 1
         name = f"{self.number:03d}-{re.sub(r'[^A-Za-z0-9._=-]+', '_', arm.name)[:80]}.txt"
         self.file = file = os.path.join(self.setup.folder, name)
-        if arm.name not in self.names:
-            self.names[arm.name] = environment_of(arm, self.setup.started)
+        environment = self._environment(arm)
         left = duration(self.end - self.clock())
         one = f", about {duration(self._expected(arm))}" if self.seconds else ""
         what = "the first run, which is not counted" if at == _FIRST else f"round {at[1] + 1}"
         stage = f" of stage {at[0] + 1}" if len(self.setup.stages) > 1 and at != _FIRST else ""
         with self.tell(f"run {self.number}: {arm.name} ({what}{stage}{one}); ends within {left}"):
             try:
-                run = measure.run(self.setup.started.command, self.names[arm.name], file, patience, self.setup.metric)
+                run = measure.run(self.setup.started.command, environment, file, patience, self.setup.metric)
             except OverlapError as error:  # the program, or room for its output, is there no longer
                 error.hint = again(self.setup.folder)
                 raise
@@ -240,9 +251,12 @@ class Search:
 
     def _keep(self, at: judge.Round, arm: Arm, copy: int, run: Run) -> None:
         where = {"stage": at[0], "round": at[1], "arm": arm.name, "copy": copy, "file": os.path.basename(self.file)}
-        append(self.setup.folder, {**where, **run._asdict()})
+        append(self.setup.folder, {**where, "choice": self._choice(arm), **run._asdict()})
 
-    def _again(self, line: dict[str, Any]) -> Run:
+    def _again(self, line: dict[str, Any], arm: Arm) -> Run:
+        if line["choice"] != self._choice(arm):
+            sentence = f"{arm.name} is no longer what it was: its policy, its variables or overlap-run changed"
+            raise OverlapError(sentence, "change it back, or begin anew without --resume", USAGE)
         self.file = os.path.join(self.setup.folder, line["file"])
         return Run(*(line[name] for name in Run._fields))
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
@@ -28,7 +29,7 @@ WORDS = (
     "same",
     "worth",
 )  # of the command line
-_RUN = {"stage", "round", "arm", "copy", "file", *Run._fields}  # of the other lines
+_RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 
@@ -72,7 +73,7 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         if not lines or lines[0]["version"] != VERSION:
             raise ValueError("it was written by another version")
         for number, line in enumerate(lines, 1):
-            if not (_RUN if number > 1 else {"command", "directory", *WORDS}) <= line.keys():
+            if not (_RUN if number > 1 else {"command", "directory", "gpu", *WORDS}) <= line.keys():
                 raise ValueError(f"line {number} is not whole")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or error
@@ -88,8 +89,14 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
     metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
     metric.check()
+    if kept["simulate"] and metric.pattern is None:
+        sentence = "--simulate needs --metric: how long a run takes is the host's time, not the simulated GPU's"
+        raise OverlapError(sentence, "--metric '([0-9.]+) ms an iteration'", USAGE)
     own = arms.own_environment(base)
     here = arms.machine(kept["simulate"], own)
+    if kept.get("gpu", here.name) != here.name:
+        sentence = f"{folder} was begun on {kept['gpu']}, and this is {here.name}"
+        raise OverlapError(sentence, "begin anew without --resume: times of two GPUs cannot be compared", USAGE)
     started = arms.Program(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
     asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])
@@ -121,5 +128,12 @@ def folder_for(wanted: str | None) -> str:
 
 
 def begin(kept: dict[str, Any], folder: str) -> None:
-    """Write the first line. Raises OverlapError."""
-    append(folder, kept)
+    """Write the first line. Raises OverlapError, and leaves nothing behind then."""
+    try:
+        append(folder, kept)
+    except OverlapError as error:
+        error.hint = "--output DIR names a folder on a disk with room"
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, FILE))
+            os.rmdir(folder)
+        raise

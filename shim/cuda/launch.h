@@ -43,14 +43,14 @@ LAUNCH_BODY launch_ex_body(ENTRY, const CUlaunchConfig *config, CUfunction funct
     type_cuLaunchKernelEx *const real = (type_cuLaunchKernelEx *)real_function(route, hook, site);
     if (__builtin_expect(!config || !real, 0)) /* left for the driver to refuse */
         return real ? real(config, function, parameters, extra) : CUDA_ERROR_NOT_INITIALIZED;
-    const uint32_t flags = config->numAttrs ? launch_flags_of(config) : 0;
+    const uint64_t flags = config->numAttrs ? launch_flags_of(config) : 0;
     uint32_t size = config->sharedMemBytes;
     site = outer_site(site);
     if (__builtin_expect(!launch_known(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
                                        (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, &size,
                                        config->hStream, null_stream_of(hook), site),
                          0))
-        return launch_first_ex(route, hook, site, flags, config, function, parameters, extra);
+        return launch_first_ex(route, hook, site, (uint32_t)flags, config, function, parameters, extra);
     if (size == config->sharedMemBytes)
         return real(config, function, parameters, extra);
     CUlaunchConfig changed = *config;

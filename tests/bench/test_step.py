@@ -22,6 +22,9 @@ BOUNDS = {
     "stream waits for an event, 100 streams": 340,
     "the host waits for a stream, 100 streams": 205,
     "event query, 100 streams": 215,
+    "event query, not ready": 30,
+    "stream query, 100 streams": 205,
+    "stream query, not ready": 30,
     "blocking copy, 100 streams": 215,
     "allocation and release, 100 streams": 5,
     "question of occupancy, 100 streams": 80,
@@ -47,8 +50,9 @@ def added(run: ModuleType, folder: Path, name: str, threads: int = 1) -> float:
     """Return the instructions that the library adds to a call of this row of `make bench`."""
     (case,) = (one for one in run.CASES if one.name == name)
     case = dataclasses.replace(case, threads=threads)
-    shim = {**run.armed(folder, case.policy), "LD_PRELOAD": str(run._native.SHIM)}
-    return float(run.instructions(folder, case, shim) - run.instructions(folder, case, {}))
+    driver = dict(case.driver)
+    shim = {**driver, **run.armed(folder, case.policy), "LD_PRELOAD": str(run._native.SHIM)}
+    return float(run.instructions(folder, case, shim) - run.instructions(folder, case, driver))
 
 
 @pytest.mark.parametrize("name", sorted(BOUNDS))

@@ -46,9 +46,9 @@ def halo(count: int = 5, start: float = 70.0, stream: int = 20, size: int = 1, p
     return steps(Program(), one, count)
 
 
-def lines(overlap, *arguments, **more) -> list[str]:
+def lines(overlap, *arguments, said: str = "", **more) -> list[str]:
     done = overlap("explain", *map(str, arguments), **more)
-    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert (done.returncode, done.stderr) == (0, said), done.stderr
     return done.stdout.splitlines()
 
 
@@ -117,8 +117,10 @@ def test_streams_that_are_small_one_by_one_only(overlap, library, tmp_path):
             program.launch(small, at + 3 + index)
             program.launch(collective(at + 80 + index, 5, stream), at + 5 + index)
 
-    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
-    assert found[2] == "raise   streams 20, 21: overlap-run does not, because they carry 67 % of the computation"
+    path = steps(Program(), one).kineto(tmp_path / "trace.json")
+    why = "none: streams 20, 21 carry 67 % of the computation together, and are nobody's small work"
+    assert lines(overlap, path)[2:] == [f"raise   {why}"], "no estimate, and no code"
+    assert answer(overlap, path)["processes"][0]["saves_us"] == 0
 
 
 def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
@@ -245,15 +247,37 @@ def test_a_folder_of_ranks_has_one_answer(overlap, library, tmp_path):
     (tmp_path / "notes.txt").write_text("nothing")
     (tmp_path / ".hidden.json").write_text("nothing")
     (tmp_path / "torn.json").write_text("")
-    found = lines(overlap, tmp_path)
+    passed_over = f"overlap: {tmp_path}/torn.json is empty: it was passed over\n"
+    found = lines(overlap, tmp_path, said=passed_over)
     assert len(found) == 6
     assert found[0].startswith("waits   rank 1: 0.064 of 0.100 ms a step (64 %)")
-    said = answer(overlap, tmp_path)
+    said = answer(overlap, tmp_path, said=passed_over)
     assert [one["rank"] for one in said["processes"]] == [0, 1, 10], "in the order of their numbers"
     assert said["worst"] == 1
     assert said["notes"] == [f"{tmp_path}/torn.json is empty: it was passed over"]
     every = "\n".join(lines(overlap, tmp_path, "--full"))
     assert re.search(r"^rank10\.json +10 +0\.100 ms +0\.034 ms", every, re.MULTILINE), every
+
+
+def test_a_rank_whose_trace_is_cut_is_not_the_one_that_counts(overlap, library, tmp_path):
+    halo(start=40.0).kineto(tmp_path / "rank0.json")
+    whole = halo().kineto(tmp_path / "rank1.json")
+    text = whole.read_bytes()
+    whole.write_bytes(text[: 2 * len(text) // 3])
+    note = f"overlap: {whole}: it ends in the middle: it was read as far as it goes\n"
+    assert lines(overlap, tmp_path, said=note)[0].startswith("waits   rank0.json: 0.034 of 0.100 ms a step")
+    assert lines(overlap, whole, said=note)[0].startswith("waits   at least 0.021"), "there is no other"
+
+
+def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_path):
+    """The stream in front is busy all the time."""
+
+    def one(program: Program, at: float) -> None:
+        by_host(program, at)
+        program.launch(interior(at + 72, 31.5), at + 2)
+
+    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
+    assert found[3].startswith("saves   next to nothing (0.00") and len(found) == 4, found
 
 
 def test_several_traces_are_named_by_their_files(overlap, library, tmp_path):

@@ -80,6 +80,8 @@ def test_the_line_names_the_next_command_and_it_works(run: Run, overlap: Run, tm
     done = overlap("report", folder, "--json")
     assert done.returncode in (0, 1), done.stderr
     assert '"launches": 3' in done.stdout
+    said = line.removeprefix("overlap: ").rpartition("; next: ")[0]
+    assert overlap("report", folder).stdout.startswith(f"done: {said}: 1 process, "), "in the same words"
 
 
 def test_the_line_names_the_report_wherever_the_shell_is(run: Run, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_a_page_fits_its_window_and_asks_for_nothing(browser, overlap, report, w
     with browser.page(path, width) as page:
         assert page.value("document.documentElement.scrollWidth") == width
         assert (page.complaints(), page.requests()) == ([], [path.as_uri()])
-        assert "none of 3 launches" in page.value("document.body.innerText")
+        assert "raised no stream (0 of 3 launches)" in page.value("document.body.innerText")
 
 
 def test_a_file_is_replaced_only_when_asked(overlap, report, write_page):

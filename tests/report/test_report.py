@@ -326,7 +326,7 @@ def test_a_process_that_runs_is_told_from_one_that_was_killed(overlap, report, w
     assert (
         f"note: process {host}:{ended.pid} did not exit normally: killed, or running on another host\n" in done.stdout
     )
-    assert done.stdout.startswith("done: so far, with 1 process still running: nothing: none of 2 launches was raised ")
+    assert done.stdout.startswith("done: so far, with 1 process still running: raised no stream (0 of 2 launches), ")
 
 
 def test_a_program_that_runs_and_has_not_opened_a_gpu_yet_is_told_from_one_that_never_did(

@@ -93,7 +93,7 @@ def test_each_stream_is_raised_or_the_condition_that_failed_is_said(name, overla
     assert outcome in shown
     said = verdict(of(report))
     if name == "raised":
-        assert said.done.startswith("raised 0 of 9 launches on 1 stream; none shaped: ")
+        assert said.done.startswith("raised 1 of 1 stream (0 of 9 launches), 0 shaped, ")
         assert said.gain == "not measured: a report counts launches, and times nothing on the GPU"
     else:
         share = " (71.0 %)" * (name in ("large", "together"))

@@ -57,7 +57,7 @@ def test_what_was_done_is_counted_and_no_gain_is_claimed(of, report):
         streams=[{"status": RAISED}],
     )
     assert found.done == (
-        "raised 160 of 360 launches on 1 stream; 160 of 360 launches shaped (given more dynamic shared memory): "
+        "raised 1 of 1 stream (160 of 360 launches), 160 shaped, 160 of communication: "
         "1 process, policy h100 on NVIDIA H100 80GB HBM3"
     )
     assert found.gain == "not measured: a report counts launches, and times nothing on the GPU"
@@ -66,7 +66,7 @@ def test_what_was_done_is_counted_and_no_gain_is_claimed(of, report):
 
 def test_what_default_did_is_to_be_measured(of, report):
     found = of({"raised": 1200, "no_rule": 46800}, raised=1200, streams=[{"status": RAISED}] * 2)
-    assert found.done.startswith("raised 1,200 of 48,000 launches on 2 streams; none shaped: 1 process, ")
+    assert found.done.startswith("raised 2 of 2 streams (1,200 of 48,000 launches), 0 shaped, 0 of comm")
     assert found.next.endswith(f"-- python train.py, {IN_TURNS}")
 
 
@@ -79,7 +79,7 @@ def test_of_several_ranks_their_launcher_is_to_be_tuned(of, report):
 
 def test_streams_that_were_given_back(of):
     found = of({"raised": 1200, "no_rule": 46800}, raised=1200, streams=[{"status": NOT_WAITED}])
-    assert found.done.startswith("raised 1,200 of 48,000 launches on streams that are raised no more; none shaped: ")
+    assert found.done.startswith("raised streams for a time (1,200 of 48,000 launches), 0 shaped, ")
     assert found.gain == (
         "not measured: a report counts launches, and times nothing on the GPU; no stream is raised: 1 stream: no wait "
         "between the last two judgements"
@@ -88,7 +88,7 @@ def test_streams_that_were_given_back(of):
 
 def test_streams_of_a_library_that_are_raised_when_they_are_created(of):
     found = of({"communication": 40, "no_rule": 60}, communication=40, raised=40, streams_created_raised=2)
-    assert found.done.startswith("raised 40 of 100 launches on 2 streams created at the greatest priority; none ")
+    assert found.done.startswith("raised 2 streams at their creation (40 of 100 launches), 0 shaped, 40 of comm")
     assert found.gain == "not measured: a report counts launches, and times nothing on the GPU"
 
 
@@ -158,7 +158,7 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
 def test_why_nothing_was_changed_and_what_to_do(of, launches, policy, more, gain, following):
     found = of(launches, policy, **more)
     assert found.gain.startswith(gain) and following in found.next, found
-    assert found.done.startswith("nothing: none of ") is (not more.get("raised"))
+    assert found.done.startswith("raised no stream (0 of ") is (not more.get("raised"))
 
 
 @pytest.mark.parametrize(("file", "policy"), [("h100.yaml", "h100"), ("/project/mine.yaml", "/project/mine.yaml")])
@@ -249,7 +249,7 @@ def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):
     assert found["shaped"][3].endswith("does not fit beside 159 of them (capped_without_room)")
     answer = json.loads(overlap("report", str(report), "--json").stdout)
     assert answer["totals"]["reasons"]["capped_without_room"] == 159 and answer["totals"]["shaped"] == 160
-    assert "160 of 200 launches shaped" in answer["verdict"]["done"]
+    assert "(0 of 200 launches), 160 shaped, " in answer["verdict"]["done"]
 
 
 # ---- Programs that never opened the simulated GPU ----

@@ -96,6 +96,16 @@ def test_what_others_have_put_there_stays(install, tmp_path, library):
     assert chosen.is_symlink()
 
 
+@pytest.mark.parametrize("theirs", ["env/mine.env", "default", "lib/libother.so"])
+def test_a_folder_of_somebody_else_is_refused_and_stays_as_it_is(theirs, install, tmp_path, library):
+    (tmp_path / theirs).parent.mkdir(exist_ok=True)
+    (tmp_path / theirs).write_text("theirs")
+    done = install(tmp_path)
+    assert done.returncode == 2 and f"holds {theirs.partition('/')[0]}, which no earlier run made" in done.stderr
+    assert f"help: name a folder of its own: PREFIX={tmp_path}/overlap-{__version__}" in done.stderr
+    assert everything(tmp_path) == {theirs: b"theirs"}
+
+
 def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library):
     """Written in place, the library would change under whoever has it mapped."""
     prefix = tmp_path / "overlap"

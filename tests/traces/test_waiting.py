@@ -342,6 +342,17 @@ def test_where_no_row_says_what_a_stream_waited_for(told, tmp_path):
     assert inversion.waited_us == pytest.approx(40)
 
 
+@pytest.mark.parametrize("told", [WHOLE, PLAIN])
+def test_raising_saves_no_time_in_which_the_program_does_nothing(told, tmp_path):
+    """Without ranges of steps, between two exchanges ten milliseconds apart."""
+    program = Program()
+    by_nccl(program, 1000.0)
+    by_nccl(program, 11000.0)
+    process = only(look(program, tmp_path, told))
+    assert process.steps is None and process.inversions[0].at_least
+    assert 0 < process.saves_us <= process.waited_us < 200
+
+
 @pytest.mark.parametrize(("how", "call"), [("stream", "Synchronize"), ("poll", "Query")])
 def test_where_no_row_says_what_the_host_waited_for(how, call, tmp_path):
     found = look(steps(Program(), lambda program, at: by_host(program, at, how=how)), tmp_path, PLAIN)

@@ -78,7 +78,9 @@ def test_the_fastest_is_kept_and_the_command_starts_it(program: Program, overlap
     assert rows["X=slow"].endswith("slower than bare") and rows["X=faster"].endswith("kept")
     tuned = program.folder / "tune-1" / "tuned.yaml"
     assert yaml.safe_load(tuned.read_text())["environment"] == {"X": "faster"}
-    assert all(word in tuned.read_text() for word in ("# command: ./program", "# GPU: none", "# X=faster: 80"))
+    assert all(
+        word in tuned.read_text() for word in ("# command: ./program", "# GPU: a host without a GPU", "# X=faster: 80")
+    )
     assert "warning" not in "".join(finding.severity for finding in read_file(tuned).findings)
     use = done.stdout.splitlines()[-1].split()[1:]
     assert use == ["overlap-run", "--policy", "tune-1/tuned.yaml", "./program"]
@@ -101,6 +103,7 @@ def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None
     assert answer["sure"] and answer["kept"] is None
     assert verdicts(answer) == {"bare": "", "X=same": "no gain over bare", "X=alike": "no gain over bare"}
     assert yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())["streams"] == {"raise": "off"}
+    assert answer["use"] == "./program", "as it is"
 
 
 def test_a_higher_number_may_be_better(program: Program) -> None:
@@ -425,6 +428,29 @@ def test_interrupted_it_says_what_is_known_and_resumes(
     assert len(program.runs) < before + 25
 
 
+def test_what_was_measured_of_something_else_is_not_resumed(
+    program: Program, clean_environment: dict[str, str]
+) -> None:
+    """Of an arm whose policy was edited meanwhile, or of another GPU."""
+    mine = program.folder / "mine.yaml"
+    mine.write_text("policy: 1\nname: mine\n")
+    process = begun(program, clean_environment, "--simulate", "h100", "--arm", "mine=./mine.yaml", "--try", "X=wait")
+    until((program.folder / "waiting.txt").exists)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    (program.folder / "program").write_text(PROGRAM)
+    before = len(program.runs)
+    mine.write_text("policy: 1\nname: mine\nstreams: {raise: {share: 20%}}\n")
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 2 and "mine is no longer what it was: its policy" in done.stderr
+    mine.write_text("policy: 1\nname: mine\n")
+    kept = program.folder / "tune-1" / "tune.jsonl"
+    kept.write_text(kept.read_text().replace("simulated NVIDIA H100", "simulated NVIDIA H200"))
+    done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
+    assert done.returncode == 2 and "tune-1 was begun on simulated NVIDIA H200" in done.stderr
+    assert len(program.runs) == before
+
+
 def test_interrupted_before_anything_is_sure_it_writes_no_policy(
     program: Program, clean_environment: dict[str, str]
 ) -> None:
@@ -460,20 +486,19 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
     assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
 
 
-def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:
-    """An arm whose output finds no room is not called wrong, and the search goes on once there is some."""
-    text = PROGRAM.replace("crash) exit 3 ;;", "big) head -c 300000 /dev/zero || exit 9 ;;")
-    (program.folder / "program").write_text(text)
-    script = f"""mount -t tmpfs -o size=256k none disk && mkdir disk/t || exit 77
-{sys.executable} -m pyshim tune --metric 'step ([0-9.]+) ms' --try X=fast,big --output disk/t -- ./program
-echo "status $?"; rm disk/t/*big*
-sed -i 's/300000/3000/' program
-{sys.executable} -m pyshim tune --resume disk/t; echo "status $?\""""
+def test_the_time_of_a_run_on_a_simulated_gpu_is_no_metric(program: Program, overlap: Run) -> None:
+    done = overlap("tune", "--simulate", "h100", "--try", "X=fast", "--", "./program", cwd=program.folder)
+    assert done.returncode == 2 and program.runs == []
+    assert "--simulate needs --metric: how long a run takes is the host's time" in done.stderr
+
+
+def on_a_small_disk(program: Program, environment: dict[str, str], script: str) -> subprocess.CompletedProcess[str]:
+    """Run a script in which `disk` has 256 KiB."""
     (program.folder / "disk").mkdir()
     done = subprocess.run(
-        ["unshare", "-rm", "sh", "-c", script],
+        ["unshare", "-rm", "sh", "-c", f"mount -t tmpfs -o size=256k none disk || exit 77\n{script}"],
         cwd=program.folder,
-        env=clean_environment,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -481,6 +506,29 @@ sed -i 's/300000/3000/' program
     )
     if done.returncode == 77 or "unshare" in done.stderr:
         pytest.skip("no file system can be mounted here")
+    return done
+
+
+def test_a_full_disk_loses_nothing(program: Program, clean_environment: dict[str, str]) -> None:
+    """An arm whose output finds no room is not called wrong, and the search goes on once there is some."""
+    text = PROGRAM.replace("crash) exit 3 ;;", "big) head -c 300000 /dev/zero || exit 9 ;;")
+    (program.folder / "program").write_text(text)
+    options = "--metric 'step ([0-9.]+) ms' --try X=fast,big --output disk/t"
+    script = f"""{sys.executable} -m pyshim tune {options} -- ./program
+echo "status $?"; rm disk/t/*big*
+sed -i 's/300000/3000/' program
+{sys.executable} -m pyshim tune --resume disk/t; echo "status $?\""""
+    done = on_a_small_disk(program, clean_environment, script)
     assert "the disk of disk/t is full" in done.stderr and "overlap tune --resume disk/t goes on" in done.stderr
     assert "status 1" in done.stdout and done.stdout.endswith("status 0\n")
     assert "keep X=fast" in done.stdout and "no gain over bare" in done.stdout
+
+
+def test_a_disk_that_is_full_from_the_start(program: Program, clean_environment: dict[str, str]) -> None:
+    """Nothing is begun, so nothing is left, and nothing can be resumed."""
+    script = f"""head -c 1000000 /dev/zero >disk/fill 2>&-
+{sys.executable} -m pyshim tune --try X=fast --output disk/t -- ./program; echo "status $?"; ls disk"""
+    done = on_a_small_disk(program, clean_environment, script)
+    assert "disk/t/tune.jsonl cannot be written: No space left on device" in done.stderr
+    assert "help: --output DIR names a folder on a disk with room" in done.stderr and "resume" not in done.stderr
+    assert done.stdout == "status 1\nfill\n" and program.runs == []

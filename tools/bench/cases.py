@@ -22,6 +22,7 @@ WINDOWS = SHAPING.replace("    when: always\n", "")
 
 Settings = tuple[tuple[str, str], ...]
 TABLE: Settings = (("NULL_TABLE", "1"),)
+NOT_READY: Settings = (("NULL_NOT_READY", "1"),)
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,9 @@ CASES = (
     *alive("stream waits for an event", "wait"),
     *alive("the host waits for a stream", "synchronize"),
     *alive("event query", "query"),
+    Case("event query, not ready", "query", CALL, threads=1, driver=NOT_READY),
+    *alive("stream query", "poll"),
+    Case("stream query, not ready", "poll", CALL, threads=1, driver=NOT_READY),
     *alive("blocking copy", "copy"),
     *alive("allocation and release", "allocate"),
     *alive("question of occupancy", "occupancy"),

@@ -7,7 +7,7 @@
  *              has waited for beside a larger one; turns: launches on all streams in turn; event: an event is created,
  *              recorded and destroyed; stream: the oldest stream is destroyed, another one created, which carries a launch and is
  *              waited for, beside a launch on one that stays; context: communication is launched, and the host waits for the context; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of
- *              occupancy before each launch
+ *              occupancy before each launch; ex: with one attribute
  *     KERNEL   name of the kernels, launched in turn with 8192 blocks of 128 threads
  *     STREAMS  how many streams are alive (1 for each thread); each has carried a launch and was waited for
  *     KERNELS, SIZES  how many kernels there are (64), and with how many dynamic sizes each is launched (1)
@@ -25,6 +25,9 @@ struct config {
     void *stream, *attributes;
     unsigned count, pad2;
 };
+static struct {
+    unsigned id, pad, value[16];
+} priority = {.id = 8};
 typedef int launch_type(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                         void **);
 typedef int launch_ex_type(const struct config *, void *, void **, void **);
@@ -44,6 +47,7 @@ int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
     CALL(wait, "cuStreamWaitEvent", 3020, (void *, void *, unsigned))                                                  \
     CALL(synchronize, "cuStreamSynchronize", 2000, (void *))                                                           \
     CALL(query, "cuEventQuery", 2000, (void *))                                                                        \
+    CALL(poll, "cuStreamQuery", 2000, (void *))                                                                        \
     CALL(copy, "cuMemcpyDtoH", 3020, (void *, uint64_t, size_t))                                                       \
     CALL(allocate, "cuMemAlloc", 3020, (uint64_t *, size_t))                                                           \
     CALL(release, "cuMemFree", 3020, (uint64_t))                                                                       \
@@ -143,7 +147,8 @@ static void run_many(long count, void *stream) {
 
 static void run(long count, void *own) {
     void **const mine = own, *const stream = mine[0];
-    const struct config config = {.grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = stream};
+    const struct config config = {
+        .grid = {8192, 1, 1}, .block = {128, 1, 1}, .stream = stream, .attributes = &priority, .count = 1};
     uint64_t address = EVENT;
     void *made = (char *)EVENT;
     int value;
@@ -162,6 +167,9 @@ static void run(long count, void *own) {
         break;
     case CALL_query:
         EACH(call_query((char *)EVENT));
+        break;
+    case CALL_poll:
+        EACH(call_poll(stream));
         break;
     case CALL_copy:
         EACH(call_copy(memory, EVENT, sizeof memory));

@@ -2,7 +2,7 @@
  * shim.
  *
  * NULL_DEVICES: how many devices it claims (default 1). NULL_CAPTURING=1: every stream captures, so that no changed
- * launch is ever proven. Kernels are called by number; those whose name begins with "nccl" are communication to the
+ * launch is ever proven. NULL_NOT_READY=1: queries of streams and events answer that work is unfinished. Kernels are called by number; those whose name begins with "nccl" are communication to the
  * shim.
  */
 #include <stdint.h>
@@ -18,11 +18,13 @@ static struct {
 } kernels[KERNELS];
 static uint32_t used;
 
-static int devices = 1, capturing;
+enum { NOT_READY = 600 };
+static int devices = 1, capturing, query_answer;
 
 __attribute__((constructor)) static void read_settings(void) {
     devices = getenv("NULL_DEVICES") ? atoi(getenv("NULL_DEVICES")) : 1;
     capturing = getenv("NULL_CAPTURING") ? atoi(getenv("NULL_CAPTURING")) : 0;
+    query_answer = getenv("NULL_NOT_READY") ? NOT_READY : 0;
 }
 
 API int cuInit(unsigned flags) {
@@ -97,7 +99,12 @@ API int cuEventCreate(void **event, unsigned flags) {
     }
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 NOTHING(cuEventRecord, void *event, void *stream)
-NOTHING(cuEventQuery, void *event)
+API int cuEventQuery(void *event) {
+    return query_answer;
+}
+API int cuStreamQuery(void *stream) {
+    return query_answer;
+}
 NOTHING(cuEventDestroy_v2, void *event)
 NOTHING(cuStreamWaitEvent, void *stream, void *event, unsigned flags)
 NOTHING(cuStreamSynchronize, void *stream)
@@ -164,6 +171,7 @@ API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_
                {"cuStreamGetPriority", (void *)cuStreamGetPriority},
                {"cuStreamWaitEvent", (void *)cuStreamWaitEvent},
                {"cuStreamSynchronize", (void *)cuStreamSynchronize},
+               {"cuStreamQuery", (void *)cuStreamQuery},
                {"cuCtxSynchronize", (void *)cuCtxSynchronize},
                {"cuMemcpyDtoH", (void *)cuMemcpyDtoH_v2},
                {"cuMemAlloc", (void *)cuMemAlloc_v2},

@@ -28,6 +28,7 @@ struct list {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
 static uint64_t begun;
+static pid_t process;
 static struct list waits, events;
 static char devices[4096];
 static uint32_t device_of[64]; /* by context, where something ran */
@@ -151,6 +152,8 @@ static void wait_row(const Wait *one) {
 }
 
 static void finish(void) {
+    if (getpid() != process) /* a fork's */
+        return;
     cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     pthread_mutex_lock(&lock);
     qsort(events.items, events.count, sizeof(Event), in_order);
@@ -176,6 +179,7 @@ int InitializeInjection(void) {
     if (file == NULL || cuptiActivityRegisterCallbacks(wanted, filled) != CUPTI_SUCCESS)
         return 0;
     fputs("{\"traceEvents\":[\n", file);
+    process = getpid();
     cuptiGetTimestamp(&begun);
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cuptiActivityEnable(kinds[i]);

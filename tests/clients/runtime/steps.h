@@ -116,6 +116,8 @@ static int steps(void) {
     for (stage = 0; stage < 3; stage++)
         SAXPY(4000, 0, streams[0]);
     DO(cudaEventRecord(end, streams[0]));
+    printf("unfinished: %s %s", cudaGetErrorName(cudaStreamQuery(streams[0])), cudaGetErrorName(cudaEventQuery(end)));
+    printf(", last error: %s\n", cudaGetErrorName(cudaGetLastError()));
     DO(cudaStreamWaitEvent(streams[1], start, 0));
     BOUNDED(4000, 1024, streams[1]);
     SAXPY(4000, 0, 0);

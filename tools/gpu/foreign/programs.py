@@ -121,16 +121,6 @@ PROGRAMS = (
         check=r"loss ([\d.]+)",
     ),
     Program(
-        "transformers-batching",
-        "transformers",
-        "three, of copies in, computation and copies out, with graphs",
-        "{python} {here}/batching.py",
-        r"([\d.]+) tokens/s",
-        "tokens/s",
-        True,
-        check=r"(\d+) tokens",
-    ),
-    Program(
         "jax-mnist",
         "jax",
         "XLA's: computation, copies in and out",

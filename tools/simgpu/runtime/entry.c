@@ -16,8 +16,9 @@ static const struct {
 #undef ERROR
 };
 
+/* That work is unfinished is no error, and is not kept (CUDA C++ Programming Guide, error checking). */
 cudaError_t rt_done(cudaError_t result) {
-    if (result != cudaSuccess)
+    if (result != cudaSuccess && result != CUDA_ERROR_NOT_READY)
         last = result;
     return result;
 }

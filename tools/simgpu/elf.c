@@ -1,4 +1,4 @@
-/* Kernels of a cubin, read from its ELF sections with every bound checked.
+/* Kernels and globals of a cubin, read from its ELF sections with every bound checked.
  *
  * Kernels are function symbols with the entry bit. Registers: EIATTR_REGCOUNT, or in older cubins the top byte of
  * sh_info of the kernel's text. Static shared memory: .nv.shared.KERNEL, which includes the 1 KiB that the system
@@ -215,6 +215,25 @@ static bool read_kernel(const struct elf *elf, struct kernel_image *kernel, cons
     return read_kernel_info(elf, kernel);
 }
 
+static bool read_global(const struct elf *elf, struct image *image, const Elf64_Sym *symbol, const char *name) {
+    Elf64_Shdr section;
+    if (symbol->st_size == 0 || symbol->st_shndx == SHN_UNDEF || !section_at(elf, symbol->st_shndx, &section))
+        return true;
+    const char *const home = string_at(elf, &elf->names, section.sh_name);
+    if (home == NULL || (strncmp(home, ".nv.global", 10) != 0 && strncmp(home, ".nv.constant3", 13) != 0))
+        return true;
+    if (symbol->st_value > section.sh_size || symbol->st_size > section.sh_size - symbol->st_value)
+        return false;
+    image->global = sim_grow(image->global, image->globals + 1u, sizeof *image->global);
+    struct global_image *const global = &image->global[image->globals++];
+    *global = (struct global_image){.name = sim_text(name), .bytes = symbol->st_size};
+    if (section.sh_type != SHT_NOBITS) {
+        global->initial = sim_new(1, global->bytes);
+        memcpy(global->initial, elf->data + section.sh_offset + symbol->st_value, global->bytes);
+    }
+    return true;
+}
+
 static bool has_reserved(const struct elf *elf) {
     static const char prefix[] = ".nv.shared.reserved.";
     for (uint32_t i = 0; i < elf->header.e_shnum; i++) {
@@ -241,7 +260,8 @@ CUresult sim_elf_read(const uint8_t *data, size_t bytes, struct image *image) {
             struct kernel_image *const kernel = sim_image_add_kernel(image, name);
             if (!read_kernel(&elf, kernel, &symbol))
                 return CUDA_ERROR_INVALID_IMAGE;
-        }
+        } else if (ELF64_ST_TYPE(symbol.st_info) == STT_OBJECT && !read_global(&elf, image, &symbol, name))
+            return CUDA_ERROR_INVALID_IMAGE;
     }
     return read_global_info(&elf, image) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }

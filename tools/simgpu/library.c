@@ -194,6 +194,18 @@ SIM_API CUresult cuLibraryGetModule(CUmodule *out, CUlibrary handle) {
     return result;
 }
 
+SIM_API CUresult cuLibraryGetGlobal(CUdeviceptr *address, size_t *bytes, CUlibrary handle, const char *name) {
+    SIM_CALL_IN_CONTEXT(context);
+    struct library *const library = sim_handle_get(handle, KIND_LIBRARY);
+    struct module *module;
+    if (name == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (library == NULL)
+        return CUDA_ERROR_INVALID_HANDLE;
+    const CUresult result = module_of(library, context, &module);
+    return result == CUDA_SUCCESS ? sim_global_of(module, name, address, bytes) : result;
+}
+
 SIM_API CUresult cuKernelGetFunction(CUfunction *out, CUkernel handle) {
     SIM_CALL_IN_CONTEXT(context);
     struct kernel *const kernel = sim_handle_get(handle, KIND_KERNEL);

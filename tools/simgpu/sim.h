@@ -193,11 +193,18 @@ struct kernel_image {
     struct parameter *parameter;
 };
 
+struct global_image {
+    char *name;
+    size_t bytes;
+    void *initial; /* or NULL: zeros */
+};
+
 struct image {
     int references;
     int architecture; /* 80, 90; 0 for PTX */
-    uint32_t kernels;
+    uint32_t kernels, globals;
     struct kernel_image *kernel;
+    struct global_image *global;
 };
 
 CUresult sim_image_load(const void *data, size_t bytes, bool size_known, const struct gpu *gpu, struct image **out);
@@ -246,7 +253,8 @@ struct module {
     CUmodule handle;
     struct context *context;
     struct image *image;
-    struct library *library;     /* NULL: loaded as a module */
+    struct library *library; /* NULL: loaded as a module */
+    CUdeviceptr *globals;
     struct function **functions; /* by index in the image, made on demand */
     struct module *next;
 };
@@ -289,6 +297,7 @@ void sim_module_free(struct module *module);
 struct kernel *sim_library_kernel(const struct library *library, const char *name);
 void sim_library_forget_module(struct library *library, const struct module *module);
 struct function *sim_module_function(struct module *module, uint32_t index);
+CUresult sim_global_of(struct module *module, const char *name, CUdeviceptr *address, size_t *bytes);
 CUresult sim_kernel_function(struct kernel *kernel, struct context *context, struct function **out);
 CUresult sim_function_of(CUfunction handle, struct context *context, bool kernels_too, struct function **out);
 void sim_settings_clear(struct settings *settings);

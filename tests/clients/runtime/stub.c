@@ -62,6 +62,8 @@ static void bounded(int *p) {
     launch((const void *)bounded, &kernel, arguments);
 }
 
+static int counter;
+
 static void unregister(void) {
     __cudaUnregisterFatBinary(handle);
 }
@@ -71,6 +73,7 @@ __attribute__((constructor)) static void register_all(void) {
     __cudaRegisterFunction(handle, (const char *)saxpy, (char *)"saxpy", "saxpy", -1, NULL, NULL, NULL, NULL, NULL);
     __cudaRegisterFunction(handle, (const char *)bounded, (char *)"bounded", "bounded", -1, NULL, NULL, NULL, NULL,
                            NULL);
+    __cudaRegisterVar(handle, (char *)&counter, (char *)"counter", "counter", 0, sizeof counter, 0, 0);
     __cudaRegisterFatBinaryEnd(handle);
     atexit(unregister);
 }
@@ -99,6 +102,7 @@ enum {
 
 #define SAXPY(blocks, shared, stream) (push(blocks, 256, shared, stream) ? (void)0 : saxpy(0, 2.f, NULL, NULL))
 #define BOUNDED(blocks, shared, stream) (push(blocks, 128, shared, stream) ? (void)0 : bounded(NULL))
+#define SYMBOL(variable) &variable
 #define ATTRIBUTE(attribute, number) (attribute).id = cudaLaunchAttributePriority, (attribute).value.integer = (number)
 #include "steps.h"
 

@@ -93,29 +93,41 @@ def _note(kernels: list[Kernel]) -> bytes:
     return note + bytes(-len(note) % 4)
 
 
-def code_object(kernels: Iterable[Kernel], architecture: str = "gfx90a") -> bytes:
-    """An ELF file with the note, the descriptors and the symbols."""
+def code_object(
+    kernels: Iterable[Kernel],
+    architecture: str = "gfx90a",
+    variables: Mapping[str, bytes] | None = None,
+    apart: bool = False,
+) -> bytes:
+    """An ELF file with the note, the descriptors and the symbols. apart: a note for each kernel, as in rocBLAS."""
     chosen = list(kernels)
-    note = _note(chosen)
+    note = b"".join(map(_note, [[kernel] for kernel in chosen] if apart else [chosen]))
     readonly = b"".join(_descriptor(kernel) for kernel in chosen)
+    data = b"".join((variables or {}).values())
     strings, symbols = b"\0", bytes(24)
-    base, home = 0x1000, 3  # address and number of .rodata
-    for index, kernel in enumerate(chosen):
-        symbols += struct.pack("<IBBHQQ", len(strings), 0x11, 0, home, base + index * DESCRIPTOR, DESCRIPTOR)
-        strings += f"{kernel.name}.kd".encode() + b"\0"
-    names = b"\0.note\0.dynsym\0.rodata\0.dynstr\0.shstrtab\0"
-    contents = [(".note", 7, 0, note), (".dynsym", 11, 0, symbols), (".rodata", 1, base, readonly)]
-    contents += [(".dynstr", 3, 0, strings), (".shstrtab", 3, 0, names)]
+    base = {3: 0x1000, 4: 0x10000}
+    places = [(f"{kernel.name}.kd", 3, index * DESCRIPTOR, DESCRIPTOR) for index, kernel in enumerate(chosen)]
+    at = 0
+    for name, value in (variables or {}).items():
+        places.append((name, 4, at, len(value)))
+        at += len(value)
+    for name, home, offset, size in places:
+        symbols += struct.pack("<IBBHQQ", len(strings), 0x11, 0, home, base[home] + offset, size)
+        strings += name.encode() + b"\0"
+    names = b"\0.note\0.dynsym\0.rodata\0.data\0.dynstr\0.symtab\0.shstrtab\0"
+    contents = [(".note", 7, 0, note), (".dynsym", 11, 0, symbols), (".rodata", 1, base[3], readonly)]
+    contents += [(".data", 1, base[4], data), (".dynstr", 3, 0, strings)]
+    contents += [(".symtab", 2, 0, symbols), (".shstrtab", 3, 0, names)]
     place, body, table = 64, b"", bytes(64)
     for name, kind, address, content in contents:
-        link, entry = (4, 24) if kind == 11 else (0, 0)
+        link, entry = (5, 24) if kind in (2, 11) else (0, 0)
         start = names.index(name.encode())
         table += struct.pack("<IIQQQQIIQQ", start, kind, 2, address, place, len(content), link, 1, 8, entry)
         padded = content + bytes(-len(content) % 8)
         body += padded
         place += len(padded)
     head = b"\x7fELF\x02\x01\x01\x40\x03" + bytes(7)
-    head += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, place, MACHINES[architecture], 64, 0, 0, 64, 6, 5)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, 224, 1, 0, 0, place, MACHINES[architecture], 64, 0, 0, 64, 8, 7)
     return head + body + table
 
 

@@ -102,3 +102,8 @@ cudaError_t rt_cudaGetKernel(cudaKernel_t *out, const void *function) {
     *out = kernel;
     return result;
 }
+
+cudaError_t rt_cudaGetSymbolSize(size_t *bytes, const void *symbol) {
+    CUdeviceptr at;
+    return bytes != NULL ? rt_variable(symbol, &at, bytes) : cudaErrorInvalidValue;
+}

@@ -66,7 +66,7 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     name = machine.command[0]
     try:
-        path = programs.find(name, machine.environment)
+        path = programs.find(name, machine.environment, "overlap doctor")
     except OverlapError as error:
         yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
         return

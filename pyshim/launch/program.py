@@ -86,8 +86,8 @@ class Obstacle(NamedTuple):
     hint: str = "overlap-run does nothing for it; build it as an ordinary program of this machine, linked to glibc"
 
 
-def find(name: str, environment: Mapping[str, str]) -> str:
-    """Return the file that execvp would run. Raises OverlapError with 126 or 127."""
+def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run") -> str:
+    """Return the file that execvp would run. Raises OverlapError with 126 or 127. starter: the command of ours."""
     if "/" in name:
         return _check(name, name)
     refused = None
@@ -99,11 +99,13 @@ def find(name: str, environment: Mapping[str, str]) -> str:
             refused = refused or path
     if refused and name:
         raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
-    hint = f"options of overlap-run go before PROGRAM; a file in this folder is ./{name}" if name else None
+    hint = f"a file in this folder is ./{name}" if name else None
+    if hint and starter == "overlap-run":
+        hint = f"options of overlap-run go before PROGRAM; {hint}"
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
     if name in BUNDLED:
-        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: overlap-run --simulate h100 {name}"
+        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: {starter} --simulate h100 {name}"
         off = next((choice for choice in ("OVERLAP_RUN", "OVERLAP_POLICY") if environment.get(choice) == "off"), None)
         hint = f"{off}=off disables --simulate, which brings {name}: unset {off}" if off else hint
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.launch.environment import AUTO
 from pyshim.launch.folder import LAST, RAISE_SHARE
 from pyshim.launch.program import BUNDLED
 from pyshim.report import streams
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _BY_FAR = 0.9
 _NAMED = "yours"  # the arm of a policy that is not the default
+_TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
@@ -151,9 +153,7 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "that ship NVIDIA's runtime library, such as PyTorch, do not run on it",
             "overlap demo runs a program that does; for PyTorch: overlap explain TRACE (torch.profiler or nsys)",
         )
-    return Verdict(
-        f"nothing: {opened}", gain, f"overlap doctor {_command(counts)} shows why the library sees no launch"
-    )
+    return Verdict(f"nothing: {opened}", gain, f"{_doctor(counts)} shows why the library sees no launch")
 
 
 def _no_launch(counts: _Counts) -> Verdict:
@@ -167,8 +167,9 @@ def _no_launch(counts: _Counts) -> Verdict:
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "not known: the program launched nothing, or its launches bypass a preloaded library",
-        f"overlap doctor {_command(counts)} shows why the library sees no launch",
+        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened with "
+        "RTLD_DEEPBIND, for example)",
+        f"{_doctor(counts)} shows the routes to a GPU in its files",
     )
 
 
@@ -235,7 +236,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, None, "default")
+    again = _again(counts, AUTO, "default")
     return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 
@@ -270,6 +271,9 @@ def _limits(counts: _Counts) -> Iterator[str]:
 
 def _measure(counts: _Counts) -> str:
     """Return the way to learn what the changes gained."""
+    if counts.policies == [_TUNED]:
+        where = "; on a machine with the GPU, tune again" if counts.simulated else ""
+        return f"nothing: overlap tune chose this policy{where}"
     policy = _policy(counts)
     arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
     launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
@@ -293,8 +297,9 @@ def _again(counts: _Counts, policy: str | None, folder: str) -> str:
 
 
 def _bundled(counts: _Counts) -> bool:
-    """Whether the program is one of ours, which run with --simulate only."""
-    return bool(counts.run and counts.run.simulate and counts.run.command and counts.run.command[0] in BUNDLED)
+    """Whether the program, or one that a launcher or a shell starts, is ours: they run with --simulate only."""
+    said = " ".join(counts.run.command or ()) if counts.run and counts.run.simulate else ""
+    return any(name in said for name in BUNDLED)
 
 
 def _beside(counts: _Counts, ending: str) -> str:
@@ -308,10 +313,16 @@ def _beside(counts: _Counts, ending: str) -> str:
 def _policy(counts: _Counts) -> str | None:
     run = counts.run
     policies: Sequence[Mapping[str, str | None]] = run.policies if run else ()
-    if len(policies) != 1:
+    if len(policies) != 1 or len(counts.policies) > 1:
         return None
     file = policies[0].get("file")
     return file if file and "/" in file else policies[0].get("name")  # of a shipped one the file is a bare name
+
+
+def _doctor(counts: _Counts) -> str:
+    """Return the diagnosis of the program, on the GPU of the run."""
+    simulate = f"--simulate {counts.run.simulate} " if counts.run and counts.run.simulate else ""
+    return f"overlap doctor {simulate}{_command(counts)}"
 
 
 def _command(counts: _Counts) -> str:

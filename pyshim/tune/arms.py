@@ -194,7 +194,7 @@ class Program(NamedTuple):
                 sentence, "run `overlap tune` inside of one job: salloc -N2 overlap tune -- srun ./app", USAGE
             )
         try:
-            found = program.find(self.command[0], base)
+            found = program.find(self.command[0], base, "overlap tune")
         except OverlapError as error:
             error.status = USAGE
             raise

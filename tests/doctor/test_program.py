@@ -33,7 +33,8 @@ def test_without_a_program_nothing_is_said(look: Look) -> None:
 
 
 def test_a_program_that_is_not_there(told: PROGRAM, tmp_path: Path) -> None:
-    assert told("nosuch")[0][:2] == ("fail", "nosuch: program not found")
+    assert told("nosuch") == [("fail", "nosuch: program not found", "a file in this folder is ./nosuch")]
+    assert told("demo-stencil")[0][2].endswith(" only: overlap doctor --simulate h100 demo-stencil")
     (tmp_path / "text").write_text("hello")
     assert told(tmp_path / "text") == [
         ("fail", f"{tmp_path}/text is not executable", f"chmod +x {tmp_path}/text"),

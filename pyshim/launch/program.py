@@ -179,7 +179,7 @@ def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
 
 def _named_to_env(argument: str) -> str:
     """Return the program that `env` is to start, where that is certain."""
-    words: Sequence[str] = argument.split()
+    words: Sequence[str] = list(filter(None, argument.split(" ")))
     if words and words[0] in ("-S", "--split-string"):
         words = words[1:]
     return "" if not words or words[0].startswith("-") or "=" in words[0] else words[0]
@@ -261,7 +261,7 @@ def _script(head: bytes) -> Program:
     interpreter, _, argument = line.replace(b"\t", b" ").partition(b" ")
     if not interpreter:
         return Program()
-    return Program(SCRIPT, interpreter=os.fsdecode(interpreter), argument=os.fsdecode(argument.strip()))
+    return Program(SCRIPT, interpreter=os.fsdecode(interpreter), argument=os.fsdecode(argument.strip(b" ")))
 
 
 def _elf(descriptor: int, head: bytes) -> Program:

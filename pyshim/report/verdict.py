@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.errors import OverlapError
 from pyshim.launch.environment import AUTO
 from pyshim.launch.folder import LAST, RAISE_SHARE
-from pyshim.launch.program import BUNDLED
+from pyshim.launch.program import BUNDLED, LAUNCHERS, Obstacle, find, obstacle
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
@@ -142,6 +143,8 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "not known",
             _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
         )
+    if run and run.command and not pages and (found := _obstacle(run.command[0])):
+        return Verdict(f"nothing: {found.sentence}", "not known: no launch was seen", found.hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
@@ -156,6 +159,15 @@ def _no_gpu(counts: _Counts) -> Verdict:
     return Verdict(f"nothing: {opened}", gain, f"{_doctor(counts)} shows why the library sees no launch")
 
 
+def _obstacle(name: str) -> Obstacle | None:
+    """Return what keeps the library out of a program, as far as its file is here and shows it."""
+    try:
+        path = find(name, os.environ)
+    except OverlapError:
+        return None
+    return None if os.path.basename(path) in LAUNCHERS else obstacle(path, os.environ)
+
+
 def _no_launch(counts: _Counts) -> Verdict:
     graphs = counts.sum("graph_launches")
     where = _where(counts)
@@ -167,8 +179,8 @@ def _no_launch(counts: _Counts) -> Verdict:
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened with "
-        "RTLD_DEEPBIND, for example)",
+        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened "
+        "with RTLD_DEEPBIND, for example)",
         f"{_doctor(counts)} shows the routes to a GPU in its files",
     )
 

@@ -123,6 +123,9 @@ def _read_all(name: str) -> list[Reading]:
     folder = Path(name)
     if name == "-" or not os.path.isdir(name) or ("/" not in name and _is_policy(name)):
         return [_read(name)]
+    if not os.access(name, os.R_OK | os.X_OK):
+        finding = Finding("unreadable", "the folder cannot be read by this user", hint="chmod u+rx on it")
+        return [Reading(name, "", None, (finding,))]
     files = sorted(folder.glob("*.yaml"))
     if files:
         return [_read(str(file)) for file in files]

@@ -190,6 +190,9 @@ def _compare(options: argparse.Namespace) -> int:
             if not side.pages and not side.runs:
                 hint = "give two folders of overlap-run --report"
                 raise OverlapError(f"--compare: {some(side.directories)} is no report folder", hint, USAGE)
+            if not side.pages:
+                names = some(side.directories)
+                raise OverlapError(f"--compare: the run in {names} has no page", f"overlap report {names} says why")
         if len({os.path.realpath(run_of(directory)) for directory in options.compare}) == 1:
             hint = "name the runs that you mean: overlap report --compare DIR/RUN DIR/RUN"
             raise OverlapError(f"--compare: {before} and {after} are the same run", hint, USAGE)

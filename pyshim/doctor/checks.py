@@ -42,11 +42,11 @@ def run(machine: Machine) -> list[Checked]:
 
 def verdict(found: list[Checked]) -> str:
     """Return what stands in the way, or that nothing does."""
-    failed = [one.line.sentence for one in found if one.line.state == "fail"]
-    if failed:
-        return f"in the way: {failed[0]}" + (f" (and {len(failed) - 1} more)" if len(failed) > 1 else "")
-    warned = sum(one.line.state == "warn" for one in found)
-    return "nothing is in the way" + (f"; {warned} warning{'s' * (warned > 1)}" if warned else "")
+    for state, said in (("fail", "in the way: "), ("warn", "nothing is in the way; warning: ")):
+        lines = [one.line.sentence for one in found if one.line.state == state]
+        if lines:
+            return said + lines[0] + (f" (and {len(lines) - 1} more)" if len(lines) > 1 else "")
+    return "nothing is in the way"
 
 
 def _look(check: Check, machine: Machine) -> Iterator[Line]:

@@ -7,7 +7,6 @@ import json
 import mmap
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 
 from pyshim import _native
@@ -16,7 +15,7 @@ from pyshim.doctor.machine import Line, Machine, ask, fail, ok, some, warn
 from pyshim.errors import OverlapError
 from pyshim.launch import driver, folder, launchers, plan
 from pyshim.launch import program as programs
-from pyshim.launch.environment import preloaded
+from pyshim.launch.environment import line_ends, preloaded
 
 # What is linked by name -> whose GPUs it leads to, and how its launches are seen.
 _LINKED = (
@@ -66,18 +65,15 @@ def program(machine: Machine) -> Iterator[Line]:
         return
     name = machine.command[0]
     try:
-        path = programs.find(name, machine.environment)
+        path = programs.find(name, machine.environment, "overlap doctor")
     except OverlapError as error:
         yield fail(error.sentence, error.hint or "give the path of the program, or put its folder into PATH")
         return
     missing = programs.missing(path, machine.environment)
     if missing:
-        windows = missing.endswith("\r")
         yield fail(
             f"{path} ends with 127: {missing!r}, which its first line names, is not there",
-            f"its lines end as in Windows: sed -i 's/\\r$//' {shlex.quote(path)}"
-            if windows
-            else "install it, or write one that is there behind the #!",
+            line_ends(path) or "install it, or write one that is there behind the #!",
         )
         return
     is_launcher = os.path.basename(path) in programs.LAUNCHERS
@@ -191,7 +187,7 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
     if simulated and vendors and simulated.vendor not in vendors:
         yield _other_vendor(name, simulated)
     elif simulated and simulated.vendor == "nvidia" and foreign:
-        hint = "for a try without a GPU, build with nvcc -cudart shared, and without DT_RPATH"
+        hint = "for a try without a GPU, build with nvcc -cudart shared -no-compress, and without DT_RPATH"
         yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", hint)
 
 

@@ -205,10 +205,24 @@ def execute(path: str, command: Sequence[str], variables: Mapping[str, str]) -> 
         if error.errno == errno.E2BIG:
             raise TooLong from error
         status = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
-        reason = error.strerror
+        reason, hint = error.strerror, None
         if error.errno == errno.ENOENT and os.path.exists(path):
-            reason = "the interpreter or loader that it names does not exist"
-        raise OverlapError(f"{command[0]}: {reason}", None, status) from error
+            reason, hint = "the interpreter or loader that it names does not exist", line_ends(path)
+        raise OverlapError(f"{command[0]}: {reason}", hint, status) from error
+
+
+def line_ends(path: str) -> str | None:
+    """Return what to do with a script whose first line ends as in Windows; None for any other file."""
+    try:
+        with open(path, "rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return None
+    if not (first.startswith(b"#!") and first.endswith(b"\r\n")):
+        return None
+    import shlex
+
+    return f"its lines end as in Windows: sed -i 's/\\r$//' {shlex.quote(path)}"
 
 
 def _execve(path: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:

@@ -90,6 +90,9 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
             switch = "OVERLAP_RUN" if base.get("OVERLAP_RUN") == OFF else CHOICE
             plan.remarks.append(f"{switch}=off: --simulate does nothing; unset it")
         return plan
+    value = base.get("OVERLAP_RUN")
+    if value:
+        plan.remarks.append(f"OVERLAP_RUN={value} is not known and does nothing: `off` turns everything off")
     gpu = _simulate(request, base, plan)
     _policies(request, base, gpu, plan)
     found = request.library or _library(library, plan)

@@ -86,8 +86,8 @@ class Obstacle(NamedTuple):
     hint: str = "overlap-run does nothing for it; build it as an ordinary program of this machine, linked to glibc"
 
 
-def find(name: str, environment: Mapping[str, str]) -> str:
-    """Return the file that execvp would run. Raises OverlapError with 126 or 127."""
+def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run") -> str:
+    """Return the file that execvp would run. Raises OverlapError with 126 or 127. starter: the command of ours."""
     if "/" in name:
         return _check(name, name)
     refused = None
@@ -99,11 +99,13 @@ def find(name: str, environment: Mapping[str, str]) -> str:
             refused = refused or path
     if refused and name:
         raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
-    hint = f"options of overlap-run go before PROGRAM; a file in this folder is ./{name}" if name else None
+    hint = f"a file in this folder is ./{name}" if name else None
+    if hint and starter == "overlap-run":
+        hint = f"options of overlap-run go before PROGRAM; {hint}"
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
     if name in BUNDLED:
-        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: overlap-run --simulate h100 {name}"
+        hint = f"{name} ships with overlap-run and runs on simulated GPUs only: {starter} --simulate h100 {name}"
         off = next((choice for choice in ("OVERLAP_RUN", "OVERLAP_POLICY") if environment.get(choice) == "off"), None)
         hint = f"{off}=off disables --simulate, which brings {name}: unset {off}" if off else hint
     raise OverlapError(f"{name or 'an empty name'}: program not found", hint, NOT_FOUND)
@@ -177,7 +179,7 @@ def _behind_env(argument: str, environment: Mapping[str, str]) -> str | None:
 
 def _named_to_env(argument: str) -> str:
     """Return the program that `env` is to start, where that is certain."""
-    words: Sequence[str] = argument.split()
+    words: Sequence[str] = list(filter(None, argument.split(" ")))
     if words and words[0] in ("-S", "--split-string"):
         words = words[1:]
     return "" if not words or words[0].startswith("-") or "=" in words[0] else words[0]
@@ -259,7 +261,7 @@ def _script(head: bytes) -> Program:
     interpreter, _, argument = line.replace(b"\t", b" ").partition(b" ")
     if not interpreter:
         return Program()
-    return Program(SCRIPT, interpreter=os.fsdecode(interpreter), argument=os.fsdecode(argument.strip()))
+    return Program(SCRIPT, interpreter=os.fsdecode(interpreter), argument=os.fsdecode(argument.strip(b" ")))
 
 
 def _elf(descriptor: int, head: bytes) -> Program:

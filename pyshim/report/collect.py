@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
-from pyshim.errors import OverlapError
+from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import folder
 from pyshim.stats.file import Unreadable, me, of_folder, read, write_whole
 from pyshim.stats.page import OtherLayout, Page, Stranger, page_size, read_page
@@ -237,9 +237,9 @@ def listed(directory: str) -> list[str]:
     except NotADirectoryError as error:
         around = os.path.dirname(directory) or os.curdir
         hint = f"name the folder: overlap report {shlex.quote(around)}"
-        raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint) from error
+        raise OverlapError(f"{directory} is a file, and a report is a folder of pages", hint, USAGE) from error
     except OSError as error:
-        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}") from error
+        raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", None, USAGE) from error
 
 
 # What is still going on, or could not be written

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.errors import OverlapError
+from pyshim.launch.environment import AUTO
 from pyshim.launch.folder import LAST, RAISE_SHARE
-from pyshim.launch.program import BUNDLED
+from pyshim.launch.program import BUNDLED, LAUNCHERS, Obstacle, find, obstacle
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _BY_FAR = 0.9
 _NAMED = "yours"  # the arm of a policy that is not the default
+_TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
@@ -140,6 +143,8 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "not known",
             _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
         )
+    if run and run.command and not pages and (found := _obstacle(run.command[0])):
+        return Verdict(f"nothing: {found.sentence}", "not known: no launch was seen", found.hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
@@ -151,9 +156,16 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "that ship NVIDIA's runtime library, such as PyTorch, do not run on it",
             "overlap demo runs a program that does; for PyTorch: overlap explain TRACE (torch.profiler or nsys)",
         )
-    return Verdict(
-        f"nothing: {opened}", gain, f"overlap doctor {_command(counts)} shows why the library sees no launch"
-    )
+    return Verdict(f"nothing: {opened}", gain, f"{_doctor(counts)} shows why the library sees no launch")
+
+
+def _obstacle(name: str) -> Obstacle | None:
+    """Return what keeps the library out of a program, as far as its file is here and shows it."""
+    try:
+        path = find(name, os.environ)
+    except OverlapError:
+        return None
+    return None if os.path.basename(path) in LAUNCHERS else obstacle(path, os.environ)
 
 
 def _no_launch(counts: _Counts) -> Verdict:
@@ -167,8 +179,9 @@ def _no_launch(counts: _Counts) -> Verdict:
         )
     return Verdict(
         f"nothing: a GPU was opened and no launch was seen{where}",
-        "not known: the program launched nothing, or its launches bypass a preloaded library",
-        f"overlap doctor {_command(counts)} shows why the library sees no launch",
+        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened "
+        "with RTLD_DEEPBIND, for example)",
+        f"{_doctor(counts)} shows the routes to a GPU in its files",
     )
 
 
@@ -235,7 +248,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, None, "default")
+    again = _again(counts, AUTO, "default")
     return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 
@@ -270,6 +283,9 @@ def _limits(counts: _Counts) -> Iterator[str]:
 
 def _measure(counts: _Counts) -> str:
     """Return the way to learn what the changes gained."""
+    if counts.policies == [_TUNED]:
+        where = "; on a machine with the GPU, tune again" if counts.simulated else ""
+        return f"nothing: overlap tune chose this policy{where}"
     policy = _policy(counts)
     arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
     launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
@@ -293,8 +309,9 @@ def _again(counts: _Counts, policy: str | None, folder: str) -> str:
 
 
 def _bundled(counts: _Counts) -> bool:
-    """Whether the program is one of ours, which run with --simulate only."""
-    return bool(counts.run and counts.run.simulate and counts.run.command and counts.run.command[0] in BUNDLED)
+    """Whether the program, or one that a launcher or a shell starts, is ours: they run with --simulate only."""
+    said = " ".join(counts.run.command or ()) if counts.run and counts.run.simulate else ""
+    return any(name in said for name in BUNDLED)
 
 
 def _beside(counts: _Counts, ending: str) -> str:
@@ -308,10 +325,16 @@ def _beside(counts: _Counts, ending: str) -> str:
 def _policy(counts: _Counts) -> str | None:
     run = counts.run
     policies: Sequence[Mapping[str, str | None]] = run.policies if run else ()
-    if len(policies) != 1:
+    if len(policies) != 1 or len(counts.policies) > 1:
         return None
     file = policies[0].get("file")
     return file if file and "/" in file else policies[0].get("name")  # of a shipped one the file is a bare name
+
+
+def _doctor(counts: _Counts) -> str:
+    """Return the diagnosis of the program, on the GPU of the run."""
+    simulate = f"--simulate {counts.run.simulate} " if counts.run and counts.run.simulate else ""
+    return f"overlap doctor {simulate}{_command(counts)}"
 
 
 def _command(counts: _Counts) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.launch import driver, launchers, plan, program
-from pyshim.launch.environment import AUTO, NAME, environment, preloaded
+from pyshim.launch.environment import AUTO, NAME, environment, line_ends, preloaded
 from pyshim.policy import library, values
 from pyshim.policy.finding import quote
 from pyshim.tune.sets import SETS
@@ -111,7 +111,8 @@ def stages(
     found = [stage for stage in found if stage.arms or stage.tried]
     if not found:
         sentence = f"there is nothing to compare{f': {why}' if why else ''}"
-        raise OverlapError(sentence, "--try VAR=V1,V2 or --set NAME", USAGE)
+        gpu = "" if here.vendors else "a machine with a GPU, or --simulate GPU for a program that runs on it; "
+        raise OverlapError(sentence, f"{gpu}--try VAR=V1,V2 or --set NAME", USAGE)
     return found, said
 
 
@@ -194,13 +195,14 @@ class Program(NamedTuple):
                 sentence, "run `overlap tune` inside of one job: salloc -N2 overlap tune -- srun ./app", USAGE
             )
         try:
-            found = program.find(self.command[0], base)
+            found = program.find(self.command[0], base, "overlap tune")
         except OverlapError as error:
             error.status = USAGE
             raise
         gone = program.missing(found, base)
         if gone:
-            raise OverlapError(f"{self.command[0]}: {gone}, which its first line names, was not found", None, USAGE)
+            sentence = f"{self.command[0]}: {gone!r}, which its first line names, was not found"
+            raise OverlapError(sentence, line_ends(found), USAGE)
         return found
 
 

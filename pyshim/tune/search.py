@@ -263,17 +263,18 @@ class Search:
     def _failed(self, at: judge.Round, arm: Arm, run: Run) -> None:
         why = f"took longer than {_TOO_LONG} times the best" if run.late else run.wrong
         if at == _FIRST:
-            raise OverlapError(f"the program as it is: {why}", self._hint())
+            raise OverlapError(f"the program as it is: {why}", self._hint(wrong_output="--" in why))
         if arm in (BARE, self.best):
             self.broken = True
             which = "the program as it is" if arm is BARE else f"{arm.name}, the best so far,"
             raise _Over(f"{which} failed in a later run ({why}): {self.file}")
         self.verdicts[arm.name] = f"out: {why}"
 
-    def _hint(self) -> str:
+    def _hint(self, wrong_output: bool = False) -> str:
         last = measure.last_line(self.file)
         said = f'it ended with "{last}"' if last else "it printed nothing"
-        return f"{said}: {self.file}; its input is empty; script -qec PROGRAM /dev/null gives it a terminal"
+        terminal = "" if wrong_output else "; its input is empty; script -qec PROGRAM /dev/null gives it a terminal"
+        return f"{said}: {self.file}{terminal}"
 
     # ---- the answer ----
 

@@ -173,9 +173,7 @@ void overlap_page_summary(const struct overlap_page *page, const char *report, c
     if (*report) {
         overlap_text_add(&text, "; next: overlap report ");
         overlap_text_add(&text, report);
-    } else if (shaped || totals.counters[OVERLAP_COUNTER_RAISED]) {
-        overlap_text_add(&text, "; next: overlap tune -- ... says whether that helps");
     } else {
-        overlap_text_add(&text, "; next: overlap-run --report DIR ... says why");
+        overlap_text_add(&text, "; next: overlap-run --report DIR ... says why, and what to do");
     }
 }

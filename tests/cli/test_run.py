@@ -250,6 +250,33 @@ def static(tmp_path: Path) -> str:
     return str(tmp_path / "static")
 
 
+def test_the_report_names_what_keeps_the_library_out(overlap_run, overlap, driver, tmp_path, library):
+    path = static(tmp_path)
+    for options in ([], ["--simulate", "h100"]):
+        overlap_run(*options, "--report", str(tmp_path / "out"), path, env=driver)
+        said = overlap("report", str(tmp_path / "out")).stdout
+        assert said.startswith("done: nothing: static is statically linked: "), said
+        assert "\nnext: link it dynamically, " in said and "PyTorch" not in said
+
+
+@pytest.mark.parametrize("value", ["OFF", "0", "no", "on"])
+def test_a_value_of_overlap_run_that_is_not_known_is_said_and_nothing_else_changes(overlap_run, driver, library, value):
+    line = f"overlap: OVERLAP_RUN={value} is not known and does nothing: `off` turns everything off\n"
+    done = overlap_run("sh", "-c", "echo ${OVERLAP_TABLE:+set}", env={**driver, "OVERLAP_RUN": value})
+    assert (done.returncode, done.stdout, done.stderr) == (0, "set\n", line)
+    assert overlap_run("--quiet", "true", env={**driver, "OVERLAP_RUN": value}).stderr == ""
+
+
+def test_a_script_with_the_line_ends_of_windows_is_told_by_all(overlap_run, overlap, driver, tmp_path, library):
+    (tmp_path / "dos").write_bytes(b"#!/bin/sh\r\ntrue\r\n")
+    (tmp_path / "dos").chmod(0o755)
+    hint = "its lines end as in Windows: sed -i 's/\\r$//' ./dos\n"
+    done = overlap_run("./dos", env=driver, cwd=tmp_path)
+    assert done.returncode == 127 and done.stderr.endswith(f"overlap: help: {hint}")
+    assert hint in overlap("doctor", "./dos", cwd=tmp_path).stdout
+    assert hint in overlap("tune", "--", "./dos", cwd=tmp_path).stderr
+
+
 def test_a_doubt_is_one_line_and_125_only_under_strict(overlap_run, driver, tmp_path, library):
     path = static(tmp_path)
     sentence = "static is statically linked: nothing is done in it, only in programs that it starts"

@@ -9,8 +9,7 @@ import pytest
 
 from pyshim import _native
 
-NEXT = "; next: overlap-run --report DIR ... says why"
-TUNE = "; next: overlap tune -- ... says whether that helps"
+NEXT = "; next: overlap-run --report DIR ... says why, and what to do"
 LAUNCHES = ["no_rule=6040", "communication=6040", "communication:6040"]
 # All but RAISED.
 STREAMS = ["NOT_WAITED", "LARGE", "GRAPHS", "PROGRAMS", "DEFAULT", "WIDE", "TOGETHER", "FIXED"]
@@ -66,7 +65,7 @@ def summary(compile_c: Any, run_program: Callable[..., str]) -> Callable[..., st
     ],
 )
 def test_what_was_done(summary: Callable[..., str], words: list[str], said: str) -> None:
-    assert summary(*words) == said + (TUNE if any(word.startswith("raised:") for word in words) else NEXT)
+    assert summary(*words) == said + NEXT
 
 
 def test_next_is_the_report_that_there_is(summary: Callable[..., str]) -> None:

@@ -183,7 +183,8 @@ def test_the_command(overlap: Any, library: Any) -> None:
     assert {"check": "library", "state": "ok"}.items() <= found["checks"][0].items()
     shown = overlap(*words, env={"LD_BIND_NOT": "1\x1b[31m"})
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout.startswith("nothing is in the way; 1 warning\nok    the library loads into programs")
+    assert shown.stdout.startswith("nothing is in the way; warning: LD_BIND_NOT=1")
+    assert "\nok    the library loads into programs" in shown.stdout
     assert "\nwarn  LD_BIND_NOT=1" in shown.stdout and "\x1b" not in shown.stdout
 
 
@@ -218,3 +219,9 @@ def test_nothing_is_written_and_pytorch_is_not_imported(
     }, cwd=tmp_path)  # fmt: skip
     assert "torch was imported" not in done.stdout + done.stderr and "torch" in done.stdout
     assert sorted(os.listdir(tmp_path)) == ["torch"] and os.listdir(tmp_path / "torch") == ["__init__.py"]
+
+
+def test_a_route_that_was_not_found_is_said_in_the_first_line(overlap: Any, library: Any, compiled: Compile) -> None:
+    source = "#include <dlfcn.h>\nint main(int n, char **v) { return dlopen(v[n - 1], 1) != 0; }"
+    done = overlap("doctor", "--simulate", "h100", str(compiled("opens", source)))
+    assert done.stdout.startswith("nothing is in the way; warning: no route to a GPU was found in opens "), done.stdout

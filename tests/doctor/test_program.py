@@ -33,7 +33,8 @@ def test_without_a_program_nothing_is_said(look: Look) -> None:
 
 
 def test_a_program_that_is_not_there(told: PROGRAM, tmp_path: Path) -> None:
-    assert told("nosuch")[0][:2] == ("fail", "nosuch: program not found")
+    assert told("nosuch") == [("fail", "nosuch: program not found", "a file in this folder is ./nosuch")]
+    assert told("demo-stencil")[0][2].endswith(" only: overlap doctor --simulate h100 demo-stencil")
     (tmp_path / "text").write_text("hello")
     assert told(tmp_path / "text") == [
         ("fail", f"{tmp_path}/text is not executable", f"chmod +x {tmp_path}/text"),
@@ -206,6 +207,7 @@ def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -
     [
         ("#!/no/such", "'/no/such', which its first line names, is not there"),
         ("#!/usr/bin/env nosuchprogram", "'nosuchprogram', which its first line names, is not there"),
+        ("#!/usr/bin/env sh\r", "'sh\\r', which its first line names, is not there"),
         ("#!/bin/sh\r", "'/bin/sh\\r', which its first line names, is not there"),
         ("#!/usr/bin/env -S nosuchprogram -x", "'nosuchprogram', which its first line names, is not there"),
     ],
@@ -216,6 +218,7 @@ def test_a_script_whose_interpreter_is_missing(told: PROGRAM, tmp_path: Path, fi
     script.chmod(0o755)
     ((state, sentence, hint),) = told(script, PATH="/usr/bin:/bin")
     assert state == "fail" and sentence == f"{script} ends with 127: {words}" and hint
+    assert ("Windows" in hint) is first.endswith("\r")
 
 
 @pytest.fixture
@@ -342,6 +345,7 @@ def test_nvidias_runtime_does_not_run_on_the_simulated_gpu(overlap: Any, library
     assert said.startswith(
         "in the way: libcudart.so.13: NVIDIA's own CUDA runtime, which does not run on the simulated"
     )
+    assert "nvcc -cudart shared -no-compress" in said
     plain = overlap("doctor", "--simulate", "h100", compiled("program", source, str(runtime)), env={"COLUMNS": "100"})
     assert plain.stdout.startswith("nothing is in the way\n"), plain.stdout
 

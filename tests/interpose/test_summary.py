@@ -32,7 +32,7 @@ def run(overlap_run: Run, build: Build) -> Run:
 
 def test_rank_0_says_what_was_done(run: Run) -> None:
     said = "overlap: raised no stream (0 of 3 launches), 0 shaped, 0 of communication"
-    assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why"]
+    assert run(*WORDS, env={"RANK": "0"}) == [f"{said}; next: overlap-run --report DIR ... says why, and what to do"]
 
 
 @pytest.mark.parametrize("name", ["RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"])

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pyshim.cli import policy
+
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "policy: 1\nname: good\n"
 ODD = GOOD + "gpu: NVIDIA Nothing\n"
@@ -63,6 +65,14 @@ def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
     empty = check("site/inner")
     assert empty.returncode == 1
     assert empty.stdout.startswith("site/inner: error[no-policy]: the folder holds no file that ends in .yaml\n")
+
+
+def test_a_folder_that_cannot_be_read_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read every folder: here it may not."""
+    write(tmp_path, b=GOOD)
+    monkeypatch.setattr(policy.os, "access", lambda path, mode: False)
+    ((finding,),) = (reading.findings for reading in policy._read_all(str(tmp_path)))
+    assert (finding.code, finding.sentence) == ("unreadable", "the folder cannot be read by this user")
 
 
 def test_several_files_are_answered_in_their_order(tmp_path: Path, check: Check) -> None:

@@ -471,8 +471,8 @@ def test_programs_are_compared_and_not_their_commands(before, after, first, over
 @pytest.mark.parametrize(
     ("words", "status", "sentence"),
     [
-        (["--compare", "{report}", "{report}/missing"], 1, "/missing cannot be read: No such file"),
-        (["--compare", "{report}", "{file}"], 1, "/something is a file, and a report is a folder of pages"),
+        (["--compare", "{report}", "{report}/missing"], 2, "/missing cannot be read: No such file"),
+        (["--compare", "{report}", "{file}"], 2, "/something is a file, and a report is a folder of pages"),
         (["--compare", "{report}", "{other}"], 1, "no rank has launched communication or waited for its GPU"),
         (["--compare", "{report}", "{other}"], 1, "compare the program's own time of an iteration"),
         (["--compare", "{report}", "{report}/."], 2, "{report} and {report}/. are the same run"),

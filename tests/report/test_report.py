@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -102,7 +103,11 @@ def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     (tmp_path / "foreign").mkdir()
     assert "holds no report of overlap-run" in overlap("report", str(tmp_path / "foreign"), "--json").stderr
     done = overlap("report", str(tmp_path / "missing"))
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert overlap("report", "--compare", str(tmp_path / "missing"), str(report)).returncode == 2
+    shutil.copytree(report, tmp_path / "twin")
+    compared = overlap("report", "--compare", str(report), str(tmp_path / "twin"))
+    assert f"--compare: the run in {report} has no page\noverlap: help: overlap report {report} " in compared.stderr
     assert (
         done.stderr
         == f"overlap: error: the report folder {tmp_path}/missing cannot be read: No such file or directory\n"
@@ -146,7 +151,7 @@ def test_a_page_in_place_of_its_folder(overlap, report, write_page):
     path = write_page({"no_rule": 3})
     for words, cwd, around in (([str(path)], None, str(report)), ([path.name], report, ".")):
         done = overlap("report", *words, cwd=cwd)
-        assert (done.returncode, done.stderr.splitlines()) == (1, [
+        assert (done.returncode, done.stderr.splitlines()) == (2, [
             f"overlap: error: {words[0]} is a file, and a report is a folder of pages",
             f"overlap: help: name the folder: overlap report {around}",
         ])  # fmt: skip

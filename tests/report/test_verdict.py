@@ -107,13 +107,19 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
             "nothing was changed, because the policy observe only counts",
+            "overlap-run --policy auto --report ",
+            id="observe, by its own command",
+        ),
+        pytest.param(
+            {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
+            "nothing was changed, because the policy observe only counts",
             "-default python train.py runs it under the default policy",
             id="observe",
         ),
         pytest.param(
             {"observe_only": 200}, "", {},
             "nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
-            "overlap-run --report ",
+            "overlap-run --policy auto --report ",
             id="no policy",
         ),
         pytest.param(
@@ -169,6 +175,36 @@ def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, f
     found = of({"shaped": 160, "communication": 160}, communication=160, raised=160)
     tune = f"overlap tune --arm yours={policy} -- PROGRAM, {IN_TURNS}"
     assert found.next == f"on a machine with the GPU, with a program of your own: {tune}"
+
+
+def test_a_bundled_program_behind_a_launcher_or_a_shell_is_not_named_either(of, report):
+    for command in (("mpirun", "-np", "2", "demo-stencil"), ("sh", "-c", "exec demo-stencil - plain")):
+        again(report, command=command, simulate="h100:hold,1")
+        found = of({"shaped": 160}, raised=160)
+        assert f" with a program of your own: overlap tune --arm yours=h100 -- PROGRAM, {IN_TURNS}" in found.next
+    again(report, command=("mpirun", "-np", "2", "./app"), simulate="h100:hold,1")
+    assert "-- mpirun -np 2 ./app, " in of({"shaped": 160}, raised=160).next
+
+
+def test_a_policy_that_tune_chose_needs_no_tuning(of, report):
+    again(report, policies=({"name": "tuned", "hash": "0", "file": "/project/tune-1/tuned.yaml"},))
+    assert of({"raised": 160}, "tuned", raised=160).next == "nothing: overlap tune chose this policy"
+    again(report, simulate="h100:hold,1")
+    simulated = "nothing: overlap tune chose this policy; on a machine with the GPU, tune again"
+    assert of({"raised": 160}, "tuned", raised=160).next == simulated
+
+
+def test_of_runs_under_several_policies_none_is_proposed_as_an_arm(report, write_page):
+    again(report, policies=({"name": "observe", "hash": "0", "file": None},))
+    write_page({"observe_only": 160}, devices=(("NVIDIA H100 80GB HBM3", "observe"),), pid=1)
+    write_page({"raised": 160}, devices=(("NVIDIA H100 80GB HBM3", "default"),), pid=2, streams=[{"status": RAISED}])
+    found = verdict(collect(str(report), waiting_room="/nonexistent"))
+    assert found.next == f"overlap tune -- python train.py, {IN_TURNS}"
+
+
+def test_the_diagnosis_is_that_of_the_simulated_gpu(of, report):
+    again(report, simulate="h100:hold,1")
+    assert of({}).next.startswith("overlap doctor --simulate h100:hold,1 python train.py shows the routes to a GPU ")
 
 
 def test_graphs_whose_kernels_were_not_seen(of):
@@ -238,7 +274,7 @@ def test_a_driver_on_one_of_the_hosts_is_a_driver(report):
 def test_a_gpu_without_a_launch(of):
     found = of({})
     assert found.done.startswith("nothing: a GPU was opened and no launch was seen: ")
-    assert found.next == "overlap doctor python train.py shows why the library sees no launch"
+    assert found.next == "overlap doctor python train.py shows the routes to a GPU in its files"
 
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):

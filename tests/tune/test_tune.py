@@ -154,6 +154,7 @@ def test_a_program_that_cannot_be_measured_is_an_error(
     path.write_text(PROGRAM.replace("step=100", f"{before}\nstep=100"))
     done = program.tune("--try", "X=fast", *words)
     assert done.returncode == 1 and said in done.stderr and len(program.runs) == 1
+    assert ("script -qec" in done.stderr) is ("the program as it is: nothing" not in done.stderr and "--" not in said)
     assert "001-bare.txt" in done.stderr and not (program.folder / "tune-1" / "tuned.yaml").exists()
 
 
@@ -202,6 +203,7 @@ def test_a_wrong_word_is_an_error_before_any_run(program: Program, words: tuple[
     done = program.tune(*words)
     assert done.returncode == 2, done.stderr
     assert said in done.stderr and done.stdout == ""
+    assert ("help: a machine with a GPU, or --simulate GPU " in done.stderr) is ("no GPU driver" in said)
     assert program.runs == [] and not (program.folder / "tune-1").exists()
 
 
@@ -230,6 +232,9 @@ def test_a_program_that_goes_away_is_an_error_and_nothing_is_lost(program: Progr
 def test_a_program_that_is_not_there(program: Program, overlap: Run) -> None:
     done = overlap("tune", "--try", "X=1", "--", "./nothing", cwd=program.folder)
     assert (done.returncode, done.stderr) == (2, "overlap: error: ./nothing: program not found\n")
+    done = overlap("tune", "--", "demo-stencil", cwd=program.folder)
+    assert done.returncode == 2 and "only: overlap tune --simulate h100 demo-stencil\n" in done.stderr
+    assert "options of overlap-run" not in overlap("tune", "--", "nothing", cwd=program.folder).stderr
     done = overlap("tune", "--try", "X=1", cwd=program.folder)
     assert done.returncode == 2 and "no program to run" in done.stderr
 

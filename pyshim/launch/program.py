@@ -181,7 +181,7 @@ def _named_to_env(argument: str) -> str:
     """Return the program that `env` is to start, where that is certain."""
     words: Sequence[str] = list(filter(None, argument.split(" ")))
     if words and words[0] in ("-S", "--split-string"):
-        words = words[1:]
+        words = " ".join(words[1:]).split()  # env parts words at any white space, at the end of a line of Windows too
     return "" if not words or words[0].startswith("-") or "=" in words[0] else words[0]
 
 

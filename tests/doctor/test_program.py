@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable
@@ -200,6 +201,14 @@ def test_scripts_are_followed_to_what_runs_them(told: PROGRAM, tmp_path: Path) -
     assert states(lines) == ["ok", "ok"]
     assert lines[0][1] == f"{script}, a script for /bin/sh: the library can be loaded into it"
     assert "what is set arrives at what it starts" in lines[1][1]
+
+
+def test_env_finds_what_it_is_to_start_at_the_end_of_a_line_of_windows(told: PROGRAM, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/usr/bin/env -S sh\r\nexit 3 #\r\n", newline="")
+    script.chmod(0o755)
+    assert subprocess.run([script], check=False).returncode == 3
+    assert told(script, PATH="/usr/bin:/bin")[0][0] == "ok"
 
 
 @pytest.mark.parametrize(

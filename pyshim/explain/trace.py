@@ -100,7 +100,7 @@ def look(paths: Sequence[str]) -> Answer:
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
         raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
     # Where a file is torn, what its last work was waited for is not in it.
-    sound = [process for one in found if not one.trace.warnings for process in one.processes]
+    sound = [process for one in found if not one.trace.torn for process in one.processes]
     worst = max(
         sound or processes, key=lambda one: (one.saves_us / (one.span_us or 1), one.waited_us / (one.span_us or 1))
     )
@@ -207,9 +207,15 @@ def _is_worth(one: Waiting) -> bool:
     return one.saves_us > _NEXT_TO_NOTHING * one.span_us
 
 
+def _is_busy(one: Waiting) -> bool:
+    """Whether the work of the streams in front bounds the estimate."""
+    return one.busy_us > 0 and one.span_us - one.busy_us <= one.saves_us + 0.001
+
+
 def _saves(one: Waiting) -> str:
     if not _is_worth(one):
-        return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): the kernels in front need that time"
+        why = "the kernels in front need that time" if _is_busy(one) else "nothing waits for it that long"
+        return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): {why}"
     share = _percent(one.saves_us / one.span_us)
     error = f"{PROGRAMS} programs: median error {MEDIAN} points, worst {LARGEST}"
     return f"about {_number(one.saves_us)} of {_of(one)} ({share}), an estimate ({error})"
@@ -291,7 +297,7 @@ def sentences(answer: Answer) -> Iterator[str]:
             f"For {milliseconds(one.idle_us)} {step} ({share}), the GPU had nothing to do: the host launched too late, "
             "perhaps only under the profiler. Without it, other work may wait, and for longer."
         )
-    if one.busy_us and one.span_us - one.busy_us <= one.saves_us + 0.001:
+    if _is_busy(one):
         yield f"The kernels in front need {milliseconds(one.busy_us)} {step}, which raising cannot save."
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answer.untold)
     yield from answer.notes

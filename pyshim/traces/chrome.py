@@ -239,6 +239,7 @@ class _ChromeTrace(Trace):
                 yield from self._records(event)
         except OSError as error:
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
+        self.torn = file.torn is not None
         if file.torn:
             self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
         if self._timeless:

@@ -70,7 +70,8 @@ class NsysTrace(Trace):
 
     def activity(self) -> Iterator[Activity]:
         self.warnings = []
-        if _is_torn(self.path):
+        self.torn = _is_torn(self.path)
+        if self.torn:
             self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
         with self._tables() as tables:
             if not tables.names & _SIGNS:

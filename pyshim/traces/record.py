@@ -95,6 +95,7 @@ class Trace(ABC):
         self.gpus: dict[int, Gpu] = {}  # by device
         self.python = False  # PyTorch's operators are in it
         self.warnings: list[str] = []  # sentences
+        self.torn = False  # the file ends too early
 
     @abstractmethod
     def activity(self) -> Iterator[Activity]:

@@ -269,6 +269,29 @@ def test_a_rank_whose_trace_is_cut_is_not_the_one_that_counts(overlap, library, 
     assert lines(overlap, whole, said=note)[0].startswith("waits   at least 0.021"), "there is no other"
 
 
+def test_a_rank_whose_trace_is_whole_counts_whatever_else_is_said_of_it(overlap, library, tmp_path):
+    halo(start=40.0).kineto(tmp_path / "rank0.json")
+    whole = halo().kineto(tmp_path / "rank1.json")
+    events = json.loads(whole.read_text())
+    events["traceEvents"].append({"ph": "X", "cat": "kernel", "name": "k", "ts": 1e300, "dur": 1})
+    whole.write_text(json.dumps(events))
+    note = f"overlap: {whole}: 1 events have times of no clock, and were left out\n"
+    assert lines(overlap, tmp_path, said=note)[0].startswith("waits   rank1.json: 0.064 of 0.100 ms a step")
+
+
+def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(overlap, library, tmp_path):
+    program = Program()
+    for number, at in enumerate(range(1000, 6000, 1000)):
+        program.launch(interior(at + 4, 502), at + 1)
+        program.launch(boundary(at + 504, 5), at + 3)
+        program.synchronize(20, at + 499, at + 510)
+        if number:
+            program.steps.append((number, at, 1000.0))
+    found = lines(overlap, program.kineto(tmp_path / "trace.json"))
+    assert found[0].startswith("waits   0.498 of 1.000 ms a step (50 %): the host waits")
+    assert found[3:] == ["saves   next to nothing (0.010 of 1.000 ms a step): nothing waits for it that long"]
+
+
 def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_path):
     """The stream in front is busy all the time."""
 

@@ -96,7 +96,7 @@ def test_what_others_have_put_there_stays(install, tmp_path, library):
     assert chosen.is_symlink()
 
 
-@pytest.mark.parametrize("theirs", ["env/mine.env", "default", "lib/libother.so"])
+@pytest.mark.parametrize("theirs", ["env/mine.env", "default", "lib/libother.so", "libexec/task-prolog"])
 def test_a_folder_of_somebody_else_is_refused_and_stays_as_it_is(theirs, install, tmp_path, library):
     (tmp_path / theirs).parent.mkdir(exist_ok=True)
     (tmp_path / theirs).write_text("theirs")
@@ -104,6 +104,15 @@ def test_a_folder_of_somebody_else_is_refused_and_stays_as_it_is(theirs, install
     assert done.returncode == 2 and f"holds {theirs.partition('/')[0]}, which no earlier run made" in done.stderr
     assert f"help: name a folder of its own: PREFIX={tmp_path}/overlap-{__version__}" in done.stderr
     assert everything(tmp_path) == {theirs: b"theirs"}
+
+
+def test_what_a_run_that_failed_has_left_is_no_folder_of_somebody_else(install, tmp_path, library):
+    prefix = tmp_path / "overlap"
+    full = f"ulimit -f 64; exec {shlex.join([sys.executable, str(INSTALL), str(prefix)])}"
+    done = subprocess.run(["sh", "-c", full], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and f"{prefix} cannot be written" in done.stderr, done.stderr
+    assert (prefix / "lib").exists()
+    assert install(prefix).returncode == 0
 
 
 def test_a_program_that_runs_keeps_the_library_it_has(install, tmp_path, library):

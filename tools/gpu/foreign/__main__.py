@@ -273,7 +273,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="overlap-foreign-") as work:
-        return measure(options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work), options.trace))
+        trace = options.trace and options.trace.resolve()  # programs run in folders of their own
+        return measure(options, Runner(options.folder.resolve(), options.gpus.split(","), Path(work), trace))
 
 
 def measure(options: argparse.Namespace, runner: Runner) -> int:

@@ -191,7 +191,7 @@ def _raise(one: Waiting, amd: bool) -> str:
     streams = _streams(dict.fromkeys(share.stream for share in one.minor))
     if one.together > TOGETHER:
         share = _percent(one.together)
-        return f"none: {streams} carry {share} of the computation together, and are nobody's small work"
+        return f"none: {streams} carry {share} of the computation together, and at most {_percent(TOGETHER)} is raised"
     if any(share.stream == LEGACY for share in one.minor):
         how = f"{LEGACY} is the default stream, so put this work on another one"
     elif amd:

@@ -67,10 +67,11 @@ class Bar(NamedTuple):
 
 
 def together(shares: Iterable[Share]) -> float:
-    """Return the sum on the GPU where it is greatest."""
+    """Return the sum on the GPU where it is greatest, without default streams: the policy raises none of them."""
     sums: defaultdict[int, float] = defaultdict(float)
     for one in shares:
-        sums[one.device] += one.share
+        if one.stream != LEGACY:
+            sums[one.device] += one.share
     return max(sums.values(), default=0.0)
 
 
@@ -106,7 +107,7 @@ class Waiting:
 
     @property
     def together(self) -> float:
-        """What the minor streams of one GPU carry of its computation, at most."""
+        """What the minor streams of one GPU, but for default ones, carry of its computation, at most."""
         return together(self.minor)
 
 

@@ -303,7 +303,7 @@ class _Process:
             waited += of_step
             saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
         raising = _streams(minor, count)
-        if together(raising) > TOGETHER:  # nobody's small work: raising all of them changes no order
+        if together(raising) > TOGETHER:  # none is raised: raising all of them changes no order
             saved = 0.0
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}

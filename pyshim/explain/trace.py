@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.screen import Line, Part, Prose, Table, apart, cut, plural
-from pyshim.traces.found import COPY, LEGACY, NO_CALLS, TOGETHER, Found, Share, Waiting
+from pyshim.traces.found import COPY, LEGACY, NO_CALLS, TOGETHER, Found, Share, Waiting, together
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
@@ -131,7 +131,7 @@ def screen(answer: Answer) -> Iterator[Part]:
     if inverted:
         yield _line("behind", _behind(one))
         yield _line("raise", _raise(one, _is_amd(answer)))
-        if one.together <= TOGETHER:
+        if one.raising:
             yield _line("saves", _saves(one) + _simulated(answer))
             for index, line in enumerate(_code(answer) if _is_worth(one) else ()):
                 yield _line("" if index else "write", line)
@@ -188,18 +188,18 @@ def _behind(one: Waiting) -> str:
 
 
 def _raise(one: Waiting, amd: bool) -> str:
-    streams = _streams(dict.fromkeys(share.stream for share in one.minor))
-    if one.together > TOGETHER:
-        share = _percent(one.together)
+    streams = _streams(dict.fromkeys(share.stream for share in one.raising or one.minor))
+    share = _percent(max(together(one.raising or one.minor).values()))
+    if not one.raising:
         return f"none: {streams} carry {share} of the computation together, and at most {_percent(TOGETHER)} is raised"
-    if any(share.stream == LEGACY for share in one.minor):
+    if any(raised.stream == LEGACY for raised in one.raising):
         how = f"{LEGACY} is the default stream, so put this work on another one"
     elif amd:
         how = "overlap-run cannot, because HIP takes a priority only when a stream is created"
     elif one.has_priorities:
         how = "overlap-run does not, because the program sets priorities itself"
     else:
-        how = f"overlap-run does it by default ({_percent(one.together)} of the computation)"
+        how = f"overlap-run does it by default ({share} of the computation)"
     return f"{streams}: {how}"
 
 

@@ -66,13 +66,12 @@ class Bar(NamedTuple):
     what: str
 
 
-def together(shares: Iterable[Share]) -> float:
-    """Return the sum on the GPU where it is greatest, without default streams: the policy raises none of them."""
+def together(shares: Iterable[Share]) -> dict[int, float]:
+    """Return the sum on each GPU, without default streams: the policy raises none of them."""
     sums: defaultdict[int, float] = defaultdict(float)
     for one in shares:
-        if one.stream != LEGACY:
-            sums[one.device] += one.share
-    return max(sums.values(), default=0.0)
+        sums[one.device] += one.share if one.stream != LEGACY else 0.0
+    return sums
 
 
 @dataclass(frozen=True)
@@ -106,9 +105,10 @@ class Waiting:
     picture: tuple[Bar, ...] = field(repr=False)  # of that
 
     @property
-    def together(self) -> float:
-        """What the minor streams of one GPU, but for default ones, carry of its computation, at most."""
-        return together(self.minor)
+    def raising(self) -> tuple[Share, ...]:
+        """The minor streams of those GPUs where they are not too much together."""
+        sums = together(self.minor)
+        return tuple(one for one in self.minor if sums[one.device] <= TOGETHER)
 
 
 @dataclass(frozen=True)

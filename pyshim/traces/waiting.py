@@ -295,16 +295,16 @@ class _Process:
             else:
                 by_step[step].append(wait)
                 minor[queued.place].append((share, wait.length_us))
+        raising = _streams(minor, count)
+        sums = together(raising)
         waited = saved = 0.0
         longest = 0.0, count // 2
         for step, waits in by_step.items():
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
             longest = max(longest, (of_step, step))
             waited += of_step
-            saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in waits)
-        raising = _streams(minor, count)
-        if together(raising) > TOGETHER:  # none is raised: raising all of them changes no order
-            saved = 0.0
+            raised_here = [wait for wait in waits if sums[wait.queued.place[0]] <= TOGETHER]
+            saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in raised_here)
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)

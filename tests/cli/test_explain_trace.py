@@ -129,6 +129,20 @@ def test_streams_that_are_small_one_by_one_only(first, overlap, library, tmp_pat
     assert answer(overlap, path)["processes"][0]["saves_us"] == 0
 
 
+def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):
+    def one(program: Program, at: float) -> None:
+        for device, large, small, size in ((0, 15, (20, 21), 10560), (1, 35, (40,), 500)):
+            program.launch(interior(at + 4, 76, large, waves=10)._replace(device=device), at + 1 + 6 * device)
+            for index, stream in enumerate(small):
+                work = boundary(at + 70 + index, 5, stream)._replace(grid=(size, 1, 1), device=device)
+                program.launch(work, at + 3 + index + 6 * device)
+                program.launch(collective(at + 80 + index, 5, stream)._replace(device=device), at + 5 + 6 * device)
+
+    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
+    assert found[2] == "raise   stream 40: overlap-run does it by default (4.5 % of the computation)"
+    assert found[3].startswith("saves   about ")
+
+
 def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
     program = halo(priority=-1)
     program.kernels = [one._replace(priority=-1) if one.stream == 15 else one for one in program.kernels]

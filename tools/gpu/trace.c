@@ -36,9 +36,12 @@ static uint32_t device_of[64]; /* by context, where something ran */
 static void keep(struct list *list, const void *item, size_t size) {
     if (list->count == list->size) {
         list->size = list->size ? 2 * list->size : 4096;
-        list->items = realloc(list->items, list->size * size);
-        if (list->items == NULL)
-            abort();
+        void *more = realloc(list->items, list->size * size);
+        if (more == NULL) { /* the trace then lacks waits, and the program goes on */
+            list->size = list->count;
+            return;
+        }
+        list->items = more;
     }
     memcpy((char *)list->items + size * list->count++, item, size);
 }
@@ -47,13 +50,15 @@ static double us(uint64_t at) {
     return (double)(int64_t)(at - begun) / 1e3;
 }
 
-/* Everything but the arguments that only one category has; those follow, after a comma. */
+/* Everything but the arguments that only one category has; those follow, after a comma. CUPTI says 0 where it does not know
+ * the time (cupti_activity.h): readers pass such rows over by their category. */
 static void row(const char *category, const char *name, uint32_t device, uint32_t stream, uint64_t start, uint64_t end,
                 uint32_t correlation) {
     fprintf(file,
             "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":\"%s\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f,\"args\":{"
             "\"device\":%u,\"stream\":%u,\"correlation\":%u",
-            category, name, device, stream, us(start), (double)(end - start) / 1e3, device, stream, correlation);
+            start ? category : "untimed", name, device, stream, us(start), (double)(end - start) / 1e3, device, stream,
+            correlation);
 }
 
 static void end_row(void) {
@@ -151,6 +156,11 @@ static void wait_row(const Wait *one) {
     end_row();
 }
 
+static void flush(void) { /* before a fork: what is buffered would be written twice */
+    if (file != NULL)
+        fflush(file);
+}
+
 static void finish(void) {
     if (getpid() != process) /* a fork's */
         return;
@@ -184,6 +194,7 @@ int InitializeInjection(void) {
     for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
         cuptiActivityEnable(kinds[i]);
     cuptiActivityEnableAllSyncRecords(0); /* no polls of work that goes on */
+    pthread_atfork(flush, NULL, NULL);
     atexit(finish);
     return 1;
 }

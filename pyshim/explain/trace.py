@@ -217,7 +217,7 @@ def _saves(one: Waiting) -> str:
         why = "the kernels in front need that time" if _is_busy(one) else "nothing waits for it that long"
         return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): {why}"
     share = _percent(one.saves_us / one.span_us)
-    error = f"version 0.2.0: median error {MEDIAN} points, worst {LARGEST}"
+    error = f"errors of 0.2.0: median {MEDIAN} points, worst {LARGEST}"
     return f"about {_number(one.saves_us)} of {_of(one)} ({share}), an estimate ({error})"
 
 

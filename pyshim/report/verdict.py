@@ -7,6 +7,7 @@ it says which condition of the rule did not hold, by stream. `overlap report --c
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -311,7 +312,7 @@ def _again(counts: _Counts, policy: str | None, folder: str) -> str:
 def _bundled(counts: _Counts) -> bool:
     """Whether the program, or one that a launcher or a shell starts, is ours: they run with --simulate only."""
     said = " ".join(counts.run.command or ()) if counts.run and counts.run.simulate else ""
-    return any(name in said for name in BUNDLED)
+    return any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", said) for name in BUNDLED)
 
 
 def _beside(counts: _Counts, ending: str) -> str:

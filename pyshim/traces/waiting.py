@@ -295,8 +295,8 @@ class _Process:
             else:
                 by_step[step].append(wait)
                 minor[queued.place].append((share, wait.length_us))
-        raising = _streams(minor, count)
-        sums = together(raising)
+        small = _streams(minor, count)
+        sums = together(small)
         waited = saved = 0.0
         longest = 0.0, count // 2
         for step, waits in by_step.items():
@@ -322,7 +322,7 @@ class _Process:
             waited_us=waited / count,
             busy_us=busy / count,
             saves_us=max(0.0, min(saved, span - busy)) / count,
-            minor=raising,
+            minor=small,
             major=_streams(major, count),
             one_wave_us=one_wave / count,
             raised_us=raised / count,

@@ -66,7 +66,7 @@ def test_six_lines_of_the_trace_that_readme_asks_about(overlap, library):
         "waits   0.204 of 0.398 ms a step (51 %): the host and other streams wait for work that stands ready",
         "behind  relax_planes on streams 28, 30; relax_planes on streams 29, 31 waits",
         "raise   streams 29, 31: overlap-run does it by default (0.5 % of the computation)",
-        "saves   about 0.100 of 0.398 ms a step (25 %), an estimate (version 0.2.0: median error 3.3 points, worst 39)",
+        "saves   about 0.100 of 0.398 ms a step (25 %), an estimate (errors of 0.2.0: median 3.3 points, worst 39)",
         *CUDA,
     ]
     every = "\n".join(lines(overlap, "demo-stencil", "--full"))

@@ -182,8 +182,8 @@ def test_a_bundled_program_behind_a_launcher_or_a_shell_is_not_named_either(of, 
         again(report, command=command, simulate="h100:hold,1")
         found = of({"shaped": 160}, raised=160)
         assert f" with a program of your own: overlap tune --arm yours=h100 -- PROGRAM, {IN_TURNS}" in found.next
-    again(report, command=("mpirun", "-np", "2", "./app"), simulate="h100:hold,1")
-    assert "-- mpirun -np 2 ./app, " in of({"shaped": 160}, raised=160).next
+    again(report, command=("mpirun", "-np", "2", "./my-demo-stencil"), simulate="h100:hold,1")
+    assert "-- mpirun -np 2 ./my-demo-stencil, " in of({"shaped": 160}, raised=160).next
 
 
 def test_a_policy_that_tune_chose_needs_no_tuning(of, report):

@@ -2,8 +2,8 @@
  * shim.
  *
  * NULL_DEVICES: how many devices it claims (default 1). NULL_CAPTURING=1: every stream captures, so that no changed
- * launch is ever proven. NULL_NOT_READY=1: queries of streams and events answer that work is unfinished. Kernels are called by number; those whose name begins with "nccl" are communication to the
- * shim.
+ * launch is ever proven. NULL_NOT_READY=1: queries of streams and events answer that work is unfinished. Kernels are
+ * called by number; those whose name begins with "nccl" are communication to the shim.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -214,7 +214,11 @@ def _is_busy(one: Waiting) -> bool:
 
 def _saves(one: Waiting) -> str:
     if not _is_worth(one):
-        why = "the kernels in front need that time" if _is_busy(one) else "nothing waits for it that long"
+        why = "nothing waits for it that long"
+        if _is_busy(one):
+            why = "the kernels in front need that time"
+        elif one.saves_us + one.still_us > _NEXT_TO_NOTHING * one.span_us:
+            why = "raised, it still waits until blocks in front end"
         return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): {why}"
     share = _percent(one.saves_us / one.span_us)
     error = f"errors of 0.2.0: median {MEDIAN} points, worst {LARGEST}"
@@ -282,6 +286,8 @@ def sentences(answer: Answer) -> Iterator[str]:
     one, step = answer.worst, "a step" if answer.worst.steps else "in all"
     if one.steps:
         yield f"Times are means of {plural(one.count, 'step')}, by the ranges {one.steps}."
+    elif one.setup_us:
+        yield f"The first {milliseconds(one.setup_us)} are left out as set-up: next to no kernel ran."
     for major in one.major:
         yield f"Work on stream {major.stream} waited, too ({milliseconds(major.waited_us)} {step}). It {_large(major)}."
     for time, what in (

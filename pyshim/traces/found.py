@@ -84,12 +84,14 @@ class Waiting:
     devices: tuple[int, ...]
     steps: str | None  # the ranges' name
     count: int  # of steps
+    setup_us: float  # before that, where steps is None: not counted
     span_us: float
     told: bool  # when its work was ready
     inversions: tuple[Inversion, ...]  # the longest first
     waited_us: float  # time in which any of these waited
     busy_us: float  # what the stream in front of them works; the busiest, where there are several
     saves_us: float  # what raising may save: an estimate
+    still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
     minor: tuple[Share, ...]  # the streams to raise
     major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
     one_wave_us: float  # what was waited behind kernels of one wave

@@ -47,7 +47,7 @@ class Cause(IntEnum):
 class Queued:
     """Work on a stream. released_us: when it was ready; None where its launch call is not in the trace."""
 
-    __slots__ = ("at_least", "cause", "place", "released_us", "saved_us", "waiters", "work")
+    __slots__ = ("at_least", "cause", "place", "released_us", "saved_us", "still_us", "waiters", "work")
 
     def __init__(self, work: Work, released_us: float | None, cause: Cause, at_least: bool) -> None:
         self.work = work
@@ -55,7 +55,8 @@ class Queued:
         self.released_us = released_us
         self.cause = cause
         self.at_least = at_least  # what it waited is no less
-        self.saved_us = 0.0  # of its wait, how much somebody waited for
+        self.saved_us = 0.0  # of its wait, how much somebody waited for, and would not if it were raised
+        self.still_us = 0.0  # and would all the same
         self.waiters: set[str] = set()
 
 

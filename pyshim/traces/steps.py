@@ -14,11 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pyshim.traces.record import Span
+from pyshim.traces.record import Span, TracedLaunch
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
 _PROFILER = "ProfilerStep#"
+_SETUP = 0.05  # of the kernels' time: so much may run before the pause
+_PAUSE, _PAUSE_US = 0.1, 1000.0  # of the trace; at least
 _INSIDE = ("Optimizer.", "nccl:")  # PyTorch's own ranges inside a step: Optimizer.step#SGD.step, nccl:all_reduce
 
 
@@ -78,6 +80,20 @@ def of_process(
         return steps
     bounds = _on_gpu(steps.bounds, ran)
     return Steps(steps.source, True, tuple(bounds)) if bounds else None
+
+
+def after_setup(kernels: Iterable[TracedLaunch], end_us: float) -> float:
+    """Return where set-up ends: with the longest pause in front of which next to no kernel ran; -inf without one."""
+    ordered = sorted((one.start_us, one.end_us) for one in kernels)
+    left = _SETUP * sum(end - start for start, end in ordered)
+    longest, begins = max(_PAUSE_US, _PAUSE * (end_us - ordered[0][0])) if ordered else inf, -inf
+    for (start, end), (following, _) in zip(ordered, ordered[1:]):
+        left -= end - start
+        if left < 0:
+            break
+        if following - end > longest:
+            longest, begins = following - end, following
+    return begins
 
 
 def _on_gpu(bounds: Sequence[float], ran: Iterable[tuple[float, float, float]]) -> list[float] | None:

@@ -12,8 +12,9 @@ What counts:
   A stream that has most of the work may lose by being raised.
 
 What raising may save in a step is estimated as the time in which any of it waited, on all GPUs of the process, counted
-once; no more than its waiters waited for it; and no more than the time in which the stream in front of it did nothing,
-because that stream's work remains. The last is of all steps together, because work crosses from one to the next.
+once; no more than its waiters waited for it; without what it would still wait until blocks end (chains.py); and no more
+than the time in which the stream in front of it did nothing, because that stream's work remains. The last is of all
+steps together, because work crosses from one to the next.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.traces import open_trace
+from pyshim.traces.chains import Chain, follow
 from pyshim.traces.found import (
     COMMUNICATES,
     COMPUTES,
@@ -47,9 +49,9 @@ from pyshim.traces.found import (
     together,
 )
 from pyshim.traces.priorities import Priorities, faults
-from pyshim.traces.queues import LEAST_US, Cause, Delay, Queued, Queues, walk
+from pyshim.traces.queues import HOST, LEAST_US, Cause, Delay, Queued, Queues, walk
 from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, TracedLaunch, Wait, Work
-from pyshim.traces.steps import Finder, Steps, of_process
+from pyshim.traces.steps import Finder, Steps, after_setup, of_process
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
 _AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
@@ -221,6 +223,11 @@ class _Gpu:
         blocks = self.resident(kernel) if self.resident else None
         return blocks is not None and kernel.blocks is not None and kernel.blocks <= blocks
 
+    def wave_us(self, kernel: TracedLaunch) -> float:
+        """Return how long a block of it takes, on a full GPU; 0 if that is not known."""
+        blocks = self.resident(kernel) if self.resident else None
+        return (kernel.end_us - kernel.start_us) * min(1.0, blocks / kernel.blocks) if blocks and kernel.blocks else 0.0
+
 
 class _Process:
     """What of it was waited for, by step."""
@@ -235,10 +242,14 @@ class _Process:
         self.kernels = [work for work in self.works if isinstance(work, TracedLaunch)]
         self.devices = tuple(sorted({work.device for work in self.works}))
         whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
-        self.bounds = steps.whole if steps else whole
+        begins = after_setup(self.kernels, whole[1])
+        self.setup_us = max(0.0, begins - whole[0]) if not steps else 0.0
+        self.bounds = steps.whole if steps else (whole[0] + self.setup_us, whole[1])
         gpus = [_Gpu(queues, device, limits.get(device)) for device in self.devices]
         self.waits = {id(wait.queued): wait for gpu in gpus for wait in gpu.waits()}
         self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
+        self.chains = self._chains(dict(zip(self.devices, gpus)))
+        self.spent: defaultdict[tuple[str, int], float] = defaultdict(float)  # of chains, by waiter
         for delay in queues.delays:
             self._spread(delay)
 
@@ -258,6 +269,25 @@ class _Process:
         """-1, or their number: outside of all."""
         return bisect_right(self.bounds, work.start_us) - 1
 
+    def _chains(self, gpus: dict[int, _Gpu]) -> dict[int, Chain]:
+        """Return for each wait the chain of what waited with it, one behind the other, behind the same kernel."""
+        chains: dict[int, Chain] = {}
+        asked = {(delay.place, delay.end) for delay in self.queues.delays if delay.waiter == HOST}
+        for place, stream in self.queues.streams.items():
+            waits = [self.waits.get(id(one)) for one in stream.works]
+            ready = [wait.start_us if wait else one.work.start_us for wait, one in zip(waits, stream.works)]
+            host_waits = {end for asked_of, end in asked if asked_of == place}
+            of_front: dict[int, Chain] = {}
+            for number, wait in enumerate(waits):
+                if wait is None:
+                    continue
+                front = wait.behind
+                if id(front) not in of_front or number >= of_front[id(front)].end:
+                    wave = gpus[place[0]].wave_us(front)
+                    of_front[id(front)] = follow(stream.works, number, ready, front, wave, host_waits)
+                chains[id(wait.queued)] = of_front[id(front)]
+        return chains
+
     def _spread(self, delay: Delay) -> None:
         """Of what the waiter lost, each piece of work in front of it has what it waited, the last one first."""
         works = self.queues.streams[delay.place].works
@@ -268,10 +298,16 @@ class _Process:
                 continue
             if left < LEAST_US:
                 return
-            saved = min(wait.length_us, left)
-            queued.saved_us = max(queued.saved_us, saved)
             queued.waiters.add(delay.waiter)
-            left -= saved
+            chain = self.chains[id(queued)]
+            spent = delay.waiter, id(chain)
+            wanted = min(wait.length_us, left)
+            gain = chain.gain_us(delay.end, delay.waiter == HOST) - self.spent[spent]
+            saved = max(0.0, min(wanted, gain))
+            self.spent[spent] += saved
+            queued.saved_us = max(queued.saved_us, saved)
+            queued.still_us = max(queued.still_us, wanted - saved)
+            left -= wanted
 
     def waiting(self, trace: Trace, process: int, told: bool) -> Waiting:
         count = len(self.bounds) - 1
@@ -297,7 +333,7 @@ class _Process:
                 minor[queued.place].append((share, wait.length_us))
         small = _streams(minor, count)
         sums = together(small)
-        waited = saved = 0.0
+        waited = saved = still = 0.0
         longest = 0.0, count // 2
         for step, waits in by_step.items():
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
@@ -305,6 +341,7 @@ class _Process:
             waited += of_step
             raised_here = [wait for wait in waits if sums[wait.queued.place[0]] <= TOGETHER]
             saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in raised_here)
+            still += sum(wait.queued.still_us for wait in raised_here)
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)
@@ -316,12 +353,14 @@ class _Process:
             devices=self.devices,
             steps=self.steps.source if self.steps else None,
             count=count,
+            setup_us=self.setup_us,
             span_us=span / count,
             told=told,
             inversions=tuple(_grouped([wait for waits in by_step.values() for wait in waits], count)),
             waited_us=waited / count,
             busy_us=busy / count,
             saves_us=max(0.0, min(saved, span - busy)) / count,
+            still_us=still / count,
             minor=small,
             major=_streams(major, count),
             one_wave_us=one_wave / count,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, step
-from made_waits import Program, boundary, by_host, collective, interior, steps
+from made_waits import Program, boundary, by_host, chain, collective, interior, steps
 
 from pyshim.errors import OverlapError
 from pyshim.explain import trace as explained
@@ -312,6 +312,17 @@ def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(ov
     assert found[3:] == ["saves   next to nothing (0.010 of 1.000 ms a step): nothing waits for it that long"]
 
 
+def test_what_waits_for_blocks_all_the_same_is_said(overlap, library, tmp_path):
+    """Two waves of 200 us, and four kernels that each wait for the host before: on average 100 us for each."""
+    program = Program()
+    for at in range(29000, 90000, 1000):
+        chain(program, at, parts=4, waves=2)
+    program.kernels.insert(0, boundary(1000, 5))
+    found = lines(overlap, program.kineto(tmp_path / "trace.json"), "--full")
+    assert found[3].startswith("saves   next to nothing (0.0") and "in all): raised, it still waits until" in found[3]
+    assert "The first 28.004 ms are left out as set-up: next to no kernel ran." in found
+
+
 def test_what_saves_next_to_nothing_is_not_to_be_written(overlap, library, tmp_path):
     """The stream in front is busy all the time."""
 
@@ -398,7 +409,7 @@ def test_the_trace_of_a_simulated_gpu(overlap, overlap_run, library, tmp_path, g
 def test_the_hosts_waits_in_the_trace_of_a_simulated_gpu(overlap, overlap_run, library, tmp_path, how, gpu):
     """However the host waits for the exchange, the stream of the exchange is the one to raise."""
     path = tmp_path / "trace.json"
-    words = ("demo-stencil", "-", "plain", "6", f"host-staged/{how}")
+    words = ("demo-stencil", "-", "plain", "20", f"host-staged/{how}")
     options = ("--quiet", "--simulate", gpu, "--policy", "observe")
     assert overlap_run(*options, *words, env={"SIMGPU_TRACE": str(path)}).returncode == 0
     (process,) = answer(overlap, path)["processes"]

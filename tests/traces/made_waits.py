@@ -199,3 +199,19 @@ def by_host(program: Program, at: float, begin: float = 8.0, how: str = "stream"
         program.poll(2, at + begin, at + 86)
     elif how == "device":
         program.device_synchronize(at + begin, at + 86)
+
+
+def chain(
+    program: Program, at: float, parts: int = 3, host: bool = True, copies: bool = False, waves: int = 100
+) -> None:
+    """`parts` kernels or copies of 1 us; the first waits behind an interior of 400 us. The host waits for each, if at
+    all, and launches the next one 9 us later."""
+    program.launch(interior(at + 4, 400, 15, waves), at + 1)
+    for part in range(parts):
+        start = at + 390 + 10 * part
+        piece = copy(start, 1) if part and copies else boundary(start, 1)
+        program.launch(piece, at + 5 if part == 0 else start - 3 if host else at + 6 + part)
+        if host:
+            program.synchronize(20, at + 8 if part == 0 else start - 1, start + 1.5)
+    if not host:
+        program.synchronize(20, at + 20, at + 391 + 10 * parts)

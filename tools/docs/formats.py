@@ -160,6 +160,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].devices[]": "its GPUs",
         "processes[].steps": "the ranges that are steps, or null: then all is of the whole trace",
         "processes[].count": "of steps",
+        "processes[].setup_us": "before that, without `steps`: left out, because next to no kernel ran",
         "processes[].span_us": "a step, on average, as are all times",
         "processes[].told": "whether the trace says when work was ready",
         "processes[].inversions[].*": "work of one kernel behind another one: `device`, `kernel`, `streams`, "
@@ -167,6 +168,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].waited_us": "time in which any of it waited",
         "processes[].busy_us": "what the stream in front of it works",
         "processes[].saves_us": "what raising may save: an estimate",
+        "processes[].still_us": "what would be waited for even then, until blocks in front end",
         "processes[].minor[].*": "the streams to raise: `device`, `stream`, `share` of computation, `waited_us`",
         "processes[].major[].*": "streams that waited, but have too much of the computation to be raised",
         "processes[].one_wave_us": "waited behind kernels whose blocks are all resident",

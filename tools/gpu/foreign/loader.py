@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 import torchvision
 
-STEPS, WARM, BATCH = 60, 15, 128
+STEPS, WARM, BATCH = 200, 15, 128
 device = torch.device("cuda")
 
 

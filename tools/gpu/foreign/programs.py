@@ -26,7 +26,7 @@ class Program:
 
 
 COMD = "LD_LIBRARY_PATH={libraries} {binary} -a 1 -x %d -y %d -z %d -N %d -m "
-ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{5}).*no atoms lost"
+ENERGY = r"(?s)Final energy\s*:\s*(-?\d+\.\d{4}).*no atoms lost"
 JACOBI = "-niter 3000 -nx 8192 -ny 8192"
 LLM = (
     "-i {folder}/tokens.bin -j {folder}/tokens.bin -e d12 -b 16 -t 1024 -x 25 -v 1000 -m 1 -s 0 -h 0 -pi fs -pf {work}"
@@ -109,7 +109,7 @@ PROGRAMS = (
         "{python} {here}/loader.py timm",
         r"([\d.]+) ms a step",
         "ms",
-        check=r"loss ([\d.]+)",
+        check=r"loss (\d+\.\d)",
     ),
     Program(
         "pyg-loader",
@@ -118,7 +118,7 @@ PROGRAMS = (
         "{python} {here}/loader.py torch_geometric",
         r"([\d.]+) ms a step",
         "ms",
-        check=r"loss ([\d.]+)",
+        check=r"loss (\d+\.\d)",
     ),
     Program(
         "jax-mnist",

@@ -1,0 +1,144 @@
+"""How much of its wait raised work gains where blocks in front take long, and each kernel of a chain waits again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from made import K
+from made_waits import Program, boundary, chain, copy, interior, steps
+
+from pyshim.traces.found import Waiting
+from pyshim.traces.waiting import find
+
+
+def look(program: Program, tmp_path: Path, waves: float | None = 1000) -> Waiting:
+    """waves: of a kernel of 105,600 blocks."""
+    blocks = round(1056 * 100 / waves) if waves else None
+    (process,) = find(str(program.kineto(tmp_path / "trace.json")), lambda gpu: lambda kernel: blocks).processes
+    return process
+
+
+def played(tmp_path: Path, waves: float | None, parts: int, **more: bool) -> Waiting:
+    program = Program()
+    for number in range(5):
+        at = 1000.0 + 1000 * number
+        chain(program, at, parts, **more)
+        if number:
+            program.steps.append((number, at, 1000.0))
+    return look(program, tmp_path, waves)
+
+
+@pytest.mark.parametrize(("waves", "saves"), [(1000, 381.8), (100, 380), (10, 362), (2, 282)])
+def test_raised_work_waits_for_half_of_a_wave(tmp_path, waves, saves):
+    found = played(tmp_path, waves, parts=1)
+    assert found.waited_us == pytest.approx(382, abs=0.1)
+    assert found.saves_us == pytest.approx(saves, abs=0.3)
+    assert found.saves_us + found.still_us == pytest.approx(382, abs=0.3)
+
+
+def test_each_kernel_of_a_chain_that_the_host_drives_waits_again(tmp_path):
+    """Waves of 40 us: each of eight kernels begins 20 us later than it could, while the interior runs."""
+    saves = [played(tmp_path, 10, parts=parts).saves_us for parts in (1, 2, 4, 8)]
+    assert saves == pytest.approx([362, 342, 302, 222], abs=0.5)
+
+
+def test_a_chain_gains_nothing_where_its_kernels_wait_as_long_as_before(tmp_path):
+    found = played(tmp_path, 2, parts=8)
+    assert found.saves_us < 100 < found.still_us
+
+
+def test_copies_wait_for_no_block(tmp_path):
+    found = played(tmp_path, 10, parts=8, copies=True)
+    assert found.saves_us == pytest.approx(362, abs=0.5)
+
+
+def test_what_is_launched_ahead_is_a_chain_of_its_stream(tmp_path):
+    found = played(tmp_path, 10, parts=4, host=False)
+    assert found.saves_us == pytest.approx(302, abs=0.5)
+
+
+def apart(step: Callable[[Program, float], None], tmp_path: Path) -> Waiting:
+    """Five steps of a millisecond, behind waves of 40 us."""
+    program = Program()
+    for number in range(5):
+        at = 1000.0 + 1000 * number
+        program.launch(interior(at + 4, 400, stream=15), at + 1)
+        step(program, at)
+        if number:
+            program.steps.append((number, at, 1000.0))
+    return look(program, tmp_path, waves=10)
+
+
+def test_no_piece_begins_before_the_one_in_front_has_ended(tmp_path):
+    """The host waits for the first; the second takes 50 us and ends before the third is launched."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(boundary(at + 390, 1), at + 5)
+        program.synchronize(20, at + 8, at + 391.5)
+        program.launch(boundary(at + 397, 50), at + 395)
+        program.launch(boundary(at + 450, 1), at + 448)
+        program.synchronize(20, at + 449, at + 452)
+
+    assert apart(step, tmp_path).saves_us == pytest.approx(326, abs=0.5)
+
+
+@pytest.mark.parametrize(("blocks", "saves"), [(True, 362), (False, 0)])
+def test_what_the_host_launches_late_does_not_come_earlier(tmp_path, blocks, saves):
+    """Unless its call was there before, as that of a copy that blocks."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(boundary(at + 390, 1), at + 5)
+        called = 7 if blocks else 391.5
+        program.launch(copy(at + 393, 20), at + called, 414 - called if blocks else 1)
+        if not blocks:
+            program.synchronize(20, at + 393, at + 414)
+
+    assert apart(step, tmp_path).saves_us == pytest.approx(saves, abs=1)
+
+
+def test_what_waits_for_another_stream_does_not_come_earlier(tmp_path):
+    def step(program: Program, at: float) -> None:
+        program.launch(boundary(at + 390, 1), at + 5)
+        program.launch(boundary(at + 300, 92, stream=16), at + 6)
+        program.record(1, 16, at + 7)
+        program.wait(20, 1, at + 8)
+        program.launch(boundary(at + 395, 1), at + 9)
+        program.synchronize(20, at + 10, at + 397)
+
+    assert apart(step, tmp_path).saves_us == 0
+
+
+def test_what_is_launched_late_begins_a_chain_of_its_own(tmp_path):
+    """Two kernels wait for 100 us each, 180 us apart, and another stream waits for each; nothing links them."""
+
+    def step(program: Program, at: float) -> None:
+        for number, start in enumerate((at + 110, at + 310)):
+            program.launch(boundary(start, 2), start - 102)
+            program.record(number, 20, start - 100)
+            program.wait(16, number, start - 99)
+            program.launch(boundary(start + 4, 5, stream=16), start - 98)
+
+    found = apart(step, tmp_path)
+    assert found.waited_us == pytest.approx(200, abs=4)
+    assert found.saves_us == pytest.approx(found.waited_us - 2 * 20, abs=1)
+
+
+def test_where_the_gpu_is_not_known_blocks_are_taken_for_short(tmp_path):
+    found = played(tmp_path, None, parts=8)
+    assert (found.saves_us, found.still_us) == (pytest.approx(382, abs=0.5), pytest.approx(0, abs=0.5))
+
+
+def test_the_set_up_is_not_counted(tmp_path):
+    """Steps are not marked; 4 ms in front of the first, a small kernel ran."""
+
+    def found(*before: K) -> Waiting:
+        program = steps(Program(), lambda program, at: chain(program, 5000 + 10 * at, parts=1))
+        program.steps, program.kernels = [], [*before, *program.kernels]
+        return look(program, tmp_path)
+
+    whole, after = found(), found(boundary(11000, 3))
+    assert (whole.setup_us, after.setup_us) == (0, 4004)
+    assert (after.span_us, after.saves_us) == (pytest.approx(whole.span_us), pytest.approx(whole.saves_us))
+    assert found(interior(11000, 300)).setup_us == 0, "that is work"

@@ -39,10 +39,8 @@ def foreign(root: Path) -> Table:
     for name, arms in found.items():
         bare, changes = arms["bare"], (arms.get(arm, {}).get("change_percent") for arm in AUTHORS)
         words = (percent(float(change)) if change else MISSING for change in changes)
-        number, gpu = bare["gpus"], bare["gpu"].split()[1]  # NVIDIA H100 80GB HBM3
-        place = gpu if number == "1" else f"{number} {gpu}"
-        made.append([name, place, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
-    heads = ("program", "GPU", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
+        made.append([name, f"{float(bare['median']):,.4g} {bare['unit']}", *words])
+    heads = ("program", "bare", "noise: bare again, %", "default, %", "own priorities, %", "`observe`, %")
     return Table(heads, made, words=2)
 
 

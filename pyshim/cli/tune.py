@@ -87,8 +87,9 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("no program to run", "overlap tune [options] -- PROGRAM [ARG ...]", USAGE)
     made, here, said = setup.make(kept, os.environ, options.resume or "")
     if options.resume is None:
-        made = made._replace(folder=setup.folder_for(options.output))
-        setup.begin({**kept, "gpu": here.name}, made.folder)
+        folder, is_new = setup.folder_for(options.output)
+        made = made._replace(folder=folder)
+        setup.begin({**kept, "gpu": here.name}, folder, is_new)
     for line in said:
         ui.note(line)
     with _signals() as caught:

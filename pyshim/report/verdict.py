@@ -144,7 +144,8 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "not known",
             _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
         )
-    if run and run.command and not pages and (found := _obstacle(run.command[0])):
+    is_here = run is not None and run.host in ("", os.uname().nodename)  # else its file of that name may be another one
+    if run and run.command and not pages and is_here and (found := _obstacle(run.command[0])):
         return Verdict(f"nothing: {found.sentence}", "not known: no launch was seen", found.hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"

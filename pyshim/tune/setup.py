@@ -110,14 +110,15 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     return Setup(started, stages, metric, _worth(kept["worth"], metric.higher), folder), here, said
 
 
-def folder_for(wanted: str | None) -> str:
-    """Make the folder of a search and return it: the one that is wanted, or tune-1, tune-2. Raises OverlapError."""
+def folder_for(wanted: str | None) -> tuple[str, bool]:
+    """Return the folder of a search, the wanted one or tune-1, tune-2, and whether it is new. Raises OverlapError."""
     names = [wanted] if wanted else [f"tune-{number}" for number in range(1, _MANY)]
     for name in names:
         try:
+            is_new = not os.path.isdir(name)
             os.makedirs(name, exist_ok=wanted is not None)
             if not os.listdir(name):
-                return name
+                return name, is_new
         except FileExistsError:
             if wanted:
                 raise OverlapError(f"{name} is not a folder", "--output DIR names another", USAGE) from None
@@ -127,7 +128,7 @@ def folder_for(wanted: str | None) -> str:
     raise OverlapError(f"{names[-1]} is not empty", "--output DIR names another, --resume DIR goes on with it", USAGE)
 
 
-def begin(kept: dict[str, Any], folder: str) -> None:
+def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
     """Write the first line. Raises OverlapError, and leaves nothing behind then."""
     try:
         append(folder, kept)
@@ -135,5 +136,6 @@ def begin(kept: dict[str, Any], folder: str) -> None:
         error.hint = "--output DIR names a folder on a disk with room"
         with suppress(OSError):
             os.unlink(os.path.join(folder, FILE))
-            os.rmdir(folder)
+            if is_new:
+                os.rmdir(folder)
         raise

@@ -173,6 +173,15 @@ def test_nsys_says_that_graphs_hide_kernels(tmp_path):
     assert "1,200 launches of CUDA graphs" in sentence and "--cuda-graph-trace=node" in sentence
 
 
+def test_the_trace_of_a_simulated_gpu_is_whole_where_the_disk_ends(overlap_run, tmp_path):
+    """What was written before stays."""
+    command = ("trap '' XFSZ; ulimit -f 200; exec \"$@\"", "sh", "demo-stencil", "-", "plain", "40", "stencil/style-0")
+    done = overlap_run("--quiet", "--simulate", "h100", "sh", "-c", *command, env={"SIMGPU_TRACE": f"{tmp_path}/trace"})
+    assert (done.returncode, done.stderr.count("SIMGPU_TRACE: ")) == (0, 1), done.stderr
+    assert f"SIMGPU_TRACE: {tmp_path}/trace cannot be written: File too large" in done.stderr
+    assert len(json.loads((tmp_path / "trace").read_text())) > 20
+
+
 def test_the_simulated_gpu(overlap_run, tmp_path):
     """Kernels are those of the log of launches, and each has the call that made it."""
     path, log = tmp_path / "trace", tmp_path / "launches"

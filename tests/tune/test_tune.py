@@ -529,11 +529,12 @@ sed -i 's/300000/3000/' program
     assert "keep X=fast" in done.stdout and "no gain over bare" in done.stdout
 
 
-def test_a_disk_that_is_full_from_the_start(program: Program, clean_environment: dict[str, str]) -> None:
-    """Nothing is begun, so nothing is left, and nothing can be resumed."""
-    script = f"""head -c 1000000 /dev/zero >disk/fill 2>&-
+@pytest.mark.parametrize("own", [False, True])
+def test_a_disk_that_is_full_from_the_start(program: Program, clean_environment: dict[str, str], own: bool) -> None:
+    """Nothing is begun, so nothing is left but a folder that was there, and nothing can be resumed."""
+    script = f"""{"mkdir disk/t" if own else ":"}; head -c 1000000 /dev/zero >disk/fill 2>&-
 {sys.executable} -m pyshim tune --try X=fast --output disk/t -- ./program; echo "status $?"; ls disk"""
     done = on_a_small_disk(program, clean_environment, script)
     assert "disk/t/tune.jsonl cannot be written: No space left on device" in done.stderr
     assert "help: --output DIR names a folder on a disk with room" in done.stderr and "resume" not in done.stderr
-    assert done.stdout == "status 1\nfill\n" and program.runs == []
+    assert done.stdout == f"status 1\nfill\n{'t' * own}".strip() + "\n" and program.runs == []

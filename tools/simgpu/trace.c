@@ -44,6 +44,16 @@ static bool ends_with_closing(off_t end) {
            memcmp(last, CLOSING, sizeof last) == 0;
 }
 
+/* What was written before `end` stays, whole; closing it unlocks it. */
+static void give_up(off_t end) {
+    sim_say("SIMGPU_TRACE: %s cannot be written: %m", sim_config.trace);
+    if (ftruncate(file, end) == 0 && end > 0 && pwrite(file, CLOSING, sizeof CLOSING - 1, end) < 0)
+        sim_say("SIMGPU_TRACE: %s is not whole: %m", sim_config.trace);
+    sim_config.trace = NULL;
+    close(file);
+    file = -1;
+}
+
 void sim_trace_flush(void) {
     if (buffered == 0 || file < 0)
         return;
@@ -57,6 +67,7 @@ void sim_trace_flush(void) {
         end = 0;
     } else if (ends_with_closing(end))
         end -= (off_t)sizeof CLOSING - 1;
+    const off_t begin = end;
     while (bytes > 0) {
         const ssize_t written = pwrite(file, start, bytes, end);
         if (written <= 0)
@@ -65,7 +76,10 @@ void sim_trace_flush(void) {
         end += written;
         bytes -= (size_t)written;
     }
-    flock(file, LOCK_UN);
+    if (bytes > 0)
+        give_up(begin);
+    else
+        flock(file, LOCK_UN);
     buffered = 0;
 }
 
@@ -86,8 +100,8 @@ static void add(const char *format, ...) {
 }
 
 static bool is_open(void) {
-    if (file >= 0 || sim_config.trace == NULL)
-        return file >= 0;
+    if (sim_config.trace == NULL || file >= 0)
+        return sim_config.trace != NULL;
     file = open(sim_config.trace, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (file < 0) {
         sim_say("SIMGPU_TRACE: %s cannot be written: %m", sim_config.trace);

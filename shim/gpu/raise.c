@@ -177,8 +177,8 @@ static void set(struct stream *stream, bool raised) {
     if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_greatest_priority(stream->vendor, &priority)))
         return;
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
-    const bool done =
-        OPERATION_OF(stream->vendor, stream_set_priority)((vendor_stream)(uintptr_t)stream->handle, priority);
+    const bool done = OPERATION_OF(stream->vendor, stream_set_priority)(
+        (vendor_stream)(uintptr_t)OVERLAP_RELAXED(stream->handle), priority);
     if (done) {
         __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */
@@ -203,17 +203,19 @@ RARE void raise_apply(struct stream *stream) {
 /* ---- Captures ---- */
 
 enum { CAPTURES = 64 }; /* one more is never seen to end: nothing is raised from then on */
+#define TAKEN UINT64_MAX
 uint32_t captures_open;
 static struct {
     uint64_t key, context;
-} captures[CAPTURES]; /* where each began; key 0: free */
+} captures[CAPTURES]; /* where each began; key 0: free; TAKEN: the context is not there yet */
 
 /* Is the stream to be given the program's priority, or ours? Also one that a thread is raising just now: that thread set
  * the mark before it looked for open captures. */
 static bool is_other(const struct stream *stream, bool raised) {
-    return stream->handle && (raised ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
-                                     : OVERLAP_RELAXED(stream->raised) ||
-                                           __atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) == RAISING);
+    return OVERLAP_RELAXED(stream->handle) &&
+           (raised
+                ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
+                : OVERLAP_RELAXED(stream->raised) || __atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) == RAISING);
 }
 
 /* Every raised stream gets the program's priority, or ours back. */
@@ -243,8 +245,9 @@ RARE void capture_opens(uint64_t key, uint64_t context) {
         return;
     for (int i = 0; i < CAPTURES; i++) {
         uint64_t free = 0;
-        if (__atomic_compare_exchange_n(&captures[i].key, &free, key, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-            captures[i].context = context;
+        if (__atomic_compare_exchange_n(&captures[i].key, &free, TAKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&captures[i].context, context, __ATOMIC_RELAXED);
+            __atomic_store_n(&captures[i].key, key, __ATOMIC_RELEASE);
             break;
         }
     }
@@ -272,8 +275,8 @@ RARE void capture_closes(uint64_t key) {
 
 void captures_context_ended(uint64_t context) {
     for (int i = 0; OVERLAP_RELAXED(captures_open) && i < CAPTURES; i++) {
-        const uint64_t key = OVERLAP_RELAXED(captures[i].key);
-        if (key && (!context || captures[i].context == context))
+        const uint64_t key = __atomic_load_n(&captures[i].key, __ATOMIC_ACQUIRE);
+        if (key && key != TAKEN && (!context || OVERLAP_RELAXED(captures[i].context) == context))
             capture_closes(key);
     }
 }

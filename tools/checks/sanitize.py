@@ -170,7 +170,7 @@ def stress(kind: str, folder: Path, threads: int, rounds: int) -> str:
     report = folder / "report-churn"
     report.mkdir()
     env = {**environment(kind, library, report), "SIMGPU_MULTIPROCESSORS": "4"}
-    output = run([*fixed, folder / "churn", CHURNING, 4], env=env, timeout=600)
+    output = run([*fixed, folder / "churn", CHURNING, 24], env=env, timeout=600)
     if f"failed: 0, launches: {totals(report, 1)['launches']}\n" not in output:
         raise Failed(f"churn: {totals(report, 1)}: {output}")
     said.append(stress_waits(library, program, fixed, threads, rounds, kind))

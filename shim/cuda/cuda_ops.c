@@ -151,9 +151,9 @@ const char *cuda_kernel_name(const struct handle *handle) {
     const char *answer = NULL;
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     if (handle_is(handle, HANDLE_FUNCTION) && driver.cuFuncGetName)
-        result = driver.cuFuncGetName(&answer, (CUfunction)(uintptr_t)handle->value);
+        result = driver.cuFuncGetName(&answer, handle_value(handle));
     else if (handle_is(handle, HANDLE_KERNEL) && driver.cuKernelGetName)
-        result = driver.cuKernelGetName(&answer, (CUkernel)(uintptr_t)handle->value);
+        result = driver.cuKernelGetName(&answer, handle_value(handle));
     return result == CUDA_SUCCESS ? answer : NULL;
 }
 
@@ -163,9 +163,9 @@ CUresult handle_get(const struct handle *handle, int attribute, int device, int 
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
     if (handle_is(handle, HANDLE_FUNCTION) && function_get)
-        result = function_get(value, attribute, (CUfunction)(uintptr_t)handle->value);
+        result = function_get(value, attribute, handle_value(handle));
     else if (handle_is(handle, HANDLE_KERNEL) && kernel_get)
-        result = kernel_get(value, attribute, (CUkernel)(uintptr_t)handle->value, device);
+        result = kernel_get(value, attribute, handle_value(handle), device);
     cuda_restore(mode);
     return result;
 }
@@ -176,9 +176,9 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     CUresult result = CUDA_ERROR_NOT_SUPPORTED;
     int mode = cuda_relax();
     if (handle_is(handle, HANDLE_FUNCTION) && function_set)
-        result = function_set((CUfunction)(uintptr_t)handle->value, attribute, value);
+        result = function_set(handle_value(handle), attribute, value);
     else if (handle_is(handle, HANDLE_KERNEL) && kernel_set)
-        result = kernel_set(attribute, value, (CUkernel)(uintptr_t)handle->value, device);
+        result = kernel_set(attribute, value, handle_value(handle), device);
     cuda_restore(mode);
     return result;
 }

@@ -32,7 +32,7 @@ struct setting {
     uint32_t known; /* the program's value is `own` */
     uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
     int32_t own;
-    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked yet */
+    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked yet; without the lock */
 };
 
 struct handle {
@@ -88,6 +88,10 @@ static inline bool handle_is_ending(const struct handle *handle) {
 /* Returns the name; queries the driver once if the program has not given one. NULL: unknown. */
 const char *handle_name(struct handle *handle);
 
+/* A record that a thread has found may be filled again meanwhile, by a thread that learned the same handle. */
+static inline void *handle_value(const struct handle *handle) {
+    return (void *)(uintptr_t)OVERLAP_RELAXED(handle->value);
+}
 static inline uint32_t handle_kind(const struct handle *handle) {
     return OVERLAP_RELAXED(handle->kind);
 }

@@ -26,9 +26,8 @@ struct handle *hip_handle_of(const struct request *request) {
 
 const char *hip_kernel_name(const struct handle *handle) {
     if (handle_is(handle, HANDLE_HIP_SYMBOL))
-        return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr((const void *)(uintptr_t)handle->value, NULL)
-                                         : NULL;
-    return hip.hipKernelNameRef ? hip.hipKernelNameRef((hipFunction_t)(uintptr_t)handle->value) : NULL;
+        return hip.hipKernelNameRefByPtr ? hip.hipKernelNameRefByPtr(handle_value(handle), NULL) : NULL;
+    return hip.hipKernelNameRef ? hip.hipKernelNameRef(handle_value(handle)) : NULL;
 }
 
 /* True if the runtime's number may lack accumulation registers. It comes from the metadata, in which the assembly kernels
@@ -46,11 +45,11 @@ bool hip_footprint(struct handle *handle, const struct device *device, struct ov
     *later = false;
     memset(&told, 0, sizeof told);
     if (handle_is(handle, HANDLE_HIP_SYMBOL) && hip.hipFuncGetAttributes) {
-        known = HIP_ASK(hip.hipFuncGetAttributes(&told, (const void *)(uintptr_t)handle->value)) == VENDOR_SUCCESS;
+        known = HIP_ASK(hip.hipFuncGetAttributes(&told, handle_value(handle))) == VENDOR_SUCCESS;
         registers = told.numRegs;
         shared = told.sharedSizeBytes <= INT32_MAX ? (int)told.sharedSizeBytes : -1;
     } else if (handle_is(handle, HANDLE_HIP_FUNCTION) && hip.hipFuncGetAttribute) {
-        hipFunction_t function = (hipFunction_t)(uintptr_t)handle->value;
+        hipFunction_t function = handle_value(handle);
         known =
             HIP_ASK(hip.hipFuncGetAttribute(&registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function)) == VENDOR_SUCCESS &&
             HIP_ASK(hip.hipFuncGetAttribute(&shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function)) == VENDOR_SUCCESS;

@@ -153,6 +153,7 @@ def test_overlap_itself_runs_under_them(arguments: list[str], foreign: Path, tmp
     assert here.returncode in (0, 1)
 
 
+@pytest.mark.plain("a sanitizer must be in LD_PRELOAD", sanitized=True)
 def test_modules_that_only_pythonpath_leads_to_are_found(tmp_path: Path) -> None:
     """As `pip install --target` and the modules of clusters have it."""
     site = Path(

@@ -267,6 +267,7 @@ def main() -> int:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     failed = 0
     with tempfile.TemporaryDirectory(prefix="overlap-sanitize-") as scratch:
+        os.chmod(scratch, 0o755)  # tests become other users
         for name in wanted:
             folder = (options.keep or Path(scratch)) / name
             folder.mkdir(parents=True)

@@ -9,6 +9,7 @@ import debian
 import pytest
 from hip_interposing import BLOCKS, ONE, REGISTER, Hip, World, profiler_as, runtime, shaped_once, smallest, told
 from interposing import Build
+from test_hip_table import DEEPBIND
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 # It was built for a newer C library than this machine may have.
@@ -51,6 +52,7 @@ def env(world: World, real: tuple[Path, Path]) -> dict[str, str]:
     return {**REGISTER, "LD_LIBRARY_PATH": ":".join(map(str, folders))}
 
 
+@DEEPBIND
 def test_it_hands_us_the_table(
     real: tuple[Path, Path], words: list[str], env: dict[str, str], hip: Hip, tmp_path: Path
 ) -> None:

@@ -83,16 +83,16 @@ def of_process(
 
 
 def after_setup(kernels: Iterable[TracedLaunch], end_us: float) -> float:
-    """Return where set-up ends: with the longest pause in front of which next to no kernel ran; -inf without one."""
+    """Return where set-up ends: with the last long pause in front of which next to no kernel ran; -inf without one."""
     ordered = sorted((one.start_us, one.end_us) for one in kernels)
     left = _SETUP * sum(end - start for start, end in ordered)
-    longest, begins = max(_PAUSE_US, _PAUSE * (end_us - ordered[0][0])) if ordered else inf, -inf
+    long, begins = max(_PAUSE_US, _PAUSE * (end_us - ordered[0][0])) if ordered else inf, -inf
     for (start, end), (following, _) in zip(ordered, ordered[1:]):
         left -= end - start
         if left < 0:
             break
-        if following - end > longest:
-            longest, begins = following - end, following
+        if following - end > long:
+            begins = following
     return begins
 
 

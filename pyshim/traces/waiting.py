@@ -224,9 +224,9 @@ class _Gpu:
         return blocks is not None and kernel.blocks is not None and kernel.blocks <= blocks
 
     def wave_us(self, kernel: TracedLaunch) -> float:
-        """Return how long a block of it takes, on a full GPU; 0 if that is not known."""
+        """Return how long a block takes, of a kernel of more than one wave; 0 if that is not known."""
         blocks = self.resident(kernel) if self.resident else None
-        return (kernel.end_us - kernel.start_us) * min(1.0, blocks / kernel.blocks) if blocks and kernel.blocks else 0.0
+        return (kernel.end_us - kernel.start_us) * blocks / kernel.blocks if blocks and kernel.blocks else 0.0
 
 
 class _Process:
@@ -272,11 +272,13 @@ class _Process:
     def _chains(self, gpus: dict[int, _Gpu]) -> dict[int, Chain]:
         """Return for each wait the chain of what waited with it, one behind the other, behind the same kernel."""
         chains: dict[int, Chain] = {}
-        asked = {(delay.place, delay.end) for delay in self.queues.delays if delay.waiter == HOST}
+        asked: defaultdict[Place, set[int]] = defaultdict(set)
+        for delay in self.queues.delays:
+            if delay.waiter == HOST:
+                asked[delay.place].add(delay.end)
         for place, stream in self.queues.streams.items():
             waits = [self.waits.get(id(one)) for one in stream.works]
             ready = [wait.start_us if wait else one.work.start_us for wait, one in zip(waits, stream.works)]
-            host_waits = {end for asked_of, end in asked if asked_of == place}
             of_front: dict[int, Chain] = {}
             for number, wait in enumerate(waits):
                 if wait is None:
@@ -284,7 +286,7 @@ class _Process:
                 front = wait.behind
                 if id(front) not in of_front or number >= of_front[id(front)].end:
                     wave = gpus[place[0]].wave_us(front)
-                    of_front[id(front)] = follow(stream.works, number, ready, front, wave, host_waits)
+                    of_front[id(front)] = follow(stream.works, number, ready, front, wave, asked[place])
                 chains[id(wait.queued)] = of_front[id(front)]
         return chains
 

@@ -24,12 +24,10 @@ FAMILIES = {
 FOREIGN = {
     "CoMD (molecular dynamics), 70³ and 100³": ("comd-eam-70", "comd-eam-100", "comd-eam-warp-70", "comd-eam-cta-70"),
     "NVIDIA's Jacobi, copies": ("jacobi-threads-2",),
-    "CoMD 30³ and 49³, other": (
-        *("comd-eam-30", "comd-eam-49", "jacobi-threads", "jacobi-nccl-2", "fdtd2d", "llm.c", "llm.c-2"),
-        *("openmm-pme", "xsbench", "babelstream", "timm-loader"),
-    ),
-    "GASAL2, CuPy,": (
-        *("gasal2", "cupy-map-reduce", "pyg-loader", "simpleStreams", "simpleMultiCopy", "jacobiCudaGraphs"),
+    "other Jacobis, FDTD2D": ("jacobi-threads", "jacobi-nccl-2", "fdtd2d", "xsbench", "babelstream"),
+    "CoMD 30³ and 49³, OpenMM": (
+        *("comd-eam-30", "comd-eam-49", "openmm-pme", "llm.c", "llm.c-2", "timm-loader", "pyg-loader"),
+        *("gasal2", "cupy-map-reduce", "simpleStreams", "simpleMultiCopy", "jacobiCudaGraphs"),
     ),
 }
 

@@ -98,6 +98,26 @@ def test_what_the_host_launches_late_does_not_come_earlier(tmp_path, blocks, sav
     assert apart(step, tmp_path).saves_us == pytest.approx(saves, abs=1)
 
 
+def test_the_host_waits_for_one_stream_and_not_for_the_other(tmp_path):
+    """The second kernel comes late, behind the host's wait for another stream's only kernel."""
+
+    def step(program: Program, at: float) -> None:
+        program.launch(boundary(at + 390, 1), at + 5)
+        if at == 1000:
+            program.launch(boundary(at + 9, 371, stream=21), at + 6)
+            program.synchronize(21, at + 8, at + 382)
+        program.launch(boundary(at + 397, 1), at + 395)
+        program.synchronize(20, at + 20 if at > 1000 else at + 384, at + 399)
+
+    program = Program()
+    for number, at in enumerate((1000.0, 3000.0)):
+        program.launch(interior(at + 4, 400, stream=15), at + 1)
+        step(program, at)
+        program.steps.append((number, at, 1000.0))
+    found = look(program, tmp_path, waves=10)
+    assert (found.waited_us > 150, found.saves_us) == (True, 0)
+
+
 def test_what_waits_for_another_stream_does_not_come_earlier(tmp_path):
     def step(program: Program, at: float) -> None:
         program.launch(boundary(at + 390, 1), at + 5)
@@ -131,14 +151,16 @@ def test_where_the_gpu_is_not_known_blocks_are_taken_for_short(tmp_path):
 
 
 def test_the_set_up_is_not_counted(tmp_path):
-    """Steps are not marked; 4 ms in front of the first, a small kernel ran."""
+    """Steps are not marked; 4 ms in front of the first, a small kernel ran, and another 9 ms before that."""
 
     def found(*before: K) -> Waiting:
         program = steps(Program(), lambda program, at: chain(program, 5000 + 10 * at, parts=1))
         program.steps, program.kernels = [], [*before, *program.kernels]
         return look(program, tmp_path)
 
-    whole, after = found(), found(boundary(11000, 3))
-    assert (whole.setup_us, after.setup_us) == (0, 4004)
+    whole, after = found(), found(boundary(2000, 3), boundary(11000, 3))
+    assert (whole.setup_us, after.setup_us) == (0, 13004)
     assert (after.span_us, after.saves_us) == (pytest.approx(whole.span_us), pytest.approx(whole.saves_us))
     assert found(interior(11000, 300)).setup_us == 0, "that is work"
+    assert found(boundary(14200, 3)).setup_us == 0, "that is short"
+    assert played(tmp_path, 10, parts=1).setup_us == 0, "steps are marked"

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from doctoring import Look, states
 
-from pyshim import _native
 from pyshim.doctor.around import CONNECTIONS, TABLE
 
 
@@ -129,7 +128,3 @@ def test_a_preload_that_is_not_there(look: Look) -> None:
     assert look("preloads") == [("ok", "nothing else is preloaded", "")]
     ((state, sentence, _),) = look("preloads", LD_PRELOAD="/nowhere/libmine.so")
     assert state == "warn" and sentence.startswith("LD_PRELOAD has /nowhere/libmine.so, which is not there")
-
-
-def test_our_own_preload(look: Look) -> None:
-    assert look("preloads", LD_PRELOAD=str(_native.SHIM)) == [("ok", "LD_PRELOAD has our library already", "")]

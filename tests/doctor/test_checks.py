@@ -83,11 +83,6 @@ def test_a_name_a_letter_off_one_of_ours_has_a_hint(look: Look) -> None:
     assert sentence == "OVERLAP_REPRT is no variable of ours, so it does nothing" and "OVERLAP_REPORT" in hint
 
 
-@pytest.mark.parametrize("value", ["2", "8", "32"])
-def test_numbers_of_connections(look: Look, value: str) -> None:
-    assert states(look("variables", CUDA_DEVICE_MAX_CONNECTIONS=value)) == ["ok"]
-
-
 def test_the_variable_that_hides_every_gpu_is_the_hint(overlap: Any, library: Any) -> None:
     done = overlap("doctor", "--simulate", "mi250x", env={"HIP_VISIBLE_DEVICES": ""})
     assert done.returncode == 1

@@ -190,6 +190,8 @@ def test_of_two_reasons_the_first_is_given(decide: Decider) -> None:
             facts.update({key: value for key, value in more.items() if key not in ("flags", "rule")})
         data = table({**rule(), **fields}, fixed=facts.pop("fixed", ()))
         assert decide.reason(data, flags=flags, **facts) == first[0], f"beside {second[0]}"
+        is_left = decide(data, flags=flags, **facts).control == decide.lib.OVERLAP_CONTROL_LEAVE
+        assert is_left or first[0] == "below_keep", first[0]  # for which priority may still do something
 
 
 # ---- For which grids an answer holds ----

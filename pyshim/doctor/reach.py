@@ -7,13 +7,13 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import Line, Machine, ask, fail, ok, some, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, folder, launchers, plan
+from pyshim.launch import driver, launchers, plan
 from pyshim.launch import program as programs
 from pyshim.launch.environment import line_ends, preloaded
 
@@ -52,8 +52,6 @@ def place(name):
 os.write(int(sys.argv[1]), json.dumps({name: place(name) for name in sys.argv[2:]}).encode())
 """
 _PYTHON = re.compile(r"(python|pypy)[\d.]*t?\Z")
-# Of CPython's command line (Using Python, 1.1): letters after which no script follows, and letters with a value.
-_NO_SCRIPT, _WITH_VALUE = "cmhV?", "WX"
 _NOT_SIMULATED = "NVIDIA's own CUDA runtime, which does not run on the simulated GPU"
 _NCCL = ("libnccl.so.2", "librccl.so.1", "librccl.so")
 # Below the folders of packages.
@@ -100,7 +98,6 @@ def program(machine: Machine) -> Iterator[Line]:
         started = "starts other programs: what is set arrives there, and they are not looked at here"
         yield ok(f"{os.path.basename(path)} {started}")
     elif is_python(path):
-        yield from _script(machine)
         yield from _python(machine, path)
     elif is_python(end):
         yield from _python(machine, end)
@@ -217,21 +214,6 @@ def _held(path: str) -> frozenset[bytes]:
         return frozenset(word for word in words if data.find(word, 0, _MOST_CONSTANTS) >= 0)
 
 
-def _script(machine: Machine) -> Iterator[Line]:
-    """Check the file that Python is to run."""
-    name = _argument(machine.command[1:])
-    if name and not os.path.exists(name):
-        said = f"{name}, which {os.path.basename(machine.command[0])} is to run, is not there"
-        yield fail(said, _from_here())
-
-
-def _from_here() -> str:
-    try:
-        return f"write its path as it is from this folder, {os.getcwd()}"
-    except FileNotFoundError:
-        return f"{folder.WITHOUT}: cd to the program's folder"
-
-
 def _python(machine: Machine, python: str) -> Iterator[Line]:
     found = _places(machine, python)
     if found is None:
@@ -281,29 +263,6 @@ def _pytorch(folder: str) -> tuple[str, str]:
         if found:
             return version[1] if version else "", f"{word} {found[1]}"
     return version[1] if version else "", ""
-
-
-def _argument(arguments: Iterable[str]) -> str:
-    """Return the file among the arguments of a Python that it is to run; empty with -m, -c or no argument."""
-    words = iter(arguments)
-    for word in words:
-        if word == "--check-hash-based-pycs":
-            next(words, "")
-        elif word == "--":
-            return next(words, "")
-        elif word == "-" or word.startswith("--"):
-            return ""
-        elif not word.startswith("-"):
-            return word
-        else:
-            for index, letter in enumerate(word[1:], 2):
-                if letter in _NO_SCRIPT:
-                    return ""
-                if letter in _WITH_VALUE:
-                    if index == len(word):
-                        next(words, "")
-                    break
-    return ""
 
 
 def nccl(machine: Machine) -> Iterator[Line]:

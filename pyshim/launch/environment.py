@@ -4,9 +4,8 @@ Our own variables hold only [A-Za-z0-9._/+:=@%-]: they pass through every launch
 first, but behind sanitizer runtimes, once, and everything else as it was. Policies travel compiled, by value; what the
 shipped ones compile to is kept by the build (policies.py), so that a start parses nothing.
 
-Python changes the environment before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). os.environ
-also has no place for an entry without `=`, for a second entry of the same name, and for an entry that begins with `=`.
-Python also ignores SIGPIPE and SIGXFSZ.
+Python changes the environment before it runs a line of ours: in the C locale it sets LC_CTYPE (PEP 538). It also
+ignores SIGPIPE and SIGXFSZ. Entries without a name or without `=`, and the second of one name, do not arrive.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ _PRELOADABLE = re.compile(r"[A-Za-z0-9._/+=@%~,-]+\Z")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+:=@-")
 _FILE = "/proc/self/environ"  # the memory that the kernel filled when the process started
 _COERCED = b"LC_CTYPE"
-_entries: list[bytes] | None = None  # None: not read, or not to be trusted
 
 # Bits as in SigIgn of /proc/self/status: which of Python's two signals were ignored before it started. Set by the
 # installed commands (tools/release); without them neither is known, and the default is more likely.
@@ -101,7 +99,8 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
             result["TRITON_LIBHIP_PATH"] = runtime
         result["LD_LIBRARY_PATH"] = path
         if settings.simulated_programs:
-            result["PATH"] = _last(base.get("PATH", DEFAULT_PATH), settings.simulated_programs)
+            folders, last = base.get("PATH", DEFAULT_PATH), settings.simulated_programs
+            result["PATH"] = folders if last in folders.split(":") else f"{folders}:{last}"
         result["TRITON_LIBCUDA_PATH"] = settings.simulated_driver
         result["SIMGPU"] = settings.simulated_gpu
     return result
@@ -153,10 +152,6 @@ def _first(value: str, folder: str) -> str:
     # An empty entry means the working directory: it is kept where it was, and none is made of an empty variable.
     others = [entry for entry in value.split(":") if entry != folder] if value else []
     return ":".join([folder, *others])
-
-
-def _last(value: str, folder: str) -> str:
-    return value if folder in value.split(":") else f"{value}:{folder}"
 
 
 def variables(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
@@ -226,28 +221,27 @@ def line_ends(path: str) -> str | None:
 
 
 def _execve(path: str, command: Sequence[str], variables: Mapping[str, str]) -> NoReturn:
+    named = {name: value for name, value in variables.items() if name}  # os.environ has "" for an entry `=x`
     try:
-        _with_all(path, command, variables)
+        os.execve(path, list(command), named)
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
     # As execvp and every shell do with a text file that has no #! line.
-    _with_all("/bin/sh", ["/bin/sh", path, *command[1:]], variables)
+    os.execve("/bin/sh", ["/bin/sh", path, *command[1:]], named)
 
 
 def restore() -> None:
     """Undo in os.environ what the start of Python did. Without /proc, LC_CTYPE stays as Python set it."""
-    global _entries
     try:
         with open(_FILE, "rb") as file:
-            entries = file.read().split(b"\0")[:-1]
+            entries = [entry.partition(b"=") for entry in file.read().split(b"\0")[:-1]]
     except OSError:
         return
-    before = _first_of(entries)
+    before = {name: value for name, equals, value in reversed(entries) if equals}  # the first of each name counts
     now = dict(os.environb)
     if {**before, _COERCED: b""} != {**now, _COERCED: b""}:
         return  # a start-up file of this Python (sitecustomize) changed more, or wrote its title over the memory
-    _entries = entries
     if _COERCED in before:
         os.environb[_COERCED] = before[_COERCED]
     else:
@@ -260,50 +254,3 @@ def _restore_signals() -> None:
 
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_IGN if ignored_signals >> (number - 1) & 1 else signal.SIG_DFL)
-
-
-def _with_all(path: str, command: Sequence[str], wanted: Mapping[str, str]) -> NoReturn:
-    """Call os.execve() with os.environ, changed by `wanted`, and the entries that os.environ cannot hold."""
-    entries = _with_changes(_entries or [], {os.fsencode(name): os.fsencode(wanted[name]) for name in wanted})
-    plain = dict(entry.split(b"=", 1) for entry in entries if entry.find(b"=") > 0)
-    if len(plain) != len(entries):
-        _by_libc(path, command, entries)
-    os.execve(path, list(command), plain)
-
-
-def _first_of(entries: Sequence[bytes]) -> dict[bytes, bytes]:
-    """Return what getenv() and os.environ find: the first entry of each name."""
-    found: dict[bytes, bytes] = {}
-    for entry in entries:
-        name, equals, value = entry.partition(b"=")
-        if equals:
-            found.setdefault(name, value)
-    return found
-
-
-def _with_changes(entries: Sequence[bytes], wanted: Mapping[bytes, bytes]) -> list[bytes]:
-    """`entries` in their order, of which a name that is changed keeps one; then the new names."""
-    before, kept = _first_of(entries), []
-    left = dict(wanted)
-    for entry in entries:
-        name, equals, _ = entry.partition(b"=")
-        if not equals or before[name] == wanted.get(name):
-            kept.append(entry)
-            left.pop(name, None)
-        elif name in left:
-            kept.append(name + b"=" + left.pop(name))
-    return kept + [name + b"=" + value for name, value in left.items()]
-
-
-def _by_libc(path: str, command: Sequence[str], entries: Sequence[bytes]) -> None:
-    """Raise OSError as os.execve() does; return where this Python has no ctypes."""
-    try:
-        import ctypes
-    except ImportError:
-        return
-    execve = ctypes.CDLL(None, use_errno=True).execve
-    words = [os.fsencode(word) for word in command]
-    vectors = [(ctypes.c_char_p * (len(vector) + 1))(*vector, None) for vector in (words, entries)]
-    execve(os.fsencode(path), *vectors)
-    error = ctypes.get_errno()
-    raise OSError(error, os.strerror(error), path)

@@ -352,7 +352,7 @@ class Walker:
                 found.clean = False
                 continue
             first[key] = line
-            if _is_merge(key_node):
+            if key_node.tag == _CORE + "merge":
                 merged += self._merged(value, found)
             else:
                 found.all.append((key_node, key, value))
@@ -472,10 +472,6 @@ def _elsewhere(text: str, paths: Mapping[str, str]) -> str:
 
 def has_error(findings: Sequence[Finding]) -> bool:
     return any(finding.severity == "error" for finding in findings)
-
-
-def _is_merge(node: yaml.Node) -> bool:
-    return bool(node.tag == _CORE + "merge")
 
 
 def _width(node: yaml.Node) -> int:

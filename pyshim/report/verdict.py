@@ -52,7 +52,7 @@ def verdict(collected: Collected) -> Verdict:
     counts = _Counts(collected)
     if not collected.pages or not counts.opened:
         return _no_gpu(counts)
-    if not counts.launches:
+    if not counts.sum("launches"):
         return _no_launch(counts)
     alive = len(running(collected.pages))
     so_far = f"so far, with {alive:,} process{'es' * (alive != 1)} still running: " if alive else ""
@@ -71,22 +71,6 @@ class _Counts:
         return sum(getattr(page, name) for page in self.pages)
 
     @cached_property
-    def launches(self) -> int:
-        return self.sum("launches")
-
-    @cached_property
-    def shaped(self) -> int:
-        return self.sum("shaped")
-
-    @cached_property
-    def communication(self) -> int:
-        return self.sum("communication")
-
-    @cached_property
-    def raised(self) -> int:
-        return self.sum("raised")
-
-    @cached_property
     def streams(self) -> list[Stream]:
         """Return the streams that are raised now, or were at their end."""
         return [stream for page in self.pages for stream in page.streams if stream.status == streams.RAISED]
@@ -97,7 +81,7 @@ class _Counts:
 
     @property
     def changed(self) -> bool:
-        return bool(self.shaped or self.raised or self.streams or self.sum("streams_created_raised"))
+        return bool(self.sum("shaped") or self.sum("raised") or self.streams or self.sum("streams_created_raised"))
 
     @cached_property
     def reasons(self) -> Counter[str]:
@@ -189,7 +173,7 @@ def _no_launch(counts: _Counts) -> Verdict:
 
 def _done(counts: _Counts) -> str:
     """Return what was raised and what was shaped, of how many, and where."""
-    said = f"{_raised(counts)}, {counts.shaped:,} shaped, {counts.communication:,} of communication"
+    said = f"{_raised(counts)}, {counts.sum('shaped'):,} shaped, {counts.sum('communication'):,} of communication"
     return f"{said}{_graphs(counts)}{_where(counts)}"
 
 
@@ -207,12 +191,9 @@ def _raised(counts: _Counts) -> str:
     elif created:
         what = f"{created:,} {'stream at its creation' if created == 1 else 'streams at their creation'}"
     else:
-        what = "streams for a time" if counts.raised else "no stream"
-    return f"raised {what} ({counts.raised:,} of {_launches(counts.launches)})"
-
-
-def _launches(count: int) -> str:
-    return f"{count:,} launch{'es' * (count != 1)}"
+        what = "streams for a time" if counts.sum("raised") else "no stream"
+    launches = counts.sum("launches")
+    return f"raised {what} ({counts.sum('raised'):,} of {launches:,} launch{'es' * (launches != 1)})"
 
 
 def _where(counts: _Counts) -> str:
@@ -274,9 +255,10 @@ def _why_not_raised(counts: _Counts) -> str:
 def _limits(counts: _Counts) -> Iterator[str]:
     """Yield what may bound the gain."""
     capped = sum(page.reasons.get("capped_without_room", 0) for page in counts.pages)
-    if counts.shaped and capped >= _BY_FAR * counts.shaped:
+    shaped = counts.sum("shaped")
+    if shaped and capped >= _BY_FAR * shaped:
         yield (
-            f"communication still does not fit beside {capped:,} of the {counts.shaped:,} shaped launches, which may "
+            f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
     if not counts.streams and not counts.sum("streams_created_raised"):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
@@ -11,6 +10,9 @@ import pytest
 
 from pyshim import _native
 from pyshim.launch.environment import checksum
+from tests.terminal import on_a_terminal
+
+OVERLAP = (sys.executable, "-m", "pyshim")
 
 
 @pytest.mark.parametrize("shell", ["sh", "bash", "dash", "bash --posix"])
@@ -109,28 +111,12 @@ def test_a_job_chooses_by_variable(overlap, library):
     assert said(OVERLAP_POLICY="off") == {}
 
 
-def on_a_terminal(environment, *words):
-    """Return what the command writes to a stdout that is a terminal."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([sys.executable, "-m", "pyshim", *words], env=environment, stdout=theirs) as process:
-        os.close(theirs)
-        parts = []
-        try:
-            while part := os.read(ours, 1 << 16):
-                parts.append(part)
-        except OSError:  # the end of a terminal
-            pass
-        os.close(ours)
-    assert process.returncode == 0
-    return b"".join(parts).decode().replace("\r\n", "\n")
-
-
 def test_a_person_reads_names_and_a_shell_reads_values(overlap, library, clean_environment):
     words = ("env", "--policy", "h100,a100-paper")
     table = json.loads(overlap(*words, "--format", "json").stdout)["OVERLAP_TABLE"]
-    read = on_a_terminal(clean_environment, *words)
+    read = on_a_terminal([*OVERLAP, *words], clean_environment)
     said = f"OVERLAP_TABLE=[h100, a100-paper: table {checksum(table)}, {len(table):,} characters]\n"
     assert said in read and table[:20] not in read and "export" not in read
     assert overlap(*words, "--format", "text").stdout == read
     assert f"export OVERLAP_TABLE='{table}'\n" in overlap(*words).stdout
-    assert on_a_terminal(clean_environment, *words, "--format", "sh") == overlap(*words).stdout
+    assert on_a_terminal([*OVERLAP, *words, "--format", "sh"], clean_environment) == overlap(*words).stdout

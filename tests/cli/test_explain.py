@@ -128,10 +128,3 @@ def test_what_cannot_be_launched_is_no_failure(overlap, library):
         assert (done.returncode, found["native_blocks"], found["control"]) == (0, 0, "leave")
         assert found["reason"] == "cannot_launch"
         assert found["dynamic_shared_memory"] == changes.get("dynamic_smem", 49152)
-
-
-def test_a_name_cannot_move_the_cursor(overlap, library, tmp_path):
-    (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\ncompute: []\nstreams: {raise: auto}\n")
-    done = overlap("explain", *options(policy=str(tmp_path / "mine.yaml"), kernel="a\x1b[31mb"))
-    assert done.returncode == 0
-    assert "\x1b" not in done.stderr

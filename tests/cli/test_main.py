@@ -17,12 +17,6 @@ def test_an_unknown_command_is_guessed(overlap):
     assert done.stderr == "overlap: error: no command is called 'reprot'\noverlap: help: did you mean report?\n"
 
 
-def test_an_unknown_option_is_a_usage_error(overlap):
-    done = overlap("policy", "list", "--jsn")
-    assert done.returncode == 2
-    assert done.stderr.startswith("overlap: error: unrecognized arguments: --jsn\n")
-
-
 def test_policies_and_gpus_are_listed(overlap, library, tmp_path):
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\n")
     (tmp_path / "bad.yaml").write_text("policy: 1\nnaem: x\n")

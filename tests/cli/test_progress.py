@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import subprocess
 import sys
 
 import pytest
+
+from tests.terminal import on_a_terminal
 
 SHOWN = {"OVERLAP_PROGRESS": "on"}
 SCRIPT = """
@@ -52,41 +52,22 @@ def test_a_failure_ends_it(clean_environment):
     assert run(clean_environment, "slow", "fail").returncode == 130
 
 
-def on_a_terminal(clean_environment, *words):
-    ours, theirs = pty.openpty()
-    env = {**clean_environment, **SHOWN, "TERM": "xterm-256color"}
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, *words], env=env, stdout=subprocess.PIPE, stderr=theirs, stdin=theirs
-    )
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            seen += os.read(ours, 65536)
-        except OSError:  # the other end is closed
-            break
-    os.close(ours)
-    assert process.stdout.read() == b"answer\n" and process.wait(60) == 0
-    process.stdout.close()
-    return seen.decode()
+def screen(clean_environment, *words):
+    """Return what is written to a terminal on stderr."""
+    environment = {**clean_environment, **SHOWN, "TERM": "xterm-256color"}
+    command = [sys.executable, "-c", SCRIPT, *words]
+    return on_a_terminal(command, environment, stdout=subprocess.DEVNULL, stderr=None, stdin=None)
 
 
 def test_on_a_terminal_it_goes_again(clean_environment):
-    seen = on_a_terminal(clean_environment, "slow")
+    seen = screen(clean_environment, "slow")
     assert "reading a.json" in seen and "overlap: " not in seen
     assert seen.rstrip().endswith(("\x1b[2K", "\x1b[?25h"))  # the line is gone, the cursor is there again
 
 
 @pytest.mark.parametrize("words", [[], ["slow", "quiet"]])
 def test_a_terminal_stays_empty_where_nothing_is_to_be_said(words, clean_environment):
-    assert on_a_terminal(clean_environment, *words) == ""
-
-
-@pytest.mark.parametrize(
-    "command", [("policy", "list"), ("explain", "--gpu", "h100", "--threads", "128", "--registers", "64")]
-)
-def test_fast_commands_say_nothing(command, overlap, library):
-    assert overlap(*command).stderr == ""
+    assert screen(clean_environment, *words) == ""
 
 
 # The command waits in the step named first, before any of its output.

@@ -72,11 +72,6 @@ def test_a_dry_run_names_the_policies_and_the_checksum_of_their_table(overlap_ru
     assert table[:20] not in done.stderr
 
 
-def test_an_option_that_is_written_otherwise_gets_a_suggestion(overlap_run):
-    done = overlap_run("--polcy", "x", "true")
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (125, "overlap: help: did you mean --policy?")
-
-
 def test_signals_that_python_ignores_are_back_at_their_default(overlap_run):
     done = overlap_run("--quiet", "grep", "SigIgn", "/proc/self/status")
     ignored = int(done.stdout.split()[1], 16)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyshim.cli.columns import shortened, tables
+from tests.terminal import on_a_terminal
 
 WORDS = st.lists(st.text("abcdef", min_size=1, max_size=12), max_size=6).map(" ".join)  # longer ones may be cut
 HEADS = ("name", "count", "meaning", "more")
@@ -32,11 +31,6 @@ def test_no_line_is_wider_and_no_number_is_lost(rows, limit):
     for row in rows:
         assert row[1] in words and row[3] in words
         assert all(word in words for word in row[2].split())  # prose goes on below, whole
-
-
-def test_without_a_limit_a_row_is_a_line():
-    row = ("a kernel", "1", "long " * 100, "2")
-    assert len(lines(HEADS, [row], left=(0, 2))) == 2
 
 
 def test_columns_that_do_not_fit_come_below_with_the_first_again():
@@ -65,42 +59,22 @@ def test_names_are_cut_in_their_middle():
     assert shortened("short", 20) == "short"
 
 
-def on_a_terminal(*arguments, **environment):
-    """Return what is printed to a terminal of 70 columns."""
-    ours, theirs = pty.openpty()
+def screen(*arguments, **environment):
+    """Return what is printed to a terminal of 60 columns."""
     base = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "TERM")}
-    subprocess.run(["stty", "cols", "70", "rows", "24"], stdin=theirs, check=True)
-    with subprocess.Popen(
-        [sys.executable, "-m", "pyshim", *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.DEVNULL,
-        env={**base, "TERM": "xterm", **environment},
-    ) as process:
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not data:
-                break
-            seen += data
-        assert process.wait(60) == 0
-    os.close(ours)
-    return seen.decode()
+    command = [sys.executable, "-m", "pyshim", *arguments]
+    return on_a_terminal(command, {**base, "TERM": "xterm", **environment}, 60)
 
 
 def test_a_terminal_has_heads_in_bold_and_its_own_width(library):
-    shown = on_a_terminal("policy", "list")
+    shown = screen("policy", "list")
     assert "\x1b[1mpolicy" in shown
-    assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 70
+    assert max(len(line) for line in shown.replace("\x1b[1m", "").replace("\x1b[0m", "").splitlines()) <= 60
 
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_without_colours_there_is_no_code_at_all(library, environment):
-    assert "\x1b" not in on_a_terminal("policy", "list", **environment)
+    assert "\x1b" not in screen("policy", "list", **environment)
 
 
 @pytest.mark.parametrize(
@@ -113,19 +87,4 @@ def test_colours_in_a_pipe_are_for_the_user_to_say(overlap, library, environment
 
 
 def test_an_empty_no_color_means_nothing(library):
-    assert "\x1b[1m" in on_a_terminal("policy", "list", NO_COLOR="")
-
-
-def test_a_file_gets_whole_rows(clean_environment, library):
-    """A file has no width: each row is one line, so that it can be searched for."""
-    base = {name: value for name, value in clean_environment.items() if name != "COLUMNS"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pyshim", "policy", "list"],
-        env=base,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
-    )
-    assert len([line for line in done.stdout.splitlines() if "NVIDIA A100-SXM4-80GB" in line]) == 1
-    assert "\x1b" not in done.stdout
+    assert "\x1b[1m" in screen("policy", "list", NO_COLOR="")

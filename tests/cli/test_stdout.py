@@ -67,9 +67,3 @@ def test_a_launcher_s_own_words_stay_off_stdout(overlap_run, library):
     done = overlap_run("--simulate", "h100", "--dry-run", "true")
     assert (done.returncode, done.stdout) == (0, "")
     assert "overlap: would run " in done.stderr
-
-
-def test_a_usage_error_prints_nothing_on_stdout(overlap):
-    for done in (overlap(), overlap("policy", "list", "--no-such"), overlap("explain", "--gpu", "nope")):
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr

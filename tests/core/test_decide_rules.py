@@ -148,27 +148,6 @@ def test_kernels_that_read_their_own_size(decide: Decider, shape: str) -> None:
     assert decide.reason(table(rule("leave"), fixed=("*",))) == "rule_leave"
 
 
-FLAGS = [
-    (0, "shaped"),
-    (COOPERATIVE, "cooperative"),
-    (CLUSTER, "cluster"),
-    (PROGRAMMATIC, "programmatic"),
-    (ASKED, "occupancy_asked"),
-    (REFUSED, "refused"),
-    (COMMUNICATION, "communication"),
-    (UNKNOWN, "unknown_footprint"),
-]
-
-
-@pytest.mark.parametrize(("flags", "reason"), FLAGS)
-def test_flags(decide: Decider, flags: int, reason: str) -> None:
-    for shape in ("blocks", "make_room"):
-        decision = decide(table(rule(shape, 1)), flags=flags)
-        assert _native.text(decide.lib.overlap_reason_name(decision.reason)) == reason, shape
-        assert (decision.dynamic_shared > 49152) == (reason == "shaped")
-        assert (decision.control == decide.lib.OVERLAP_CONTROL_LEAVE) == (reason != "shaped")
-
-
 def test_a_small_carveout_has_no_room_to_make(decide: Decider) -> None:
     """What is counted on is not there, and fewer blocks stay than a number of them says; bytes are the user's word."""
     decision = decide(table(rule()), flags=SMALL)
@@ -211,6 +190,8 @@ def test_of_two_reasons_the_first_is_given(decide: Decider) -> None:
             facts.update({key: value for key, value in more.items() if key not in ("flags", "rule")})
         data = table({**rule(), **fields}, fixed=facts.pop("fixed", ()))
         assert decide.reason(data, flags=flags, **facts) == first[0], f"beside {second[0]}"
+        is_left = decide(data, flags=flags, **facts).control == decide.lib.OVERLAP_CONTROL_LEAVE
+        assert is_left or first[0] == "below_keep", first[0]  # for which priority may still do something
 
 
 # ---- For which grids an answer holds ----

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -96,33 +94,6 @@ def test_programs_that_the_library_cannot_be_loaded_into(
 ) -> None:
     ((state, sentence, hint),) = told(compiled("program", MAIN, *flags))
     assert state == "fail" and words in sentence and hint
-
-
-def test_a_program_of_another_machine(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
-    """A real program whose header says another machine."""
-    data = bytearray(compiled("program", MAIN).read_bytes())
-    other, name = (183, "aarch64") if data[18] == 62 else (62, "x86_64")
-    data[18] = other
-    path = tmp_path / "program"
-    path.write_bytes(data)
-    path.chmod(0o755)
-    ((state, sentence, _),) = told(path)
-    assert state == "fail" and f"is a program for {name}, not" in sentence
-
-
-def test_another_c_library(told: PROGRAM, compiled: Compile) -> None:
-    program = compiled("program", MAIN, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
-    ((state, sentence, _),) = told(program)
-    assert state == "fail" and "is linked to musl, not glibc" in sentence
-
-
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to somebody else")
-def test_other_privileges(told: PROGRAM, compiled: Compile, tmp_path: Path) -> None:
-    shutil.copy(compiled("program", MAIN), tmp_path / "program")
-    os.chown(tmp_path / "program", 1, 1)
-    (tmp_path / "program").chmod(0o755 | stat.S_ISUID)
-    ((state, sentence, hint),) = told(tmp_path / "program")
-    assert state == "fail" and "setuid" in sentence and "privileges" in hint
 
 
 @pytest.fixture
@@ -251,17 +222,6 @@ def package(python: Path, name: str, **files: str) -> None:
 def torch(python: Path, cuda: str, hip: str = "None") -> None:
     said = f"__version__ = '2.11.0'\ncuda: Optional[str] = {cuda}\nhip: Optional[str] = {hip}\n"
     package(python, "torch", version=said)
-
-
-def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path) -> None:
-    (tmp_path / "there.py").write_text("")
-    for command in (["nosuch.py"], ["-u", "-W", "ignore", "nosuch.py", "--x"], ["-uXdev", "nosuch.py"]):
-        found = [line for line in told(python, *command) if line[0] == "fail"]
-        assert [line[1] for line in found] == ["nosuch.py, which python3 is to run, is not there"], command
-    fine: list[list[object]] = [[], ["-"], ["-m", "nosuch"], ["-c", "1", "nosuch.py"], ["-um", "x"], ["-V"], [tmp_path]]
-    fine.append([tmp_path / "there.py", "nosuch.py"])
-    for command in fine:
-        assert "fail" not in states(told(python, *command)), command
 
 
 def test_packages_are_asked_of_the_python_and_not_imported(told: PROGRAM, python: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -148,25 +146,6 @@ def test_a_setuid_program_of_another_user(tmp_path: Path) -> None:
     os.chown(path, 0, 0)
     os.chmod(path, 0o4755)
     assert sentence(path) is None, "our own user's programs gain nothing"
-
-
-def test_nsight_compute_is_no_obstacle(tmp_path: Path) -> None:
-    """As it starts a program: with this variable, which it sets for all processes below it."""
-    for name in ("ncu", "nv-nsight-cu-cli", "program"):
-        path = write(tmp_path, crafted(), name)
-        assert program.obstacle(path, {"NV_TPS_LAUNCH_TOKEN": "Interactive Profile"}) is None
-
-
-def test_what_a_compiler_makes_static(tmp_path: Path) -> None:
-    source = tmp_path / "main.c"
-    source.write_text("int main(void) { return 0; }\n")
-    cc = shlex.split(os.environ.get("CC", "cc"))
-    for flag in ("-static", "-static-pie"):
-        made = tmp_path / f"program{flag}"
-        done = subprocess.run([*cc, flag, str(source), "-o", str(made)], capture_output=True, check=False)
-        if done.returncode:
-            pytest.skip(f"the compiler cannot make {flag}, which gcc can: apt-get install gcc libc6-dev")
-        assert program.inspect(str(made)).static
 
 
 @pytest.mark.parametrize(

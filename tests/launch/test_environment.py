@@ -78,12 +78,6 @@ def test_simulated_runtimes_come_before_the_driver_and_triton_gets_the_newest() 
     assert environment(result, settings) == result
 
 
-def test_the_base_is_not_touched() -> None:
-    base = {"A": "1"}
-    environment(base, FULL)
-    assert base == {"A": "1"}
-
-
 @given(st.dictionaries(st.sampled_from(["LD_PRELOAD", "LD_LIBRARY_PATH", "A"]), st.text("/ab.so: ", max_size=30)))
 def test_twice_is_once(base: dict[str, str]) -> None:
     once = environment(base, FULL)

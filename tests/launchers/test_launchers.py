@@ -98,11 +98,6 @@ def test_a_script_that_can_be_read_once_is_left_to_sbatch(tmp_path):
         os.close(read)
 
 
-def test_what_slurms_variable_says_counts_where_no_option_does():
-    told = "srun with SLURM_EXPORT_ENV=NONE starts programs without this environment: "
-    assert look("srun p", {"SLURM_EXPORT_ENV": "NONE"}).doubt == f"{told}write {FRONT}"
-
-
 @pytest.mark.parametrize(
     ("command", "written"),
     [

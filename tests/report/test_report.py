@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +16,7 @@ from pyshim.report import tables
 from pyshim.report.collect import collect, ranks
 from pyshim.report.findings import findings, remarks
 from pyshim.report.verdict import verdict
+from tests.terminal import on_a_terminal
 
 RUN = "0123456789abcdef"
 
@@ -163,15 +162,7 @@ def test_warnings_and_notes_are_broken_on_a_terminal_only(report, write_page, cl
     command = [sys.executable, "-m", "pyshim", "report", "--full", str(report)]
     said = shown(subprocess.run(command, env=env, capture_output=True, text=True, check=True))
     assert max(len(line) for line in said.splitlines() if "warning: " in line) > 100
-    main, theirs = pty.openpty()
-    with open(main, "rb", buffering=0) as screen:
-        subprocess.run(command, env=env, stdout=theirs, stderr=theirs, check=True)
-        os.close(theirs)
-        screened = b""
-        with suppress(OSError):  # so Linux says that nobody holds the other end any more
-            while part := screen.read(1 << 16):
-                screened += part
-    lines = screened.decode().splitlines()
+    lines = on_a_terminal(command, env, stderr=None).splitlines()
     (first,) = (index for index, line in enumerate(lines) if line.startswith("warning: "))
     (last,) = (index for index, line in enumerate(lines) if line.startswith("note: "))
     assert max(map(len, lines[first:last])) <= 70 and last > first + 1

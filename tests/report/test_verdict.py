@@ -107,12 +107,6 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
             "nothing was changed, because the policy observe only counts",
-            "overlap-run --policy auto --report ",
-            id="observe, by its own command",
-        ),
-        pytest.param(
-            {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
-            "nothing was changed, because the policy observe only counts",
             "-default python train.py runs it under the default policy",
             id="observe",
         ),

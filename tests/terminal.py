@@ -13,7 +13,9 @@ def on_a_terminal(command: Sequence[object], environment: Mapping[str, str], col
     """Return what it writes. streams: of subprocess.run; None, as stdout is, is the terminal."""
     ours, theirs = pty.openpty()
     subprocess.run(["stty", "cols", str(columns), "rows", "24"], stdin=theirs, check=True)
-    chosen = {name: theirs if value is None else value for name, value in {"stdout": None, **streams}.items()}
+    chosen: dict[str, Any] = {
+        name: theirs if value is None else value for name, value in {"stdout": None, **streams}.items()
+    }
     with open(ours, "rb", buffering=0) as screen:
         with subprocess.Popen([str(word) for word in command], env=dict(environment), **chosen) as process:
             os.close(theirs)

@@ -297,6 +297,8 @@ def sentences(answer: Answer) -> Iterator[str]:
     ):
         if time > _NEXT_TO_NOTHING * one.span_us:
             yield f"For {milliseconds(time)} {step}, work waited {what}."
+    if one.still_us > _NEXT_TO_NOTHING * one.span_us:
+        yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
     if one.idle_us > _IDLE * one.span_us:
         share = _percent(one.idle_us / one.span_us)
         yield (

@@ -320,6 +320,7 @@ def test_what_waits_for_blocks_all_the_same_is_said(overlap, library, tmp_path):
     program.kernels.insert(0, boundary(1000, 5))
     found = lines(overlap, program.kineto(tmp_path / "trace.json"), "--full")
     assert found[3].startswith("saves   next to nothing (0.0") and "in all): raised, it still waits until" in found[3]
+    assert any(line.startswith("Raised, work would still wait 23.") for line in found), found
     assert "The first 28.004 ms are left out as set-up: next to no kernel ran." in found
 
 

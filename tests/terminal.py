@@ -23,7 +23,7 @@ def on_a_terminal(command: Sequence[object], environment: Mapping[str, str], col
             try:
                 while part := screen.read(1 << 16):
                     seen += part
-            except OSError:  # so Linux says that nobody holds the other end any more
+            except OSError:  # Linux: the other end is closed
                 pass
         assert process.returncode == 0
     return seen.decode().replace("\r\n", "\n")

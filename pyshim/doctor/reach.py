@@ -7,7 +7,7 @@ import json
 import mmap
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pyshim import _native
 from pyshim.doctor import child
@@ -98,6 +98,7 @@ def program(machine: Machine) -> Iterator[Line]:
         started = "starts other programs: what is set arrives there, and they are not looked at here"
         yield ok(f"{os.path.basename(path)} {started}")
     elif is_python(path):
+        yield from _script(machine.command)
         yield from _python(machine, path)
     elif is_python(end):
         yield from _python(machine, end)
@@ -212,6 +213,14 @@ def _held(path: str) -> frozenset[bytes]:
     ]
     with data:
         return frozenset(word for word in words if data.find(word, 0, _MOST_CONSTANTS) >= 0)
+
+
+def _script(command: Sequence[str]) -> Iterator[Line]:
+    """Check the file that Python is to run, as far as it is plain which word that is."""
+    name = next((word for word in command[1:] if word in ("-c", "-m") or not word.startswith("-")), "")
+    if name.endswith(".py") and not os.path.exists(name):
+        said = f"{name}, which {os.path.basename(command[0])} is to run, is not there"
+        yield fail(said, "write its path as it is from this folder")
 
 
 def _python(machine: Machine, python: str) -> Iterator[Line]:

@@ -1,9 +1,9 @@
 """How much earlier the work of a stream would end, if its priority were greater than that of a kernel it waited behind.
 
-Raised work still waits until a block of that kernel ends. A full GPU of equal blocks runs them in waves, so what comes
-at any time waits for half of a wave, on average. A chain of dependent work pays that for each of its kernels, as long
-as blocks of the kernel in front are left to begin: CoMD's chains of thirty small kernels gain a third of what they
-waited (H100, docs/results.md), a stencil's two kernels nearly all of it.
+Raised work still waits until a block of that kernel ends. Equal blocks run in waves on a full GPU; work that comes at
+any moment waits half a wave, on average. A chain of dependent work pays that for each of its kernels, as long as the
+kernel in front runs: CoMD's chains of thirty small kernels gain a third of what they waited, a stencil's two kernels
+all that the stream in front leaves (tests/traces/test_waiting_real.py).
 """
 
 from __future__ import annotations

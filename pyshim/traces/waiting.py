@@ -242,13 +242,12 @@ class _Process:
         self.kernels = [work for work in self.works if isinstance(work, TracedLaunch)]
         self.devices = tuple(sorted({work.device for work in self.works}))
         whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
-        begins = after_setup(self.kernels, whole[1])
-        self.setup_us = max(0.0, begins - whole[0]) if not steps else 0.0
+        self.setup_us = 0.0 if steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
         self.bounds = steps.whole if steps else (whole[0] + self.setup_us, whole[1])
-        gpus = [_Gpu(queues, device, limits.get(device)) for device in self.devices]
-        self.waits = {id(wait.queued): wait for gpu in gpus for wait in gpu.waits()}
+        gpus = {device: _Gpu(queues, device, limits.get(device)) for device in self.devices}
+        self.waits = {id(wait.queued): wait for gpu in gpus.values() for wait in gpu.waits()}
         self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
-        self.chains = self._chains(dict(zip(self.devices, gpus)))
+        self.chains = self._chains(gpus)
         self.spent: defaultdict[tuple[str, int], float] = defaultdict(float)  # of chains, by waiter
         for delay in queues.delays:
             self._spread(delay)

@@ -19,7 +19,7 @@ uint32_t setting_bit(const struct handle *handle, int device) {
 
 struct setting setting_read(const struct setting *setting) {
     struct setting copy = {0};
-    if (lock_take()) {
+    if (lock_take()) { /* which those who write `fixed` do not hold */
         copy = (struct setting){setting->known, setting->ours, setting->own, OVERLAP_RELAXED(setting->fixed)};
         lock_leave();
     }

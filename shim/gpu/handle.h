@@ -32,7 +32,7 @@ struct setting {
     uint32_t known; /* the program's value is `own` */
     uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
     int32_t own;
-    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked yet; without the lock */
+    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
 };
 
 struct handle {

@@ -1,4 +1,4 @@
-"""A program that was started on a simulated GPU and never used it is told so."""
+"""What a run says where the program never used the simulated GPU."""
 
 from __future__ import annotations
 

@@ -343,3 +343,13 @@ def test_a_program_for_the_other_vendor_finds_no_simulated_gpu(
     if said:
         other = {"mi250x": "h100", "h100": "mi250x"}[gpu]
         assert f"--simulate {other}" in said[0]["hint"]
+
+
+def test_a_missing_script_of_python(told: PROGRAM, python: Path, tmp_path: Path) -> None:
+    for command in (["nosuch.py"], ["-u", "nosuch.py", "--x"]):
+        found = [line for line in told(python, *command) if line[0] == "fail"]
+        assert [line[1] for line in found] == ["nosuch.py, which python3 is to run, is not there"], command
+    (tmp_path / "there.py").write_text("")
+    fine: list[list[object]] = [[], ["-"], ["-m", "nosuch.py"], ["-c", "1", "nosuch.py"], ["-W", "ignore", "nosuch.py"]]
+    for command in (*fine, [tmp_path / "there.py", "nosuch.py"]):
+        assert "fail" not in states(told(python, *command)), command

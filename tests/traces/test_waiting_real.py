@@ -50,6 +50,7 @@ def test_a_chain_of_small_kernels_gains_less_than_it_waited(overlap):
     gained = -changes["comd-eam-70", "default"]
     said = 100 * process["saves_us"] / process["span_us"]
     assert 0.5 * gained < said < 1.3 * gained
+    assert f"it now expects {-said:.0f} % for 70³" in (FOREIGN.parents[3] / "docs" / "results.md").read_text("utf-8")
     assert process["waited_us"] > 0.3 * process["span_us"] and process["still_us"] > 2 * process["saves_us"]
     assert [one["stream"] for one in process["minor"]] == ["13"]
 

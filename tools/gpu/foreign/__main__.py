@@ -69,7 +69,7 @@ class Measured:
         return [1 / value if self.program.more else value for value in self.values(arm)]
 
     def change(self, arm: str) -> list[float] | None:
-        """Of time against bare in per cent, and the 5th and 95th percentile of resampled processes."""
+        """Of time against bare in per cent, and the 5th and 95th percentile of resampled processes, if any."""
         bare, other = self.times("bare"), self.times(arm)
         if not bare or not other:
             return None
@@ -78,7 +78,9 @@ class Measured:
             statistics.median(mixed.choices(other, k=len(other))) / statistics.median(mixed.choices(bare, k=len(bare)))
             for _ in range(RESAMPLED)
         )
-        found = (statistics.median(other) / statistics.median(bare), drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20])
+        found = [statistics.median(other) / statistics.median(bare), drawn[RESAMPLED // 20], drawn[-RESAMPLED // 20]]
+        if len(bare) + len(other) == 2:
+            del found[1:]  # one process of each tells no interval
         return [round(100 * (value - 1), 2) for value in found]
 
     @property

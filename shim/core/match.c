@@ -79,7 +79,7 @@ OVERLAP_EXPORT uint32_t overlap_plain_name(const char *kernel, char *plain, uint
             if (*p < '0' || *p > '9')
                 break;
             size_t count = 0;
-            while (*p >= '0' && *p <= '9' && count < length)
+            while (*p >= '0' && *p <= '9' && count < (size_t)(end - p))
                 count = count * 10 + (size_t)(*p++ - '0');
             if (count == 0 || count > (size_t)(end - p))
                 break;

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain.screen import Line, Part, Prose, Table, apart, cut, plural
-from pyshim.traces.found import COPY, LEGACY, NO_CALLS, TOGETHER, Found, Share, Waiting, together
+from pyshim.traces.found import COPY, LEGACY, NEXT_TO_NOTHING, NO_CALLS, TOGETHER, Found, Share, Waiting, together
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
@@ -21,7 +21,6 @@ SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a
 # step: docs/data/estimates.csv.
 PROGRAMS, MEDIAN, LARGEST = 17, 3.3, 39
-_NEXT_TO_NOTHING = 0.02  # of a step
 _IDLE = 0.15  # of a step, in which the GPU waits for the host: other work would wait without the profiler
 _ROWS, _NAME = 12, 24  # of a table; characters of a kernel's name in a line
 _INDENT = " " * 8
@@ -126,7 +125,7 @@ def _files(path: str) -> list[str]:
 def screen(answer: Answer) -> Iterator[Part]:
     """Yield the answer: six lines, and one more for each priority that does not do what it says."""
     one = answer.worst
-    inverted = one.waited_us > _NEXT_TO_NOTHING * one.span_us
+    inverted = one.waited_us > NEXT_TO_NOTHING * one.span_us
     yield _line("waits", _waits(answer, inverted))
     if inverted:
         yield _line("behind", _behind(one))
@@ -173,7 +172,7 @@ def _who(waiters: set[str]) -> str:
 
 def _is_doubtful(answer: Answer) -> bool:
     """Whether work waited, and the trace does not say all about what for."""
-    return bool(answer.trace.untold) and answer.worst.unclaimed_us > _NEXT_TO_NOTHING * answer.worst.span_us
+    return bool(answer.trace.untold) and answer.worst.unclaimed_us > NEXT_TO_NOTHING * answer.worst.span_us
 
 
 def _behind(one: Waiting) -> str:
@@ -204,7 +203,7 @@ def _raise(one: Waiting, amd: bool) -> str:
 
 
 def _is_worth(one: Waiting) -> bool:
-    return one.saves_us > _NEXT_TO_NOTHING * one.span_us
+    return one.saves_us > NEXT_TO_NOTHING * one.span_us
 
 
 def _is_busy(one: Waiting) -> bool:
@@ -217,7 +216,7 @@ def _saves(one: Waiting) -> str:
         why = "nothing waits for it that long"
         if _is_busy(one):
             why = "the kernels in front need that time"
-        elif one.saves_us + one.still_us > _NEXT_TO_NOTHING * one.span_us:
+        elif one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
             why = "raised, it still waits until blocks in front end"
         return f"next to nothing ({_number(one.saves_us)} of {_of(one)}): {why}"
     share = _percent(one.saves_us / one.span_us)
@@ -276,7 +275,7 @@ def _simulated(answer: Answer) -> str:
 def whole(answer: Answer) -> Iterator[Part]:
     """Yield the answer and everything else that the traces say."""
     one = answer.worst
-    inverted = one.waited_us > _NEXT_TO_NOTHING * one.span_us
+    inverted = one.waited_us > NEXT_TO_NOTHING * one.span_us
     hidden = [_line("hidden", _hidden(answer))] if inverted and one.communication_us else []
     return apart(screen(answer), hidden, _inversions(one), map(Prose, sentences(answer)), _ranks(answer), _table(one))
 
@@ -295,9 +294,9 @@ def sentences(answer: Answer) -> Iterator[str]:
         (one.raised_us, "although it has the greater priority already"),
         (one.unclaimed_us, "behind other streams, and nothing is known to have waited for it"),
     ):
-        if time > _NEXT_TO_NOTHING * one.span_us:
+        if time > NEXT_TO_NOTHING * one.span_us:
             yield f"For {milliseconds(time)} {step}, work waited {what}."
-    if one.still_us > _NEXT_TO_NOTHING * one.span_us:
+    if one.still_us > NEXT_TO_NOTHING * one.span_us:
         yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
     if one.idle_us > _IDLE * one.span_us:
         share = _percent(one.idle_us / one.span_us)

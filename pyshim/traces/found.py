@@ -12,6 +12,7 @@ from pyshim.traces.record import Trace
 COPY = "copy or memset"
 COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
 NO_CALLS = "the trace has no calls of the host that launched its kernels"
+NEXT_TO_NOTHING = 0.02  # of a step
 TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
 LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 

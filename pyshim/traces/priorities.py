@@ -51,7 +51,7 @@ class Priorities:
 def faults(own: Priorities, inversions: Collection[tuple[tuple[int, str], tuple[int, str]]]) -> Iterator[str]:
     """Yield sentences about priorities that do not do what they say.
 
-    inversions: a stream whose work waited, and the one in front of it."""
+    inversions: a stream whose work waited at some cost, and the one in front of it."""
     for place, front in sorted(inversions):
         if own.is_greater(front, place):
             yield (

@@ -36,6 +36,7 @@ from pyshim.traces.found import (
     COMPUTES,
     COPIES,
     COPY,
+    NEXT_TO_NOTHING,
     NO_CALLS,
     TOGETHER,
     WAITS,
@@ -346,6 +347,7 @@ class _Process:
         span = self.bounds[-1] - self.bounds[0]
         pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)
+        saves = max(0.0, min(saved, span - busy))
         communication, hidden = self._hidden()
         return Waiting(
             path=trace.path,
@@ -360,7 +362,7 @@ class _Process:
             inversions=tuple(_grouped([wait for waits in by_step.values() for wait in waits], count)),
             waited_us=waited / count,
             busy_us=busy / count,
-            saves_us=max(0.0, min(saved, span - busy)) / count,
+            saves_us=saves / count,
             still_us=still / count,
             minor=small,
             major=_streams(major, count),
@@ -370,7 +372,7 @@ class _Process:
             idle_us=(span - max(map(self._worked, self.devices))) / count,
             communication_us=communication / count,
             hidden_us=hidden / count,
-            faults=tuple(faults(self.priorities, pairs)),
+            faults=tuple(faults(self.priorities, pairs if saves > NEXT_TO_NOTHING * span else ())),
             has_priorities=self.priorities.differ,
             kernels=tuple(_kernels(self.kernels)),
             pictured=(self.bounds[longest[1]], self.bounds[longest[1] + 1]),

@@ -240,7 +240,7 @@ def _ends(collected: Collected) -> Iterator[str]:
         (alive, f"{'are' if len(alive) > 1 else 'is'} still running"),
         (
             [page for page in unfinished if page not in alive],
-            "did not exit normally: killed, or running on another host",
+            "did not exit normally: killed, ended by _exit, or running on another host",
         ),
     ):
         if pages:

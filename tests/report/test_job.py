@@ -97,7 +97,7 @@ def test_a_killed_rank_is_said(overlap, run_job, rank_program):
     process.send_signal(signal.SIGKILL)
     process.wait()
     done = overlap("report", str(report), "--full")
-    assert "rank 3 on node001 did not exit normally: killed, or running on another host" in notes(done)
+    assert "rank 3 on node001 did not exit normally: killed, ended by _exit, or running on another host" in notes(done)
 
 
 def test_torchrun_is_the_ranks_and_not_their_agent(overlap, rank_program, tmp_path):

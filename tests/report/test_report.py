@@ -68,7 +68,7 @@ def test_json_is_what_the_contract_says(overlap, report, write_page, library):
 
 
 def test_the_text_begins_with_the_verdict_and_has_tables_when_asked(overlap, report, write_page):
-    write_page({"shaped": 3000, "one_wave": 1000}, pid=7, rank=0)
+    write_page({"shaped": 3000, "one_wave": 1000}, pid=7, rank=0, devices=(("NVIDIA H100 80GB HBM3", "h100"),) * 2)
     done = overlap("report", str(report), "--full")
     assert done.returncode == 0
     lines = shown(done).splitlines()
@@ -271,7 +271,7 @@ def test_many_ranks_that_were_started_otherwise_are_one_sentence(report, write_p
 @pytest.mark.parametrize(("flags", "sentences"), [(1, 1), (5, 0), (3, 0)])
 def test_who_did_not_end_is_said_but_of_forked_children(report, write_page, flags, sentences):
     write_page({"no_rule": 1}, flags=flags, rank=2)
-    end = ["rank 2 on node1 did not exit normally: killed, or running on another host"]
+    end = ["rank 2 on node1 did not exit normally: killed, ended by _exit, or running on another host"]
     assert remarks(collect(str(report))) == end[:sentences]
 
 
@@ -320,7 +320,8 @@ def test_a_process_that_runs_is_told_from_one_that_was_killed(overlap, report, w
     done = overlap("report", str(report), "--full")
     assert f"note: process {host}:{os.getpid()} is still running\n" in done.stdout
     assert (
-        f"note: process {host}:{ended.pid} did not exit normally: killed, or running on another host\n" in done.stdout
+        f"note: process {host}:{ended.pid} did not exit normally: killed, ended by _exit, or running on another host\n"
+        in done.stdout
     )
     assert done.stdout.startswith("done: so far, with 1 process still running: raised no stream (0 of 2 launches), ")
 

@@ -39,6 +39,7 @@ _KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one ker
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
+    "no_rule": "overlap policy show POLICY prints the rules, overlap report --full the kernels that none matches",
 }
 
 

@@ -140,6 +140,12 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
             id="no communication",
         ),
         pytest.param(
+            {"no_rule": 200, "one_wave": 10}, "h100", {"rules": True},
+            f"nothing was changed: {NO_STREAM}; 200 of 210 computation launches were not shaped: no rule ",
+            "overlap policy show POLICY prints the rules",
+            id="no rule",
+        ),
+        pytest.param(
             {"one_wave": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
             f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
             "overlap explain --gpu GPU ",

@@ -196,7 +196,7 @@ def _raise(one: Waiting, amd: bool) -> str:
     elif amd:
         how = "overlap-run cannot, because HIP takes a priority only when a stream is created"
     elif one.has_priorities:
-        how = "overlap-run does not, because the program sets priorities itself"
+        how = "overlap-run does not if the program itself set the priorities in the trace"
     else:
         how = f"overlap-run does it by default ({share} of the computation)"
     return f"{streams}: {how}"

@@ -148,7 +148,7 @@ def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
     program.kernels = [one._replace(priority=-1) if one.stream == 15 else one for one in program.kernels]
     program.kernels = [one._replace(priority=0) if one.stream == 20 else one for one in program.kernels]
     found = lines(overlap, program.kineto(tmp_path / "trace.json"), env={"COLUMNS": "100"})
-    assert found[2] == "raise   stream 20: overlap-run does not, because the program sets priorities itself"
+    assert found[2] == "raise   stream 20: overlap-run does not if the program itself set the priorities in the trace"
     assert found[4:7] == [
         "write   stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
         "        TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",

@@ -80,18 +80,25 @@ def readable(name: str) -> str:
     return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
 
 
+# Substitutions; what ends with an E; the length of an identifier.
+_TOKEN = re.compile(r"(?:S[0-9A-Z]*|T\d*)_|(?P<opens>Ul|[FIJLNXZ])|(?P<length>[1-9]\d*)|.", re.S)
+
+
 def _identifiers(name: str) -> Iterator[str]:
-    """Yield the identifiers of a mangled name, without the numbers that are arguments of templates (Li9E)."""
-    at = 2
+    """Yield the identifiers of a mangled name up to the end of its template arguments, without those of values."""
+    at, opened = 2, ""
     while at < len(name):
-        number = re.compile(r"L[a-z]n?\d+E").match(name, at)
-        if number:
-            at = number.end()
-            continue
-        digits = re.compile(r"[1-9]\d*").match(name, at)
-        word = name[digits.end() : digits.end() + int(digits[0])] if digits else ""
-        if digits and len(word) == int(digits[0]) and re.fullmatch(r"[A-Za-z_]\w*", word):
-            yield word
-            at = digits.end() + len(word)
-        else:
-            at += 1
+        token = _TOKEN.match(name, at)
+        assert token
+        at = token.end()
+        length = int(token["length"] or 0)
+        if length and (opened[-1:] != "L" or name[token.start() - 1] == "L"):  # else a value: Li9E, L4Enum2E
+            word, at = name[at : at + length], at + length
+            if len(word) == length and "L" not in opened and re.fullmatch(r"[A-Za-z_]\w*", word):
+                yield word
+        elif token["opens"] and (token["opens"] != "L" or opened[-1:] in ("I", "J", "X")):  # else internal linkage
+            opened += token["opens"][0]
+        elif token[0] == "E":
+            opened = opened[:-1]
+            if not opened:
+                return

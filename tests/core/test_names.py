@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
+from pyshim.traces.names import readable
 
 
 def oracle(pattern: bytes, name: bytes) -> bool:
@@ -235,6 +236,11 @@ COMPUTATION = [
 def test_communication_is_told_from_computation(library: Any) -> None:
     names = COMMUNICATION + COMPUTATION
     assert [name for name in names if library.overlap_is_communication(name.encode())] == COMMUNICATION
+
+
+def test_names_for_people_have_classes_of_template_arguments_only(library: Any) -> None:
+    assert readable("_Z5solveIL12GridOrdering1ELb0EEv6Params") == "solve", "an enumerator's value, and a parameter"
+    assert readable("_ZN1a1bIN1c1DELNS_1GE9ENS_1HEEEvNS_1IE") == "a::b<D, H>"
 
 
 def test_a_name_longer_than_any_buffer(library: Any) -> None:

@@ -81,7 +81,7 @@ def readable(name: str) -> str:
 
 
 # Substitutions; what ends with an E; the length of an identifier.
-_TOKEN = re.compile(r"(?:S[0-9A-Z]*|T\d*)_|(?P<opens>Ul|[FIJLNXZ])|(?P<length>[1-9]\d*)|.", re.S)
+_TOKEN = re.compile(r"(?:S[0-9A-Z]*|T[0-9]*)_|(?P<opens>Ul|[FIJLNXZ])|(?P<length>[1-9][0-9]{0,5})|.", re.S)
 
 
 def _identifiers(name: str) -> Iterator[str]:

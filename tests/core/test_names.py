@@ -241,6 +241,7 @@ def test_communication_is_told_from_computation(library: Any) -> None:
 def test_names_for_people_have_classes_of_template_arguments_only(library: Any) -> None:
     assert readable("_Z5solveIL12GridOrdering1ELb0EEv6Params") == "solve", "an enumerator's value, and a parameter"
     assert readable("_ZN1a1bIN1c1DELNS_1GE9ENS_1HEEEvNS_1IE") == "a::b<D, H>"
+    assert readable("_Z" + "9" * 5000).startswith("_Z99"), "more digits than Python makes an int of"
 
 
 def test_a_name_longer_than_any_buffer(library: Any) -> None:

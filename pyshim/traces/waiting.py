@@ -37,7 +37,6 @@ from pyshim.traces.found import (
     COPIES,
     COPY,
     NO_CALLS,
-    TOGETHER,
     WAITS,
     Bar,
     Found,
@@ -46,7 +45,7 @@ from pyshim.traces.found import (
     Place,
     Share,
     Waiting,
-    together,
+    raised,
 )
 from pyshim.traces.priorities import Priorities, faults
 from pyshim.traces.queues import HOST, LEAST_US, Cause, Delay, Queued, Queues, walk
@@ -315,7 +314,7 @@ class _Process:
         by_step: defaultdict[int, list[_Wait]] = defaultdict(list)
         minor: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
         major: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
-        one_wave = unclaimed = raised = 0.0
+        one_wave = unclaimed = already = 0.0
         for wait in self.waits.values():
             queued, step = wait.queued, self._step(wait.queued.work)
             share = self.shares.get((step, queued.place), 0.0)
@@ -326,21 +325,21 @@ class _Process:
             elif wait.one_wave:
                 one_wave += wait.length_us
             elif self.priorities.is_greater(queued.place, wait.behind_place):
-                raised += wait.length_us
+                already += wait.length_us
             elif share > MINOR:
                 major[queued.place].append((share, wait.length_us))
             else:
                 by_step[step].append(wait)
                 minor[queued.place].append((share, wait.length_us))
         small = _streams(minor, count)
-        sums = together(small)
+        to_raise = {(one.device, one.stream) for one in raised(small)}
         waited = saved = still = 0.0
         longest = 0.0, count // 2
         for step, waits in by_step.items():
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
             longest = max(longest, (of_step, step))
             waited += of_step
-            raised_here = [wait for wait in waits if sums[wait.queued.place[0]] <= TOGETHER]
+            raised_here = [wait for wait in waits if wait.queued.place in to_raise]
             saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in raised_here)
             still += sum(wait.queued.still_us for wait in raised_here)
         span = self.bounds[-1] - self.bounds[0]
@@ -365,7 +364,7 @@ class _Process:
             minor=small,
             major=_streams(major, count),
             one_wave_us=one_wave / count,
-            raised_us=raised / count,
+            raised_us=already / count,
             unclaimed_us=unclaimed / count,
             idle_us=(span - max(map(self._worked, self.devices))) / count,
             communication_us=communication / count,

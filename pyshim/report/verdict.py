@@ -35,11 +35,14 @@ _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
 _KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one kernel what would change that"
-# What to do about the commonest reason for which computation was left alone; of others `overlap explain` tells it.
+# What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
+    "no_rule": "if a rule is meant for these kernels, compare its `match` with their names, threads and blocks: "
+    "overlap report --json",
 }
+_ARITHMETIC = ("one_wave", "below_keep", "no_room_")  # of which _KERNEL says what would change them
 
 
 class Verdict(NamedTuple):
@@ -221,7 +224,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         reason, launches = counts.reasons.most_common(1)[0]
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
-        following = _NEXT.get(reason) or _KERNEL
+        following = _NEXT.get(reason) or (_KERNEL if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
 
 
@@ -261,6 +264,8 @@ def _limits(counts: _Counts) -> Iterator[str]:
             f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
+    if counts.streams and not counts.sum("raised"):
+        yield "nothing was launched on a stream while it was raised: at most its copies may have gained"
     if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)
 
@@ -272,18 +277,22 @@ def _measure(counts: _Counts) -> str:
         return f"nothing: overlap tune chose this policy{where}"
     policy = _policy(counts)
     arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
-    launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
-    program = "PROGRAM" if _bundled(counts) else _command(counts)
-    tune = f"overlap tune {arm}-- {launcher}{program}, which runs it without changes and with them, in turns"
+    program = " ".join([*_launcher(counts), "PROGRAM" if _bundled(counts) else _command(counts)])
+    tune = f"overlap tune {arm}-- {program}, which runs it without changes and with them, in turns"
     if counts.simulated:
         return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {tune}"
     return tune
 
 
+def _launcher(counts: _Counts) -> list[str]:
+    """Return the word for what started the ranks, if it stood in front of overlap-run."""
+    return ["LAUNCHER"] if counts.run and (counts.run.expected_world_size or 1) > 1 else []
+
+
 def _again(counts: _Counts, policy: str | None, folder: str) -> str:
     """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
     run = counts.run
-    words = ["overlap-run"]
+    words = [*_launcher(counts), "overlap-run"]
     if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:

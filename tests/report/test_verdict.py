@@ -75,6 +75,7 @@ def test_of_several_ranks_their_launcher_is_to_be_tuned(of, report):
     again(report, expected_world_size=2)
     found = of({"raised": 12, "no_rule": 8}, raised=12, streams=[{"status": RAISED}])
     assert f"-- LAUNCHER python train.py, {IN_TURNS}" in found.next
+    assert of({"observe_only": 8}, "observe").next.startswith("LAUNCHER overlap-run --policy auto --report ")
 
 
 def test_streams_that_were_given_back(of):
@@ -144,6 +145,13 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
             f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
             "overlap explain --gpu GPU ",
             id="one wave",
+        ),
+        pytest.param(
+            {"no_rule": 200}, "h100", {"rules": True}, f"nothing was changed: {NO_STREAM}; 200 of 200 ",
+            "compare its `match` with their names, threads and blocks: overlap report --json", id="no rule fits",
+        ),
+        pytest.param(
+            {"not_overlapping": 9}, "h100", {"rules": True}, "nothing", "overlap explain TRACE", id="no arithmetic",
         ),
         pytest.param(
             {"capped_without_room": 160, "communication": 100}, "h100",

@@ -166,8 +166,13 @@ def _no_launch(counts: _Counts) -> Verdict:
             "not known: graphs are left exactly as the program makes them",
             _EXPLAIN,
         )
+    seen = f"nothing: a GPU was opened and no launch was seen{where}"
+    if not any(page.ended for page in counts.pages) and not running(counts.pages):
+        what = "no process exited normally: killed, perhaps before its first launch, or running on another host"
+        following = f"read what the program printed; if that says nothing: {_doctor(counts)}"
+        return Verdict(seen, f"not known: {what}", following)
     return Verdict(
-        f"nothing: a GPU was opened and no launch was seen{where}",
+        seen,
         "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened "
         "with RTLD_DEEPBIND, for example)",
         f"{_doctor(counts)} shows the routes to a GPU in its files",

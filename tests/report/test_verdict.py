@@ -273,10 +273,12 @@ def test_a_driver_on_one_of_the_hosts_is_a_driver(report):
     assert "no process of python opened a GPU" in verdict(collect(str(report))).done
 
 
-def test_a_gpu_without_a_launch(of):
+def test_a_gpu_without_a_launch(of, report, write_page):
     found = of({})
     assert found.done.startswith("nothing: a GPU was opened and no launch was seen: ")
     assert found.next == "overlap doctor python train.py shows the routes to a GPU in its files"
+    write_page(flags=1)
+    assert verdict(collect(str(report))).next.startswith("read what the program printed; if that says nothing: overlap d")
 
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):

@@ -39,8 +39,7 @@ _KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one ker
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
-    "no_rule": "if a rule is meant for these kernels, compare its `match` with their names, threads and blocks: "
-    "overlap report --json",
+    "no_rule": "compare the `match` of the rules with the kernels of overlap report --json: names, threads, blocks",
 }
 _ARITHMETIC = ("one_wave", "below_keep", "no_room_")  # of which _KERNEL says what would change them
 
@@ -166,17 +165,13 @@ def _no_launch(counts: _Counts) -> Verdict:
             "not known: graphs are left exactly as the program makes them",
             _EXPLAIN,
         )
-    seen = f"nothing: a GPU was opened and no launch was seen{where}"
+    why = "the program launched nothing, or its launches bypass a preloaded library (from a library opened "
+    why += "with RTLD_DEEPBIND, for example)"
+    following = f"{_doctor(counts)} shows the routes to a GPU in its files"
     if not any(page.ended for page in counts.pages) and not running(counts.pages):
-        what = "no process exited normally: killed, perhaps before its first launch, or running on another host"
-        following = f"read what the program printed; if that says nothing: {_doctor(counts)}"
-        return Verdict(seen, f"not known: {what}", following)
-    return Verdict(
-        seen,
-        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened "
-        "with RTLD_DEEPBIND, for example)",
-        f"{_doctor(counts)} shows the routes to a GPU in its files",
-    )
+        why = "no process exited normally: killed, perhaps before its first launch, or running on another host"
+        following = f"read what the program printed; if that says nothing: {following}"
+    return Verdict(f"nothing: a GPU was opened and no launch was seen{where}", f"not known: {why}", following)
 
 
 def _done(counts: _Counts) -> str:
@@ -282,22 +277,18 @@ def _measure(counts: _Counts) -> str:
         return f"nothing: overlap tune chose this policy{where}"
     policy = _policy(counts)
     arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
-    program = " ".join([*_launcher(counts), "PROGRAM" if _bundled(counts) else _command(counts)])
-    tune = f"overlap tune {arm}-- {program}, which runs it without changes and with them, in turns"
+    launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
+    program = "PROGRAM" if _bundled(counts) else _command(counts)
+    tune = f"overlap tune {arm}-- {launcher}{program}, which runs it without changes and with them, in turns"
     if counts.simulated:
         return f"on a machine with the GPU{', with a program of your own' * _bundled(counts)}: {tune}"
     return tune
 
 
-def _launcher(counts: _Counts) -> list[str]:
-    """Return the word for what started the ranks, if it stood in front of overlap-run."""
-    return ["LAUNCHER"] if counts.run and (counts.run.expected_world_size or 1) > 1 else []
-
-
 def _again(counts: _Counts, policy: str | None, folder: str) -> str:
     """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
     run = counts.run
-    words = [*_launcher(counts), "overlap-run"]
+    words = [*["LAUNCHER"] * bool(run and (run.expected_world_size or 1) > 1), "overlap-run"]
     if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:

@@ -53,7 +53,7 @@ FAST_SOURCES = (
         f"shim/gpu/{name}.c"
         for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")
     ),
-    *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "hip/entry", "hip/launch")),
+    *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "cuda/runtime", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
 # is pure, and what asks the kernel or our own tables only. Unwind tables would be locked with the rest; debuggers read

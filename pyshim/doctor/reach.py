@@ -243,7 +243,7 @@ def _python(machine: Machine, python: str) -> Iterator[Line]:
         yield ok(f"packages of this Python: {', '.join(shown)}")
     else:
         yield warn(
-            f"{python} finds no package that uses GPUs",
+            f"{python} finds none of the packages for GPUs that are known here",
             "nothing to do if the program loads a library of its own",
         )
 

@@ -403,7 +403,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.1f} %"
+    return f"{100 * share:.0f} %" if share >= 0.1 or not share else f"{100 * share:.1f} %"
 
 
 def _number(microseconds: float) -> str:

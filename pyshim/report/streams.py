@@ -9,7 +9,7 @@ from pyshim.enums import STREAM_STATUSES
 from pyshim.report.collect import Collected, some, who
 from pyshim.stats.page import Page, Stream
 
-HEADS = ("streams", "made by", "comm", "share", "threads", "outcome")
+HEADS = ("streams", "made by", "comm", "last share", "threads", "outcome")
 RAISED, FIXED = "raised", "fixed"
 # Behind `not raised:`, of one stream or of several.
 WHY = {
@@ -107,12 +107,12 @@ def remarks(collected: Collected) -> Iterator[str]:
 
 
 def _named(left: list[Group]) -> str:
-    """Return "1 stream of rank 0 on node1 (made by libhalo.so; 3.1 % of the computation)"."""
+    """Return "1 stream of rank 0 on node1 (made by libhalo.so; lately 3.1 % of the computation)"."""
     streams = [stream for group in left for stream in group.streams]
     pages = list({id(page): page for group in left for page in group.pages}.values())
     creators = some(sorted({group.creator for group in left if group.creator}))
     by = f"made by {creators}; " if creators else ""
-    return f"{count(streams)} of {who(pages)} ({by}{share(streams)} of the computation)"
+    return f"{count(streams)} of {who(pages)} ({by}lately {share(streams)} of the computation)"
 
 
 def count(streams: Sequence[Stream]) -> str:

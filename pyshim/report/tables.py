@@ -68,9 +68,7 @@ def _headline(run: Run) -> str:
 
 def devices(collected: Collected) -> list[str]:
     """Return one line per kind of GPU and policy."""
-    counts = Counter(
-        kind for page in collected.pages for kind in {(device.name, device.policy) for device in page.devices}
-    )
+    counts = Counter(kind for page in collected.pages for kind in {(one.name, one.policy) for one in page.devices})
     return [
         f"{name}: {'policy ' + policy if policy else 'no policy, only counted'}, used by {count:,} "
         f"process{'es' * (count != 1)}"

@@ -35,12 +35,13 @@ _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
 _KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one kernel what would change that"
-# What to do about the commonest reason for which computation was left alone; of others `overlap explain` tells it.
+# What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
-    "no_rule": "overlap policy show POLICY prints the rules, overlap report --full the kernels that none matches",
+    "no_rule": "compare the `match` of the rules with the kernels of overlap report --json: names, threads, blocks",
 }
+_ARITHMETIC = ("one_wave", "below_keep", "no_room_")  # of which _KERNEL says what would change them
 
 
 class Verdict(NamedTuple):
@@ -164,12 +165,13 @@ def _no_launch(counts: _Counts) -> Verdict:
             "not known: graphs are left exactly as the program makes them",
             _EXPLAIN,
         )
-    return Verdict(
-        f"nothing: a GPU was opened and no launch was seen{where}",
-        "not known: the program launched nothing, or its launches bypass a preloaded library (from a library opened "
-        "with RTLD_DEEPBIND, for example)",
-        f"{_doctor(counts)} shows the routes to a GPU in its files",
-    )
+    why = "the program launched nothing, or its launches bypass a preloaded library (from a library opened "
+    why += "with RTLD_DEEPBIND, for example)"
+    following = f"{_doctor(counts)} shows the routes to a GPU in its files"
+    if not any(page.ended for page in counts.pages) and not running(counts.pages):
+        why = "no process exited normally: killed, perhaps before its first launch, or running on another host"
+        following = f"read what the program printed; if that says nothing: {following}"
+    return Verdict(f"nothing: a GPU was opened and no launch was seen{where}", f"not known: {why}", following)
 
 
 def _done(counts: _Counts) -> str:
@@ -222,7 +224,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         reason, launches = counts.reasons.most_common(1)[0]
         of = f"{launches:,} of {sum(counts.reasons.values()):,} computation launches"
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
-        following = _NEXT.get(reason) or _KERNEL
+        following = _NEXT.get(reason) or (_KERNEL if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
 
 
@@ -262,6 +264,8 @@ def _limits(counts: _Counts) -> Iterator[str]:
             f"communication still does not fit beside {capped:,} of the {shaped:,} shaped launches, which may "
             "have cost time; `shape: leave` in the rule avoids that"
         )
+    if counts.streams and not counts.sum("raised"):
+        yield "nothing was launched on a stream while it was raised: at most its copies may have gained"
     if not counts.streams and not counts.sum("streams_created_raised"):
         yield _why_not_raised(counts)
 
@@ -284,7 +288,7 @@ def _measure(counts: _Counts) -> str:
 def _again(counts: _Counts, policy: str | None, folder: str) -> str:
     """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
     run = counts.run
-    words = ["overlap-run"]
+    words = [*["LAUNCHER"] * bool(run and (run.expected_world_size or 1) > 1), "overlap-run"]
     if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:

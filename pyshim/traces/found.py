@@ -13,7 +13,7 @@ COPY = "copy or memset"
 COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
 NO_CALLS = "the trace has no calls of the host that launched its kernels"
 NEXT_TO_NOTHING = 0.02  # of a step
-TOGETHER = 0.6  # of the computation: the default policy raises none of the streams that carry more together
+TOGETHER = 0.6  # of the computation: the default policy raises no computing streams that carry more together
 LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 
 Place = tuple[int, str]  # device, stream
@@ -67,6 +67,13 @@ class Bar(NamedTuple):
     what: str
 
 
+def raised(minor: Iterable[Share]) -> tuple[Share, ...]:
+    """Return the streams of each GPU, or if they are too much together those that compute nothing."""
+    minor = tuple(minor)
+    sums = together(minor)
+    return tuple(one for one in minor if sums[one.device] <= TOGETHER or not one.share)
+
+
 def together(shares: Iterable[Share]) -> dict[int, float]:
     """Return the sum on each GPU, without default streams: the policy raises none of them."""
     sums: defaultdict[int, float] = defaultdict(float)
@@ -109,9 +116,7 @@ class Waiting:
 
     @property
     def raising(self) -> tuple[Share, ...]:
-        """The minor streams of those GPUs where they are not too much together."""
-        sums = together(self.minor)
-        return tuple(one for one in self.minor if sums[one.device] <= TOGETHER)
+        return raised(self.minor)
 
 
 @dataclass(frozen=True)

@@ -80,16 +80,13 @@ def readable(name: str) -> str:
     return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
 
 
-# Substitutions; what ends with an E; the length of an identifier.
 _TOKEN = re.compile(r"(?:S[0-9A-Z]*|T[0-9]*)_|(?P<opens>Ul|[FIJLNXZ])|(?P<length>[1-9][0-9]{0,5})|.", re.S)
 
 
 def _identifiers(name: str) -> Iterator[str]:
     """Yield the identifiers of a mangled name up to the end of its template arguments, without those of values."""
     at, opened = 2, ""
-    while at < len(name):
-        token = _TOKEN.match(name, at)
-        assert token
+    while token := _TOKEN.match(name, at):
         at = token.end()
         length = int(token["length"] or 0)
         if length and (opened[-1:] != "L" or name[token.start() - 1] == "L"):  # else a value: Li9E, L4Enum2E
@@ -98,7 +95,5 @@ def _identifiers(name: str) -> Iterator[str]:
                 yield word
         elif token["opens"] and (token["opens"] != "L" or opened[-1:] in ("I", "J", "X")):  # else internal linkage
             opened += token["opens"][0]
-        elif token[0] == "E":
-            opened = opened[:-1]
-            if not opened:
-                return
+        elif token[0] == "E" and not (opened := opened[:-1]):
+            return

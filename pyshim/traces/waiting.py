@@ -2,11 +2,8 @@
 
 What counts:
 
-- It waited: it began later than it was ready (queues.py), and later than such work usually begins in this trace where
-  nothing else runs.
-- Behind a kernel of another stream: one that computes, ran when it began, and had begun before. Behind a kernel whose
-  blocks were all resident at once nothing can be gained: a priority takes effect when a block ends. Nor can it where
-  the work has the greater priority already.
+- It was ready and stood behind a kernel (blocked.py). Behind one whose blocks were all resident at once nothing can be
+  gained: a priority takes effect when a block ends. Nor can it where the work has the greater priority already.
 - It was waited for: by the host, by another stream through an event, or by communication on its own stream.
 - On a minor stream: one with at most half of the GPU's computation, by blocks times threads, as in the default policy.
   A stream that has most of the work may lose by being raised.
@@ -19,17 +16,15 @@ steps together, because work crosses from one to the next.
 
 from __future__ import annotations
 
-import functools
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import NamedTuple
 
-from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.traces import open_trace
+from pyshim.traces.blocked import Blocked, Device, Resident, resident_on
 from pyshim.traces.chains import Chain, follow
 from pyshim.traces.found import (
     COMMUNICATES,
@@ -38,7 +33,6 @@ from pyshim.traces.found import (
     COPY,
     NEXT_TO_NOTHING,
     NO_CALLS,
-    TOGETHER,
     WAITS,
     Bar,
     Found,
@@ -47,20 +41,16 @@ from pyshim.traces.found import (
     Place,
     Share,
     Waiting,
-    together,
+    raised,
 )
 from pyshim.traces.priorities import Priorities, faults
-from pyshim.traces.queues import HOST, LEAST_US, Cause, Delay, Queued, Queues, walk
-from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, TracedLaunch, Wait, Work
+from pyshim.traces.queues import HOST, LEAST_US, Delay, Queues, walk
+from pyshim.traces.record import Call, Gpu, Span, Trace, TracedLaunch, Wait, Work
 from pyshim.traces.steps import Finder, Steps, after_setup, of_process
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
-_AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
-_LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
 _FEW = 0.1  # of its waits, or its work, need not be known
 MOST = 1_000_000  # records of a trace: a kilobyte of memory each
-
-Resident = Callable[[TracedLaunch], "int | None"]  # blocks of such a kernel on the whole GPU; None: not known
 
 
 @dataclass
@@ -70,32 +60,6 @@ class _Records:
     works: list[Work] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     waits: list[Wait] = field(default_factory=list)
-
-
-def resident_on(gpu: Gpu) -> Resident:
-    """Return how many blocks of a kernel a GPU holds, by its name, or by its architecture if it is not in gpu.def."""
-    known = {_native.text(one.name): one for one in _native.gpus()}
-    alike = {_native.text(one.architecture): one for one in known.values()}
-    limits = known.get(gpu.name) or alike.get(gpu.architecture)
-    multiprocessors = gpu.multiprocessors or (limits.multiprocessors if limits and gpu.name in known else 0)
-
-    @functools.cache
-    def blocks(*block: int) -> int | None:
-        footprint = _native.ffi.new("struct overlap_footprint *", block)
-        found = _native.library().overlap_occupancy_of(limits, footprint).blocks
-        return int(found) * multiprocessors or None  # 0: it cannot have been launched
-
-    def resident(launch: TracedLaunch) -> int | None:
-        static, dynamic = launch.static_shared_memory, launch.dynamic_shared_memory
-        if static is None or dynamic is None:
-            static, dynamic = 0, launch.shared_memory
-        block = launch.threads, launch.registers, static, dynamic
-        numbers = [
-            number for number in block if number is not None and 0 <= number < 1 << 32
-        ]  # a file may say anything
-        return blocks(*numbers) if limits and len(numbers) == len(block) else None
-
-    return resident
 
 
 def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Found:
@@ -151,85 +115,6 @@ def _untold(queues: Queues) -> Iterable[str]:
         yield f"{queues.without_call:,} of {works:,} kernels and copies have no launch call in the trace"
 
 
-class _Wait(NamedTuple):
-    """From `start_us` until the work began."""
-
-    queued: Queued
-    start_us: float
-    behind: TracedLaunch
-    one_wave: bool
-
-    @property
-    def until_us(self) -> float:
-        return self.queued.work.start_us
-
-    @property
-    def length_us(self) -> float:
-        return self.until_us - self.start_us
-
-    @property
-    def behind_place(self) -> Place:
-        return self.behind.device, self.behind.stream
-
-
-class _Gpu:
-    """What waited behind what on one GPU."""
-
-    def __init__(self, queues: Queues, device: int, resident: Resident | None) -> None:
-        self.streams = {stream.place[1]: stream for stream in queues.streams.values() if stream.place[0] == device}
-        self.device = device
-        self.resident = resident
-        self.queued = sorted(
-            (one for stream in self.streams.values() for one in stream.works), key=lambda one: one.work.start_us
-        )
-
-    def waits(self) -> Iterable[_Wait]:
-        candidates = list(self._candidates())
-        takes = _usual(candidates)
-        for one, behind, _ in candidates:
-            if behind is None or one.released_us is None:
-                continue
-            start = max(one.released_us + takes.get(_kind(one), 0.0), behind.start_us)
-            least = _LONGEST_LAUNCH_US if isinstance(one.work, MemoryOperation) else LEAST_US
-            if one.work.start_us - start >= least:
-                yield _Wait(one, start, behind, self._is_one_wave(behind))
-
-    def _candidates(self) -> Iterable[tuple[Queued, TracedLaunch | None, bool]]:
-        """Yield work with a launch call, another stream's kernel at its start, and whether only it ran since ready."""
-        running: list[Work] = []
-        latest = ("", -inf), ("", -inf)  # ends of two streams
-        for one in self.queued:
-            work = one.work
-            running = [other for other in running[-_AT_ONCE:] if other.end_us > work.start_us]
-            if one.released_us is not None:
-                others = [other for other in running if other.stream != work.stream]
-                end = next(end for stream, end in latest if stream != work.stream)
-                yield one, self._in_front(work, others), end <= one.released_us
-            running.append(work)
-            if work.stream == latest[0][0]:
-                latest = (work.stream, max(latest[0][1], work.end_us)), latest[1]
-            elif work.end_us > latest[0][1]:
-                latest = (work.stream, work.end_us), latest[0]
-            elif work.end_us > latest[1][1]:
-                latest = latest[0], (work.stream, work.end_us)
-
-    def _in_front(self, work: Work, others: Sequence[Work]) -> TracedLaunch | None:
-        """Return the first that computes, with waiting blocks if any; copies may have waited for their engine."""
-        if isinstance(work, MemoryOperation) and any(isinstance(other, MemoryOperation) for other in others):
-            return None
-        computing = [other for other in others if isinstance(other, TracedLaunch) and not other.communication]
-        return min(computing, key=lambda other: (self._is_one_wave(other), other.start_us), default=None)
-
-    def _is_one_wave(self, kernel: TracedLaunch) -> bool:
-        blocks = self.resident(kernel) if self.resident else None
-        return blocks is not None and kernel.blocks is not None and kernel.blocks <= blocks
-
-    def wave_us(self, kernel: TracedLaunch) -> float:
-        """Return how long a block takes, of a kernel of more than one wave; 0 if that is not known."""
-        blocks = self.resident(kernel) if self.resident else None
-        return (kernel.end_us - kernel.start_us) * blocks / kernel.blocks if blocks and kernel.blocks else 0.0
-
-
 class _Process:
     """What of it was waited for, by step."""
 
@@ -245,8 +130,8 @@ class _Process:
         whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
         self.setup_us = 0.0 if steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
         self.bounds = steps.whole if steps else (whole[0] + self.setup_us, whole[1])
-        gpus = {device: _Gpu(queues, device, limits.get(device)) for device in self.devices}
-        self.waits = {id(wait.queued): wait for gpu in gpus.values() for wait in gpu.waits()}
+        gpus = {device: Device(queues, device, limits.get(device)) for device in self.devices}
+        self.waits = {id(wait.queued): wait for gpu in gpus.values() for wait in gpu.blocked()}
         self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
         self.chains = self._chains(gpus)
         self.spent: defaultdict[tuple[str, int], float] = defaultdict(float)  # of chains, by waiter
@@ -269,7 +154,7 @@ class _Process:
         """-1, or their number: outside of all."""
         return bisect_right(self.bounds, work.start_us) - 1
 
-    def _chains(self, gpus: dict[int, _Gpu]) -> dict[int, Chain]:
+    def _chains(self, gpus: dict[int, Device]) -> dict[int, Chain]:
         """Return for each wait the chain of what waited with it, one behind the other, behind the same kernel."""
         chains: dict[int, Chain] = {}
         asked: defaultdict[Place, set[int]] = defaultdict(set)
@@ -313,10 +198,10 @@ class _Process:
 
     def waiting(self, trace: Trace, process: int, told: bool) -> Waiting:
         count = len(self.bounds) - 1
-        by_step: defaultdict[int, list[_Wait]] = defaultdict(list)
+        by_step: defaultdict[int, list[Blocked]] = defaultdict(list)
         minor: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
         major: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
-        one_wave = unclaimed = raised = 0.0
+        one_wave = unclaimed = already = 0.0
         for wait in self.waits.values():
             queued, step = wait.queued, self._step(wait.queued.work)
             share = self.shares.get((step, queued.place), 0.0)
@@ -327,21 +212,21 @@ class _Process:
             elif wait.one_wave:
                 one_wave += wait.length_us
             elif self.priorities.is_greater(queued.place, wait.behind_place):
-                raised += wait.length_us
+                already += wait.length_us
             elif share > MINOR:
                 major[queued.place].append((share, wait.length_us))
             else:
                 by_step[step].append(wait)
                 minor[queued.place].append((share, wait.length_us))
         small = _streams(minor, count)
-        sums = together(small)
+        to_raise = {(one.device, one.stream) for one in raised(small)}
         waited = saved = still = 0.0
         longest = 0.0, count // 2
         for step, waits in by_step.items():
             of_step = _union((wait.start_us, wait.until_us) for wait in waits)
             longest = max(longest, (of_step, step))
             waited += of_step
-            raised_here = [wait for wait in waits if sums[wait.queued.place[0]] <= TOGETHER]
+            raised_here = [wait for wait in waits if wait.queued.place in to_raise]
             saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in raised_here)
             still += sum(wait.queued.still_us for wait in raised_here)
         span = self.bounds[-1] - self.bounds[0]
@@ -367,7 +252,7 @@ class _Process:
             minor=small,
             major=_streams(major, count),
             one_wave_us=one_wave / count,
-            raised_us=raised / count,
+            raised_us=already / count,
             unclaimed_us=unclaimed / count,
             idle_us=(span - max(map(self._worked, self.devices))) / count,
             communication_us=communication / count,
@@ -391,7 +276,7 @@ class _Process:
             hidden.append(computes + communicates - self._within(own))
         return sum(communication) / (len(communication) - 1 or 1), sum(hidden) / (len(hidden) - 1 or 1)
 
-    def _picture(self, step: int, waits: Sequence[_Wait]) -> Iterable[Bar]:
+    def _picture(self, step: int, waits: Sequence[Blocked]) -> Iterable[Bar]:
         begin, end = self.bounds[step : step + 2]
         for work in self.works:
             if work.end_us > begin and work.start_us < end:
@@ -415,28 +300,6 @@ class _Process:
         return _union((max(begin, work.start_us), min(end, work.end_us)) for work in works)
 
 
-def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> dict[tuple[Cause, bool], float]:
-    """Return how long ready work takes to begin on an idle GPU: that of its kind, else of any, else the least."""
-    alone: defaultdict[tuple[Cause | None, bool], list[float]] = defaultdict(list)
-    least: defaultdict[tuple[Cause, bool], float] = defaultdict(lambda: _LONGEST_LAUNCH_US)
-    for one, _, idle in candidates:
-        gap, kind = one.work.start_us - (one.released_us or 0.0), _kind(one)
-        least[kind] = min(least[kind], gap)
-        if idle and not one.at_least:
-            alone[kind].append(gap)
-            alone[None, kind[1]].append(gap)
-    return {kind: _median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered, half = sorted(values), len(values) // 2
-    return (ordered[half] + ordered[~half]) / 2
-
-
-def _kind(queued: Queued) -> tuple[Cause, bool]:
-    return queued.cause, isinstance(queued.work, MemoryOperation)
-
-
 def _union(intervals: Iterable[tuple[float, float]]) -> float:
     """Return the time in any of the intervals."""
     length, until = 0.0, -inf
@@ -446,8 +309,8 @@ def _union(intervals: Iterable[tuple[float, float]]) -> float:
     return length
 
 
-def _grouped(waits: Sequence[_Wait], count: int) -> list[Inversion]:
-    groups: defaultdict[tuple[int, str, str], list[_Wait]] = defaultdict(list)
+def _grouped(waits: Sequence[Blocked], count: int) -> list[Inversion]:
+    groups: defaultdict[tuple[int, str, str], list[Blocked]] = defaultdict(list)
     for wait in waits:
         work = wait.queued.work
         kernel = work.kernel if isinstance(work, TracedLaunch) else COPY

@@ -51,7 +51,7 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64
     }
     if (thousandths(together, all) > OVERLAP_SHARE_TOGETHER * 10)
         for (uint32_t i = 0; i < count; i++)
-            if (streams[i]->status == OVERLAP_STREAM_RAISED)
+            if (streams[i]->status == OVERLAP_STREAM_RAISED && (streams[i]->share || !streams[i]->communicates))
                 streams[i]->status = OVERLAP_STREAM_TOGETHER;
     return true;
 }

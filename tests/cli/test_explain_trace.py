@@ -107,18 +107,18 @@ def test_the_streams_to_raise(overlap, library, tmp_path, program, line):
     assert lines(overlap, program.kineto(tmp_path / "trace.json"))[2] == line
 
 
+def two_thirds(program: Program, at: float, first: int = 21) -> None:
+    program.launch(interior(at + 4, 76, stream=15, waves=10), at + 1)
+    for index, stream in enumerate((20, first)):
+        small = boundary(at + 70 + index, 5, stream)._replace(grid=(10560, 1, 1))
+        program.launch(small, at + 3 + index)
+        program.launch(collective(at + 80 + index, 5, stream), at + 5 + index)
+
+
 @pytest.mark.parametrize("first", [21, 7])
 def test_streams_that_are_small_one_by_one_only(first, overlap, library, tmp_path):
     """The default policy raises none of streams with more than 60 % together; the default stream, 7, does not count."""
-
-    def one(program: Program, at: float) -> None:
-        program.launch(interior(at + 4, 76, stream=15, waves=10), at + 1)
-        for index, stream in enumerate((20, first)):
-            small = boundary(at + 70 + index, 5, stream)._replace(grid=(10560, 1, 1))
-            program.launch(small, at + 3 + index)
-            program.launch(collective(at + 80 + index, 5, stream), at + 5 + index)
-
-    path = steps(Program(), one).kineto(tmp_path / "trace.json")
+    path = steps(Program(), lambda program, at: two_thirds(program, at, first)).kineto(tmp_path / "trace.json")
     if first == 7:
         found = lines(overlap, path)
         assert found[2] == "raise   streams 20, 7: 7 is the default stream, so put this work on another one"
@@ -127,6 +127,17 @@ def test_streams_that_are_small_one_by_one_only(first, overlap, library, tmp_pat
     why = "none: streams 20, 21 carry 67 % of the computation together, and at most 60 % is raised"
     assert lines(overlap, path)[2:] == [f"raise   {why}"], "no estimate, and no code"
     assert answer(overlap, path)["processes"][0]["saves_us"] == 0
+
+
+def test_communication_alone_is_raised_beside_them(overlap, library, tmp_path):
+    def one(program: Program, at: float) -> None:
+        two_thirds(program, at)
+        program.launch(collective(at + 70, 5, 22), at + 6.5)
+        program.synchronize(22, at + 7, at + 76)
+
+    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
+    assert found[2] == "raise   stream 22: overlap-run does it by default (0 % of the computation)"
+    assert found[3].startswith("saves   about ")
 
 
 def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):
@@ -313,18 +324,16 @@ def test_what_is_waited_for_only_shortly_is_not_blamed_on_the_kernel_in_front(ov
 
 
 def test_what_waits_for_blocks_all_the_same_is_said(overlap, library, tmp_path):
-    """Two waves of 200 us, and four kernels that each wait for the host before: on average 100 us for each.
-
-    Priorities the other way round would gain nothing, so they are no fault."""
+    """Two waves of 200 us, and four kernels that each wait for the host before: on average 100 us for each."""
     program = Program()
     for at in range(29000, 90000, 1000):
         chain(program, at, parts=4, waves=2)
-    program.kernels = [boundary(1000, 5), *program.kernels]
+    program.kernels.insert(0, boundary(1000, 5))
     program.kernels = [one._replace(priority=-5 if one.stream == 15 else -2) for one in program.kernels]
     found = lines(overlap, program.kineto(tmp_path / "trace.json"), "--full")
     assert found[3].startswith("saves   next to nothing (0.0") and "in all): raised, it still waits until" in found[3]
     assert any(line.startswith("Raised, work would still wait 23.") for line in found), found
-    assert not any(line.startswith("fault") for line in found)
+    assert not any(line.startswith("fault") for line in found), "other priorities would gain nothing"
     assert "The first 28.004 ms are left out as set-up: next to no kernel ran." in found
 
 

@@ -169,6 +169,12 @@ def test_only_streams_that_qualify_count_together(rule: Rule) -> None:
     assert rule.of(small(55), small(25), small(20), share=20) == [LARGE, LARGE, RAISED]
 
 
+def test_communication_stays_raised_beside_streams_that_carry_too_much_together(rule: Rule) -> None:
+    for work, status in ((0, RAISED), (1, TOGETHER)):
+        streams = small(40), small(40), small(work, communicates=True), large(20 - work)
+        assert rule.of(*streams) == [TOGETHER, TOGETHER, status, NOT_WAITED]
+
+
 def test_the_limit_together_is_not_the_policys(rule: Rule) -> None:
     for share in (55, 60, 99, 100):
         assert rule.of(small(55), small(5), large(40), share=share) == [RAISED, RAISED, NOT_WAITED]
@@ -323,7 +329,10 @@ def judged(streams: Sequence[Stream], others: int, share: int, programs: bool, c
         for s in streams
     ]  # fmt: skip
     together = sum(stream.work for stream, status in zip(streams, found) if status == RAISED)
-    return [TOGETHER if s == RAISED and 100 * together > 60 * everything else s for s in found]
+    return [
+        TOGETHER if s == RAISED and 100 * together > 60 * everything and (stream.work or not stream.communicates) else s
+        for stream, s in zip(streams, found)
+    ]
 
 
 works = st.integers(0, 12) | st.sampled_from([20, 25, 30, 50, 60, 1000]) | st.integers(0, 2**44)

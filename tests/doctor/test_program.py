@@ -267,7 +267,7 @@ def test_pytorch_on_the_simulated_gpu(
 
 
 def test_a_python_without_packages_is_told(told: PROGRAM, python: Path) -> None:
-    assert told(python)[-1][:2] == ("warn", f"{python} finds no package that uses GPUs")
+    assert told(python)[-1][:2] == ("warn", f"{python} finds none of the packages for GPUs that are known here")
 
 
 def test_a_python_that_does_not_answer(told: PROGRAM, tmp_path: Path) -> None:

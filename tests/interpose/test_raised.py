@@ -42,6 +42,13 @@ def test_a_stream_that_feeds_one_of_communication(iterations: Iterations) -> Non
     assert raised(done, "j") == "0" * 8
 
 
+def test_a_stream_of_communication_beside_two_that_carry_too_much(iterations: Iterations) -> None:
+    """80 % of the threads are of streams 3 and 4, so neither is raised; stream 2 carries none."""
+    done = iterations("k:3:400 s:3 j:4:400 s:4 k:1:200 c:2 s:2")
+    assert raised(done, NCCL) == "0" + "5" * 7
+    assert set(raised(done) + raised(done, "j")) == {"0"}
+
+
 LEFT_ALONE = {
     "all on one stream": "k:1:8 c:1 j:1:1000 s:1",
     "two equal streams": f"k:1:500 j:2:500 {JOIN}",

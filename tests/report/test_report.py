@@ -319,10 +319,7 @@ def test_a_process_that_runs_is_told_from_one_that_was_killed(overlap, report, w
     write_page({"no_rule": 1}, flags=1, host=host, pid=ended.pid)
     done = overlap("report", str(report), "--full")
     assert f"note: process {host}:{os.getpid()} is still running\n" in done.stdout
-    assert (
-        f"note: process {host}:{ended.pid} did not exit normally: killed, ended by _exit, or running on another host\n"
-        in done.stdout
-    )
+    assert f"note: process {host}:{ended.pid} did not exit normally: killed, ended by _exit, or " in done.stdout
     assert done.stdout.startswith("done: so far, with 1 process still running: raised no stream (0 of 2 launches), ")
 
 

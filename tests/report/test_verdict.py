@@ -75,6 +75,7 @@ def test_of_several_ranks_their_launcher_is_to_be_tuned(of, report):
     again(report, expected_world_size=2)
     found = of({"raised": 12, "no_rule": 8}, raised=12, streams=[{"status": RAISED}])
     assert f"-- LAUNCHER python train.py, {IN_TURNS}" in found.next
+    assert of({"observe_only": 8}, "observe").next.startswith("LAUNCHER overlap-run --policy auto --report ")
 
 
 def test_streams_that_were_given_back(of):
@@ -107,57 +108,47 @@ NO_STREAM = "no stream was judged: the policy raises none, or the program waited
         pytest.param(
             {"observe_only": 200, "communication": 160}, "observe", {"communication": 160},
             "nothing was changed, because the policy observe only counts",
-            "-default python train.py runs it under the default policy",
-            id="observe",
+            "-default python train.py runs it under the default policy", id="observe",
         ),
         pytest.param(
-            {"observe_only": 200}, "", {},
-            "nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
-            "overlap-run --policy auto --report ",
-            id="no policy",
+            {"observe_only": 200}, "", {}, "nothing was changed, because no policy is for NVIDIA H100 80GB HBM3",
+            "overlap-run --policy auto --report ", id="no policy",
         ),
         pytest.param(
             {"no_rule": 200, "communication": 160}, "default", {"communication": 160},
-            f"nothing was changed: {NO_STREAM}", "overlap explain TRACE",
-            id="nothing waits",
+            f"nothing was changed: {NO_STREAM}", "overlap explain TRACE", id="nothing waits",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"judgements": 3},
             "nothing was changed: no stream is raised: all have ended, or none has launched anything",
-            "overlap explain TRACE",
-            id="judged",
+            "overlap explain TRACE", id="judged",
         ),
         pytest.param(
             {"no_rule": 200}, "default", {"streams": [{"status": LARGE, "share": 700}], "judgements": 3},
             "nothing was changed: no stream is raised: 1 stream: more of the computation than ",
-            "overlap explain TRACE",
-            id="large",
+            "overlap explain TRACE", id="large",
         ),
         pytest.param(
             {"no_communication_seen": 200}, "h100", {"rules": True},
             f"nothing was changed: {NO_STREAM}; 200 of 200 computation launches were not shaped: no ",
-            "`communication: {kernels: ",
-            id="no communication",
-        ),
-        pytest.param(
-            {"no_rule": 200, "one_wave": 10}, "h100", {"rules": True},
-            f"nothing was changed: {NO_STREAM}; 200 of 210 computation launches were not shaped: no rule ",
-            "overlap policy show POLICY prints the rules",
-            id="no rule",
+            "`communication: {kernels: ", id="no communication",
         ),
         pytest.param(
             {"one_wave": 180, "no_rule": 20, "communication": 100}, "h100", {"communication": 100, "rules": True},
             f"nothing was changed: {NO_STREAM}; 180 of 200 computation launches were not shaped: the whole grid ",
-            "overlap explain --gpu GPU ",
-            id="one wave",
+            "overlap explain --gpu GPU ", id="one wave",
         ),
+        pytest.param(
+            {"no_rule": 200}, "h100", {"rules": True}, f"nothing was changed: {NO_STREAM}; 200 of 200 ",
+            "compare the `match` of the rules", id="no rule fits",
+        ),
+        pytest.param({"not_overlapping": 9}, "h100", {"rules": True}, "nothing", "overlap explain TRACE", id="windows"),
         pytest.param(
             {"capped_without_room": 160, "communication": 100}, "h100",
             {"communication": 100, "raised": 100, "streams": [{"status": RAISED}]},
             "not measured: a report counts launches, and times nothing on the GPU; communication still does not fit "
             "beside 160 of the 160 shaped launches",
-            "overlap tune --arm yours=h100 -- python train.py",
-            id="capped without room",
+            "overlap tune --arm yours=h100 -- python train.py", id="capped without room",
         ),
     ],
 )  # fmt: skip
@@ -271,10 +262,12 @@ def test_a_driver_on_one_of_the_hosts_is_a_driver(report):
     assert "no process of python opened a GPU" in verdict(collect(str(report))).done
 
 
-def test_a_gpu_without_a_launch(of):
+def test_a_gpu_without_a_launch(of, report, write_page):
     found = of({})
     assert found.done.startswith("nothing: a GPU was opened and no launch was seen: ")
     assert found.next == "overlap doctor python train.py shows the routes to a GPU in its files"
+    write_page(flags=1)
+    assert verdict(collect(str(report))).next == f"read what the program printed; if that says nothing: {found.next}"
 
 
 def test_shaped_is_one_number_on_the_screen(report, write_page, overlap):

@@ -74,6 +74,7 @@ CASES = (
     Case("launch, by symbol", "kernel", LAUNCH, way="symbol"),
     Case("launch, by dlsym", "kernel", LAUNCH, way="dlsym"),
     Case("launch, by cuGetProcAddress", "kernel", LAUNCH),
+    Case("launch, by the shared CUDA runtime", "kernel", LAUNCH, way="runtime"),
     Case("launch, cuLaunchKernelEx", "ex", LAUNCH),
     Case("launch, CUkernel", "cukernel", LAUNCH),
     Case("launch, observe", "kernel", LAUNCH, policy=OBSERVE),

@@ -40,12 +40,14 @@ def compile_all(folder: Path) -> None:
     def make(output: str, source: Path, *options: str) -> None:
         subprocess.run([*common, str(source), *options, "-o", str(folder / output)], check=True)
 
-    for program, driver, source in (
-        ("launch", "libcuda.so.1", "null_driver.c"),
-        ("launch_hip", "libamdhip64.so.6", "null_hip.c"),
+    for program, *libraries in (
+        ("launch", ("libcuda.so.1", "null_driver.c"), ("libcudart.so.13", "null_runtime.c")),
+        ("launch_hip", ("libamdhip64.so.6", "null_hip.c")),
     ):
-        make(driver, HERE / source, *shared, f"-Wl,-soname,{driver}", "-ldl")
-        make(program, HERE / f"{program}.c", str(folder / driver), "-ldl", "-pthread", f"-Wl,-rpath,{folder}")
+        for library, source in libraries:
+            make(library, HERE / source, *shared, f"-Wl,-soname,{library}", "-ldl")
+        behind = [str(folder / library) for library, _ in libraries]
+        make(program, HERE / f"{program}.c", *behind, "-ldl", "-pthread", f"-Wl,-rpath,{folder}")
 
 
 def armed(folder: Path, policy: str = DEFAULT) -> dict[str, str]:

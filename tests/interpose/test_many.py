@@ -12,7 +12,6 @@ from interposing import ONE, Build, Runner, rule
 
 from pyshim import _native
 
-PAGE = 220 << 10  # bytes (shim/README.md, Pages)
 WINDOWS = rule("{blocks_per_sm: 1}", when="overlapping", more="streams: {raise: auto}")
 
 
@@ -63,15 +62,6 @@ def test_every_thread_counts_on_its_own(
     assert sum(count > 0 for count in own) == min(threads, most), "a thread has no shard of its own"
     assert (sum(page.shards[most].launches) > 0) == (threads > most), "the last shard is that of all others"
     assert length == _native.ffi.sizeof("struct overlap_page")
-
-
-def test_a_page_is_small(many: dict[str, Any], preloaded: Runner, tmp_path: Path) -> None:
-    folder = tmp_path / "pages"
-    folder.mkdir()
-    done = preloaded(["3", "2", "3"], ONE, report=folder, **many)
-    assert done.status == 0, done.stderr
-    (path,) = folder.glob("*.page")
-    assert path.stat().st_size <= PAGE
 
 
 @pytest.mark.parametrize("end", [[], ["killed"]], ids=["ends", "killed"])

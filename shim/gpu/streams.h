@@ -43,7 +43,7 @@ struct stream {
     uint64_t blocking;
     uint32_t open;           /* overlap window: communication was launched, and nothing has waited for it yet */
     uint32_t communications; /* launches of communication so far, for windows */
-    uint64_t gone_work;      /* of judged.work: what threads no longer hold (struct work) */
+    uint64_t gone_work;      /* of judged.work: what no thread holds in its own table (struct work) */
     struct overlap_judged judged;
 };
 

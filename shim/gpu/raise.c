@@ -169,6 +169,7 @@ bool raise_hold(struct stream *stream) {
 
 void raise_release(struct stream *stream) {
     __atomic_store_n(&stream->changing, 0, __ATOMIC_SEQ_CST);
+    overlap_wait_again(&stream->changing);
 }
 
 /* Gives the stream our priority or the program's. The mark is held. */

@@ -148,7 +148,7 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
+    raise_release(stream);
     pool_give(&streams, stream_number(stream));
 }
 

@@ -13,7 +13,7 @@
  * Never held across a call of the driver, because profilers call back from any of them. lock_take() fails, and the caller
  * does as the program asked without us, if this thread holds the lock already (a signal handler has interrupted the
  * holder) or the holder does not leave it for some milliseconds (it was stopped, or jumped out of a signal handler; later
- * attempts then fail at once). */
+ * attempts then fail at once until it is left). */
 
 bool lock_take(void);
 void lock_leave(void);

@@ -10,7 +10,7 @@
 #include "sys/process.c"
 
 static __thread uint32_t thread = 7;
-static int in_handler = -1, waits, late;
+static int in_handler = -1, late;
 static jmp_buf out;
 
 uint32_t thread_id(void) {
@@ -30,7 +30,6 @@ __attribute__((noinline)) static void jumps_out(void) {
 
 static void *wait_for_it(void *unused) {
     thread = 9;
-    __atomic_store_n(&waits, 1, __ATOMIC_RELEASE);
     late = lock_take();
     return unused;
 }
@@ -52,8 +51,7 @@ int main(void) {
     lock_leave();
     lock_take();
     pthread_create(&waiter, NULL, wait_for_it, NULL);
-    while (!__atomic_load_n(&waits, __ATOMIC_ACQUIRE)) {}
-    usleep(200);
+    usleep(1000);
     lock_leave();
     pthread_join(waiter, NULL);
     printf("%d %d %d %d %d %d\n", taken, in_handler, again, behind, other, late);

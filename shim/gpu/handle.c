@@ -106,9 +106,21 @@ static struct decision *decision_at(uint32_t number) {
     return number ? pool_at(&decisions, number) : NULL;
 }
 
+/* A kernel may have thousands of decisions: one for each size with which it is launched. */
+enum { BUCKET_BITS = 14 };
+static uint32_t *bucket_of(const struct handle *handle, uint64_t key) {
+    static uint32_t buckets[1 << BUCKET_BITS];
+    return &buckets[overlap_spread((uint64_t)(uintptr_t)handle ^ key, BUCKET_BITS)];
+}
+
 static void forget_decisions(struct handle *handle) {
     while (handle->decisions) {
         const uint32_t first = handle->decisions;
+        uint32_t *at = bucket_of(handle, decision_at(first)->key);
+        while (*at && *at != first) /* 0: a fork or a jump has interrupted a change */
+            at = &decision_at(*at)->beside;
+        if (*at)
+            *at = decision_at(first)->beside;
         __atomic_store_n(&handle->decisions, decision_at(first)->next, __ATOMIC_RELAXED); /* decision_find() looks */
         pool_give(&decisions, first);
     }
@@ -121,10 +133,10 @@ static uint32_t version_of(const struct handle *handle) {
 }
 
 static struct decision *find_decision(const struct handle *handle, const struct decision *asked) {
-    for (uint32_t number = handle->decisions; number; number = decision_at(number)->next) {
+    for (uint32_t number = *bucket_of(handle, asked->key); number; number = decision_at(number)->beside) {
         struct decision *const found = decision_at(number);
-        if (found->key == asked->key && found->flags == asked->flags && found->device == asked->device &&
-            found->least <= asked->least && asked->least <= found->most)
+        if (found->kernel == handle && found->key == asked->key && found->flags == asked->flags &&
+            found->device == asked->device && found->least <= asked->least && asked->least <= found->most)
             return found;
     }
     return NULL;
@@ -153,6 +165,10 @@ void decision_keep(struct handle *handle, const struct decision *made, uint32_t 
         if (kept) {
             *kept = *made;
             kept->version = version;
+            kept->kernel = handle;
+            uint32_t *const bucket = bucket_of(handle, kept->key);
+            kept->beside = *bucket;
+            *bucket = number;
             kept->next = handle->decisions;
             __atomic_store_n(&handle->decisions, number, __ATOMIC_RELAXED);
         }

@@ -80,4 +80,13 @@ void map_prepare(struct map *map);
  * lost. */
 void map_replace(const struct map *map, uint64_t key, uint64_t before, uint64_t value);
 
+/* ---- Names, which are never forgotten; the lock is held ---- */
+
+enum { NAME_LIMIT = 4096 }; /* bytes */
+
+/* Returns the copy of a name, cut off. NULL: there is no memory. */
+const char *name_keep(const char *name);
+/* Maps the memory of the first names. */
+void names_prepare(void);
+
 #pragma GCC visibility pop

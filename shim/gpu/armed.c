@@ -20,6 +20,7 @@ static uint32_t wrong_said = OVERLAP_FRESH;
 /* A forked child starts with empty counters; it gets a page of its own when it first uses a GPU. */
 static void in_child(void) {
     overlap_start.forked = true;
+    overlap_start.objects = overlap_object_count();
     overlap_bind_forked();
     if (!overlap_start.settings.table) /* no driver was used: nothing else has been written */
         return;

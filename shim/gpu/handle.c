@@ -11,8 +11,6 @@
 #include "streams.h"
 #include "vendor_ops.h"
 
-enum { NAME_LIMIT = 4096, NAMES_AT_A_TIME = 1 << 18 };
-
 static struct pool handles = POOL_OF(handle, 1 << 17), decisions = POOL_OF(decision, 1 << 18);
 static struct map numbers; /* address -> number of its record */
 static uint32_t births;    /* the last number given to handle->born */
@@ -42,45 +40,14 @@ static void distrust(void) {
     invalidate_decisions();
 }
 
-/* ---- Names ---- */
-
-static struct map names_by_hash; /* -> the copy: new contexts bring the same names */
-static char *names;              /* room for more */
-static size_t names_left;
-
-static bool has_room(size_t length) {
-    char *const more = length >= names_left ? overlap_map(NAMES_AT_A_TIME) : NULL;
-    if (more) {
-        names = more;
-        names_left = NAMES_AT_A_TIME;
-    }
-    return length < names_left;
-}
-
 void handles_prepare(void) {
     pool_prepare(&handles);
     pool_prepare(&decisions);
     map_prepare(&numbers);
-    map_prepare(&names_by_hash);
-    has_room(NAME_LIMIT);
+    names_prepare();
 }
 
-/* Returns a permanent copy, or NULL: there is no memory. The lock is held. */
-static const char *keep_name(const char *name) {
-    const size_t length = overlap_length(name, NAME_LIMIT);
-    const uint64_t key = overlap_fnv(OVERLAP_FNV, name, length);
-    char *const known = (char *)(uintptr_t)map_get(&names_by_hash, key);
-    if (known && strncmp(known, name, length) == 0 && known[length] == 0)
-        return known;
-    if (!has_room(length))
-        return NULL;
-    char *const copy = names;
-    memcpy(copy, name, length); /* the memory is zeroed */
-    names += length + 1;
-    names_left -= length + 1;
-    map_put(&names_by_hash, key, (uint64_t)(uintptr_t)copy);
-    return copy;
-}
+/* ---- Names ---- */
 
 const char *handle_name(struct handle *handle) {
     const char *const known = __atomic_load_n(&handle->name, __ATOMIC_ACQUIRE);
@@ -93,7 +60,7 @@ const char *handle_name(struct handle *handle) {
     OPERATION_OF(vendor, restore)(mode);
     if (!answer || !lock_take())
         return NULL;
-    const char *const kept = keep_name(answer);
+    const char *const kept = name_keep(answer);
     if (handle->born == born)
         __atomic_store_n(&handle->name, kept, __ATOMIC_RELEASE);
     lock_leave();
@@ -106,9 +73,21 @@ static struct decision *decision_at(uint32_t number) {
     return number ? pool_at(&decisions, number) : NULL;
 }
 
+/* A kernel may have thousands of decisions: one for each size with which it is launched. */
+enum { BUCKET_BITS = 14 };
+static uint32_t *bucket_of(const struct handle *handle, uint64_t key) {
+    static uint32_t buckets[1 << BUCKET_BITS];
+    return &buckets[overlap_spread((uint64_t)(uintptr_t)handle ^ key, BUCKET_BITS)];
+}
+
 static void forget_decisions(struct handle *handle) {
     while (handle->decisions) {
         const uint32_t first = handle->decisions;
+        uint32_t *at = bucket_of(handle, decision_at(first)->key);
+        while (*at && *at != first) /* 0: a fork or a jump has interrupted a change */
+            at = &decision_at(*at)->beside;
+        if (*at)
+            *at = decision_at(first)->beside;
         __atomic_store_n(&handle->decisions, decision_at(first)->next, __ATOMIC_RELAXED); /* decision_find() looks */
         pool_give(&decisions, first);
     }
@@ -121,10 +100,10 @@ static uint32_t version_of(const struct handle *handle) {
 }
 
 static struct decision *find_decision(const struct handle *handle, const struct decision *asked) {
-    for (uint32_t number = handle->decisions; number; number = decision_at(number)->next) {
+    for (uint32_t number = *bucket_of(handle, asked->key); number; number = decision_at(number)->beside) {
         struct decision *const found = decision_at(number);
-        if (found->key == asked->key && found->flags == asked->flags && found->device == asked->device &&
-            found->least <= asked->least && asked->least <= found->most)
+        if (found->kernel == handle && found->key == asked->key && found->flags == asked->flags &&
+            found->device == asked->device && found->least <= asked->least && asked->least <= found->most)
             return found;
     }
     return NULL;
@@ -153,6 +132,10 @@ void decision_keep(struct handle *handle, const struct decision *made, uint32_t 
         if (kept) {
             *kept = *made;
             kept->version = version;
+            kept->kernel = handle;
+            uint32_t *const bucket = bucket_of(handle, kept->key);
+            kept->beside = *bucket;
+            *bucket = number;
             kept->next = handle->decisions;
             __atomic_store_n(&handle->decisions, number, __ATOMIC_RELAXED);
         }
@@ -244,7 +227,7 @@ static bool is_known(const struct handle *handle, const struct handle *learned) 
 
 static void fill(struct handle *handle, const struct handle *learned) {
     const uint32_t next = handle->next, version = handle->version + 1;
-    const char *const name = learned->name ? keep_name(learned->name) : NULL;
+    const char *const name = learned->name ? name_keep(learned->name) : NULL;
     struct handle fresh = *learned;
     fresh.next = next;
     fresh.version = version;

@@ -128,7 +128,7 @@ void handle_doubt(struct handle *handle);
 /* ---- Decisions about launches of a kernel ---- */
 
 struct decision {
-    uint32_t next;
+    uint32_t next;    /* of the kernel */
     uint32_t version; /* of the kernel */
     uint64_t key;     /* launch_key() in launch.h */
     uint32_t flags;   /* of the call: enum overlap_launch_flag */
@@ -140,6 +140,8 @@ struct decision {
     uint8_t changes;  /* `size` is not what the program asks for */
     uint8_t windowed; /* ...but only inside overlap windows */
     uint8_t proven;   /* the driver has accepted the change */
+    uint32_t beside;  /* next of its bucket (handle.c) */
+    const struct handle *kernel;
 };
 
 /* Copies the decision about a launch. asked: key, flags, device, and as `least` the blocks of the grid. False: there is

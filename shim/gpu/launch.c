@@ -199,9 +199,15 @@ vendor_result launch_slow(struct request *request) {
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);
-    if (!decision.communicates && this_thread.launcher && stream != &no_stream) {
-        work_slot(this_thread.launcher, stream); /* the record may be of another stream since the last launch */
-        add_work(this_thread.launcher, stream, blocks_of(request) * threads_of(request));
+    if (!decision.communicates && stream != &no_stream) {
+        const uint64_t threads = blocks_of(request) * threads_of(request);
+        struct launcher *const launcher = this_thread.launcher;
+        if (launcher) {
+            work_slot(launcher, stream); /* the record may be of another stream since the last launch */
+            add_work(launcher, stream, threads);
+        } else {
+            __atomic_fetch_add(&stream->gone_work, threads, __ATOMIC_RELAXED);
+        }
     }
     if (handle && !captured && (!changes || decision.proven)) {
         const struct known answer = {.function = function_key(request->function, request->flags),

@@ -32,6 +32,7 @@ bool lock_take(void) {
 void lock_leave(void) {
     held_at = UINTPTR_MAX;
     __atomic_store_n(&holder, 0, __ATOMIC_RELEASE);
+    overlap_wait_again(&holder);
 }
 
 void lock_forked(void) {

@@ -169,6 +169,7 @@ bool raise_hold(struct stream *stream) {
 
 void raise_release(struct stream *stream) {
     __atomic_store_n(&stream->changing, 0, __ATOMIC_SEQ_CST);
+    overlap_wait_again(&stream->changing);
 }
 
 /* Gives the stream our priority or the program's. The mark is held. */
@@ -207,7 +208,8 @@ enum { CAPTURES = 64 }; /* one more is never seen to end: nothing is raised from
 uint32_t captures_open;
 static struct {
     uint64_t key, context;
-} captures[CAPTURES]; /* where each began; key 0: free; TAKEN: the context is not there yet */
+    int device;
+} captures[CAPTURES]; /* where each began; key 0: free; TAKEN: context and device are not there yet */
 
 /* Is the stream to be given the program's priority, or ours? Also one that a thread is raising just now: that thread set
  * the mark before it looked for open captures. */
@@ -240,13 +242,14 @@ static void all_streams(bool raised) {
     }
 }
 
-RARE void capture_opens(uint64_t key, uint64_t context) {
+RARE void capture_opens(uint64_t key, uint64_t context, int device) {
     if (!key || !(streams_wanted() & ~(uint32_t)STREAMS_KNOWN))
         return;
     for (int i = 0; i < CAPTURES; i++) {
         uint64_t free = 0;
         if (__atomic_compare_exchange_n(&captures[i].key, &free, TAKEN, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
             __atomic_store_n(&captures[i].context, context, __ATOMIC_RELAXED);
+            __atomic_store_n(&captures[i].device, device, __ATOMIC_RELAXED);
             __atomic_store_n(&captures[i].key, key, __ATOMIC_RELEASE);
             break;
         }
@@ -273,10 +276,11 @@ RARE void capture_closes(uint64_t key) {
     }
 }
 
-void captures_context_ended(uint64_t context) {
+void captures_context_ended(uint64_t context, int device) {
     for (int i = 0; OVERLAP_RELAXED(captures_open) && i < CAPTURES; i++) {
         const uint64_t key = __atomic_load_n(&captures[i].key, __ATOMIC_ACQUIRE);
-        if (key && key != TAKEN && (!context || OVERLAP_RELAXED(captures[i].context) == context))
+        if (key && key != TAKEN &&
+            (context ? OVERLAP_RELAXED(captures[i].context) == context : OVERLAP_RELAXED(captures[i].device) == device))
             capture_closes(key);
     }
 }

@@ -95,7 +95,7 @@ vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priorit
  * the driver must not be asked anything. */
 static uint64_t begins(enum hook hook, vendor_stream stream) {
     const uint64_t key = stream_key(stream, hook_default(hook));
-    capture_opens(key, context_here(hook_vendor(hook)));
+    capture_opens(key, context_here(hook_vendor(hook)), device_here(hook_vendor(hook)));
     return key;
 }
 

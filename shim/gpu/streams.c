@@ -83,11 +83,12 @@ static struct stream *legacy_of(const struct stream *stream) {
     return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
 }
 
-/* by: ONE_BLOCKING, or its negative. */
-static void count_blocking(const struct stream *stream, uint64_t by) {
+/* by: ONE_BLOCKING, or its negative. False: the table has no room for the default stream. */
+static bool count_blocking(const struct stream *stream, uint64_t by) {
     struct stream *const legacy = legacy_of(stream);
     if (legacy != &no_stream)
         __atomic_store_n(&legacy->blocking, (legacy->blocking + by) ^ stream_number(stream), __ATOMIC_RELAXED);
+    return legacy != &no_stream;
 }
 
 /* HIP's priorities are fixed when a stream is created. */
@@ -147,7 +148,7 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
-    __atomic_store_n(&stream->changing, 0, __ATOMIC_RELEASE);
+    raise_release(stream);
     pool_give(&streams, stream_number(stream));
 }
 
@@ -172,10 +173,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
         made->site = site;
-        if (!(flags & STREAM_NON_BLOCKING)) {
-            made->is_blocking = 1;
-            count_blocking(made, ONE_BLOCKING);
-        }
+        made->is_blocking = !(flags & STREAM_NON_BLOCKING) && count_blocking(made, ONE_BLOCKING);
     }
     lock_leave();
     return made;
@@ -234,11 +232,13 @@ void stream_ended(struct stream *stream, bool gone) {
     }
 }
 
-/* Also asked without the lock, while other threads make and end records. */
+/* Also asked without the lock, while other threads make and end records. A default stream that has carried nothing has no
+ * device, and may count the blocking streams of another one: it stays, as the handle of a primary context does. */
 static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t context, int device) {
     const int its = OVERLAP_RELAXED(stream->device);
     return OVERLAP_RELAXED(stream->handle) && OVERLAP_RELAXED(stream->vendor) == vendor &&
-           (context ? OVERLAP_RELAXED(stream->context) == context : its == device || its == NO_DEVICE);
+           (context ? OVERLAP_RELAXED(stream->context) == context
+                    : its == device || (its == NO_DEVICE && !OVERLAP_RELAXED(stream->is_default)));
 }
 
 void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
@@ -251,7 +251,7 @@ void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
 void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone) {
     if (gone) {
         __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
-        captures_context_ended(context);
+        captures_context_ended(context, device);
     }
     if (!streams_tracked() || !lock_take())
         return;

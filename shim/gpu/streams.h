@@ -43,7 +43,7 @@ struct stream {
     uint64_t blocking;
     uint32_t open;           /* overlap window: communication was launched, and nothing has waited for it yet */
     uint32_t communications; /* launches of communication so far, for windows */
-    uint64_t gone_work;      /* of judged.work: what threads no longer hold (struct work) */
+    uint64_t gone_work;      /* of judged.work: what no thread holds in its own table (struct work) */
     struct overlap_judged judged;
 };
 
@@ -203,10 +203,10 @@ bool raise_hold(struct stream *stream);
 void raise_release(struct stream *stream);
 
 /* A capture begins (before the call), and has ended. All raised streams have the program's priorities in between. */
-void capture_opens(uint64_t key, uint64_t context);
+void capture_opens(uint64_t key, uint64_t context, int device);
 void capture_closes(uint64_t key);
-/* Of a context (0: any) that has ended. */
-void captures_context_ended(uint64_t context);
+/* Of a context (0: any of the device) that has ended. */
+void captures_context_ended(uint64_t context, int device);
 void captures_forked(void);
 
 #pragma GCC visibility pop

@@ -82,8 +82,10 @@ typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
 /* As dl_iterate_phdr(3), but without its lock. */
 static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     int result = 0;
+    uint32_t position = 0;
     const struct link_map *const program = overlap_first_object();
-    for (const struct link_map *map = program; map && !result; map = map->l_next) {
+    for (const struct link_map *map = program; map && !result && position++ < overlap_start.objects;
+         map = map->l_next) {
         struct dl_phdr_info info = {.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};
         const ElfW(Ehdr) *header = map == program ? NULL : overlap_elf_header(map);
         if (header) {
@@ -99,12 +101,16 @@ static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data)
 }
 
 /* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have
- * held. The list is read without it there: the child begins with one thread, so only its own calls change the list.
- * While the child is in dlclose, which takes the same lock, dl_iterate_phdr is used. */
+ * held. The list is read without it there until the child has loaded an object, which takes the same lock. While the child
+ * is in dlclose, which takes it, too, dl_iterate_phdr is used. */
 int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     static iterate *known;
-    if (__builtin_expect(overlap_start.forked, 0) && !(uint32_t)__atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE))
-        return walk(visit, data);
+    if (__builtin_expect(__atomic_load_n(&overlap_start.forked, __ATOMIC_RELAXED), 0) &&
+        !(uint32_t)__atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE)) {
+        if (overlap_object_count() <= overlap_start.objects)
+            return walk(visit, data);
+        __atomic_store_n(&overlap_start.forked, false, __ATOMIC_RELAXED);
+    }
     iterate *own = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (!own) {
         own = (iterate *)overlap_libc("dl_iterate_phdr");

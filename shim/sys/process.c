@@ -7,6 +7,10 @@
 struct overlap_start overlap_start;
 static const uint32_t *given_up[8]; /* waits that timed out: later waits on the same object fail at once */
 
+static const uint32_t **waits_on(const uint32_t *waited) {
+    return &given_up[(uintptr_t)waited / 64 % 8];
+}
+
 int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
@@ -28,7 +32,7 @@ void overlap_pause(void) {
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
-    const uint32_t **before = &given_up[(uintptr_t)waited / 64 % 8];
+    const uint32_t **before = waits_on(waited);
     for (int i = 0; i < 20000; i++) {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
             if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
@@ -41,6 +45,11 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     }
     __atomic_store_n(before, waited, __ATOMIC_RELAXED);
     return false;
+}
+
+void overlap_wait_again(const uint32_t *waited) {
+    if (__builtin_expect(__atomic_load_n(waits_on(waited), __ATOMIC_RELAXED) == waited, 0))
+        __atomic_store_n(waits_on(waited), NULL, __ATOMIC_RELAXED);
 }
 
 void overlap_wait_forked(void) {

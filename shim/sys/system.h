@@ -13,7 +13,8 @@ struct overlap_start {
     size_t length;
     int pid;          /* process id when the environment was read */
     bool constructed; /* libc is ready: our constructor has run */
-    bool forked;      /* child of a fork that has not called exec (glibc; elsewhere only once armed) */
+    bool forked;      /* child of a fork that has not called exec (glibc; elsewhere only once armed)... */
+    uint32_t objects; /* ...with so many objects at first */
     char directory[512];
 };
 extern struct overlap_start overlap_start;

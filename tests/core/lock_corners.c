@@ -1,22 +1,20 @@
-/* The lock of gpu/lock.c: taken, in a signal handler of its holder, again, after a jump out of its holder, of another thread. */
+/* The lock of gpu/lock.c: taken, in a signal handler of its holder, again, after a jump out of its holder, of another thread, and
+ * of one that waits after that one has waited in vain. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "gpu/lock.c"
+#include "sys/process.c"
 
-static uint32_t thread = 7;
-static int in_handler = -1;
+static __thread uint32_t thread = 7;
+static int in_handler = -1, late;
 static jmp_buf out;
 
 uint32_t thread_id(void) {
     return thread;
-}
-bool overlap_wait(const uint32_t *waited, uint32_t value) { /* the holder does not leave it */
-    return __atomic_load_n(waited, __ATOMIC_RELAXED) == value;
-}
-bool overlap_on_signal_stack(void) {
-    return false;
 }
 
 static void handler(int number) {
@@ -28,6 +26,12 @@ __attribute__((noinline)) static void jumps_out(void) {
     volatile char frame[256] = {0};
     if (lock_take())
         longjmp(out, 1 + frame[0]);
+}
+
+static void *wait_for_it(void *unused) {
+    thread = 9;
+    late = lock_take();
+    return unused;
 }
 
 int main(void) {
@@ -42,6 +46,14 @@ int main(void) {
     const int behind = lock_take();
     thread = 8;
     const int other = lock_take();
-    printf("%d %d %d %d %d\n", taken, in_handler, again, behind, other);
+    pthread_t waiter;
+    thread = 7;
+    lock_leave();
+    lock_take();
+    pthread_create(&waiter, NULL, wait_for_it, NULL);
+    usleep(1000);
+    lock_leave();
+    pthread_join(waiter, NULL);
+    printf("%d %d %d %d %d %d\n", taken, in_handler, again, behind, other, late);
     return 0;
 }

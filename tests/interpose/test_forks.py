@@ -51,3 +51,7 @@ def test_a_child_of_a_parent_that_has_only_looked_at_the_driver_is_like_any(
     without, done = bare(words, program=program), preloaded(words, ONE, program=program)
     assert (done.status, done.stdout, done.stderr) == (without.status, without.stdout, "") == (0, "failed: 0\n", "")
     assert [process["shaped"] for process in done.report["processes"]] == [3]
+
+
+def test_a_child_whose_threads_search_and_close_libraries(build: Build, preloaded: Runner) -> None:
+    assert preloaded(program=build("fork_closes", "fork_closes.c")).status == 0

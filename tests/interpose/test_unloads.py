@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from interposing import BLOCKS, NCCL, ONE, Build, Runner, rule, same, smallest_size
+from interposing import BLOCKS, NCCL, ONE, Runner, rule, same, smallest_size
 
 BIG = f"launch=k,{BLOCKS},256,0"
 # What the program believes of a kernel that we have launched with our size, limit and carve-out.
@@ -87,22 +87,6 @@ def test_the_module_of_a_library_ends_with_its_context(load: str, bare: Runner, 
     same(done, without, but=["dynamic_shared"])
     assert done.totals["refused"] == 0
     assert done.sizes[:2] == [0, smallest_size(1)]
-
-
-def test_sizes_of_a_kernel_do_not_count_for_the_next_at_its_address(
-    build: Build, bare: Runner, preloaded: Runner
-) -> None:
-    stub = build.library("limiting/libcuda.so.1", "counting_driver.c")
-    program = build("slots", "slots.c", link=[stub])
-    env, words = {"LD_LIBRARY_PATH": str(stub.parent)}, str(smallest_size(1))
-    policy = """streams: {raise: off}
-compute:
-  - {match: {kernel: "first*"}, shape: {blocks_per_sm: 1}, when: always}
-  - {match: {kernel: "*"}, shape: {blocks_per_sm: 2}, when: always}"""
-    without, done = bare(words, program=program, env=env), preloaded(words, policy, program=program, env=env)
-    assert without.stdout == "first: 0\nunload: 0\nbeside: 0\nsecond: 0\nnot allowed: 1\n"
-    same(done, without)
-    assert done.reasons == {"shaped": 3, "invalid_as_asked": 1}
 
 
 def test_a_context_that_lives_on_keeps_the_order_of_its_streams(bare: Runner, preloaded: Runner) -> None:

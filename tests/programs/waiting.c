@@ -14,7 +14,7 @@
  *   o:N:P      make N streams of priority P that nobody uses
  *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
  *   v:D        go to device D (0, 1), or to another context of device 0 (2, 3), which has streams and events of its own
- *   T:N:M      N threads at once launch communication, M times each    F   a child launches it by fork, and ends
+ *   T:N:M C:N:M  N threads at once launch communication, or j of 4 blocks, on stream 2, M times each    F   a child launches it by fork, and ends
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  *   Z:D        reset device D
  */
@@ -159,24 +159,27 @@ static int make_pool(int count, int priority) {
 }
 
 struct crowd {
-    void *context;
+    void *context, *kernel;
     int count; /* of launches of each thread */
+    pthread_barrier_t all;
 };
 
-static void *communicate(void *data) {
-    const struct crowd *const crowd = data;
+static void *launch_often(void *data) {
+    struct crowd *const crowd = data;
     good(CU(cuCtxSetCurrent)(crowd->context), "cuCtxSetCurrent");
     for (int i = 0; i < crowd->count; i++)
-        good(launch(comm, 2, 4), "thread");
+        good(launch(crowd->kernel, 2, 4), "thread");
+    pthread_barrier_wait(&crowd->all);
     return NULL;
 }
 
-static int communicate_at_once(int threads, int count) {
+static int launch_at_once(void *kernel, int threads, int count) {
     pthread_t thread[MOST];
-    struct crowd crowd = {.count = count};
+    struct crowd crowd = {.kernel = kernel, .count = count};
     good(cuCtxGetCurrent(&crowd.context), "cuCtxGetCurrent");
+    pthread_barrier_init(&crowd.all, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++)
-        good(pthread_create(&thread[i], NULL, communicate, &crowd), "pthread_create");
+        good(pthread_create(&thread[i], NULL, launch_often, &crowd), "pthread_create");
     for (int i = 0; i < threads; i++)
         good(pthread_join(thread[i], NULL), "pthread_join");
     return 0;
@@ -280,7 +283,8 @@ static int act(const char *word, int first, int second) {
     case 'v':
         return go_to(first);
     case 'T':
-        return communicate_at_once(first, second);
+    case 'C':
+        return launch_at_once(word[0] == 'T' ? comm : j, first, second);
     case 'F':
         return communicate_in_child();
     case 'z':

@@ -89,6 +89,7 @@ CASES = (
     Case("launch, on 100 streams in turn", "turns", None, streams=100, threads=1),
     many("launch, one kernel", 1, budget=LAUNCH),
     many("launch, one kernel of 64 sizes", 1, 64, budget=LAUNCH),
+    many("launch, one kernel of 8,000 sizes", 1, 8000),
     many("launch, 1,000 kernels", 1000),
     many("launch, 100,000 kernels", 100_000),
     many("launch, 64 kernels, 256 threads", 64, 1, 256, LAUNCH),

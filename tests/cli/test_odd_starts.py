@@ -59,6 +59,12 @@ def test_doctor_in_a_deleted_folder_makes_no_mistake(overlap, tmp_path):
     assert done.returncode in (0, 1) and "made a mistake" not in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("descriptor", [0, 2])
+def test_doctor_finds_the_same_without_a_stdin_or_a_stderr(overlap, descriptor):
+    done = overlap("doctor", preexec_fn=lambda: os.close(descriptor))
+    assert "ok    the library loads into programs" in done.stdout, done.stdout
+
+
 @pytest.mark.parametrize("verb", ["check", "show"])
 def test_a_policy_from_a_stdin_that_cannot_be_read_is_a_finding(overlap, verb):
     """It is closed, or can only be written, as nohup leaves it."""

@@ -11,24 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.launch.folder import absolute
 from pyshim.tune import arms
 from pyshim.tune.measure import Metric, Run
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 1
-WORDS = (
-    "arm",
-    "tries",
-    "paper",
-    "grid",
-    "simulate",
-    "metric",
-    "higher",
-    "skip",
-    "same",
-    "worth",
-)  # of the command line
+# Of the command line.
+WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
@@ -58,7 +49,7 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
     kept = {name: options[name] for name in WORDS}
     kept["worth"] = kept["worth"] or "0.5%"
-    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": os.getcwd()}
+    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": absolute(os.curdir)}
 
 
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -80,7 +71,7 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         raise OverlapError(
             f"{path} cannot be read: {why}", "--resume takes the folder of an earlier search", USAGE
         ) from error
-    if lines[0]["directory"] != os.getcwd():
+    if lines[0]["directory"] != absolute(os.curdir):
         raise OverlapError(f"{folder} was begun in another folder", f"cd {lines[0]['directory']}", USAGE)
     return lines[0], lines[1:]
 

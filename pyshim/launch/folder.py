@@ -180,7 +180,8 @@ def make(path: str) -> None:
     for folder in (around, path):
         try:
             if folder == around and not os.path.lexists(folder):
-                os.makedirs(os.path.dirname(folder), exist_ok=True)
+                with suppress(FileExistsError):  # a file, to which mkdir says so
+                    os.makedirs(os.path.dirname(folder))
             with suppress(FileExistsError):  # another rank was faster, or an earlier run
                 os.mkdir(folder, 0o700)
         except OSError as error:

@@ -178,6 +178,10 @@ def make(path: str) -> None:
     Raises OverlapError with 125."""
     around = os.path.dirname(path)
     _check_way(around)
+    first = os.path.join(around, f"{OUTERMOST}.json")
+    if os.path.lexists(first) and read_run(first):  # `overlap report` would show only one of the two
+        hint = f"name the folder around it: {os.path.dirname(around)}"
+        raise _refuse(f"{around} is a run, not a report folder", hint)
     for folder in (around, path):
         try:
             if folder == around and not os.path.lexists(folder):

@@ -12,18 +12,7 @@ from hypothesis import strategies as st
 from pyshim.errors import OverlapError
 from pyshim.explain.answer import Explainer, table_of
 from pyshim.explain.planner import Rule
-from pyshim.explain.request import (
-    COMM_FOOTPRINT,
-    COUNTS,
-    FOOTPRINT,
-    SIZES,
-    WORDS,
-    Mistake,
-    Request,
-    parse,
-    read,
-    written,
-)
+from pyshim.explain.request import COMM_FOOTPRINT, COUNTS, FOOTPRINT, SIZES, Mistake, Request, parse, read, written
 from pyshim.policy.values import Bad
 
 RequestOf = Callable[..., dict[str, Any]]
@@ -131,7 +120,7 @@ def test_the_table_of_a_shape_is_one_that_the_library_believes(library: Any) -> 
         assert not library.overlap_table_check(data, len(data))
 
 
-names = st.sampled_from([*COUNTS, *SIZES, *WORDS, "blocks", "shape", "keep_at_least"])
+names = st.sampled_from([*COUNTS, *SIZES, "gpu", "policy", "kernel", "library", "blocks", "shape", "keep_at_least"])
 words = (
     st.integers().map(str)
     | st.text(st.characters(exclude_characters="\0"), max_size=8)

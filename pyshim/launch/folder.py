@@ -297,6 +297,8 @@ def write(path: str, run: Run, strict: bool = False, inner: str = OUTERMOST) -> 
             with suppress(FileNotFoundError):
                 os.unlink(scratch)
     except OSError as error:
+        with suppress(OSError):  # other ranks may have written something
+            os.rmdir(path)
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
 
 

@@ -6,8 +6,10 @@ parsed arguments to an exit status. Only the module that is asked for is importe
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pyshim.errors import LAUNCHER_FAILED, USAGE, OverlapError
@@ -42,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pyshim.launch.environment import restore
 
         restore()
+        with suppress(OSError):
+            while os.open(os.devnull, os.O_RDWR) <= 2:  # it was closed: a file of ours must not get its number
+                pass
     from pyshim.cli import ui
 
     return ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))

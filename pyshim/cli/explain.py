@@ -115,7 +115,7 @@ def _traces(options: argparse.Namespace) -> int:
     return 0
 
 
-def _one(options: argparse.Namespace, asked: dict[str, object]) -> int:
+def _one(options: argparse.Namespace, asked: dict[str, str]) -> int:
     """Answer about one kernel."""
     from pyshim.cli import ui
     from pyshim.explain.answer import Explainer, gpu_called, with_usual

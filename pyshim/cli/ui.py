@@ -1,6 +1,6 @@
 """What the commands print: answers on stdout; diagnostics and progress on stderr, behind one prefix.
 
-The only module that imports rich, and only for a terminal.
+The only module that imports rich, and only for a terminal, colours or a page.
 """
 
 from __future__ import annotations

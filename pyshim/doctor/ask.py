@@ -1,8 +1,8 @@
-"""Ask the driver of NVIDIA, or AMD's runtime, which GPUs there are.
+"""Ask the driver of NVIDIA, or AMD's runtime, which GPUs there are; or NCCL, which version it is.
 
 It is a program of its own, never imported: a driver may hang or crash. No context is made.
 
-    python -I -S ask.py cuda|hip LIBRARY DESCRIPTOR    # one JSON object to the descriptor
+    python -I -S ask.py cuda|hip|nccl LIBRARY DESCRIPTOR    # one JSON object to the descriptor
 
 Nothing of the package is known here, so that it starts fast and without anybody's path.
 """

@@ -1,1 +1,1 @@
-"""What would be done with a kernel on a GPU, and why: the library's own arithmetic, asked without a GPU."""
+"""What waits behind what in traces (trace.py, from pyshim/traces), and what is done with one kernel (answer.py)."""

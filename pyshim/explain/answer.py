@@ -84,7 +84,7 @@ class Explainer:
         self._environment = environment
         self._policies: dict[str, Compiled] = {}
 
-    def answer(self, request: Mapping[str, object]) -> dict[str, object]:
+    def answer(self, request: Mapping[str, str]) -> dict[str, object]:
         """Return the answer as --json prints it. Raise Mistake, and OverlapError for a wrong policy."""
         return self.look(read(request)).as_json()
 

@@ -1,4 +1,4 @@
-"""Requests: options of the command line, or keys of an object under the same names."""
+"""Requests: the options of the command line about one kernel."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ NEEDED = ("gpu", "threads", "registers")
 COMMUNICATION = ("comm_threads", "comm_registers")
 SPELLINGS = "make_room, leave, blocks_per_sm=1, blocks_per_sm=50%, dynamic_shared_memory=96KiB"
 
-# Names as in a JSON object; the options of the command line have `-` for `_`.
+# Names; the options of the command line have `-` for `_`.
 FOOTPRINT = ("threads", "registers", "static_smem", "dynamic_smem", "barriers", "sgprs")  # in the order of Footprint
 COMM_FOOTPRINT = tuple(f"comm_{name}" for name in FOOTPRINT)
 SIZES = ("static_smem", "dynamic_smem", "comm_static_smem", "comm_dynamic_smem")
 COUNTS = tuple(name for name in (*FOOTPRINT, *COMM_FOOTPRINT) if name not in SIZES)
 WORDS = ("gpu", "policy", "kernel", "library")
-NAMES = (*COUNTS, *SIZES, *WORDS, "blocks", "shape", "keep_at_least")
 
 _LARGEST = 2**32 - 1  # of a footprint's numbers: any larger number makes the launch just as impossible
 _LARGEST_GRID = 2**64 - 1
@@ -78,34 +77,23 @@ class Request(NamedTuple):
         return self._replace(said=self.said | {*COMMUNICATION}, communication=block)
 
 
-def read(request: Mapping[str, object]) -> Request:
-    """Return the request that the options make; None counts as not given. Raise Mistake.
-
-    Numbers are decimal digits or integers from 0 on; sizes may have a unit (96KiB).
-    """
+def read(request: Mapping[str, str]) -> Request:
+    """Return the request that the options make. Numbers are decimal digits; sizes may have a unit. Raise Mistake."""
     numbers: dict[str, Any] = _ZEROS.copy()
     others: dict[str, Any] = {}
     for name, value in request.items():
-        if name not in NAMES:
-            hint = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
-            raise Mistake("", f"there is no {quote(name)}", hint)
-        if value is not None:
-            try:
-                (numbers if name in _ZEROS else others)[name] = _value(name, value)
-            except Bad as bad:
-                raise Mistake(name, bad.sentence, bad.hint) from None
+        try:
+            (numbers if name in _ZEROS else others)[name] = _value(name, value)
+        except Bad as bad:
+            raise Mistake(name, bad.sentence, bad.hint) from None
     asked = numbers["dynamic_smem"]
     numbers["dynamic_smem"] = min(asked, _LARGEST)
     own, beside = (Footprint(*(numbers[name] for name in names)) for names in (FOOTPRINT, COMM_FOOTPRINT))
-    return Request(frozenset(name for name in request if request[name] is not None), own, beside, asked, **others)
+    return Request(frozenset(request), own, beside, asked, **others)
 
 
-def _value(name: str, value: object) -> object:
+def _value(name: str, value: str) -> object:
     if name in WORDS:
-        if not isinstance(value, str):
-            raise Bad("type", f"{quote(str(value))} is not a text")
-        if "\0" in value:
-            raise Bad("type", f"{quote(value)} holds a character that no name has")
         return value
     if name == "shape":
         return parse(value)
@@ -116,33 +104,29 @@ def _value(name: str, value: object) -> object:
     return found if name == "dynamic_smem" else min(found, largest)
 
 
-def _whole(value: object, is_size: bool) -> int:
+def _whole(value: str, is_size: bool) -> int:
     """Return a number from 0 on. Digits alone may be any number of them; sizes may have a unit."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        if value < 0:
-            raise Bad("out-of-range", f"{quote(str(value))} is below 0")
-        return value
-    text = value.strip() if isinstance(value, str) else ""
+    text = value.strip()
     digits = text[1:] if text.startswith("-") else text
     if digits.isascii() and digits.isdigit() and len(digits) < 4000:
-        return _whole(int(text), is_size)
-    if is_size and isinstance(value, str):
+        if int(text) < 0:
+            raise Bad("out-of-range", f"{quote(text)} is below 0")
+        return int(text)
+    if is_size:
         return size(text)
-    raise Bad("type", f"{quote(str(value))} is not a whole number", "write decimal digits only")
+    raise Bad("type", f"{quote(value)} is not a whole number", "write decimal digits only")
 
 
-def _percent(value: object) -> int:
-    text = value.strip() if isinstance(value, str) else value
-    found = _whole(text[:-1] if isinstance(text, str) and text.endswith("%") else text, False)
+def _percent(value: str) -> int:
+    text = value.strip()
+    found = _whole(text[:-1] if text.endswith("%") else text, False)
     if found > 100:
-        raise Bad("percent", f"{quote(str(value))} is not between 0% and 100%")
+        raise Bad("percent", f"{quote(value)} is not between 0% and 100%")
     return found
 
 
-def parse(text: object) -> Shape:
+def parse(text: str) -> Shape:
     """Return the shape of a word, or of `blocks_per_sm=50%` as options and policy files write it. Raise Bad."""
-    if not isinstance(text, str):
-        raise Bad("shape", f"{quote(str(text))} is not a shape", f"write {SPELLINGS}")
     if text in SHAPES:
         return Shape(member("SHAPE", text), 0, text, 0 if text == "leave" else KEEP)
     pair = _PAIR.fullmatch(text.strip())

@@ -91,6 +91,9 @@ def look(paths: Sequence[str]) -> Answer:
                     notes.append(f"{error.sentence}: it was passed over")
                 continue
             notes += one.trace.warnings
+            if one.trace.kind == "simulated" and len(one.processes) > 1:
+                added = "SIMGPU_TRACE adds to a file that is there; this is about one of them"
+                notes.append(f"{file} holds {len(one.processes)} processes: {added}")
             found.append(one)
     processes = [process for one in found for process in one.processes]
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"

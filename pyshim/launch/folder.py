@@ -1,6 +1,7 @@
 """The report folder: one subfolder for each run, which its ranks share, and a link `last` to the latest one.
 
-A run is named by its launcher's job and step, by the namespace of PMIx, or by torchelastic's run; else by time and pid.
+A run is named by its launcher's job and step, the namespace of PMIx, torchelastic's run, or the process that starts the
+ranks of a host; else by time and pid.
 run.json in it says how it was started. A rank that was started otherwise than the first leaves a file of its own.
 """
 
@@ -177,10 +178,15 @@ def make(path: str) -> None:
     Raises OverlapError with 125."""
     around = os.path.dirname(path)
     _check_way(around)
+    first = os.path.join(around, f"{OUTERMOST}.json")
+    if os.path.lexists(first) and read_run(first):  # `overlap report` would show only one of the two
+        hint = f"name the folder around it: {os.path.dirname(around)}"
+        raise _refuse(f"{around} is a run, not a report folder", hint)
     for folder in (around, path):
         try:
             if folder == around and not os.path.lexists(folder):
-                os.makedirs(os.path.dirname(folder), exist_ok=True)
+                with suppress(FileExistsError):  # a file, to which mkdir says so
+                    os.makedirs(os.path.dirname(folder))
             with suppress(FileExistsError):  # another rank was faster, or an earlier run
                 os.mkdir(folder, 0o700)
         except OSError as error:
@@ -291,6 +297,8 @@ def write(path: str, run: Run, strict: bool = False, inner: str = OUTERMOST) -> 
             with suppress(FileNotFoundError):
                 os.unlink(scratch)
     except OSError as error:
+        with suppress(OSError):  # other ranks may have written something
+            os.rmdir(path)
         raise _refuse(f"the report folder {path} cannot be written to: {error.strerror}") from error
 
 

@@ -99,9 +99,9 @@ def find(name: str, environment: Mapping[str, str], starter: str = "overlap-run"
             refused = refused or path
     if refused and name:
         raise OverlapError(f"{refused} is not executable", _instead(refused), NOT_EXECUTABLE)
-    hint = f"a file in this folder is ./{name}" if name else None
-    if hint and starter == "overlap-run":
-        hint = f"options of overlap-run go before PROGRAM; {hint}"
+    hint = f"the file in this folder is ./{name}" if os.path.isfile(name) else None
+    if name and starter == "overlap-run":
+        hint = f"options of overlap-run go before PROGRAM{f'; {hint}' if hint else ''}"
     if name.endswith(_SUFFIXES):
         hint = _instead(name)
     if name in BUNDLED:

@@ -180,7 +180,9 @@ def _rules(collected: Collected) -> Iterator[str]:
             continue
         title = f"rule {use.rule.place} ({use.rule.shape})"
         if not use.matched:
-            yield f"{title} never matched: no launched kernel fits it, or an earlier rule matched first"
+            unknown = sum(page.reasons.get("unknown_footprint", 0) for page in collected.pages)
+            untried = f"; on {unknown:,} launches no rule was tried (unknown_footprint)" if unknown else ""
+            yield f"{title} never matched: no launched kernel fits it, or an earlier rule matched first{untried}"
             continue
         reason, launches = next(iter(use.reasons.items()))
         yield (

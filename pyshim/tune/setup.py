@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
@@ -11,24 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
+from pyshim.launch.folder import absolute
 from pyshim.tune import arms
 from pyshim.tune.measure import Metric, Run
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 1
-WORDS = (
-    "arm",
-    "tries",
-    "paper",
-    "grid",
-    "simulate",
-    "metric",
-    "higher",
-    "skip",
-    "same",
-    "worth",
-)  # of the command line
+# Of the command line.
+WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
@@ -58,11 +50,12 @@ def words(options: Mapping[str, Any], command: list[str]) -> dict[str, Any]:
     tries = [*options["tries"], *(word for name in options["sets"] for word in arms.of_set(name))]
     kept = {name: options[name] for name in WORDS}
     kept["worth"] = kept["worth"] or "0.5%"
-    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": os.getcwd()}
+    return {**kept, "version": VERSION, "tries": tries, "command": command, "directory": absolute(os.curdir)}
 
 
 def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what a search is, and its runs, from the folder of an earlier one. Raises OverlapError."""
+    _hold(folder)
     path = os.path.join(folder, FILE)
     try:
         with open(path, "rb+") as file:
@@ -77,10 +70,9 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
                 raise ValueError(f"line {number} is not whole")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         why = getattr(error, "strerror", None) or error
-        raise OverlapError(
-            f"{path} cannot be read: {why}", "--resume takes the folder of an earlier search", USAGE
-        ) from error
-    if lines[0]["directory"] != os.getcwd():
+        hint = "--resume takes the folder of an earlier search"
+        raise OverlapError(f"{path} cannot be read: {why}", hint, USAGE) from error
+    if lines[0]["directory"] != absolute(os.curdir):
         raise OverlapError(f"{folder} was begun in another folder", f"cd {lines[0]['directory']}", USAGE)
     return lines[0], lines[1:]
 
@@ -139,3 +131,14 @@ def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
             if is_new:
                 os.rmdir(folder)
         raise
+    _hold(folder)
+
+
+def _hold(folder: str) -> None:
+    """Keep other searches out of a folder until this process ends. Raises OverlapError where one runs in it."""
+    try:
+        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OverlapError(f"{folder} is in use by another overlap tune", "wait until it ends", USAGE) from None
+    except OSError:
+        pass  # no search, which is said elsewhere, or a file system without locks

@@ -293,6 +293,17 @@ static void add_report(struct overlap_text *text, const char *name) {
     overlap_text_add(text, plain ? "" : "'");
 }
 
+/* Was this process started by a script, whose shell overlap-run has become? The shell uses no GPU, and says nothing. */
+static bool is_of_script(const struct overlap_page *page, uint32_t launcher) {
+    char link[32], shell[256];
+    struct overlap_text text = overlap_text_in(link, sizeof link);
+    overlap_text_add(&text, "/proc/");
+    overlap_text_number(&text, launcher, false);
+    overlap_text_add(&text, "/exe");
+    const long length = launcher && page->parent == launcher ? kernel_readlink(link, shell, sizeof shell) : 0;
+    return length > 2 && memcmp(shell + length - 2, "sh", 2) == 0; /* bash, dash, zsh, ... */
+}
+
 void overlap_page_end(void) {
     const int saved = errno;
     /* A forked child does not call the loader: another thread of its parent may have held the loader's lock. */
@@ -307,7 +318,8 @@ void overlap_page_end(void) {
     if (made && page->pid == (uint32_t)overlap_pid()) { /* else a child by a raw system call: its parent's page */
         const struct overlap_settings *settings = overlap_armed();
         __atomic_fetch_or(&page->flags, OVERLAP_PAGE_ENDED, __ATOMIC_RELAXED);
-        bool speaks = settings->rank == 0 || (settings->rank < 0 && settings->launcher == (uint32_t)overlap_pid());
+        const bool is_program = settings->launcher == (uint32_t)overlap_pid() || is_of_script(page, settings->launcher);
+        const bool speaks = settings->rank == 0 || (settings->rank < 0 && is_program);
         if (opened && speaks && !is_forked()) {
             char line[900], whose[48], report[600] = "";
             struct overlap_text text = overlap_text_in(whose, sizeof whose);

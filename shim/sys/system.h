@@ -1,5 +1,4 @@
-/* Shared by the files of sys/. Besides them only preload/, and gpu/'s armed.c, page.c and unopened.c include
- * this. */
+/* Shared by the files of sys/. Besides them only preload/'s start.c and dlsym.c, and gpu/'s armed.c include this. */
 #pragma once
 
 #include <sys/types.h>

@@ -416,6 +416,10 @@ def test_the_trace_of_a_simulated_gpu(overlap, overlap_run, library, tmp_path, g
     words = ["waits", "hidden"] if gpu == "h100" else ["waits", "behind", "raise", "saves", "write"]
     assert [line.split()[0] for line in said][: len(words)] == words
     assert all(line.endswith("(simulated)") for line in said if line.split()[0] in ("hidden", "saves"))
+    assert overlap("explain", str(path)).stderr == ""
+    assert overlap_run("--quiet", "--simulate", gpu, "demo-stencil", env=variables).returncode == 0
+    added = "holds 2 processes: SIMGPU_TRACE adds to a file that is there; this is about one of them"
+    assert overlap("explain", str(path)).stderr == f"overlap: {path} {added}\n"
 
 
 @pytest.mark.parametrize("gpu", ["h100", "mi250x"])

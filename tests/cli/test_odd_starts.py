@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
+
+from pyshim.tune.setup import WORDS
 
 GONE = "the working directory has been deleted"
 
@@ -37,18 +40,17 @@ def test_in_a_deleted_folder_a_program_runs_and_a_report_elsewhere_is_kept(overl
 @pytest.mark.parametrize(
     "command",
     [
-        ["env", "--report", "out"],
-        ["report", "{run}", "--html", "page.html"],
-        ["policy", "check", "./x.yaml"],
-        ["policy", "show", "./x.yaml"],
+        *("env --report out", "report {run} --html page.html", "policy check ./x.yaml", "policy show ./x.yaml"),
+        *("tune --try A=1,2 -- true", "tune --resume {run}"),
     ],
-    ids=str,
 )
 def test_a_relative_path_in_a_deleted_folder_is_an_error_without_a_traceback(overlap_run, overlap, tmp_path, command):
     run = tmp_path / "run"
     assert overlap_run("--report", str(run), "true").returncode == 0
-    words = [word.format(run=run) for word in command]
-    done = overlap(*words, preexec_fn=gone(tmp_path / "x"))
+    (run / "tune.jsonl").write_text(
+        json.dumps(dict.fromkeys(("command", "directory", "gpu", *WORDS), 0) | {"version": 1}) + "\n"
+    )
+    done = overlap(*command.format(run=run).split(), preexec_fn=gone(tmp_path / "x"))
     said = done.stdout + done.stderr
     assert done.returncode in (1, 2), said
     assert "error" in said and "Traceback" not in said and "mistake in" not in said
@@ -57,6 +59,12 @@ def test_a_relative_path_in_a_deleted_folder_is_an_error_without_a_traceback(ove
 def test_doctor_in_a_deleted_folder_makes_no_mistake(overlap, tmp_path):
     done = overlap("doctor", "--json", sys.executable, "train.py", preexec_fn=gone(tmp_path / "x"))
     assert done.returncode in (0, 1) and "made a mistake" not in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("descriptor", [0, 2])
+def test_doctor_finds_the_same_without_a_stdin_or_a_stderr(overlap, descriptor):
+    done = overlap("doctor", preexec_fn=lambda: os.close(descriptor))
+    assert "ok    the library loads into programs" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("verb", ["check", "show"])

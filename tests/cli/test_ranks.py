@@ -227,7 +227,7 @@ def test_of_two_that_come_at_once_one_is_the_first(tmp_path, monkeypatch):
 
 
 READ_ONLY = "mount -t tmpfs -o ro none {0} && exec {1}"
-FULL = "mount -t tmpfs -o size=4k none {0} && (cat /dev/zero >{0}/x; true) 2>/dev/null && exec {1}"
+FULL = "mount -t tmpfs -o size=4k none {0} && (cat /dev/zero >{0}/x; true) 2>/dev/null && {1} || (ls {0}; exit 125)"
 
 
 @pytest.mark.parametrize(("mount", "why"), [(READ_ONLY, "cannot be written to"), (FULL, "No space left on device")])
@@ -240,7 +240,7 @@ def test_a_folder_that_cannot_be_written_to_ends_before_the_program_starts(clean
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", script], env=clean_environment, capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stdout) == (125, "")
+    assert (done.returncode, done.stdout) == (125, "x\n" * (mount == FULL)), "no empty run is left"
     assert done.stderr.count("\n") == 1 and done.stderr.endswith(f" {why}\n")
     assert done.stderr.startswith(f"overlap: error: the report folder {tmp_path}")
 

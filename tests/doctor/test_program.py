@@ -32,12 +32,12 @@ def test_without_a_program_nothing_is_said(look: Look) -> None:
 
 
 def test_a_program_that_is_not_there(told: PROGRAM, tmp_path: Path) -> None:
-    assert told("nosuch") == [("fail", "nosuch: program not found", "a file in this folder is ./nosuch")]
+    hint = "give the path of the program, or put its folder into PATH"
+    assert told("nosuch") == [("fail", "nosuch: program not found", hint)]
+    assert told("LICENSE")[0][2] == "the file in this folder is ./LICENSE"
     assert told("demo-stencil")[0][2].endswith(" only: overlap doctor --simulate h100 demo-stencil")
     (tmp_path / "text").write_text("hello")
-    assert told(tmp_path / "text") == [
-        ("fail", f"{tmp_path}/text is not executable", f"chmod +x {tmp_path}/text"),
-    ]
+    assert told(tmp_path / "text") == [("fail", f"{tmp_path}/text is not executable", f"chmod +x {tmp_path}/text")]
 
 
 def test_a_text_file_without_an_interpreter_is_not_passed_over(told: PROGRAM, tmp_path: Path) -> None:

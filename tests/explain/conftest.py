@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -24,9 +24,16 @@ GEMM = {
 }
 
 
+class Asked(Explainer):
+    """Tests may ask with numbers, which options of the command line write in words."""
+
+    def answer(self, request: Mapping[str, Any]) -> dict[str, object]:
+        return super().answer({name: str(value) for name, value in request.items()})
+
+
 @pytest.fixture(scope="module")
 def explainer(library: Any) -> Explainer:
-    return Explainer({})
+    return Asked({})
 
 
 @pytest.fixture
@@ -34,7 +41,7 @@ def request_of() -> Callable[..., dict[str, Any]]:
     """request_of(threads=64) -> the GEMM's request with other numbers; None takes a key away."""
 
     def make(**changes: Any) -> dict[str, Any]:
-        return {name: value for name, value in {**GEMM, **changes}.items() if value is not None}
+        return {name: str(value) for name, value in {**GEMM, **changes}.items() if value is not None}
 
     return make
 

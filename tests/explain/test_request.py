@@ -12,18 +12,7 @@ from hypothesis import strategies as st
 from pyshim.errors import OverlapError
 from pyshim.explain.answer import Explainer, table_of
 from pyshim.explain.planner import Rule
-from pyshim.explain.request import (
-    COMM_FOOTPRINT,
-    COUNTS,
-    FOOTPRINT,
-    NAMES,
-    SIZES,
-    Mistake,
-    Request,
-    parse,
-    read,
-    written,
-)
+from pyshim.explain.request import COMM_FOOTPRINT, COUNTS, FOOTPRINT, SIZES, Mistake, Request, parse, read, written
 from pyshim.policy.values import Bad
 
 RequestOf = Callable[..., dict[str, Any]]
@@ -36,12 +25,11 @@ def number_of(request: Request, name: str) -> int | None:
 
 @pytest.mark.parametrize("name", [*COUNTS, *SIZES, "blocks"])
 def test_numbers(request_of: RequestOf, name: str) -> None:
-    for value in (0, 7, "7", " 7 ", "0"):
+    for value in ("7", " 7 ", "0"):
         assert number_of(read(request_of(**{name: value})), name) == int(value)
-    for value in (2**70, str(2**70)):
-        largest = {"blocks": 2**64 - 1}.get(name, 2**32 - 1)
-        assert number_of(read(request_of(**{name: value})), name) == largest
-    for value in (-1, "-1", 1.0, "1.0", True, False, "", "x", "0x10", "1_000", [], {}, "７", "1" * 5000):
+    largest = {"blocks": 2**64 - 1}.get(name, 2**32 - 1)
+    assert number_of(read(request_of(**{name: 2**70})), name) == largest
+    for value in ("-1", "1.0", "True", "", "x", "0x10", "1_000", "７", "1" * 5000):
         with pytest.raises(Mistake) as caught:
             read(request_of(**{name: value}))
         assert caught.value.name == name and caught.value.sentence
@@ -67,19 +55,6 @@ def test_the_size_that_was_asked_for_is_kept(request_of: RequestOf) -> None:
     assert (request.asked, request.computation.dynamic) == (2**40, 2**32 - 1)
 
 
-def test_null_is_not_said(request_of: RequestOf) -> None:
-    assert read({**request_of(), "shape": None, "static_smem": None}) == read(request_of())
-
-
-def test_an_unknown_name_is_guessed(request_of: RequestOf) -> None:
-    with pytest.raises(Mistake, match="there is no `thread`") as caught:
-        read(request_of(thread=1))
-    assert caught.value.hint == "did you mean `threads`?"
-    with pytest.raises(Mistake) as caught:
-        read(request_of(zzzzz=1))
-    assert all(name in caught.value.hint for name in NAMES)
-
-
 def test_what_is_missing_is_named_at_once(explainer: Explainer, request_of: RequestOf) -> None:
     with pytest.raises(Mistake) as caught:
         explainer.answer({})
@@ -90,17 +65,10 @@ def test_what_is_missing_is_named_at_once(explainer: Explainer, request_of: Requ
     assert caught.value.spoken(str) == "missing required options: threads, comm_registers"
 
 
-@pytest.mark.parametrize("name", ["gpu", "policy", "kernel", "library"])
-def test_words(request_of: RequestOf, name: str) -> None:
-    for value in (1, [], {}, True, "a\0b"):
-        with pytest.raises(Mistake):
-            read(request_of(**{name: value}))
-
-
 def test_percentages(request_of: RequestOf) -> None:
-    for value, percent in ((0, 0), ("0", 0), ("50%", 50), (100, 100), ("100%", 100)):
+    for value, percent in (("0", 0), ("50%", 50), ("100", 100), ("100%", 100)):
         assert read(request_of(keep_at_least=value)).keep_at_least == percent
-    for value in (101, "101%", "-1%", "%", "half", 0.5):
+    for value in ("101", "101%", "-1%", "%", "half", "0.5"):
         with pytest.raises(Mistake):
             read(request_of(keep_at_least=value))
 
@@ -118,7 +86,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize(("text", "same"), SHAPES)
-def test_shapes(library: Any, text: object, same: str) -> None:
+def test_shapes(library: Any, text: str, same: str) -> None:
     shape = parse(text)
     assert written(shape.kind, shape.value) == same
     assert shape.keep == (50 if same == "make_room" else 0)
@@ -131,9 +99,7 @@ def test_shapes(library: Any, text: object, same: str) -> None:
         ("block_per_sm=1", "did you mean `blocks_per_sm`?"),
         ("blocks_per_sm", "did you mean `blocks_per_sm`?"),
         ("", "write make_room, "),
-        (1, "write make_room, "),
-        ({}, "write make_room, "),
-        (["leave"], "write make_room, "),
+        ("1", "write make_room, "),
         ("blocks_per_sm=0", ""),
         ("blocks_per_sm=0%", ""),
         ("blocks_per_sm=101%", ""),
@@ -142,7 +108,7 @@ def test_shapes(library: Any, text: object, same: str) -> None:
         ("make_room=1", "did you mean `make_room`?"),
     ],
 )
-def test_what_is_no_shape(library: Any, text: object, hint: str) -> None:
+def test_what_is_no_shape(library: Any, text: str, hint: str) -> None:
     with pytest.raises(Bad) as caught:
         parse(text)
     assert caught.value.hint.startswith(hint)
@@ -154,19 +120,20 @@ def test_the_table_of_a_shape_is_one_that_the_library_believes(library: Any) -> 
         assert not library.overlap_table_check(data, len(data))
 
 
-anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(["h100", "leave"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=4,
+names = st.sampled_from([*COUNTS, *SIZES, "gpu", "policy", "kernel", "library", "blocks", "shape", "keep_at_least"])
+words = (
+    st.integers().map(str)
+    | st.text(st.characters(exclude_characters="\0"), max_size=8)
+    | st.sampled_from(["h100", "leave"])
 )
 
 
 @settings(max_examples=300)
 @given(
-    changes=st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=6), anything, max_size=4),
+    changes=st.dictionaries(names, words, max_size=4),
     base=st.booleans(),
 )
-def test_any_object_is_answered_or_refused(explainer: Explainer, changes: dict[str, Any], base: bool) -> None:
+def test_any_words_are_answered_or_refused(explainer: Explainer, changes: dict[str, Any], base: bool) -> None:
     good = {"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288, "comm_registers": 96}
     try:
         found = explainer.answer({**(good if base else {}), **changes})

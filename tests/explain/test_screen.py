@@ -88,14 +88,14 @@ def test_the_gpu_may_be_the_policys_own(explainer: Explainer, request_of: Callab
 def test_communication_that_nobody_told_is_the_newest(
     explainer: Explainer, gpu: str, block: tuple[int, int, int], name: str
 ) -> None:
-    asked = read({"gpu": gpu, "threads": 128, "registers": 64, "kernel": "gemm"})
+    asked = read({"gpu": gpu, "threads": "128", "registers": "64", "kernel": "gemm"})
     request, usual = with_usual(asked, explainer)
     assert name in usual
     assert explainer.look(request).case.communication[:3] == block
 
 
 def test_communication_that_is_told_in_part_is_a_mistake(explainer: Explainer) -> None:
-    asked = read({"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288})
+    asked = read({"gpu": "h100", "threads": "128", "registers": "64", "comm_threads": "288"})
     assert with_usual(asked, explainer) == (asked, "")
     with pytest.raises(Mistake) as caught:
         explainer.look(asked)

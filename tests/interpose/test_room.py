@@ -17,8 +17,8 @@ ROOM = rule("make_room")
 def explain(threads: int, dynamic: int, asked: int = 0) -> dict[str, Any]:
     """What `overlap explain` says of k, 256 threads of 32 registers, beside communication of 32."""
     request = {"gpu": "h100", "threads": 256, "registers": 32, "dynamic_smem": asked, "shape": "make_room"}
-    comm = {"threads": threads, "registers": 32, "static_smem": 0, "dynamic_smem": dynamic}
-    return Explainer({}).answer({**request, **{f"comm_{name}": value for name, value in comm.items()}})
+    comm = {"comm_threads": threads, "comm_registers": 32, "comm_static_smem": 0, "comm_dynamic_smem": dynamic}
+    return Explainer({}).answer({name: str(value) for name, value in {**request, **comm}.items()})
 
 
 @pytest.mark.parametrize("asked", [0, 20000])

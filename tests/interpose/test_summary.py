@@ -47,6 +47,12 @@ def test_without_a_rank_only_the_process_that_overlap_run_became_speaks(run: Run
     assert len(run(*WORDS, "exec", *WORDS)) == 1  # the first program was replaced before its end
 
 
+def test_a_program_that_a_script_starts_speaks_for_it(overlap_run: Run, build: Build) -> None:
+    client = shlex.join([str(build.client("dlsym")), *WORDS])
+    done = overlap_run("--simulate", "h100", "--policy", "observe", "sh", "-c", f"{client}; exit 5")
+    assert done.returncode == 5 and done.stderr.count("raised no stream (0 of 3 launches)") == 1, done.stderr
+
+
 def test_a_forked_child_is_silent(run: Run) -> None:
     for env in ({"RANK": "0"}, {}):
         assert len(run("forks=3", *WORDS, env=env)) == 1

@@ -42,8 +42,14 @@ def test_a_folder_may_hold_other_files_which_stay_as_they_are(tmp_path: Path) ->
 def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert "is not a folder" in refused(tmp_path / "file")
-    assert "cannot be made" in refused(tmp_path / "file" / "below")
+    assert "cannot be made: Not a directory" in refused(tmp_path / "file" / "below")
     assert "cannot be made" in refused("/proc/nowhere/x")
+    folder.make(str(tmp_path / "run"))
+    (tmp_path / "run" / "run.json").write_text("{}")  # somebody else's
+    folder.make(str(tmp_path / "run" / "another"))
+    (tmp_path / "run" / "run.json").unlink()
+    folder.write(str(tmp_path / "run"), RUN)
+    assert "is a run, not a report folder" in refused(tmp_path / "run")
     assert "needs a name" in refused("")
     assert "too long" in refused("/tmp/" + "x" * 600)
     (tmp_path / "link").symlink_to("nowhere")

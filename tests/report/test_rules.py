@@ -108,6 +108,14 @@ def test_what_a_policy_asks_and_does_not_get(policy, begins, ran, overlap):
     assert overlap("report", str(folder), "--check").returncode == (1 if begins else 0)
 
 
+def test_launches_on_which_no_rule_is_tried_are_named(ran):
+    collected = collect(str(ran(CAP + '  - {match: {kernel: "*norm*"}, shape: make_room}\n')))
+    (page,) = collected.pages
+    changed = replace(page, reasons={**page.reasons, "unknown_footprint": 1200})
+    (sentence,) = findings(replace(collected, pages=(changed,)))
+    assert sentence.endswith("; on 1,200 launches no rule was tried (unknown_footprint)")
+
+
 def test_room_that_is_there_already_is_what_was_asked(ran):
     folder = ran('compute: [{match: {kernel: "gemm"}, shape: {blocks_per_sm: 2}, when: always}]\n')
     (use,) = rules(collect(str(folder)))

@@ -456,11 +456,11 @@ def test_what_was_measured_of_something_else_is_not_resumed(
     assert len(program.runs) == before
 
 
-def test_interrupted_before_anything_is_sure_it_writes_no_policy(
-    program: Program, clean_environment: dict[str, str]
-) -> None:
+def test_interrupted_before_it_is_sure_it_writes_no_policy(program: Program, clean_environment: dict[str, str]) -> None:
     process = begun(program, clean_environment, "--try", "X=wait")
     until((program.folder / "waiting.txt").exists)
+    other = program.call("tune", "--resume", "tune-1", "--limit", "1s", cwd=program.folder)
+    assert (other.returncode, other.stdout) == (2, "") and "tune-1 is in use by another overlap tune" in other.stderr
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
@@ -470,8 +470,6 @@ def test_interrupted_before_anything_is_sure_it_writes_no_policy(
 
 
 def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: dict[str, str]) -> None:
-    tmp = program.folder / "tmp"
-    tmp.mkdir()
     process = begun(program, clean_environment, "--try", "X=fast,wait")
     until((program.folder / "waiting.txt").exists)
     process.kill()
@@ -487,7 +485,7 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
     assert len(program.runs) - 1 == 1 + 9 + 1 and known < 11
     assert json.loads(program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder).stdout) == answer
     assert len(program.runs) - 1 == 1 + 9 + 1
-    done = program.call("tune", "--resume", "../tune-1", cwd=tmp)
+    done = program.call("tune", "--resume", "../tune-1", cwd=program.folder / "tune-1")
     assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
 
 

@@ -39,9 +39,6 @@ class Range:
     minimum: int = 0
     maximum: int = UNLIMITED
 
-    def covers(self, other: Range) -> bool:
-        return self.minimum <= other.minimum and other.maximum <= self.maximum
-
 
 ANY = Range()
 

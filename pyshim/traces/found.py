@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -67,9 +67,8 @@ class Bar(NamedTuple):
     what: str
 
 
-def raised(minor: Iterable[Share]) -> tuple[Share, ...]:
+def raised(minor: Sequence[Share]) -> tuple[Share, ...]:
     """Return the streams of each GPU, or if they are too much together those that compute nothing."""
-    minor = tuple(minor)
     sums = together(minor)
     return tuple(one for one in minor if sums[one.device] <= TOGETHER or not one.share)
 

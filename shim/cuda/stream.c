@@ -68,7 +68,10 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
         return real(to, from);
     const enum default_stream null_stream = hook_default(hook);
     struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
-    const bool lends = raise_hold(source), held = raise_hold(target);
+    const bool target_first = stream_number(target) < stream_number(source); /* two threads may copy there and back */
+    bool held = target_first && raise_hold(target);
+    const bool lends = raise_hold(source);
+    held = held || (!target_first && raise_hold(target));
     int greatest = 0, own = 0;
     const bool lowered = lends && OVERLAP_RELAXED(source->raised) && device_greatest_priority(VENDOR_CUDA, &greatest) &&
                          cuda_stream_set_priority(from, OVERLAP_RELAXED(source->own));

@@ -152,16 +152,23 @@ RARE void raise_judge(struct device *device) {
 
 /* ---- Priorities ---- */
 
-enum { HELD = 1, RAISING }; /* the mark */
+enum { HELD = 1, RAISING, KIND = 3 };
+
+/* The mark of this thread. */
+static uint32_t mark(uint32_t kind) {
+    return thread_id() << 2 | kind;
+}
 
 bool raise_hold(struct stream *stream) {
     if (stream == &no_stream)
         return false;
     for (int tries = 0; tries < 100; tries++) {
         uint32_t free = 0;
-        if (__atomic_compare_exchange_n(&stream->changing, &free, HELD, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&stream->changing, &free, mark(HELD), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
             return true;
-        if (!overlap_wait(&stream->changing, 0))
+        const bool is_ours = (free | KIND) == mark(KIND); /* we are in a callback of the driver, or a signal handler */
+        if (is_ours || !overlap_wait_long(&stream->changing, 0))
             break;
     }
     return false;
@@ -191,8 +198,8 @@ static void set(struct stream *stream, bool raised) {
 
 RARE void raise_apply(struct stream *stream) {
     uint32_t free = 0;
-    if (OVERLAP_RELAXED(captures_open) ||
-        !__atomic_compare_exchange_n(&stream->changing, &free, RAISING, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (OVERLAP_RELAXED(captures_open) || !__atomic_compare_exchange_n(&stream->changing, &free, mark(RAISING), false,
+                                                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
     const uint64_t handle = OVERLAP_RELAXED(stream->handle);
     if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && handle &&
@@ -215,9 +222,9 @@ static struct {
  * the mark before it looked for open captures. */
 static bool is_other(const struct stream *stream, bool raised) {
     return OVERLAP_RELAXED(stream->handle) &&
-           (raised
-                ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
-                : OVERLAP_RELAXED(stream->raised) || __atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) == RAISING);
+           (raised ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
+                   : OVERLAP_RELAXED(stream->raised) ||
+                         (__atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) & KIND) == RAISING);
 }
 
 /* Every raised stream gets the program's priority, or ours back. */

@@ -31,9 +31,9 @@ void overlap_pause(void) {
     kernel0(SYS_sched_yield);
 }
 
-bool overlap_wait(const uint32_t *waited, uint32_t value) {
+static bool wait_for(const uint32_t *waited, uint32_t value, int most) {
     const uint32_t **before = waits_on(waited);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < most; i++) {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
             if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
                 __atomic_store_n(before, NULL, __ATOMIC_RELAXED);
@@ -45,6 +45,14 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     }
     __atomic_store_n(before, waited, __ATOMIC_RELAXED);
     return false;
+}
+
+bool overlap_wait(const uint32_t *waited, uint32_t value) {
+    return wait_for(waited, value, 20000);
+}
+
+bool overlap_wait_long(const uint32_t *waited, uint32_t value) {
+    return wait_for(waited, value, 2000000);
 }
 
 void overlap_wait_again(const uint32_t *waited) {

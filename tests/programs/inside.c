@@ -219,7 +219,7 @@ static int asked, reached, in_middle;
 
 static void wait_a_little(const int *until) {
     for (int i = 0; i < 4 && !__atomic_load_n(until, __ATOMIC_SEQ_CST); i++)
-        usleep(10);
+        usleep(25000);
 }
 
 static void *begin(void *stream) {

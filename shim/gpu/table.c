@@ -104,7 +104,7 @@ static struct map_entries *grown(struct map *map) {
     for (uint32_t i = 0; before && i < 1U << before->bits; i++) {
         struct map_entry *spare;
         const struct map_entry *const from = &before->at[i];
-        if (from->key && from->key != MAP_GONE && !find(made, from->key, &spare))
+        if (from->key && from->key != MAP_GONE && !find(made, from->key, &spare) && spare)
             add(made, spare, from->key, __atomic_load_n(&from->value, __ATOMIC_RELAXED));
     }
     __atomic_store_n(&map->entries, made, __ATOMIC_RELEASE);

@@ -93,14 +93,14 @@ bool overlap_on_signal_stack(void);
 
 /* ---- Threads, clocks, log ---- */
 
-/* Waits until another thread has set *state to `value`. False: timed out, as in a signal handler that interrupted that
+/* Waits until another thread has set *waited to `value`. False: timed out, as in a signal handler that interrupted that
  * thread. Later waits for it then fail at once until it is set, because the thread may have left its work for good
  * (longjmp). */
-bool overlap_wait(const uint32_t *state, uint32_t value);
+bool overlap_wait(const uint32_t *waited, uint32_t value);
 /* The same, for a second or more: of a thread that is in a call of the driver. */
-bool overlap_wait_long(const uint32_t *state, uint32_t value);
+bool overlap_wait_long(const uint32_t *waited, uint32_t value);
 /* It was set late: later waits do not fail at once. */
-void overlap_wait_again(const uint32_t *state);
+void overlap_wait_again(const uint32_t *waited);
 
 /* Lets other threads run. */
 void overlap_pause(void);

@@ -5,7 +5,7 @@
 # binary `plain`, and `own` where its authors give their streams priorities. A recipe names its repository and commit in
 # its first line, and defines the function `build`, which runs in a copy of it, and `plain`, which takes the priorities
 # out. Variables: CUDA (toolkit), SM (architecture), and for some WHEELS: a folder with unpacked wheels of nvidia-cublas,
-# nvidia-curand, nvidia-nccl-cu13, nvidia-nvml-dev, mpich, openmm and openmm-cuda-13.
+# nvidia-cufft, nvidia-curand, nvidia-nccl-cu13, nvidia-nvml-dev, mpich, openmm and openmm-cuda-13.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")") sources=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
 shift 2

@@ -175,6 +175,16 @@ PROGRAMS = (
         True,
     ),
     Program(
+        "gromacs-water",
+        "gromacs",
+        "nonbonded, PME, update; each waits for another, and the host for them",
+        f"{LIBRARIES} GMX_MAXBACKUP=-1 {{binary}} mdrun -s water.tpr -nb gpu -pme gpu -update gpu -ntmpi 1 -ntomp 8 "
+        "-notunepme -nsteps 10000 -resethway -noconfout -deffnm {work}/water",
+        r"Performance:\s+([\d.]+)",
+        "ns/day",
+        True,
+    ),
+    Program(
         "jacobi-threads-2",
         "jacobi-threads",
         "three on each GPU; copies of the halo on two, for which the third and the neighbours wait",

@@ -10,7 +10,7 @@ build() { # with CMake 3.28 or newer; WHEELS: nvidia-cufft 12; twelve minutes on
         -DCMAKE_CXX_FLAGS="-I$cufft/include"
     ninja -C build gmx
     cp build/bin/gmx "$OUT/$NAME"
-    export GMXLIB=$PWD/share/top LD_LIBRARY_PATH=$cufft/lib
+    export GMXLIB=$PWD/share/top GMX_MAXBACKUP=-1 LD_LIBRARY_PATH=$cufft/lib
     printf '#include "oplsaa.ff/%s.itp"\n' forcefield tip3p >water.top
     printf '[ system ]\nwater\n[ molecules ]\n' >>water.top
     build/bin/gmx solvate -cs spc216 -box 10 10 10 -p water.top -o water.gro # 98,319 atoms

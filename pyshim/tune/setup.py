@@ -19,8 +19,7 @@ from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 1
-# Of the command line.
-WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")
+WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders

@@ -121,6 +121,7 @@ def folder_for(wanted: str | None) -> tuple[str, bool]:
 
 def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
     """Write the first line. Raises OverlapError, and leaves nothing behind then."""
+    _hold(folder, os.O_CREAT | os.O_EXCL)
     try:
         append(folder, kept)
     except OverlapError as error:
@@ -130,14 +131,13 @@ def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
             if is_new:
                 os.rmdir(folder)
         raise
-    _hold(folder)
 
 
-def _hold(folder: str) -> None:
+def _hold(folder: str, flags: int = 0) -> None:
     """Keep other searches out of a folder until this process ends. Raises OverlapError where one runs in it."""
     try:
-        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR | flags, 0o666), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, FileExistsError):
         raise OverlapError(f"{folder} is in use by another overlap tune", "wait until it ends", USAGE) from None
     except OSError:
         pass  # no search, which is said elsewhere, or a file system without locks

@@ -57,12 +57,7 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError(f"--library {options.library}: LD_PRELOAD cannot hold that", hint, USAGE)
     # Nothing of an overlap-run around us: what is printed must hold where none is.
     base = {name: value for name, value in os.environ.items() if not name.startswith("OVERLAP_")}
-    asked = plan.Request(
-        policy=options.policy,
-        report=options.report,
-        elsewhere=True,
-        library=options.library,
-    )
+    asked = plan.Request(policy=options.policy, report=options.report, elsewhere=True, library=options.library)
     choice = {name: os.environ[name] for name in (plan.CHOICE, "OVERLAP_POLICY_PATH") if name in os.environ}
     here = {**base, **choice}
     if plan.switched_off(here, options.policy):

@@ -200,6 +200,8 @@ def _raise(one: Waiting, amd: bool) -> str:
         how = "overlap-run cannot, because HIP takes a priority only when a stream is created"
     elif one.has_priorities:
         how = "overlap-run does not if the program itself set the priorities in the trace"
+    elif not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
+        how = "overlap-run raises only streams that launch kernels, too"
     else:
         how = f"overlap-run does it by default ({share} of the computation)"
     return f"{streams}: {how}"

@@ -1,8 +1,7 @@
 """The report folder: one subfolder for each run, which its ranks share, and a link `last` to the latest one.
 
 A run is named by its launcher's job and step, the namespace of PMIx, torchelastic's run, or the process that starts the
-ranks of a host; else by time and pid.
-run.json in it says how it was started. A rank that was started otherwise than the first leaves a file of its own.
+ranks of a host; else by time and pid. run.json says how it was started; a rank that was started otherwise adds its own.
 """
 
 from __future__ import annotations

@@ -165,11 +165,10 @@ def _no_launch(counts: _Counts) -> Verdict:
             "not known: graphs are left exactly as the program makes them",
             _EXPLAIN,
         )
-    why = "the program launched nothing, or its launches bypass a preloaded library (from a library opened "
-    why += "with RTLD_DEEPBIND, for example)"
+    why = "the program launched nothing, or its launches bypass a preloaded library (as with RTLD_DEEPBIND)"
     following = f"{_doctor(counts)} shows the routes to a GPU in its files"
     if not any(page.ended for page in counts.pages) and not running(counts.pages):
-        why = "no process exited normally: killed, perhaps before its first launch, or running on another host"
+        why = "no process exited normally: killed or ended by _exit, maybe before a launch, or running on another host"
         following = f"read what the program printed; if that says nothing: {following}"
     return Verdict(f"nothing: a GPU was opened and no launch was seen{where}", f"not known: {why}", following)
 

@@ -42,9 +42,7 @@ def resident_on(gpu: Gpu) -> Resident:
         if static is None or dynamic is None:
             static, dynamic = 0, launch.shared_memory
         block = launch.threads, launch.registers, static, dynamic
-        numbers = [
-            number for number in block if number is not None and 0 <= number < 1 << 32
-        ]  # a file may say anything
+        numbers = [one for one in block if one is not None and 0 <= one < 1 << 32]  # a file may say anything
         return blocks(*numbers) if limits and len(numbers) == len(block) else None
 
     return resident

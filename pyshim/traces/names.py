@@ -80,7 +80,10 @@ def readable(name: str) -> str:
     return f"{qualified}<{', '.join(classes)}>" if classes and f"{last}I" in name else qualified
 
 
-_TOKEN = re.compile(r"(?:S[0-9A-Z]*|T[0-9]*)_|(?P<opens>Ul|[FIJLNXZ])|(?P<length>[1-9][0-9]{0,5})|.", re.S)
+_TOKEN = re.compile(
+    r"(?:S[0-9A-Z]*|[AT][0-9]*|D[Fv][0-9]+|Ut[0-9]*)[_b]|[CD][0-9]|_[0-9]"  # numbers that are no lengths
+    r"|(?P<opens>L_Z|Ul|[FIJLNXZ])|(?P<length>[1-9][0-9]{0,5})|(?s:.)"
+)
 
 
 def _identifiers(name: str) -> Iterator[str]:
@@ -91,9 +94,11 @@ def _identifiers(name: str) -> Iterator[str]:
         length = int(token["length"] or 0)
         if length and (opened[-1:] != "L" or name[token.start() - 1] == "L"):  # else a value: Li9E, L4Enum2E
             word, at = name[at : at + length], at + length
-            if len(word) == length and "L" not in opened and re.fullmatch(r"[A-Za-z_]\w*", word):
+            if len(word) == length and not {"L", "Z"} & set(opened) and re.fullmatch(r"[A-Za-z_]\w*", word):
                 yield word
         elif token["opens"] and (token["opens"] != "L" or opened[-1:] in ("I", "J", "X")):  # else internal linkage
-            opened += token["opens"][0]
-        elif token[0] == "E" and not (opened := opened[:-1]):
-            return
+            opened += token["opens"][-1]
+        elif token[0] == "E":
+            at = (name.find("_", at) + 1 or len(name)) if opened[-1:] == "l" else at  # a lambda's number
+            if not (opened := opened[:-1]):
+                return

@@ -19,8 +19,7 @@ from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
 VERSION = 1
-# Of the command line.
-WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")
+WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
@@ -122,6 +121,7 @@ def folder_for(wanted: str | None) -> tuple[str, bool]:
 
 def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
     """Write the first line. Raises OverlapError, and leaves nothing behind then."""
+    _hold(folder, os.O_CREAT | os.O_EXCL)
     try:
         append(folder, kept)
     except OverlapError as error:
@@ -131,14 +131,13 @@ def begin(kept: dict[str, Any], folder: str, is_new: bool) -> None:
             if is_new:
                 os.rmdir(folder)
         raise
-    _hold(folder)
 
 
-def _hold(folder: str) -> None:
+def _hold(folder: str, flags: int = 0) -> None:
     """Keep other searches out of a folder until this process ends. Raises OverlapError where one runs in it."""
     try:
-        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.flock(os.open(os.path.join(folder, FILE), os.O_RDWR | flags, 0o666), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, FileExistsError):
         raise OverlapError(f"{folder} is in use by another overlap tune", "wait until it ends", USAGE) from None
     except OSError:
         pass  # no search, which is said elsewhere, or a file system without locks

@@ -97,7 +97,7 @@ bool overlap_on_signal_stack(void);
  * thread. Later waits for it then fail at once until it is set, because the thread may have left its work for good
  * (longjmp). */
 bool overlap_wait(const uint32_t *waited, uint32_t value);
-/* The same, for a second or more: of a thread that is in a call of the driver. */
+/* The same, for about a second: of a thread that is in a call of the driver. */
 bool overlap_wait_long(const uint32_t *waited, uint32_t value);
 /* It was set late: later waits do not fail at once. */
 void overlap_wait_again(const uint32_t *waited);

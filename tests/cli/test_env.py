@@ -44,11 +44,7 @@ def test_every_format_says_the_same(overlap, library, form):
 
 
 def test_what_an_outer_run_has_set_does_not_leak_in(overlap, library):
-    outer = {
-        "OVERLAP_TABLE": "old",
-        "OVERLAP_REPORT": "/old",
-        "LD_PRELOAD": str(_native.SHIM),
-    }
+    outer = {"OVERLAP_TABLE": "old", "OVERLAP_REPORT": "/old", "LD_PRELOAD": str(_native.SHIM)}
     values = json.loads(overlap("env", "--policy", "observe", "--format", "json", env=outer).stdout)
     assert set(values) == {"LD_PRELOAD", "OVERLAP_TABLE"}
     assert values["OVERLAP_TABLE"] != "old"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, step
-from made_waits import Program, boundary, by_host, chain, collective, interior, steps
+from made_waits import Program, boundary, by_host, chain, collective, copy, interior, steps
 
 from pyshim.errors import OverlapError
 from pyshim.explain import trace as explained
@@ -138,6 +138,16 @@ def test_communication_alone_is_raised_beside_them(overlap, library, tmp_path):
     found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
     assert found[2] == "raise   stream 22: overlap-run does it by default (0 % of the computation)"
     assert found[3].startswith("saves   about ")
+
+
+def test_a_stream_of_copies_alone_is_not_said_to_be_raised(overlap, library, tmp_path):
+    def one(program: Program, at: float) -> None:
+        program.launch(interior(at + 4, 76, stream=15), at + 1)
+        program.launch(copy(at + 60, 15, 20), at + 3)
+        program.synchronize(20, at + 5, at + 76)
+
+    found = lines(overlap, steps(Program(), one).kineto(tmp_path / "trace.json"))
+    assert found[2] == "raise   stream 20: overlap-run raises only streams that launch kernels, too"
 
 
 def test_each_gpu_of_a_process_has_its_own_limit(overlap, library, tmp_path):

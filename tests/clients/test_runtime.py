@@ -10,18 +10,7 @@ from pathlib import Path
 
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same, smallest_size
-from nvcc_programs import (
-    END,
-    EXPECTED,
-    FATBIN,
-    GRAPH_LAUNCHES,
-    LAUNCHES,
-    OURS,
-    STUBS,
-    Nvcc,
-    nvcc,
-    stub,
-)
+from nvcc_programs import END, EXPECTED, FATBIN, GRAPH_LAUNCHES, LAUNCHES, OURS, STUBS, Nvcc, nvcc, stub
 from nvidia_packages import runtime_folder, runtime_library
 
 from pyshim.report.collect import collect

@@ -1,5 +1,5 @@
 /* The lock of gpu/lock.c: taken, in a signal handler of its holder, again, after a jump out of its holder, of another thread, and
- * of one that waits after that one has waited in vain. */
+ * of one that waits after that one has waited in vain; and how long a wait in vain takes on a busy processor. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -34,6 +34,11 @@ static void *wait_for_it(void *unused) {
     return unused;
 }
 
+__attribute__((noreturn)) static void *spin(void *forever) {
+    for (;;)
+        __atomic_load_n((int *)forever, __ATOMIC_RELAXED);
+}
+
 int main(void) {
     signal(SIGUSR1, handler);
     const int taken = lock_take();
@@ -54,6 +59,11 @@ int main(void) {
     usleep(1000);
     lock_leave();
     pthread_join(waiter, NULL);
-    printf("%d %d %d %d %d %d\n", taken, in_handler, again, behind, other, late);
+    sched_setaffinity(0, sizeof(cpu_set_t), &(cpu_set_t){{1UL << sched_getcpu() % 64}});
+    pthread_create(&waiter, NULL, spin, &late);
+    pthread_create(&waiter, NULL, spin, &late);
+    const long begun = seconds();
+    overlap_wait_long(&holder, 7);
+    printf("%d %d %d %d %d %d %d\n", taken, in_handler, again, behind, other, late, seconds() - begun < 10);
     return 0;
 }

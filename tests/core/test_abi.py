@@ -83,10 +83,7 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     shard = dict(ffi.typeof("struct overlap_shard").fields)
     page = dict(ffi.typeof("struct overlap_page").fields)
     assert shard["launches"].type.length == lib.OVERLAP_ROWS
-    for array, length in (
-        ("rules", lib.OVERLAP_RULES),
-        ("rows", lib.OVERLAP_ROWS),
-    ):
+    for array, length in (("rules", lib.OVERLAP_RULES), ("rows", lib.OVERLAP_ROWS)):
         assert page[array].type.length == length
     assert dict(page["cadences"].type.item.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS

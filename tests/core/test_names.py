@@ -233,6 +233,10 @@ def test_communication_is_told_from_computation(library: Any) -> None:
 def test_names_for_people_have_classes_of_template_arguments_only(library: Any) -> None:
     assert readable("_Z5solveIL12GridOrdering1ELb0EEv6Params") == "solve", "an enumerator's value, and a parameter"
     assert readable("_ZN1a1bIN1c1DELNS_1GE9ENS_1HEEEvNS_1IE") == "a::b<D, H>"
+    local = "ZZN1a1fEPNS_6ParamsEENKUlvE10_clEvEUlvE1_"  # a lambda in a lambda of a::f
+    others = "IXadL_ZNS_1vEEEL_ZNS_1rEEDF16_Dv4_DF16bA10_f"  # &v, r (by reference), half, vector, array
+    assert readable(f"_ZN1a1bI{local}N1c1DEEEvPNS_6ParamsE") == "a::b<D>"
+    assert readable(f"_ZN1a1b{others}NS_4WrapINS_1HEEEEEvPNS_6ParamsE") == "a::b<Wrap, H>"
     assert readable("_Z" + "9" * 5000).startswith("_Z99"), "more digits than Python makes an int of"
 
 

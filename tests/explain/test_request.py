@@ -129,10 +129,7 @@ words = (
 
 
 @settings(max_examples=300)
-@given(
-    changes=st.dictionaries(names, words, max_size=4),
-    base=st.booleans(),
-)
+@given(changes=st.dictionaries(names, words, max_size=4), base=st.booleans())
 def test_any_words_are_answered_or_refused(explainer: Explainer, changes: dict[str, Any], base: bool) -> None:
     good = {"gpu": "h100", "threads": 128, "registers": 64, "comm_threads": 288, "comm_registers": 96}
     try:

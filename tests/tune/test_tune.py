@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from pyshim.errors import OverlapError
 from pyshim.policy.reader import read_file
+from pyshim.tune import setup
 from pyshim.tune.measure import _session as session
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -536,3 +538,10 @@ def test_a_disk_that_is_full_from_the_start(program: Program, clean_environment:
     assert "disk/t/tune.jsonl cannot be written: No space left on device" in done.stderr
     assert "help: --output DIR names a folder on a disk with room" in done.stderr and "resume" not in done.stderr
     assert done.stdout == f"status 1\nfill\n{'t' * own}".strip() + "\n" and program.runs == []
+
+
+def test_of_two_that_come_at_once_one_has_the_folder(tmp_path: Path) -> None:
+    setup.begin({"version": setup.VERSION}, str(tmp_path), False)
+    with pytest.raises(OverlapError, match="is in use by another overlap tune"):
+        setup.begin({"version": setup.VERSION}, str(tmp_path), False)
+    assert (tmp_path / "tune.jsonl").read_text().count("version") == 1

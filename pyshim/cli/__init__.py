@@ -45,8 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         restore()
         with suppress(OSError):
-            while os.open(os.devnull, os.O_RDWR) <= 2:  # it was closed: a file of ours must not get its number
+            while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:  # closed: a file of ours must not get its number
                 pass
+            os.close(opened)
     from pyshim.cli import ui
 
     return ui.guarded(lambda: _main(list(sys.argv[1:] if arguments is None else arguments)))

@@ -55,8 +55,8 @@ class Queued:
         self.released_us = released_us
         self.cause = cause
         self.at_least = at_least  # what it waited is no less
-        self.saved_us = 0.0  # of its wait, what raising would save somebody
-        self.still_us = 0.0  # and what somebody would wait for all the same
+        self.saved_us = 0.0  # of its wait: what raising would save those who wait for it
+        self.still_us = 0.0  # what they would wait all the same
         self.waiters: set[str] = set()
 
 

@@ -12,8 +12,8 @@ struct overlap_start {
     size_t length;
     int pid;          /* process id when the environment was read */
     bool constructed; /* libc is ready: our constructor has run */
-    bool forked;      /* child of a fork that has not called exec (glibc; elsewhere only once armed)... */
-    uint32_t objects; /* ...with so many objects at first */
+    bool forked;      /* child of a fork that has loaded no object since (glibc; elsewhere only once armed)... */
+    uint32_t objects; /* ...and began with so many */
     char directory[512];
 };
 extern struct overlap_start overlap_start;

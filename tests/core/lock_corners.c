@@ -1,5 +1,5 @@
-/* The lock of gpu/lock.c: taken, in a signal handler of its holder, again, after a jump out of its holder, of another thread, and
- * of one that waits after that one has waited in vain; and how long a wait in vain takes on a busy processor. */
+/* The lock of gpu/lock.c: taken, in a signal handler of its holder, again, after a jump out of its holder, by another thread, and
+ * by a thread after another one's wait has timed out; and how long it takes until a wait times out on a busy processor. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

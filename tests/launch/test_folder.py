@@ -45,7 +45,7 @@ def test_what_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     assert "cannot be made: Not a directory" in refused(tmp_path / "file" / "below")
     assert "cannot be made" in refused("/proc/nowhere/x")
     folder.make(str(tmp_path / "run"))
-    (tmp_path / "run" / "run.json").write_text("{}")  # somebody else's
+    (tmp_path / "run" / "run.json").write_text("{}")  # another program's
     folder.make(str(tmp_path / "run" / "another"))
     (tmp_path / "run" / "run.json").unlink()
     folder.write(str(tmp_path / "run"), RUN)

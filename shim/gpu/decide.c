@@ -127,7 +127,7 @@ static bool make(const struct request *request, struct handle *handle, struct de
                                        .rule = OVERLAP_NO_RULE,
                                        .maximum_blocks = UINT64_MAX};
     if (handle)
-        handle_settle(handle);
+        handle_settle(handle, request->context, device->ordinal);
     gather(&facts, request, handle, device);
     const bool communicates = facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION;
     if (communicates)
@@ -153,7 +153,7 @@ static bool make(const struct request *request, struct handle *handle, struct de
 bool is_forked_child;
 
 bool decide(const struct request *request, struct handle *handle, struct decision *decision) {
-    struct device *const device = is_forked_child ? NULL : device_current(hook_vendor(request->hook));
+    struct device *const device = request->device;
     if (!device || (handle && handle_is_ending(handle))) { /* its address may already belong to another kernel */
         decision->row = decision->reason = OVERLAP_REASON_unknown_footprint;
         decision->size = request->config.sharedMemBytes;

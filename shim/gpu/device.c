@@ -130,9 +130,16 @@ const struct overlap_policy *device_policy(const struct device *device) {
     return &overlap_table_view(settings->table).policies[device->policy];
 }
 
-bool device_greatest_priority(enum vendor vendor, int *priority) {
-    int least = 0;
-    return driver_ready(vendor) && OPERATION_OF(vendor, priorities)(&least, priority) && *priority != least;
+/* Threads that ask at once get, and store, the same. */
+bool device_range(struct device *device, uint64_t context) {
+    int least = 0, greatest = 0;
+    if (device && !OVERLAP_LOAD(device->ranged) &&
+        OPERATION_OF(device->vendor, priorities)(context, &least, &greatest)) {
+        __atomic_store_n(&device->least, least, __ATOMIC_RELAXED);
+        __atomic_store_n(&device->greatest, greatest, __ATOMIC_RELAXED);
+        __atomic_store_n(&device->ranged, 1, __ATOMIC_RELEASE);
+    }
+    return device_is_ranged(device);
 }
 
 /* ---- Communication's footprint ---- */

@@ -160,12 +160,11 @@ static bool is_of_context(uint32_t kind) {
     return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
 }
 
-void handle_settle(struct handle *handle) {
-    const enum vendor vendor = handle_vendor(handle);
-    if (OVERLAP_RELAXED(handle->context) || !is_of_context(handle_kind(handle)) || !driver_ready(vendor))
+void handle_settle(struct handle *handle, uint64_t context, int device) {
+    if (OVERLAP_RELAXED(handle->context) || !is_of_context(handle_kind(handle)))
         return;
-    __atomic_store_n(&handle->device, device_here(vendor), __ATOMIC_RELAXED);
-    __atomic_store_n(&handle->context, context_here(vendor), __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
+    __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
 }
 
 void handle_unsettle(struct handle *handle) {
@@ -296,7 +295,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         make(&learned, name);
     lock_leave();
     if (same)
-        handle_settle(known);
+        handle_settle(known, learned.context, learned.device);
     if (replaced)
         invalidate_decisions();
 }

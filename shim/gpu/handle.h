@@ -72,8 +72,8 @@ struct handle *handle_at(uint32_t number);
 uint32_t handles_used(void);
 uint32_t handles_born(void);
 
-/* Assigns a function that was obtained without a current context to the context of its first launch. */
-void handle_settle(struct handle *handle);
+/* Assigns a function that was obtained without a current context to the context and the device of its first launch. */
+void handle_settle(struct handle *handle, uint64_t context, int device);
 /* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
  * which it was obtained: it is assigned anew at its next launch. */
 void handle_unsettle(struct handle *handle);

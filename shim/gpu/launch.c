@@ -76,7 +76,7 @@ static vendor_result launch_again(struct request *request, bool tried, uint32_t 
 static vendor_result launch_unproven(struct request *request, struct handle *handle, struct decision *decision,
                                      uint32_t *reason) {
     struct handle *const kernel = handle_find(request->function);
-    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, decision->size);
+    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, request->device, decision->size);
     const vendor_result result = possible ? with_size(request, decision->size) : VENDOR_INVALID_VALUE;
     if (result == VENDOR_SUCCESS) {
         if (handle && !captures(request)) {
@@ -104,7 +104,7 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
     struct handle *const handle = OPERATION_OF(vendor, handle_of)(request);
     const struct decision asked = {.key = launch_key(threads, shared, request->site),
                                    .flags = request->flags,
-                                   .device = is_forked_child ? NO_DEVICE : device_here(vendor),
+                                   .device = request->device ? request->device->ordinal : NO_DEVICE,
                                    .least = (uint32_t)blocks};
     *decision = asked;
     if (handle && keeps && decision_find(handle, &asked, decision))
@@ -161,17 +161,27 @@ static bool is_wide(const struct request *request, const struct device *device) 
     return blocks_of(request) > device->gpu.multiprocessors / OVERLAP_WIDE_PART;
 }
 
-/* The stream's record, with what this launch is the first to show of it; no_stream: streams are not tracked now. */
-static struct stream *stream_of(const struct request *request, const struct device *device, bool communicates) {
-    if (!streams_tracked() || OVERLAP_RELAXED(captures_open) || is_forked_child)
-        return &no_stream;
-    struct stream *const stream = stream_met(request->config.hStream, hook_default(request->hook));
-    const bool wide = communicates && device && is_wide(request, device);
-    if (stream != &no_stream &&
-        (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
-         (wide && !OVERLAP_RELAXED(stream->judged.is_wide))))
+/* Finds the stream's record (no_stream: streams are not tracked now), and where the launch runs. */
+static struct stream *find_stream(struct request *request, bool captured) {
+    const enum default_stream null_stream = hook_default(request->hook);
+    const vendor_stream handle = request->config.hStream;
+    struct stream *stream = &no_stream;
+    if (is_forked_child)
+        return stream;
+    if (streams_tracked())
+        stream = captured ? stream_known(handle, null_stream) : stream_met(handle, null_stream);
+    const struct place place = stream_place(handle, null_stream, stream);
+    request->context = place.context;
+    request->device = device_at(default_vendor(null_stream), place.device);
+    return captured ? &no_stream : stream;
+}
+
+/* Notes what this launch is the first to show of its stream. */
+static void first_of_stream(const struct request *request, struct stream *stream, bool communicates) {
+    const bool wide = communicates && is_wide(request, request->device);
+    if (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+        (wide && !OVERLAP_RELAXED(stream->judged.is_wide)))
         stream_carries(stream, communicates, wide);
-    return stream;
 }
 
 vendor_result launch_slow(struct request *request) {
@@ -180,12 +190,14 @@ vendor_result launch_slow(struct request *request) {
     struct decision decision;
     if (!overlap_armed() || !real_function(request->route, request->hook, request->site) || !driver_ready(vendor))
         return as_asked(request);
-    struct handle *const handle = find_or_decide(request, epoch, &decision);
     /* Before the call: after one that has failed the driver must not be asked anything. */
     const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
     const bool captured = OVERLAP_RELAXED(captures_open);
-    const struct device *const device = streams_tracked() && !is_forked_child ? device_current(vendor) : NULL;
-    struct stream *const stream = stream_of(request, device, decision.communicates);
+    struct stream *const stream = find_stream(request, captured);
+    struct handle *const handle = find_or_decide(request, epoch, &decision);
+    const struct device *const device = streams_tracked() ? request->device : NULL;
+    if (device && stream != &no_stream)
+        first_of_stream(request, stream, decision.communicates);
     const uint32_t serial = OVERLAP_LOAD(stream->serial);
     uint32_t reason = reason_here(&decision, stream, device);
     const bool changes = decision.changes && reason == decision.reason;

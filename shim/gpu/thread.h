@@ -11,7 +11,7 @@ struct launcher;
 
 struct this_thread {
     struct launcher *launcher;   /* what this thread has launched before (streams.h); NULL: none, use the slow path */
-    struct overlap_shard *shard; /* counters; NULL: none yet, or shared with other threads */
+    struct overlap_shard *shard; /* counters; NULL: none yet */
     uint64_t context[VENDORS];   /* the current context, while contexts_changed is `contexts_at`; 0: not known */
     int32_t device[VENDORS];     /* its device + 1; 0: not known */
     uint32_t contexts_at;
@@ -19,7 +19,7 @@ struct this_thread {
     uintptr_t outer, outer_frame;
     uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */
     uint32_t id;      /* gettid(); 0: not asked yet */
-    bool shares;      /* no shard is left for this thread */
+    bool shares;      /* its shard is that of all threads for which none is left */
     bool opened;      /* thread_opens_gpu() has run */
 };
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
@@ -43,6 +43,14 @@ uint32_t thread_id(void);
  * program may enter a sandbox before its first launch. */
 void thread_opens_gpu(void);
 
+/* Adds one to a counter of the thread's shard. */
+static inline void thread_add(uint64_t *counter) {
+    if (__builtin_expect(this_thread.shares, 0))
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+    else
+        overlap_add_own(counter, 1);
+}
+
 /* Adds one to a counter, or to the launches of a row. */
 void count(enum overlap_counter counter);
 void count_launch(uint32_t row);
@@ -55,13 +63,10 @@ static inline void count_host_wait(void) {
     struct overlap_shard *const shard = this_thread.shard;
     if (!shard)
         return;
-    overlap_add_own(&shard->counters[OVERLAP_COUNTER_HOST_WAITS], 1);
+    thread_add(&shard->counters[OVERLAP_COUNTER_HOST_WAITS]);
     if (__builtin_expect(overlap_sample_is_due(shard, OVERLAP_PACE_WAITS), 0))
         sample_take(shard, OVERLAP_PACE_WAITS);
 }
-
-/* The table of the thread that owns this shard, or NULL. */
-struct launcher *launcher_of_shard(uint32_t shard);
 
 /* In a forked child, where pointers into the parent's page must not be used. */
 void thread_forked(void);

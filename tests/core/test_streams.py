@@ -42,15 +42,17 @@ class Rule:
         library.overlap_judge.restype = library.is_due.restype = ctypes.c_bool
         library.layout.restype = ctypes.c_size_t
 
-    def judge(self, streams: Sequence[Judged], others: int = 0, share: int = 50, programs: bool = False) -> bool:
+    def judge(
+        self, streams: Sequence[Judged], share: int = 50, programs: bool = False, early: bool = False
+    ) -> bool:
         pointers = (ctypes.POINTER(Judged) * len(streams))(*map(ctypes.pointer, streams))
-        wide = ctypes.c_uint64(others)
-        found: bool = self.library.overlap_judge(pointers, len(streams), wide, share, ctypes.c_bool(programs))
+        flags = ctypes.c_bool(early), share, ctypes.c_bool(programs)
+        found: bool = self.library.overlap_judge(pointers, len(streams), *flags)
         return found
 
-    def of(self, *streams: Judged, others: int = 0, share: int = 50, programs: bool = False) -> list[int]:
+    def of(self, *streams: Judged, share: int = 50, programs: bool = False, early: bool = False) -> list[int]:
         """The statuses of the streams after one judgement."""
-        assert self.judge(streams, others, share, programs)
+        assert self.judge(streams, share, programs, early)
         return [stream.status for stream in streams]
 
 

@@ -192,7 +192,7 @@ static void set(struct stream *stream, bool raised) {
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */
     } else if (raised) {
         __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
-        if (result != VENDOR_INVALID_CONTEXT) /* that ends; another driver's refusal does not */
+        if (result != VENDOR_INVALID_CONTEXT && result != VENDOR_CONTEXT_DESTROYED) /* a refusal, which lasts */
             __atomic_store_n(&stream->judged.is_fixed, true, __ATOMIC_RELAXED);
     }
 }

@@ -40,7 +40,10 @@ def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Compile:
 
     def make(*sources: str, flags: tuple[str, ...] = (), name: str = "") -> Path:
         program = folder / (name or Path(sources[0]).stem)
-        paths = [str(ROOT / "shim" / s if s.startswith(("core/", "gpu/", "sys/")) else Path(__file__).parent / s) for s in sources]
+        paths = [
+            str(ROOT / "shim" / s if s.startswith(("core/", "gpu/", "sys/")) else Path(__file__).parent / s)
+            for s in sources
+        ]
         compiler = shlex.split(os.environ.get("CC", "cc"))
         always = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", f"-I{ROOT / 'shim'}"]
         command = [*compiler, *always, *WARNINGS, *flags, *paths, "-o", str(program), "-ldl", "-pthread"]

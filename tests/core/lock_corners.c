@@ -77,8 +77,7 @@ static void interrupted(const char *name, int flags) {
 static void *on_other_stacks(void *unused) {
     static const char *const names[] = {"below", "", "above"};
     for (int i = 0; i < 3; i += 2) {
-        const stack_t stack = {
-            .ss_sp = memory + (size_t)i * STACK, .ss_size = STACK, .ss_flags = (int)SS_AUTODISARM};
+        const stack_t stack = {.ss_sp = memory + (size_t)i * STACK, .ss_size = STACK, .ss_flags = (int)SS_AUTODISARM};
         sigaltstack(&stack, NULL);
         interrupted(names[i], SA_ONSTACK);
     }

@@ -40,7 +40,9 @@ def test_no_count_is_lost(build: Callable[..., Path], run_program: Run) -> None:
 @pytest.fixture(scope="module")
 def corners(compile_c: Any, run_program: Run) -> dict[str, list[int]]:
     """By name of the case in lock_corners.c, what lock_take() answered."""
-    lines = (line.split() for line in run_program(compile_c("lock_corners.c", "gpu/lock.c", "sys/process.c")).splitlines())
+    lines = (
+        line.split() for line in run_program(compile_c("lock_corners.c", "gpu/lock.c", "sys/process.c")).splitlines()
+    )
     return {name: list(map(int, answers)) for name, *answers in lines}
 
 

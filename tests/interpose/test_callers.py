@@ -10,30 +10,29 @@ from pathlib import Path
 
 import pytest
 from interposing import Build, Runner
+from null_driver import ARMED, HANG, HIDDEN
 
 ROUNDS = 20
-HANG = 60  # seconds
 
 
-@pytest.mark.parametrize("policy", ["off", "observe", "default", "h100-paper"])
+@pytest.mark.parametrize("setting", ["off", *ARMED])
 @pytest.mark.parametrize("libraries", [1, 5, 33, 64, 130])
 def test_libraries_launch_in_turn(
-    libraries: int, policy: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
+    libraries: int, setting: str, build: Build, bare: Runner, preloaded: Runner, tmp_path: Path
 ) -> None:
-    hidden = ("-fvisibility=hidden", "-Wl,-Bsymbolic")
-    stub = build.library("many/libcuda.so.1", "many_driver.c", *hidden)
-    runtime = build.library("many/libcudart.so.13", "../../tools/bench/null_runtime.c", *hidden, link=[stub])
-    caller = build.library("libcaller.so", "../../tools/bench/null_caller.c", *hidden, link=[runtime])
-    program = build("callers", "callers.c", link=[stub])
+    driver = build.library("many/libcuda.so.1", "many_driver.c", *HIDDEN)
+    runtime = build.library("many/libcudart.so.13", "../../tools/bench/null_runtime.c", *HIDDEN, link=[driver])
+    caller = build.library("libcaller.so", "../../tools/bench/null_caller.c", *HIDDEN, link=[runtime])
     words = [str(ROUNDS)]
     for number in range(libraries):  # copies, because the loader opens a file only once
-        words.append(shutil.copy(caller, tmp_path / f"libcaller{number}.so"))
-    env = {"LD_LIBRARY_PATH": str(stub.parent)}
-    without = bare(words, program=program, env=env)
-    if policy == "off":
-        done = preloaded(words, program=program, env={**env, "OVERLAP_RUN": "off"}, timeout=HANG)
+        words.append(str(shutil.copy(caller, tmp_path / f"libcaller{number}.so")))
+    more = {"program": build("callers", "callers.c", link=[driver]), "timeout": HANG}
+    env = {"LD_LIBRARY_PATH": str(driver.parent)}
+    without = bare(words, env=env, **more)
+    if setting == "off":
+        done = preloaded(words, env={**env, "OVERLAP_RUN": "off"}, **more)
     else:
-        done = preloaded(words, policy, program=program, env=env, timeout=HANG)
+        done = preloaded(words, setting, env=env, **more)
         assert done.totals["launches"] == ROUNDS * libraries
     assert (done.status, done.stdout) == (without.status, without.stdout)
     assert without.stdout == f"bad: 0\nlaunches: {ROUNDS * libraries}\nasked: 0\n"

@@ -1,25 +1,23 @@
-"""Signals of profilers, whose handlers walk the loaded objects, while the library is at work: tests/programs/interrupted.c.
+"""Signals of profilers, whose handlers walk the loaded objects, while the library works: tests/programs/interrupted.c.
 
-A profiler's handler may come at any instruction of the program's thread, also while that holds a lock of the loader. It then
-waits for itself, unless no call of ours takes one.
+A profiler's handler may come at any instruction of the program's thread, also while that takes a lock of the loader. It
+then waits for itself, unless no call of ours takes one. A handler may use the driver, too.
 """
 
 from __future__ import annotations
 
 import platform
-import re
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from interposing import Build, Done, Runner
+from interposing import Done
+from null_driver import ARMED, SETTINGS, Under, said
 from peers import third_party
 
-SETTINGS = ("bare", "off", "observe", "default", "h100-paper")
-HANG = 60  # seconds; what is run here takes less than one
 SIGNALS = 1500
 Interrupted = Callable[..., Done]
 
@@ -27,42 +25,23 @@ pytestmark = pytest.mark.plain("a sanitizer walks the loaded objects itself, als
 
 
 @pytest.fixture
-def interrupted(build: Build, bare: Runner, preloaded: Runner) -> Interrupted:
-    """interrupted(words, setting, preload=LIBRARY): the program, which must end as it does bare, beside that library."""
-    stub = build.library("null/libcuda.so.1", "../../tools/bench/null_driver.c", "-fvisibility=hidden", "-Wl,-Bsymbolic")
-    program = build("interrupted", "interrupted.c", link=[stub])
+def interrupted(under: Under) -> Interrupted:
+    """interrupted(words, setting): the program, which must end as it does bare."""
 
-    def run(told: str, setting: str, preload: Path | None = None, under: Sequence[str] = (), **env: str) -> Done:
-        folders = [stub.parent, *([preload.parent] if preload else [])]
-        env = {"LD_LIBRARY_PATH": ":".join(map(str, folders)), **env}
-        first, *words = [*under, str(program), *told.split()]
-        more: dict[str, Any] = {"program": first, "timeout": HANG}
-        if setting == "bare":
-            done = bare(words, env={**env, **({"LD_PRELOAD": str(preload)} if preload else {})}, **more)
-        else:
-            more["preload"] = f"{{}}:{preload}" if preload else "{}"
-            off = setting == "off"
-            env = {**env, **({"OVERLAP_RUN": "off"} if off else {})}
-            done = preloaded(words, "default" if off else setting, env=env, **more)
+    def run(words: str, setting: str, **more: Any) -> Done:
+        done = under(setting, "interrupted", words, **more)
         assert (done.status, done.stdout) == (0, "bad: 0\n"), done.stderr
         return done
 
     return run
 
 
-def said(done: Done, name: str) -> int:
-    found = re.search(rf"^{name}: (\d+)$", done.stderr, re.M)
-    assert found, done.stderr
-    return int(found[1])
-
-
 def counted(done: Done, setting: str, in_handlers: int) -> None:
     """Every launch is counted, but for counts that were interrupted, and no handler has made the library blind."""
-    if setting in ("bare", "off"):
-        return
-    signals, launches = said(done, "signals"), said(done, "launches")
-    assert launches - 2 * signals <= done.totals["launches"] <= launches
-    assert done.reasons.get("unknown_footprint", 0) <= (in_handlers + 1) * signals
+    if setting in ARMED:
+        signals, launches = said(done, "signals"), said(done, "launches")
+        assert launches - 2 * signals <= done.totals["launches"] <= launches
+        assert done.reasons.get("unknown_footprint", 0) <= (in_handlers + 1) * signals
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -75,7 +54,7 @@ def counted(done: Done, setting: str, in_handlers: int) -> None:
         *((work, "jit", 1) for work in ("retain", "jit", "first")),
     ],
 )
-def test_a_handler_comes_while_the_library_is_at_work(
+def test_a_handler_comes_while_the_library_works(
     work: str, handler: str, launches: int, setting: str, interrupted: Interrupted
 ) -> None:
     counted(interrupted(f"{work} {handler} own timer {SIGNALS}", setting), setting, launches)
@@ -84,7 +63,8 @@ def test_a_handler_comes_while_the_library_is_at_work(
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("stack", ["on", "below", "above"])
 @pytest.mark.parametrize(
-    ("work", "handler", "launches"), [("retain", "launch", 3), ("jit", "jit", 1), ("first", "jit", 1), ("stream", "launch", 3)]
+    ("work", "handler", "launches"),
+    [("retain", "launch", 3), ("jit", "jit", 1), ("first", "jit", 1), ("stream", "launch", 3)],
 )
 def test_a_handler_on_a_stack_of_its_own(
     work: str, handler: str, launches: int, stack: str, setting: str, interrupted: Interrupted
@@ -101,7 +81,7 @@ def test_another_thread_is_walking_all_the_time(work: str, setting: str, interru
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the trap flag is that of x86-64")
-@pytest.mark.plain("what coverage does at every instruction is stepped through, too", coverage=True)
+@pytest.mark.plain("what coverage does at every instruction is stepped through, too", sanitized=True, coverage=True)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize(("work", "handler"), [("retain", "walk"), ("first", "walk"), ("walk", "launch")])
 def test_a_handler_comes_at_every_instruction(work: str, handler: str, setting: str, interrupted: Interrupted) -> None:
@@ -113,7 +93,13 @@ def test_a_handler_comes_at_every_instruction(work: str, handler: str, setting: 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize(
     ("work", "handler", "stack"),
-    [("retain", "walk", "own"), ("jit", "walk", "own"), ("walk", "launch", "own"), ("jit", "jit", "above"), ("stream", "launch", "below")],
+    [
+        ("retain", "walk", "own"),
+        ("jit", "walk", "own"),
+        ("walk", "launch", "own"),
+        ("jit", "jit", "above"),
+        ("stream", "launch", "below"),
+    ],
 )
 def test_fifty_runs(work: str, handler: str, stack: str, setting: str, interrupted: Interrupted) -> None:
     for _ in range(50):
@@ -127,7 +113,7 @@ def test_under_gperftools(work: str, setting: str, interrupted: Interrupted, tmp
     third_party("libunwind8", "libunwind.so.8")
     profiler, profile = third_party("libgoogle-perftools4", "libprofiler.so.0"), tmp_path / "profile"
     env = {"CPUPROFILE": str(profile), "CPUPROFILE_FREQUENCY": "4000", "CPUPROFILE_REALTIME": "1"}
-    done = interrupted(f"{work} launch own others 1500", setting, profiler, **env)
+    done = interrupted(f"{work} launch own others 1500", setting, preload=profiler, env=env)
     assert "PROFILE: interrupts" in done.stderr and profile.stat().st_size > 1000, "nothing was profiled"
 
 
@@ -139,5 +125,5 @@ def test_under_perf(setting: str, interrupted: Interrupted, tmp_path: Path) -> N
     record = [perf or "perf", "record", "-q", "-g", "-F", "4000", "-o", str(data), "--"]
     if not perf or subprocess.run([*record, "true"], capture_output=True, check=False).returncode:
         pytest.skip("needs perf, which may record: apt-get install linux-perf, and as root")
-    interrupted("jit launch own others 1000", setting, under=record)
+    interrupted("jit launch own others 1000", setting, command=record)
     assert data.stat().st_size > 10_000, "nothing was recorded"

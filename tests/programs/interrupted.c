@@ -45,11 +45,17 @@ static const char *work_is, *handler_does, *source;
 static char *memory; /* of three stacks: one below that of the thread, that, and one above */
 static int stack_used = -1, count, steps_made;
 static void *functions[KERNELS], *stream, *beside;
-static volatile sig_atomic_t handled, bad, launched;
+static volatile sig_atomic_t handled;
+static int bad, launched; /* added to in one instruction, which no handler interrupts */
 static int by_timer;
 
+static void add(int wrong) {
+    if (wrong)
+        __atomic_fetch_add(&bad, wrong, __ATOMIC_RELAXED);
+}
+
 static int launch(void *function, unsigned blocks, unsigned threads, void *on) {
-    launched++;
+    __atomic_fetch_add(&launched, 1, __ATOMIC_RELAXED);
     return cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, on, NULL, NULL);
 }
 
@@ -85,15 +91,15 @@ static void handle(int number) {
     void *frames[FRAMES];
     (void)number;
     if (strcmp(handler_does, "walk") == 0)
-        bad += walk();
+        add(walk());
     else if (strcmp(handler_does, "backtrace") == 0)
-        bad += backtrace(frames, FRAMES) < 2;
+        add(backtrace(frames, FRAMES) < 2);
     else if (strcmp(handler_does, "jit") == 0)
-        bad += jit(50000000 + handled);
+        add(jit(50000000 + handled));
     else
-        bad += launch(functions[0], 1, 128, stream) +
-               launch(functions[handled % KERNELS], 1 + (unsigned)handled % 1000, 128, stream) +
-               launch(functions[1], LARGE, 128, beside) + cuStreamSynchronize(stream);
+        add(launch(functions[0], 1, 128, stream) +
+            launch(functions[handled % KERNELS], 1 + (unsigned)handled % 1000, 128, stream) +
+            launch(functions[1], LARGE, 128, beside) + cuStreamSynchronize(stream));
     handled++;
     if (by_timer)
         again();
@@ -170,15 +176,15 @@ static void *run(void *unused) {
     for (int i = 0; i < KERNELS; i++) {
         char name[16];
         snprintf(name, sizeof name, "k%d", i);
-        bad += cuModuleGetFunction(&functions[i], NULL, name);
+        add(cuModuleGetFunction(&functions[i], NULL, name));
     }
     if (stack_used >= 0)
-        bad += sigaltstack(&(stack_t){.ss_sp = memory + (size_t)stack_used * STACK,
-                                      .ss_size = STACK,
-                                      .ss_flags = stack_used == 3 ? 0 : (int)SS_AUTODISARM},
-                           NULL);
+        add(sigaltstack(&(stack_t){.ss_sp = memory + (size_t)stack_used * STACK,
+                                   .ss_size = STACK,
+                                   .ss_flags = stack_used == 3 ? 0 : (int)SS_AUTODISARM},
+                        NULL));
     handle(0);
-    bad += work(0);
+    add(work(0));
     sigaction(by_steps ? SIGTRAP : SIGALRM, &action, NULL);
     by_timer = strcmp(source, "timer") == 0;
     if (by_timer)
@@ -186,14 +192,14 @@ static void *run(void *unused) {
     for (steps_made = 1; goes_on(); steps_made++) {
         if (by_steps)
             trap(1);
-        bad += work(steps_made);
+        add(work(steps_made));
         if (by_steps)
             trap(0);
     }
     by_timer = 0;
     setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
     for (int i = 0; i < AFTER; i++)
-        bad += launch(functions[i % KERNELS], 4, 128, stream);
+        add(launch(functions[i % KERNELS], 4, 128, stream));
     return unused;
 }
 
@@ -204,7 +210,7 @@ static int begin(const pthread_attr_t *attributes) {
 
 static int begin_locked(struct dl_phdr_info *object, size_t size, void *attributes) {
     (void)object, (void)size;
-    bad += begin(attributes);
+    add(begin(attributes));
     return 1;
 }
 
@@ -229,8 +235,8 @@ int main(int argc, char **argv) {
     else if (stack_used < 0)
         run(NULL);
     else
-        bad += begin(&attributes);
-    printf("bad: %d\n", (int)bad);
-    fprintf(stderr, "signals: %d\nsteps: %d\nlaunches: %d\n", (int)handled, steps_made, (int)launched);
+        add(begin(&attributes));
+    printf("bad: %d\n", bad);
+    fprintf(stderr, "signals: %d\nsteps: %d\nlaunches: %d\n", (int)handled, steps_made, launched);
     return 0;
 }

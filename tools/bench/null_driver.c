@@ -188,8 +188,8 @@ API int cuModuleGetFunction(void **function, void *module, const char *name) {
     uint32_t index;
     if (is_module(module)) {
         const uint32_t number = (uint32_t)((__typeof__(&modules[0]))module - modules);
-        index = KERNELS + number * OF_MODULE +
-                __atomic_fetch_add(&modules[number].used, 1, __ATOMIC_RELAXED) % OF_MODULE;
+        index =
+            KERNELS + number * OF_MODULE + __atomic_fetch_add(&modules[number].used, 1, __ATOMIC_RELAXED) % OF_MODULE;
     } else {
         index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED) * 0x9e3779b1u % KERNELS; /* as in a heap: in no order */
         index = (index ^ index >> 7) % KERNELS;

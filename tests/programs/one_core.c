@@ -53,7 +53,7 @@ static int stay_on_one_core(void) {
     CPU_ZERO(&one);
     if (sched_getaffinity(0, sizeof all, &all))
         return -1;
-    for (int core = 0; core < CPU_SETSIZE; core++)
+    for (size_t core = 0; core < CPU_SETSIZE; core++)
         if (CPU_ISSET(core, &all)) {
             CPU_SET(core, &one);
             break;

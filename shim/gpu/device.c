@@ -145,12 +145,11 @@ static bool raise_to(uint32_t *component, uint32_t value) {
     return false;
 }
 
-bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint) {
-    /* Skip one-rank reductions, which are no collectives, and kernels that use nearly all of a block's shared memory
-     * (NCCL's TMA kernels), which would leave no room for anything. Neither shows what a usual communication block
-     * needs. */
+bool device_learn(struct device *device, const struct overlap_footprint *footprint) {
+    /* Kernels that use nearly all of a block's shared memory (NCCL's TMA kernels) would leave no room for anything, and do
+     * not show what a usual communication block needs. */
     uint64_t shared = (uint64_t)footprint->static_shared + footprint->dynamic_shared;
-    if (overlap_glob_match("*oneRankReduce*", kernel) || shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
+    if (shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
         return false;
     struct overlap_footprint *known = &device->communication;
     bool grown = raise_to(&known->threads, footprint->threads);

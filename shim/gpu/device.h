@@ -35,7 +35,7 @@ struct device *device_met(enum vendor vendor, int ordinal);
 void device_forked(void);
 
 /* Adds a communication kernel to the footprint of communication. True: the footprint has grown. */
-bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+bool device_learn(struct device *device, const struct overlap_footprint *footprint);
 
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);

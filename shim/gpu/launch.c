@@ -17,6 +17,7 @@
 RARE void launch_forked(bool used) {
     thread_forked();
     streams_forked();
+    rows_forked();
     if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
         is_forked_child = is_forked_child || used;
         device_forked();
@@ -108,10 +109,7 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
     *decision = asked;
     if (handle && keeps && decision_find(handle, &asked, decision))
         return handle;
-    if (!decide(request, handle, decision) || !keeps)
-        return NULL;
-    decision_keep(handle, decision, epoch);
-    return handle;
+    return decide(request, handle, decision) && keeps && decision_keep(handle, decision, epoch) ? handle : NULL;
 }
 
 /* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
@@ -127,33 +125,33 @@ static uint32_t reason_here(const struct decision *decision, const struct stream
                : decision->reason;
 }
 
+/* A signal handler may launch meanwhile. The entry is not valid while it is written; if the handler has written it as well,
+ * it stays so. */
 static void write_known(struct known *known, const struct known *answer) {
-    known->epoch = 0; /* not valid meanwhile: a signal handler may launch */
+    struct known fresh = *answer;
+    fresh.epoch = 0;
+    known->epoch = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    memcpy(known, answer, offsetof(struct known, epoch));
-    known->size = answer->size;
-    known->row = answer->row;
-    known->communicates = answer->communicates;
-    known->raised = answer->raised;
+    memcpy(known, &fresh, sizeof fresh);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    known->epoch = answer->epoch;
+    if (memcmp(known, &fresh, sizeof fresh) == 0) {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        known->epoch = answer->epoch;
+    }
 }
 
-/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. The answer
- * of a signal handler that interrupts this is not kept. */
+/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
 static void remember(const struct known *answer) {
     struct launcher *const launcher = this_thread.launcher;
-    if (!launcher || !answer->stream || interrupts(this_thread.remembering))
+    if (!launcher || !answer->stream)
         return;
-    this_thread.remembering = (uintptr_t)__builtin_frame_address(0);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
-    if (known->epoch == answer->epoch &&
-        !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
-        write_known(known_neighbour(launcher, known), known); /* the other launch moves over */
-    write_known(known, answer);
+    const struct known before = *known;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    this_thread.remembering = 0;
+    if (before.epoch == answer->epoch && memcmp(known, &before, sizeof before) == 0 && /* copied as a whole */
+        !(before.function == answer->function && before.stream == answer->stream && before.key == answer->key))
+        write_known(known_neighbour(launcher, known), &before); /* the other launch moves over */
+    write_known(known, answer);
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
@@ -195,7 +193,7 @@ vendor_result launch_slow(struct request *request) {
     const vendor_result result =
         changes && !decision.proven ? launch_unproven(request, handle, &decision, &reason) : with_size(request, size);
     const uint32_t row =
-        reason == decision.reason ? decision.row : overlap_row_of_reason(overlap_current_page, decision.row, reason);
+        reason == decision.reason ? decision.row : row_of_reason(decision.row, reason);
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);

@@ -116,9 +116,6 @@ bool decide(const struct request *request, struct handle *handle, struct decisio
 /* True in a forked child whose parent used a GPU. */
 extern bool is_forked_child;
 
-/* Writes the basename of the library that contains an address to `name`; "": none does. */
-void library_of(uintptr_t site, char *name, size_t size);
-
 /* Makes any launch that the thread's table does not hold. */
 vendor_result launch_slow(struct request *request);
 

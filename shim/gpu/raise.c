@@ -9,6 +9,7 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "launch.h"
+#include "names.h"
 #include "table.h"
 #include "page.h"
 #include "streams.h"
@@ -49,8 +50,7 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
     owners[at].stream = stream;
     owners[at].serial = stream->serial;
     record->device = device->page_slot;
-    memset(record->creator, 0, sizeof record->creator);
-    library_of(stream->site, (char *)record->creator, sizeof record->creator);
+    strncpy((char *)record->creator, name_text(stream->creator), sizeof record->creator - 1);
     stream->record = at + 1;
     return record;
 }

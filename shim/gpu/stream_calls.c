@@ -13,12 +13,10 @@
 static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
     const struct overlap_policy *const policy = settings ? device_policy(device_current(vendor)) : NULL;
-    char library[256];
     if (!policy || !policy->stream_creators.count)
         return false;
-    library_of(outer_site(site), library, sizeof library);
     const struct overlap_view view = overlap_table_view(settings->table);
-    return overlap_match_any(&view, policy->stream_creators, library) && device_greatest_priority(vendor, priority);
+    return overlap_match_any(&view, policy->stream_creators, overlap_library(outer_site(site))) && device_greatest_priority(vendor, priority);
 }
 
 vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream *stream, uint32_t flags, int asked,

@@ -2,6 +2,7 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "launch.h"
+#include "names.h"
 #include "table.h"
 #include "page.h"
 #include "streams.h"
@@ -147,6 +148,8 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
+    name_give(stream->creator);
+    stream->creator = 0;
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     raise_release(stream);
     pool_give(&streams, stream_number(stream));
@@ -160,7 +163,7 @@ int stream_priority_in_range(enum vendor vendor, int priority) {
 }
 
 static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
-                                  uintptr_t site) {
+                                  const char *creator) {
     const int device = context == context_here(vendor) ? device_here(vendor) : NO_DEVICE;
     priority = stream_priority_in_range(vendor, priority);
     if (!context || !lock_take())
@@ -172,7 +175,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     if (made != &no_stream) {
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
-        made->site = site;
+        made->creator = *creator ? name_keep(creator) : 0;
         made->is_blocking = !(flags & STREAM_NON_BLOCKING) && count_blocking(made, ONE_BLOCKING);
     }
     lock_leave();
@@ -181,7 +184,9 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
 
 struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
     const uint64_t key = (uint64_t)(uintptr_t)stream;
-    return key > STREAM_PER_THREAD ? make_stream(vendor, key, context_here(vendor), flags, priority, site) : &no_stream;
+    return key > STREAM_PER_THREAD
+               ? make_stream(vendor, key, context_here(vendor), flags, priority, overlap_library(site))
+               : &no_stream;
 }
 
 /* Its creation was not seen, or it is a default stream. */
@@ -192,7 +197,7 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
     int priority = 0;
     if ((uintptr_t)stream > STREAM_PER_THREAD)
         return OPERATION_OF(vendor, stream_facts)(stream, &context, &flags, &priority)
-                   ? make_stream(vendor, key, context, flags, priority, 0)
+                   ? make_stream(vendor, key, context, flags, priority, "")
                    : &no_stream;
     if (!lock_take())
         return &no_stream;

@@ -37,7 +37,7 @@ struct stream {
     uint32_t previous; /* in that list: number of the one before, or 0 */
     uint32_t changing; /* mark: a thread is changing its priority, or it ends (raise.c) */
     uint32_t number;   /* of this record (stream_at()) */
-    uintptr_t site;    /* code that created it; 0: unknown */
+    uint32_t creator;  /* name of the library that created it (names.h); 0: unknown */
     /* Of a context's legacy default stream: how many blocking streams the context has, times ONE_BLOCKING, and the
      * exclusive or of their numbers, which names a sole one. One word, because waits read it without the lock. */
     uint64_t blocking;

@@ -47,10 +47,11 @@ RARE static struct overlap_shard *shard_of_thread(void) {
     return shard;
 }
 
-RARE void thread_opens_gpu(void) {
+RARE static void opens_gpu(void) {
     overlap_page_opened();
     if (!overlap_armed())
         return;
+    this_thread.opened = true;
     if (!this_thread.shard)
         shard_of_thread();
     streams_wanted();
@@ -59,6 +60,11 @@ RARE void thread_opens_gpu(void) {
         streams_prepare();
         lock_leave();
     }
+}
+
+void thread_opens_gpu(void) {
+    if (!this_thread.opened)
+        opens_gpu();
 }
 
 RARE static void add_without_own(size_t offset) {
@@ -104,4 +110,5 @@ RARE void thread_forked(void) {
     this_thread.launcher = NULL;
     this_thread.id = 0;
     this_thread.shares = false;
+    this_thread.opened = false;
 }

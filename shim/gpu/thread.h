@@ -17,19 +17,12 @@ struct this_thread {
     uint32_t contexts_at;
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
-    uintptr_t inside;      /* AMD: frame of the hook whose call the runtime serves, or 0 */
-    uintptr_t deciding;    /* stack address while a decision is being made; or 0 */
-    uintptr_t remembering; /* likewise: while its table of launches is being written */
-    uint32_t id;           /* gettid(); 0: not asked yet */
-    bool shares;           /* no shard is left for this thread */
+    uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */
+    uint32_t id;      /* gettid(); 0: not asked yet */
+    bool shares;      /* no shard is left for this thread */
+    bool opened;      /* thread_opens_gpu() has run */
 };
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
-
-/* Does a signal handler call us that has interrupted what left this stack address? If our frame is not below it, a handler
- * has jumped out of that, unless we run on a signal stack. */
-static inline bool interrupts(uintptr_t frame) {
-    return frame && ((uintptr_t)__builtin_frame_address(0) < frame || overlap_on_signal_stack());
-}
 
 /* The stack grows down: a call that began in a frame above ours is still in progress. A siglongjmp out of it leaves its
  * mark behind, which the frames tell apart. */
@@ -46,7 +39,7 @@ static inline uintptr_t outer_site(uintptr_t site) {
 /* Returns gettid() of the calling thread; cached after the first system call. */
 uint32_t thread_id(void);
 
-/* The process uses a GPU. Makes all system calls that are needed once for the process or for this thread, because the
+/* The process uses a GPU. Once in each thread. Makes all system calls that are needed once for the process or for this thread, because the
  * program may enter a sandbox before its first launch. */
 void thread_opens_gpu(void);
 

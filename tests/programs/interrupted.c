@@ -185,8 +185,9 @@ static void *run(void *unused) {
                         NULL));
     handle(0);
     add(work(0));
-    sigaction(by_steps ? SIGTRAP : SIGALRM, &action, NULL);
     by_timer = strcmp(source, "timer") == 0;
+    if (by_steps || by_timer) /* those of others are not touched */
+        sigaction(by_steps ? SIGTRAP : SIGALRM, &action, NULL);
     if (by_timer)
         again();
     for (steps_made = 1; goes_on(); steps_made++) {
@@ -196,8 +197,8 @@ static void *run(void *unused) {
         if (by_steps)
             trap(0);
     }
-    by_timer = 0;
-    setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
+    if (by_timer)
+        by_timer = 0, setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL);
     for (int i = 0; i < AFTER; i++)
         add(launch(functions[i % KERNELS], 4, 128, stream));
     return unused;

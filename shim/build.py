@@ -37,8 +37,10 @@ WARNINGS = ("-Wall", "-Wextra", "-Wconversion")
 COMMON = ("-std=c11", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-O2", "-g")
 SHARED = ("-fPIC", "-shared", "-fvisibility=hidden")
 # Every process of a job maps the preloaded library, and mlockall(2) locks all of it: it is compiled for size, except
-# what has a budget in instructions (`make bench`). The first of SMALL and all of the others that the compiler accepts.
-SMALL = ("-Oz", "-Os")
+# what has a budget in instructions (`make bench`). All of SMALLER that the compiler accepts. Not -Oz: gcc 12 then loads
+# constants by push and pop and leaves that out of the unwind tables, so that a profiler whose signal comes in between
+# reads a wrong return address.
+SMALL = ("-Os",)
 SMALLER = ("-fno-move-loop-invariants", "-fno-if-conversion")
 # Longer code, padding and more functions, for little speed.
 FAST = (

@@ -22,8 +22,11 @@ static bool shapes(const struct overlap_rule *rule) {
 RARE uint32_t streams_need(void) {
     const struct overlap_settings *const settings = overlap_armed();
     uint32_t needed = STREAMS_KNOWN;
-    if (!settings)
+    if (!settings) {
+        if (overlap_is_off())
+            __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
         return 0;
+    }
     const struct overlap_view view = overlap_table_view(settings->table);
     for (uint32_t i = 0; i < view.table->policy_count; i++)
         needed |= view.policies[i].raise_share || view.policies[i].stream_creators.count ? STREAMS_RAISES : 0;

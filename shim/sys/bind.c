@@ -152,19 +152,34 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
  * By name and page of the calling code, because several libraries launch in turn, and a search takes microseconds. Behind
  * that by name and object, because a library may call from thousands of pages. */
 
-enum { PAGE_BITS = 12, PAGES_KEPT = 1 << 12, NAMES = 16, CALLERS = 128 };
+enum { PAGE_BITS = 12, PAGES_KEPT = 1 << 12, NAMES = 16, CALLERS = 256 };
 #define ALWAYS UINT64_MAX /* the generation of an answer about objects of the start only */
-static struct answer {
+struct answer {
     uint32_t sequence; /* odd: being written */
     uint32_t number;
     uint64_t generation;
     uintptr_t start, size; /* of the code for which it holds */
     void *address;
-} by_page[PAGES_KEPT], by_object[NAMES][CALLERS];
+};
+/* Mapped with the first answer: most processes ask nothing. */
+static struct kept {
+    struct answer by_page[PAGES_KEPT], by_object[NAMES][CALLERS];
+} *kept;
 
-static struct answer *of_page(uintptr_t site, uint32_t number) {
+static struct kept *answers_kept(void) {
+    return __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+}
+
+static bool prepare_answers(void) {
+    struct kept *none = NULL, *const made = answers_kept() ? NULL : overlap_map(sizeof *made);
+    if (made && !__atomic_compare_exchange_n(&kept, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        overlap_unmap(made, sizeof *made);
+    return answers_kept();
+}
+
+static struct answer *of_page(struct kept *answers, uintptr_t site, uint32_t number) {
     const uint64_t key = (uint64_t)(site >> PAGE_BITS) ^ (uint64_t)number << 40;
-    return &by_page[overlap_spread(key, PAGE_BITS)];
+    return &answers->by_page[overlap_spread(key, PAGE_BITS)];
 }
 
 /* Returns the address, or NULL if this is no answer. */
@@ -198,13 +213,13 @@ static void write_answer(struct answer *answer, uint64_t generation, uintptr_t s
 
 static void keep_of_page(uint64_t generation, uintptr_t site, uint32_t number, void *address) {
     const uintptr_t size = (uintptr_t)1 << PAGE_BITS;
-    write_answer(of_page(site, number), generation, site & ~(size - 1), size, number, address);
+    write_answer(of_page(answers_kept(), site, number), generation, site & ~(size - 1), size, number, address);
 }
 
 /* In the first slot that holds no answer of now, or in each in turn. */
 static void keep_of_object(uint64_t generation, const struct overlap_object *object, uint32_t number, void *address) {
     static uint32_t turns;
-    struct answer *const of_name = by_object[number % NAMES];
+    struct answer *const of_name = answers_kept()->by_object[number % NAMES];
     size_t at = 0;
     while (at < CALLERS && (RELAXED(of_name[at].generation) == overlap_generation() ||
                             RELAXED(of_name[at].generation) == ALWAYS))
@@ -215,7 +230,7 @@ static void keep_of_object(uint64_t generation, const struct overlap_object *obj
 }
 
 __attribute__((cold, noinline)) static void *known_of_object(uintptr_t site, uint32_t number, uint64_t generation) {
-    struct answer *const of_name = by_object[number % NAMES];
+    struct answer *const of_name = answers_kept()->by_object[number % NAMES];
     for (size_t i = 0; i < CALLERS && RELAXED(of_name[i].sequence); i++) { /* those behind a free one are free, too */
         void *const address = read_answer(&of_name[i], site, number, generation);
         if (address) {
@@ -228,7 +243,10 @@ __attribute__((cold, noinline)) static void *known_of_object(uintptr_t site, uin
 
 void *overlap_behind_known(uintptr_t site, uint32_t number) {
     const uint64_t generation = overlap_generation();
-    void *const address = read_answer(of_page(site, number), site, number, generation);
+    struct kept *const answers = answers_kept();
+    if (__builtin_expect(!answers, 0))
+        return NULL;
+    void *const address = read_answer(of_page(answers, site, number), site, number, generation);
     return __builtin_expect(address != NULL, 1) ? address : known_of_object(site, number, generation);
 }
 
@@ -239,7 +257,7 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
-    if (found && held) {
+    if (found && held && prepare_answers()) {
         keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
         keep_of_page(lasts ? ALWAYS : generation, site, number, found);
     }
@@ -256,6 +274,8 @@ const char *overlap_library(uintptr_t site) {
     const uint64_t generation = overlap_generation();
     struct overlap_object object = {.name = ""};
     known = overlap_object_at(site, &object) ? object.name : "";
+    if (!prepare_answers())
+        return known;
     if (*known)
         keep_of_object(overlap_is_global(site) ? ALWAYS : generation, &object, NUMBER, (void *)(uintptr_t)known);
     keep_of_page(generation, site, NUMBER, (void *)(uintptr_t)known);

@@ -115,15 +115,18 @@ static long lock_inheriting(uint32_t *word, uint64_t limit) {
 }
 
 enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own) {
-    enum { LOOKS = 100 }; /* the lock is held for less than a microsecond, as a rule */
+    enum { LOOKS = 100, YIELDS = 64 }; /* the lock is held for less than a microsecond, as a rule */
     struct pauses pauses = {0, 0, 0};
     const uint32_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
-    for (int look = 0; look < LOOKS; look++) {
+    for (int look = 0; look < LOOKS + YIELDS; look++) {
         uint32_t free = 0;
         if (!__atomic_load_n(word, __ATOMIC_RELAXED) &&
             __atomic_compare_exchange_n(word, &free, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
             return OVERLAP_LOCK_TAKEN;
-        kernel_relax();
+        if (look < LOOKS)
+            kernel_relax();
+        else /* many threads: handing the lock on through the kernel takes longer */
+            kernel0(SYS_sched_yield);
     }
     const bool numbered = own <= UNNUMBERED && overlap_lock_owner(found) <= UNNUMBERED;
     const long result = numbered ? lock_inheriting(word, OVERLAP_SECOND) : -ENOSYS;

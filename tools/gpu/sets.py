@@ -46,6 +46,10 @@ class Set:
 NVCC, TORCH, OURS = ("nvcc",), ("torch",), ("overlap-run",)
 LATENCY = "{bin}/launch_latency {cubin} {rounds}"
 LATENCIES = (("bare", LATENCY), ("default", f"overlap-run --policy default -- {LATENCY}"), ("bare, again", LATENCY))
+NO_CONTEXT = "{bin}/no_context {rounds}"
+NO_CONTEXTS = (("bare", ""), ("observe", "overlap-run --quiet --policy observe -- "))
+NO_CONTEXTS += (("default", "overlap-run --quiet --policy default -- "), ("bare, again", ""))
+LARGE_BLOCKS = (4000, 400)  # small kernels stand behind the large one; both fit, so that only the cost of calls differs
 MEASURE = (
     "{python} -m tools.gpu.whole.measure --built {bin} --nccl {nccl} --rounds {rounds} --limit {limit} --out {out}"
 )
@@ -70,6 +74,24 @@ SETS = (
         NVCC + OURS,
         ("launch_latency", CUBIN),
         rounds=4000,
+    ),
+    Set(
+        "no-context",
+        "a program that launches and waits with no current context: what does it gain, what does a call cost?",
+        120,
+        tuple(
+            Step(f"{blocks} blocks, {arm}, {turn + 1}", f"{before}{NO_CONTEXT} {blocks}")
+            for turn in range(7)
+            for blocks in LARGE_BLOCKS
+            for arm, before in NO_CONTEXTS
+        )
+        + (
+            Step("counted", f"overlap-run --policy default --report {{work}}/report -- {NO_CONTEXT}"),
+            Step("report", "overlap report {work}/report --json"),
+        ),
+        OURS,
+        ("no_context",),
+        rounds=2000,
     ),
     Set(
         "profilers",

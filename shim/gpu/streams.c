@@ -176,7 +176,8 @@ struct place stream_place(vendor_stream stream, enum default_stream null_stream,
     struct place place = {.context = 0, .device = NO_DEVICE};
     if ((uintptr_t)stream > STREAM_PER_THREAD) {
         place = (struct place){OVERLAP_RELAXED(record->context), OVERLAP_RELAXED(record->device)};
-        if (place.device == NO_DEVICE && !OVERLAP_RELAXED(captures_open)) { /* a captured stream is not asked */
+        /* NVIDIA's driver tells the context of a stream that is being captured, too (tools/gpu/README.md). */
+        if (place.device == NO_DEVICE && vendor == VENDOR_CUDA) {
             place.context = OPERATION_OF(vendor, stream_context)(stream);
             place.device = device_of_context(vendor, place.context);
         }

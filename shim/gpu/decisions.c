@@ -3,6 +3,7 @@
 #include "../text.h"
 #include "launch.h"
 #include "handle.h"
+#include "point.h"
 #include "table.h"
 
 static struct pool decisions = POOL_OF(decision, 1 << 18);
@@ -65,6 +66,7 @@ bool decision_find(const struct handle *handle, const struct decision *asked, st
 }
 
 bool decision_keep(struct handle *handle, const struct decision *made, uint32_t epoch) {
+    POINT(decision_made);
     if (!lock_take())
         return false;
     const bool holds = epoch == OVERLAP_LOAD(launch_epoch) && !handle_is_ending(handle);

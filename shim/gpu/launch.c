@@ -11,6 +11,7 @@
 #include "device.h"
 #include "handle.h"
 #include "page.h"
+#include "point.h"
 #include "resolve.h"
 #include "vendor_ops.h"
 
@@ -220,6 +221,7 @@ vendor_result launch_slow(struct request *request) {
         }
     }
     if (handle && !captured && (!changes || decision.proven)) {
+        POINT(answer_found);
         const struct known answer = {.function = function_key(request->function, request->flags),
                                      .stream = of,
                                      .key = decision.key,

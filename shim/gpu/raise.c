@@ -12,6 +12,7 @@
 #include "names.h"
 #include "table.h"
 #include "page.h"
+#include "point.h"
 #include "streams.h"
 #include "thread.h"
 #include "vendor_ops.h"
@@ -113,6 +114,7 @@ bool raise_prepare(void) {
 /* Decides; the lock is held. Returns how many streams are to change. */
 static uint32_t judge(struct device *device, uint64_t waits, uint32_t share, struct stream **changes) {
     uint32_t listed = 0, changed = 0;
+    POINT(judging);
     if (!raise_prepare() || (waits && waits <= device->judged)) /* another thread's judgement has covered these waits */
         return 0;
     if (waits) {
@@ -166,6 +168,7 @@ bool raise_hold(struct stream *stream) {
         if (__atomic_compare_exchange_n(&stream->changing, &free, mark(HELD), false, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED))
             return true;
+        POINT(hold_waits);
         const bool is_ours = (free | KIND) == mark(KIND); /* we are in a callback of the driver, or a signal handler */
         if (is_ours || !overlap_wait_long(&stream->changing, 0))
             break;
@@ -199,13 +202,19 @@ static void set(struct stream *stream, bool raised) {
 
 RARE void raise_apply(struct stream *stream) {
     uint32_t free = 0;
-    if (OVERLAP_RELAXED(captures_open) || !__atomic_compare_exchange_n(&stream->changing, &free, mark(RAISING), false,
-                                                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+    if (OVERLAP_RELAXED(captures_open))
         return;
+    POINT(raise_looked);
+    if (!__atomic_compare_exchange_n(&stream->changing, &free, mark(RAISING), false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_RELAXED))
+        return;
+    POINT(raise_marked);
     const uint64_t handle = OVERLAP_RELAXED(stream->handle);
     if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && handle &&
-        stream_known((vendor_stream)(uintptr_t)handle, STREAM_OF_CONTEXT) == stream) /* it has not ended */
+        stream_known((vendor_stream)(uintptr_t)handle, STREAM_OF_CONTEXT) == stream) { /* it has not ended */
+        POINT(raise_sets);
         set(stream, OVERLAP_RELAXED(stream->wanted));
+    }
     raise_release(stream);
 }
 
@@ -238,6 +247,7 @@ static struct {
  * `raised`. */
 static bool is_other(const struct stream *stream, bool raised) {
     const bool raising = (__atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) & KIND) == RAISING;
+    POINT(capture_looks);
     const bool is_raised = __atomic_load_n(&stream->raised, __ATOMIC_ACQUIRE);
     return OVERLAP_RELAXED(stream->handle) &&
            (raised ? OVERLAP_RELAXED(stream->wanted) && !is_raised : is_raised || raising);

@@ -2,6 +2,7 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "launch.h"
+#include "point.h"
 #include "streams.h"
 #include "resolve.h"
 #include "calls.h"
@@ -39,6 +40,7 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
         return result;
     *tried = true;
     count(OVERLAP_COUNTER_STREAMS_CREATED_RAISED);
+    POINT(stream_created);
     raise_created(stream_made(vendor, *stream, flags, asked, outer_site(site)), !later);
     return result;
 }

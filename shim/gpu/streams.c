@@ -5,6 +5,7 @@
 #include "names.h"
 #include "table.h"
 #include "page.h"
+#include "point.h"
 #include "streams.h"
 #include "resolve.h"
 #include "vendor_ops.h"
@@ -248,6 +249,7 @@ void stream_ends(struct stream *stream) {
 void stream_ended(struct stream *stream, bool gone) {
     if (stream == &no_stream)
         return;
+    POINT(stream_gone);
     const uint64_t key = OVERLAP_RELAXED(stream->ending);
     if (!gone) { /* the driver has refused */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
@@ -255,6 +257,7 @@ void stream_ended(struct stream *stream, bool gone) {
     } else if (lock_take()) {
         /* Only under the lock: a new stream may have the handle by now, and its maker would end this record as well. */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
+        POINT(stream_ending);
         end(stream);
         lock_leave();
     }

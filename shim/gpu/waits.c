@@ -2,6 +2,7 @@
  * that wait are in wait_calls.c. */
 #include "../core/core.h"
 #include "launch.h"
+#include "point.h"
 #include "table.h"
 #include "streams.h"
 
@@ -12,9 +13,11 @@ static uint32_t windows_open; /* on all devices */
 static void window_changes(struct stream *stream, uint32_t open) {
     struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
     uint32_t before = !open;
+    POINT(window_looked);
     if (!device ||
         !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         return;
+    POINT(window_marked);
     const uint32_t by = open ? 1 : UINT32_MAX;
     __atomic_fetch_add(&device->open, by, __ATOMIC_RELEASE);
     __atomic_fetch_add(&windows_open, by, __ATOMIC_RELAXED);
@@ -56,10 +59,13 @@ RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) 
     uint64_t due = OVERLAP_RELAXED(device->due);
     if (own && waits >= OVERLAP_JUDGEMENTS_EVERY)
         *own |= MANY;
+    POINT(wait_counted);
     if (waits >= (due ? due : OVERLAP_JUDGEMENTS_FROM) &&
         __atomic_compare_exchange_n(&device->due, &due, overlap_next_judgement(waits), false, __ATOMIC_RELAXED,
-                                    __ATOMIC_RELAXED))
+                                    __ATOMIC_RELAXED)) {
+        POINT(judgement_due);
         raise_judge(device, waits);
+    }
 }
 
 /* Counts a wait of this thread, and judges the device when it is due. */

@@ -1,0 +1,144 @@
+"""Protocols between threads: each test runs two threads through named points of the library in one order (race.c).
+
+Each fails if the step that its docstring names is left out, or moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from interposing import Done, rule, smallest_size
+from iterating import AUTO, raised
+
+Race = Callable[..., Done]
+
+RAISES = "k:2:8 c:2 j:1:1000"  # then the first wait for stream 2, whose record is the first one, raises it
+SIZE = smallest_size(1)
+LAUNCH = "k:1:4000"
+EARLY = "1:{point} 2:begin 2:end 1:end"  # thread 2 does everything while thread 1 is at the point
+WAITS = "1:raise_sets 2:begin 2:hold_waits 1:end 2:end"  # thread 2 waits until thread 1 has set the priority
+
+
+def sizes(done: Done, kernel: str = "k") -> list[int]:
+    return [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == kernel]
+
+
+# ---- A raise, and what must not meet it ----
+
+
+def test_a_capture_that_begins_while_a_raise_ends(race: Race) -> None:
+    """The capture reads the mark before `raised`: in the other order it misses a raise that ends in between."""
+    order = "1:raise_sets 2:begin 2:capture_looks 1:end 2:end"
+    assert raised(race(order, RAISES, "s:2", "B:2 k:2:8 G", "k:2:8", policy=AUTO)) == "005"
+
+
+def test_a_capture_that_begins_before_a_raise_is_marked(race: Race) -> None:
+    """The capture cannot see the mark. It is counted before it looks, so the second look of the raise sees it."""
+    order = "1:raise_looked 2:begin 2:capture_looks 2:capture_looks 1:end 2:end"  # it has looked at the first record
+    assert raised(race(order, RAISES, "s:2", "B:2 k:2:8 G", "k:2:8", policy=AUTO)) == "005"
+
+
+def test_a_stream_is_created_raised_beside_a_capture_that_begins(race: Race) -> None:
+    """The capture cannot see the new stream, so its creation looks for captures a second time."""
+    policy = rule("leave", more="streams: {raise: off, created_by: [race]}")
+    last = "r:1:3 w:4:1 k:4:8 r:2:4 w:3:2 G k:4:8"
+    assert raised(race(EARLY.format(point="stream_created"), "n:3", "n:4", "B:3", last, policy=policy)) == "05"
+
+
+def test_a_stream_that_is_destroyed_while_it_is_raised(race: Race) -> None:
+    """Its end waits for the raise: else the priority is set by a handle that no stream has any more."""
+    assert raised(race(WAITS, RAISES, "s:2", "d:2", "k:0:8", policy=AUTO)) == "00"
+
+
+def test_a_stream_whose_end_could_not_wait_for_the_raise(race: Race) -> None:
+    """The wait times out after two seconds. A new stream has the handle by then, and is not raised in its place."""
+    order = "1:raise_marked 2:begin 2:stream_gone 3:begin 3:end 2:stream_ending 1:end 2:end"
+    done = race(order, RAISES, "s:2", "d:2", "n:4", "k:4:8 P:4", policy=AUTO)
+    assert (raised(done), done.stdout) == ("00", "priority 0 0\n")
+
+
+def test_the_program_sets_a_priority_while_the_stream_is_raised(race: Race) -> None:
+    """The call waits for the raise, so the program's priority is the last one."""
+    done = race(WAITS, RAISES, "s:2", "a:2:-3", "k:2:8 P:2", policy=AUTO)
+    assert (raised(done), done.stdout) == ("03", "priority -3 -3\n")
+
+
+# ---- Decisions and answers ----
+
+
+def test_a_decision_that_is_stale_before_it_is_kept(race: Race) -> None:
+    """The epoch tells: the decision was made before communication was seen."""
+    done = race(
+        EARLY.format(point="decision_made"), "n:1", LAUNCH, "c:2", LAUNCH, policy=rule("make_room", match='kernel: "k"')
+    )
+    assert [size > 0 for size in sizes(done)] == [False, True]
+
+
+def test_an_answer_about_a_kernel_that_is_unloaded_before_it_is_kept(race: Race) -> None:
+    """The answer has the epoch of its beginning: another kernel has the address by the time it is kept."""
+    policy = rule("{blocks_per_sm: 1}", match='kernel: "k"')
+    done = race(EARLY.format(point="answer_found"), "l:0", f"{LAUNCH} {LAUNCH}", "s:1 l:1", "", policy=policy)
+    assert done.stdout == "same address: 1\n"
+    assert (sizes(done), sizes(done, "j")) == ([SIZE], [0])
+
+
+# ---- Windows ----
+
+WINDOWS = {
+    "a launch while one opens": ("1:window_marked 2:begin 2:between 1:end 2:end", "", "c:1", "k @between k", "", "ooi"),
+    "a launch while one closes": (
+        "1:window_marked 2:begin 2:between 1:end 2:end",
+        "c:1",
+        "s:1",
+        "k @between k",
+        "",
+        "oio",
+    ),
+    "one closes while it opens": (EARLY.format(point="window_marked"), "", "c:1", "s:1", "k c:1 k s:1 k", "ooio"),
+    "two threads close it": (EARLY.format(point="window_looked"), "c:1", "s:1", "s:1", "k c:1 k s:1 k", "ooio"),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window(name: str, race: Race) -> None:
+    """i: inside, shaped; o: outside. Stream 1 communicates."""
+    order, *words, expected = WINDOWS[name]
+    words[0] = f"c:1 s:1 k {words[0]}"
+    lines = [" ".join("k:2:4000" if word == "k" else word for word in line.split()) for line in words]
+    done = race(order, *lines, policy=rule("{blocks_per_sm: 1}", "overlapping", 'kernel: "k"'))
+    assert "".join("oi"[size > 0] for size in sizes(done)) == expected
+
+
+# ---- Judgements ----
+
+FIFTEEN = "k:2:8 j:1:1000 " + "s:1 " * 15  # waits: the first judgement is due at the next one
+
+
+def test_a_thread_that_finds_a_judgement_due_and_comes_late(race: Race) -> None:
+    """It leaves `due` alone. Else the next judgement comes before anything could wait for stream 2 again."""
+    second = "s:2" + " s:1" * 23
+    done = race(EARLY.format(point="wait_counted"), FIFTEEN, "s:2", second, "j:1:1000 s:1 k:2:8", policy=AUTO)
+    assert raised(done) == "05"
+
+
+def test_a_judgement_whose_waits_another_one_has_covered(race: Race) -> None:
+    """It judges nothing. Else stream 2 is lowered: nothing has waited for it since the other judgement."""
+    second = "s:2" + " s:1" * 15 + " j:1:1000"
+    done = race(EARLY.format(point="judgement_due"), FIFTEEN, "s:2", second, "k:2:8", policy=AUTO)
+    assert raised(done) == "05"
+
+
+# ---- The lock ----
+
+
+def test_a_thread_that_does_not_leave_the_lock_for_a_second(race: Race) -> None:
+    """Other threads do as asked meanwhile: destroy a context, which the driver refuses, reload a module, launch. Then
+    the library prints one line, forgets what it could not write, and goes on as before."""
+    first, second = f"{RAISES} l:1 {LAUNCH}", f"y l:1 {LAUNCH} j:1:4000"
+    policy = AUTO.replace('{kernel: "*"}, shape: leave', '{kernel: "j"}, shape: {blocks_per_sm: 1}, when: always')
+    last = "j:2:8 j:1:4000 l:1 k:1:4000"
+    done = race(EARLY.format(point="judging"), first, "s:2", second, last, policy=policy, lines=1)
+    assert done.stdout == "same address: 0\nsame address: 1\nsame address: 1\n"
+    assert sizes(done, "j") == [0, SIZE, 0, 0, 0, SIZE, SIZE]
+    assert raised(done, "j") == "0000500"

@@ -75,12 +75,14 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     if (held && OVERLAP_RELAXED(source->raised)) /* what another thread reads meanwhile is not the driver's */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
-    int own = OVERLAP_RELAXED(source->own);
-    const bool copied = result == CUDA_SUCCESS && OVERLAP_RELAXED(source->raised)
-                            ? cuda_stream_set_priority(to, own) == CUDA_SUCCESS
-                            : driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
-    if (held && result == CUDA_SUCCESS && copied && !target->is_default)
-        is_programs(target, own);
+    if (result == CUDA_SUCCESS && (uintptr_t)to > STREAM_PER_THREAD) { /* a default stream is not asked */
+        int own = OVERLAP_RELAXED(source->own);
+        const bool known = OVERLAP_RELAXED(source->raised)
+                               ? cuda_stream_set_priority(to, own) == CUDA_SUCCESS
+                               : driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
+        if (held && known)
+            is_programs(target, own);
+    }
     if (held)
         raise_release(target);
     if (stays)

@@ -11,9 +11,9 @@ from pyshim.errors import USAGE, OverlapError
 STDOUT = "-"
 
 
-def add_to(parser: argparse.ArgumentParser | argparse._ArgumentGroup, also: str = "") -> None:
+def add_to(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML page")
-    parser.add_argument("--force", action="store_true", help=f"with --html: replace an existing file{also}")
+    parser.add_argument("--force", action="store_true", help="with --html: replace an existing file")
 
 
 def check(options: argparse.Namespace) -> None:

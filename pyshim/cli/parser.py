@@ -10,6 +10,12 @@ from typing import Any, NoReturn
 from pyshim.errors import USAGE, OverlapError
 
 _SAME = {"--simulate": "--gpu", "--gpu": "--simulate"}  # as commands call it
+# Options that there were, by the command: what to do instead.
+_REMOVED = {
+    "overlap report": {
+        "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
+    },
+}
 _OPTIONS = 24  # column in which what options mean begins, at most
 
 
@@ -27,11 +33,23 @@ class Parser(argparse.ArgumentParser):
         raise OverlapError(message, f"{self.prog} --help", self.status)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        options, unknown = self.parse_known_args(args, namespace)
+        try:
+            options, unknown = self.parse_known_args(args, namespace)
+        except OverlapError:
+            self._refuse_removed(args or ())
+            raise
         if unknown:
+            self._refuse_removed(unknown[:1], args or ())
             sentence = f"unrecognized arguments: {' '.join(unknown)}"
             raise OverlapError(sentence, _of_command(self, args or ()).hint(unknown[0]), self.status)
         return options
+
+    def _refuse_removed(self, words: Sequence[str], arguments: Sequence[str] | None = None) -> None:
+        """Raise OverlapError if one of these words is an option that the command of the arguments had once."""
+        instead = _REMOVED.get(_of_command(self, words if arguments is None else arguments).prog, {})
+        for name in (word.partition("=")[0] for word in words):
+            if name in instead:
+                raise OverlapError(f"{name} was removed", instead[name], self.status)
 
     def hint(self, word: str) -> str:
         """Return the option that may have been meant, or where the options are listed."""

@@ -1,4 +1,4 @@
-"""HOST.PID.N.page: the counters of one process, valid at any instant: sums, rows by kernel, rules, streams, times."""
+"""HOST.PID.N.page: the counters of one process, valid at any instant: sums, rows by kernel, rules, streams."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from pyshim.stats.file import Unreadable, read
 _VALID = 2  # state of a record
 _MOST = 1 << 63  # launches of a process that is not damaged
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
-
-
-Samples = tuple[tuple[int, int], ...]  # (so many so far, nanoseconds of the monotonic clock)
 
 
 class Row(NamedTuple):
@@ -114,8 +111,6 @@ class Page:
     rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     streams: tuple[Stream, ...] = ()  # that were judged, whether or not they were raised
     waits: int = 0  # of the host, by threads that launch
-    cadence: Samples = ()  # of communication launches
-    wait_cadence: Samples = ()  # of waits
 
     @property
     def simulated(self) -> bool:
@@ -234,8 +229,6 @@ def _page(page: Any, library: Any) -> Page:
         rules=its_rules,
         streams=_streams(page),
         waits=counters[library.OVERLAP_COUNTER_HOST_WAITS],
-        cadence=_cadence(page.cadences[library.OVERLAP_PACE_COMMUNICATION]),
-        wait_cadence=_cadence(page.cadences[library.OVERLAP_PACE_WAITS]),
     )
 
 
@@ -346,22 +339,6 @@ def _rule(record: Any, policy: str) -> Rule:
 
 def _size(size: int) -> str:
     return f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)
-
-
-def _cadence(cadence: Any) -> Samples:
-    """Return the times of a pace, the oldest first.
-
-    Samples that a thread was just writing are left out, and so are those that threads took in another order than they
-    were numbered."""
-    samples = _records("<3Q", cadence.samples)
-    whole = sorted(
-        (count, nanoseconds) for count, nanoseconds, check in samples if count and count ^ nanoseconds == check
-    )
-    kept: list[tuple[int, int]] = []
-    for count, nanoseconds in whole:
-        if not kept or (count > kept[-1][0] and nanoseconds >= kept[-1][1]):
-            kept.append((count, nanoseconds))
-    return tuple(kept)
 
 
 def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:

@@ -85,7 +85,6 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     assert shard["launches"].type.length == lib.OVERLAP_ROWS
     for array, length in (("rules", lib.OVERLAP_RULES), ("rows", lib.OVERLAP_ROWS)):
         assert page[array].type.length == length
-    assert dict(page["cadences"].type.item.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
     assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
     assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"

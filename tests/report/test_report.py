@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -103,10 +102,6 @@ def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     assert "holds no report of overlap-run" in overlap("report", str(tmp_path / "foreign"), "--json").stderr
     done = overlap("report", str(tmp_path / "missing"))
     assert (done.returncode, done.stdout) == (2, "")
-    assert overlap("report", "--compare", str(tmp_path / "missing"), str(report)).returncode == 2
-    shutil.copytree(report, tmp_path / "twin")
-    compared = overlap("report", "--compare", str(report), str(tmp_path / "twin"))
-    assert f"--compare: the run in {report} has no page\noverlap: help: overlap report {report} " in compared.stderr
     assert (
         done.stderr
         == f"overlap: error: the report folder {tmp_path}/missing cannot be read: No such file or directory\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Severity = Literal["error", "warning"]
-Paint = Callable[[str, str], str]  # text, and a style of rich's
+Paint = Callable[[str, str], str]  # text, and a style of pyshim/cli/ui.py
 STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 # Where YAML ends a line; str.splitlines() knows more ends and would number the lines differently.

@@ -7,12 +7,13 @@ from itertools import combinations
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import gpus
+from pyshim.policy.files import find as find
+from pyshim.policy.files import names as names
+from pyshim.policy.files import names_hint
+from pyshim.policy.files import shipped_directory as shipped_directory
 from pyshim.policy.finding import headline, quote
 from pyshim.policy.model import Policy
-from pyshim.policy.reader import Reading, names_hint, read_file
-from pyshim.policy.reader import find as find
-from pyshim.policy.reader import names as names
-from pyshim.policy.reader import shipped_directory as shipped_directory
+from pyshim.policy.reader import Reading, read_file
 
 AUTO = "auto"
 

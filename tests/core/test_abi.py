@@ -70,7 +70,8 @@ def test_what_the_build_made_of_the_header_is_of_this_header(tmp_path: Path) -> 
 
 
 def test_no_command_parses_the_header() -> None:
-    done = subprocess.run([sys.executable, "-X", "importtime", "-c", "from pyshim._native import library; library()"], cwd=ROOT, capture_output=True, text=True, check=True)  # fmt: skip
+    command = [sys.executable, "-X", "importtime", "-c", "from pyshim._native import library; library()"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert "pyshim._lib.abi" in done.stderr and "pycparser" not in done.stderr
 
 

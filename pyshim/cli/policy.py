@@ -131,7 +131,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _listed(name: str) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the name and the GPUs of a policy, or warn that it has mistakes. The build has kept those of shipped ones."""
+    """Return the name and the GPUs of a policy, or warn of its mistakes. The build has kept those of shipped ones."""
     from pyshim.launch.environment import shipped
 
     kept = shipped(name, os.environ)

@@ -70,7 +70,7 @@ def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
 def test_a_folder_that_cannot_be_read_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read every folder: here it may not."""
     write(tmp_path, b=GOOD)
-    monkeypatch.setattr(policy.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(policy_files.os, "access", lambda path, mode: False)
     ((finding,),) = (reading.findings for reading in policy_files._read_all(str(tmp_path)))
     assert (finding.code, finding.sentence) == ("unreadable", "the folder cannot be read by this user")
 

@@ -10,8 +10,13 @@ from typing import Any, NoReturn
 from pyshim.errors import USAGE, OverlapError
 
 _SAME = {"--simulate": "--gpu", "--gpu": "--simulate"}  # as commands call it
-# Options that there were, by the command: what to do instead.
+# Options and values that there were, by the command: what to do instead.
 _REMOVED = {
+    "overlap env": {
+        "--format slurm": "--format docker, with `export ` in front of each line",
+        "--format json": "--format docker: a line NAME=value for each variable",
+        "--format text": "overlap-run --dry-run true",
+    },
     "overlap report": {
         "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
     },
@@ -47,9 +52,10 @@ class Parser(argparse.ArgumentParser):
     def _refuse_removed(self, words: Sequence[str], arguments: Sequence[str] | None = None) -> None:
         """Raise OverlapError if one of these words is an option that the command of the arguments had once."""
         instead = _REMOVED.get(_of_command(self, words if arguments is None else arguments).prog, {})
-        for name in (word.partition("=")[0] for word in words):
-            if name in instead:
-                raise OverlapError(f"{name} was removed", instead[name], self.status)
+        for word, behind in zip(words, [*words[1:], ""]):
+            for name in (word.partition("=")[0], word.replace("=", " ", 1), f"{word} {behind}"):
+                if name in instead:
+                    raise OverlapError(f"{name} was removed", instead[name], self.status)
 
     def hint(self, word: str) -> str:
         """Return the option that may have been meant, or where the options are listed."""

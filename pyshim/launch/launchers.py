@@ -216,7 +216,7 @@ def _deepspeed(asked: Asked) -> Way:
     chosen = ("-i", "--include", "-e", "--exclude", "--no_ssh")
     if "DS_ENV_FILE" in asked.base or _has(own, *chosen) or (alone and "--force_multi" not in own):
         return Way()
-    instead = f"write {_printed(asked, 'docker')} >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
+    instead = f"write {_printed(asked)} >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
     return Way(doubt=_without(asked, f"on the hosts of {file}", instead), elsewhere=True)
 
 
@@ -224,8 +224,7 @@ def _ray(asked: Asked) -> Way:
     verbs = [word for word in asked.command[1:3] if not word.startswith("-")]
     if verbs != ["job", "submit"] or any(word.startswith("--runtime-env") for word in asked.command):
         return Way()
-    variables = f'"{{\\"env_vars\\": $({_printed(asked, "json")})}}"'
-    return Way(doubt=_without(asked, "", f"give it --runtime-env-json {variables}"), elsewhere=True)
+    return Way(doubt=_without(asked, ""), elsewhere=True)
 
 
 def _container(asked: Asked) -> Way:
@@ -239,7 +238,7 @@ def _container(asked: Asked) -> Way:
     if passes if docker else _is_bound(folder, asked):
         return Way()
     bind = f"--bind {folder}" if not docker else "" if verb == "exec" else f"-v {folder}:{folder}:ro"
-    instead = f"write {_printed(asked, 'docker')} >overlap.env; give {verb} {bind} --env-file overlap.env"
+    instead = f"write {_printed(asked)} >overlap.env; give {verb} {bind} --env-file overlap.env"
     return Way(doubt=f"{name} starts programs without the library: {' '.join(instead.split())}")
 
 
@@ -330,8 +329,8 @@ def _instead(asked: Asked) -> str:
     return f"write {_joined(asked.again)} in front of the program that it starts"
 
 
-def _printed(asked: Asked, form: str) -> str:
-    """`overlap env` with those of the options that it knows."""
+def _printed(asked: Asked) -> str:
+    """`overlap env --format docker` with those of the options that it knows."""
     kept: list[str] = []
     options = list(asked.again[1:])
     while options:
@@ -343,7 +342,7 @@ def _printed(asked: Asked, form: str) -> str:
             kept += [option, *value] if name != "--simulate" else []
     folder, _, name = asked.again[0].rpartition("/")
     overlap = f"{folder}/overlap" if folder and name == "overlap-run" else "overlap"
-    return _joined([overlap, "env", *kept, "--format", form])
+    return _joined([overlap, "env", *kept, "--format", "docker"])
 
 
 def _joined(command: Sequence[str]) -> str:

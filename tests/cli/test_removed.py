@@ -16,9 +16,9 @@ def _rows() -> Iterator[tuple[list[str], str, str]]:
 
 
 @pytest.mark.parametrize(("command", "option", "instead"), _rows(), ids=lambda row: row if isinstance(row, str) else "")
-@pytest.mark.parametrize("value", [[], ["value"]], ids=["alone", "with-a-value"])
-def test_a_removed_option_says_what_to_do_instead(overlap, command, option, instead, value):
-    done = overlap(*command, option, *value)
+@pytest.mark.parametrize("ending", ["", " value", "=value"], ids=["alone", "with-a-value", "equals"])
+def test_a_removed_option_says_what_to_do_instead(overlap, command, option, instead, ending):
+    done = overlap(*command, *(option.split() if " " in option else f"{option}{ending}".split()))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"overlap: error: {option} was removed\noverlap: help: {instead}\n"
 

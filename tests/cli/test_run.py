@@ -66,7 +66,8 @@ def test_a_signal_ends_it_once_and_as_a_signal(overlap_run):
 
 def test_a_dry_run_names_the_policies_and_the_checksum_of_their_table(overlap_run, overlap):
     done = overlap_run("--policy", "h100,a100-paper", "--dry-run", "true")
-    table = json.loads(overlap("env", "--policy", "h100,a100-paper", "--format", "json").stdout)["OVERLAP_TABLE"]
+    lines = overlap("env", "--policy", "h100,a100-paper", "--format", "docker").stdout.splitlines()
+    table = dict(line.split("=", 1) for line in lines)["OVERLAP_TABLE"]
     said = f"[h100, a100-paper: table {checksum(table)}, {len(table):,} characters]"
     assert f"overlap: would set OVERLAP_TABLE={said}\n" in done.stderr
     assert table[:20] not in done.stderr

@@ -193,7 +193,7 @@ PLANTED = {
     [
         ["overlap-run", "--policy", "observe", "--simulate", "h100", "--report", "{report}", "{client}", *WORDS],
         ["overlap-run", "{client}", *WORDS],
-        ["overlap", "env", "--policy", "h100", "--format", "json"],
+        ["overlap", "env", "--policy", "h100"],
         ["overlap", "policy", "show", "h100"],
         ["overlap", "policy", "list"],
     ],

@@ -111,9 +111,8 @@ def test_a_container_is_told_to_bring_folder_and_environment(command, written):
     assert look(command).doubt == f"{name} starts programs without the library: write {written}"
 
 
-def test_ray_is_told_the_environment_of_the_job():
-    variables = f'"{{\\"env_vars\\": $({ENV} json)}}"'
-    told = f"give it --runtime-env-json {variables}"
+def test_a_job_of_ray_starts_with_overlap_run():
+    told = "write /opt/bin/overlap-run --policy h100 in front of the program that it starts"
     assert look("ray job submit --address a -- p").doubt == f"ray starts programs without this environment: {told}"
 
 

@@ -129,7 +129,8 @@ def check_carried(wheel: Wheel) -> Iterator[str]:
     for name, source in carried.items():
         if wheel.files.get(name) != source.read_bytes():
             yield f"{name}: is not {source.relative_to(ROOT)} of these sources"
-    for made, cost in (("shipped.json", "start would compile its policy"), ("abi.py", "command would parse the header")):
+    costs = {"shipped.json": "start would compile its policy", "abi.py": "command would parse the header"}
+    for made, cost in costs.items():
         if LIB + made not in wheel.files:
             yield f"{LIB}{made}: is not there: every {cost} anew"
 

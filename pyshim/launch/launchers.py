@@ -1,17 +1,16 @@
 """Programs that start other programs elsewhere or anew: does the environment arrive there, and if not, what helps?
 
-Pure functions from words and variables to an answer, one for each kind of launcher (LAUNCHERS in program.py).
-Where something can be set so that it arrives, that is set. Else one line says what to write instead.
-
-Of each launcher only the flags that lose the environment are known. They are looked for up to the first word that is a
-program: what stands behind it belongs to that.
+TABLE has a row for each: the words with which it loses the environment, and what to write instead. Open MPI is told by
+a variable which environment to take along. Words are looked at up to the first one that is a program: what stands
+behind it belongs to that.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.launch.environment import NAME, preloaded
@@ -30,16 +29,72 @@ class Asked(NamedTuple):
     path: str = ""  # the launcher's file
 
 
-class Way(NamedTuple):
+class Route(NamedTuple):
     changes: Mapping[str, str] = {}  # what is to be set, too, so that it arrives
     doubt: str | None = None  # it does not arrive: what to write instead
     elsewhere: bool = False  # the program may start on other machines than this
 
 
-def look(asked: Asked) -> Way:
-    kind = LAUNCHERS.get(os.path.basename(asked.command[0])) if asked.command else None
-    way = _KINDS[kind](asked) if kind else Way()
-    return way if asked.ours else Way(elsewhere=way.elsewhere)
+_FRONT = "write {again} in front of the program that it starts"
+
+
+class Launcher(NamedTuple):
+    loses: str | None = None  # words of its own with which the environment is lost, a regular expression; None: none
+    unless: str = r"(?!)"  # words anywhere by which the user takes care of it
+    variable: str = ""  # as its --export where that is not given; of sbatch so are the lines of the script
+    passed_by: str = ""  # a variable by which the user takes care of it
+    instead: str = _FRONT  # what to write
+    elsewhere: bool = True
+    through: bool = False  # it becomes the program behind its words, which may be a launcher again
+
+
+# The last one counts, and is lost without ALL. That ours may be in the list is looked at for every launcher.
+_EXPORT = r"--export[= ](?!(?:\S*,)?all(?:[,= ]|$))\S*(?!.*--export[= ])"
+_ENV_FILE = "write {env} >overlap.env; "
+TABLE = {
+    "srun": Launcher(_EXPORT, variable="SLURM_EXPORT_ENV"),
+    "sbatch": Launcher(rf"--export-file|{_EXPORT}", variable="SBATCH_EXPORT"),
+    "salloc": Launcher(through=True),
+    # Hydra passes all on, unless it is told not to. Open MPI's agents on other hosts get what a list names.
+    "mpirun": Launcher(r"--?g?env(?:none|list)\b|(?:-H|--?host|--?(?:default-)?hostfile|--?machinefile|--?app)\b"),
+    "env": Launcher(
+        r"(?:^| )(?:-i|-|--ignore-environment)(?= |$)|(?:-u ?|--unset[= ])(?:LD_PRELOAD|OVERLAP_\w+)",
+        elsewhere=False,
+        through=True,
+    ),
+    "sudo": Launcher("^", unless="--preserve-env=", elsewhere=False),
+    "su": Launcher(r"(?:^| )(?:-|-l|--login)(?= |$)", elsewhere=False),
+    "ssh": Launcher("^"),
+    # Ranks of one host are its children; those of a list of hosts are started by pdsh.
+    "deepspeed": Launcher(
+        r"--force_multi|(?:--hostfile[= ]|-H )(?P<hosts>\S+)",
+        unless=r"(?:^| )(?:-i|-e|--include|--exclude|--no_ssh|--num_nodes[= ]1)(?=[= ]|$)",
+        passed_by="DS_ENV_FILE",
+        instead=f"{_ENV_FILE}export DS_ENV_FILE=$PWD/overlap.env",
+    ),
+    "ray": Launcher("^job submit", unless="--runtime-env"),
+    "docker": Launcher(
+        "^(?:run|create|exec)",
+        unless="LD_PRELOAD|env-file",
+        instead=f"{_ENV_FILE}give {{verb}} {{mount}}--env-file overlap.env",
+        elsewhere=False,
+    ),
+    # They pass the environment on, but the library's folder may not be there (_is_bound).
+    "apptainer": Launcher(
+        "^(?:exec|run|shell)",
+        instead=f"{_ENV_FILE}give {{verb}} --bind {{folder}} --env-file overlap.env",
+        elsewhere=False,
+    ),
+    "through": Launcher(elsewhere=False, through=True),
+}
+
+
+def look(asked: Asked) -> Route:
+    launcher = TABLE.get(LAUNCHERS.get(os.path.basename(asked.command[0]), "")) if asked.command else None
+    if launcher is None:
+        return Route()
+    route = _look(asked, launcher)
+    return route if asked.ours else Route(elsewhere=route.elsewhere)
 
 
 def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
@@ -51,48 +106,73 @@ def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-# Slurm
+def _look(asked: Asked, launcher: Launcher) -> Route:
+    parts = _parts(asked)
+    if launcher is TABLE["mpirun"] and not _names_list(parts) and not _configured(asked):
+        merged = _merged(asked)
+        if merged is not None and not any(re.search(r"--?g?env(?:none|list)\b", part) for part in parts):
+            return Route({_LIST: merged}, elsewhere=True)
+    start = _program(asked.command, asked.base)
+    starts = start < len(asked.command) or not launcher.through
+    lost = next((where for part in parts for where in [_loses(part, asked, launcher)] if where is not None), None)
+    if lost is not None and starts:
+        return Route(doubt=_doubt(lost, asked, launcher), elsewhere=launcher.elsewhere)
+    if not launcher.through:
+        return Route(elsewhere=launcher.elsewhere)
+    given = dict(word.split("=", 1) for word in asked.command[1:start] if "=" in word and not word.startswith("-"))
+    behind = look(asked._replace(command=asked.command[start:], base={**asked.base, **given}))
+    return behind._replace(elsewhere=behind.elsewhere or launcher.elsewhere)
 
 
-def _srun(asked: Asked) -> Way:
-    ways = [_exported(asked, part, "SLURM_EXPORT_ENV") for part in _parts(asked)]
-    return next((way for way in ways if way.doubt), Way(elsewhere=True))
+def _loses(words: str, asked: Asked, launcher: Launcher) -> str | None:
+    """Return the words with which the environment is lost; None: it is not."""
+    if re.search(launcher.unless, " ".join(asked.command[1:])) or launcher.passed_by in asked.base:
+        return None
+    for name, value in re.findall(r"\b(\w+)=([^\s,;]*)", words):
+        if launcher.loses is not None and _differs(name, value, asked):
+            return f"{name}={value}"
+    words = f"{_exported(asked, launcher, words)} {words}".strip()
+    found = None if launcher.loses is None else re.search(launcher.loses, words, re.IGNORECASE)
+    if found is None or all(re.search(rf"\b{name}\b", words) for name in asked.ours):
+        return None
+    if launcher is TABLE["apptainer"] and _is_bound(asked):
+        return None
+    hosts = found.groupdict().get("hosts")
+    alone = (
+        hosts and "--force_multi" not in words and len(re.findall(rb"^[ \t]*[^#\s]", _head(hosts), re.MULTILINE)) < 2
+    )
+    return None if alone else found[0].strip()
 
 
-def _sbatch(asked: Asked) -> Way:
-    end = _program(asked.command, asked.base)
-    script = next((word for word in asked.command[1 : end + 1] if os.path.isfile(word)), "")
-    own = asked.command[: asked.command.index(script) if script else end]
-    if _values(own, "--export-file"):
-        return Way(doubt=_without(asked, "with --export-file"), elsewhere=True)
-    return _exported(asked, own, "SBATCH_EXPORT", None if _values(own, "--wrap") else _directive(script))
+def _doubt(where: str, asked: Asked, launcher: Launcher) -> str:
+    name, (verb, *_) = os.path.basename(asked.command[0]), (*asked.command[1:2], "")
+    folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
+    instead = launcher.instead.format(
+        again=shlex.join(asked.again),
+        env=_printed(asked),
+        verb=verb,
+        folder=folder,
+        mount="" if verb == "exec" else f"-v {folder}:{folder}:ro ",
+    )
+    said = "" if (launcher.loses or "").startswith("^") else f" with {where}"
+    return f"{name}{said} starts programs without this environment: {instead}"
 
 
-def _exported(asked: Asked, own: Sequence[str], variable: str, written: str | None = None) -> Way:
-    """written: in the script. The command line stands over the variable, and that over the script."""
-    options = _values(own, "--export")
-    if options:
-        value, where = options[-1], f"with --export={options[-1]}"
-    elif variable in asked.base:
-        value, where = asked.base[variable], f"with {variable}={asked.base[variable]}"
-    else:
-        value, where = written or "ALL", f"by the line #SBATCH --export={written} of the script"
-    given = _given(value.split(","))
-    arrives = any(name.upper() == "ALL" for name in given) or given.keys() >= asked.ours.keys()
-    if arrives and not _differs(given, asked):
-        return Way(elsewhere=True)
-    return Way(doubt=_without(asked, where), elsewhere=True)
+def _differs(name: str, value: str, asked: Asked) -> bool:
+    """Whether a variable of ours is given another value on the way. Of other variables that is the user's word."""
+    return (name in _OURS or name == "LD_PRELOAD") and asked.ours.get(name, value) != value
 
 
-def _directive(script: str) -> str | None:
-    """--export in the #SBATCH lines of a script, which end at its first command."""
-    found = None
-    for line in _head(script).decode(errors="replace").split("\n"):
-        if line.strip() and not line.startswith("#"):
-            break
-        option = re.match(r"#SBATCH\s(?:.*\s)?--export[=\s]\s*(\S+)", line)
-        found = option[1] if option else found
-    return found
+def _exported(asked: Asked, launcher: Launcher, words: str) -> str:
+    """Return --export as the variable has it, or the #SBATCH lines of a script, which end at its first command."""
+    if launcher.variable in asked.base:
+        return "" if "--export" in words else f"--export={asked.base[launcher.variable]}"
+    if launcher is not TABLE["sbatch"] or "--wrap" in words:
+        return ""
+    script = next((word for word in asked.command[1:] if os.path.isfile(word)), "")
+    head = re.match(r"(?:#.*\n|[ \t]*\n)*", _head(script).decode(errors="replace") + "\n")
+    assert head is not None
+    return " ".join(re.findall(r"^#SBATCH\s(?:.*\s)?(--export[=\s]\s*\S+)", head[0], re.MULTILINE))
 
 
 def _head(path: str) -> bytes:
@@ -106,35 +186,15 @@ def _head(path: str) -> bytes:
         return b""
 
 
-# MPI
+# Open MPI's list
 
 _LIST = "OMPI_MCA_mca_base_env_list"
-_HOSTS = ("-H", "--host", "--hostfile", "--machinefile", "--default-hostfile", "--app")
-_LISTS = ("--am", "--tune", "--app")  # files that may name the list
 
 
-def _mpirun(asked: Asked) -> Way:
-    """Open MPI's agents on other hosts get what the list names; what is not for it, Hydra's among them, ignores it."""
-    parts = _parts(asked)
-    for part in parts:
-        # Hydra passes all on, unless it is told not to.
-        limited = [*_values(part, "--genvlist", "--envlist"), *([""] * _has(part, "--genvnone", "--envnone"))]
-        if any(not _given(value.split(",")).keys() >= asked.ours.keys() for value in limited):
-            return Way(doubt=_without(asked, "with these options"), elsewhere=True)
-    exported = _given([value for part in parts for value in _values(part, "-x")])
-    if not exported and not any(_has(part, *_LISTS) or _names_list(part) for part in parts) and not _configured(asked):
-        merged = _merged(asked)
-        if merged is not None:
-            return Way({_LIST: merged}, elsewhere=True)
-    arrives = exported.keys() >= asked.ours.keys() and not _differs(exported, asked)
-    named = any(_has(part, *_HOSTS) for part in parts) or "OMPI_MCA_orte_default_hostfile" in asked.base
-    if arrives or not (named or _differs(exported, asked)):
-        return Way(elsewhere=True)
-    return Way(doubt=_without(asked, "on other hosts"), elsewhere=True)
-
-
-def _names_list(part: Sequence[str]) -> bool:
-    return any(word.startswith(("mca_base_env_list", "mca_base_param_files", "mca_param_files")) for word in part)
+def _names_list(parts: Sequence[str]) -> bool:
+    """Whether the user names variables himself, or a file that may."""
+    named = re.compile(r"(?:^| )(?:-x|--?am|--?tune|--?app|--?g?mca mca_(?:base_)?(?:env_list|param_files))(?= |$)")
+    return any(named.search(part) for part in parts)
 
 
 def _configured(asked: Asked) -> bool:
@@ -147,8 +207,7 @@ def _configured(asked: Asked) -> bool:
     ]
     for name in ("OMPI_MCA_mca_param_files", "OMPI_MCA_mca_base_param_files"):
         files += asked.base.get(name, "").replace(":", ",").split(",")
-    lines = (line.lstrip() for file in files if file for line in _head(file).split(b"\n"))
-    return any(b"mca_base_env_list" in line and not line.startswith(b"#") for line in lines)
+    return any(re.search(rb"^\s*[^#\s]*mca_base_env_list", _head(file), re.MULTILINE) for file in files if file)
 
 
 def _merged(asked: Asked) -> str | None:
@@ -164,94 +223,17 @@ def _merged(asked: Asked) -> str | None:
     return delimiter.join([*kept, *(f"{name}={value}" for name, value in sorted(asked.ours.items()))])
 
 
-# A new environment on this machine
+# Words
 
 
-def _env(asked: Asked) -> Way:
-    start = _program(asked.command, asked.base)
-    own = asked.command[1:start]
-    given = _given([word for word in own if "=" in word and not word.startswith("-")])
-    unset = {*_values(own, "-u", "--unset")} & asked.ours.keys()
-    new = _has(own, "-i", "--ignore-environment") or "-" in own
-    if start < len(asked.command) and (new or unset or _differs(given, asked)):
-        return Way(doubt=_without(asked, "with these words"))
-    base = {**asked.base, **{name: value for name, value in given.items() if value is not None}}
-    return _through(asked._replace(base=base))
-
-
-def _sudo(asked: Asked) -> Way:
-    # --preserve-env=NAME: that the names are these is the user's word.
-    named = any(word.startswith("--preserve-env=") for word in asked.command)
-    return Way() if named else Way(doubt=_without(asked, ""))
-
-
-def _su(asked: Asked) -> Way:
-    return Way(doubt=_without(asked, "for a login")) if _has(asked.command, "-", "-l", "--login") else Way()
-
-
-def _through(asked: Asked) -> Way:
-    """Of a program that becomes another one."""
-    return look(asked._replace(command=asked.command[_program(asked.command, asked.base) :]))
-
-
-def _salloc(asked: Asked) -> Way:
-    """Look at salloc, which starts its program here, with this environment; the program may be an srun."""
-    return _through(asked)._replace(elsewhere=True)
-
-
-# Programs whose ranks start elsewhere, by means of their own
-
-
-def _ssh(asked: Asked) -> Way:
-    return Way(doubt=_without(asked, ""), elsewhere=True)
-
-
-def _deepspeed(asked: Asked) -> Way:
-    """Ranks on one host are its children; those of a list of hosts are started by pdsh."""
-    script = next((index for index, word in enumerate(asked.command) if word.endswith(".py")), len(asked.command))
-    own = asked.command[:script]
-    file = ("/job/hostfile", *_values(own, "-H", "--hostfile"))[-1]
-    hosts = sum(1 for line in _head(file).split(b"\n") if line.strip() and line.lstrip()[:1] != b"#")
-    alone = hosts < 2 or _values(own, "--num_nodes")[-1:] == ["1"]
-    chosen = ("-i", "--include", "-e", "--exclude", "--no_ssh")
-    if "DS_ENV_FILE" in asked.base or _has(own, *chosen) or (alone and "--force_multi" not in own):
-        return Way()
-    instead = f"write {_printed(asked)} >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
-    return Way(doubt=_without(asked, f"on the hosts of {file}", instead), elsewhere=True)
-
-
-def _ray(asked: Asked) -> Way:
-    verbs = [word for word in asked.command[1:3] if not word.startswith("-")]
-    if verbs != ["job", "submit"] or any(word.startswith("--runtime-env") for word in asked.command):
-        return Way()
-    return Way(doubt=_without(asked, ""), elsewhere=True)
-
-
-def _container(asked: Asked) -> Way:
-    """Doubt a container: it lacks the environment or the library's folder, unless the user passes them."""
-    name, verb = os.path.basename(asked.command[0]), (*asked.command[1:2], "")[0]
+def _is_bound(asked: Asked) -> bool:
+    """Whether Apptainer binds the library's folder: it, one above it, home, the working directory or /tmp."""
     folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
-    docker = name not in ("apptainer", "singularity")
-    if not folder or verb not in (("run", "create", "exec") if docker else ("exec", "run", "shell")):
-        return Way()
-    passes = any(part in word for word in asked.command for part in ("LD_PRELOAD", "env-file"))
-    if passes if docker else _is_bound(folder, asked):
-        return Way()
-    bind = f"--bind {folder}" if not docker else "" if verb == "exec" else f"-v {folder}:{folder}:ro"
-    instead = f"write {_printed(asked)} >overlap.env; give {verb} {bind} --env-file overlap.env"
-    return Way(doubt=f"{name} starts programs without the library: {' '.join(instead.split())}")
-
-
-def _is_bound(folder: str, asked: Asked) -> bool:
-    """Whether Apptainer binds the folder: it, one above it, the home folder, the working directory or /tmp."""
     bound = [value for key, value in asked.base.items() if key.endswith(("_BIND", "_BINDPATH"))]
     entries = [entry for word in [*asked.command, *bound] for entry in re.split("[,=:]", word)]
     entries += [asked.base.get("HOME", ""), asked.base.get("PWD", ""), "/tmp"]
     whole = f"{os.path.realpath(folder)}/"
     return any(os.path.isabs(entry) and whole.startswith(f"{os.path.realpath(entry)}/") for entry in entries)
-
-
-# What the above have in common
 
 
 # Options that are followed by a program of the launcher's own; so may the value of Open MPI's --mca NAME VALUE be.
@@ -265,12 +247,14 @@ def _program(command: Sequence[str], base: Mapping[str, str]) -> int:
     for index, word in enumerate(command[1:], 1):
         if command[index - 1].lstrip("-") in _AGENTS or command[max(index - 2, 0)].lstrip("-") in ("mca", "gmca"):
             continue
-        if not word.startswith("-") and "=" not in word and which(word, path=base.get("PATH")):
+        if word.endswith(".py") or (
+            not word.startswith("-") and "=" not in word and which(word, path=base.get("PATH"))
+        ):
             return index
     return len(command)
 
 
-def _parts(asked: Asked) -> list[list[str]]:
+def _parts(asked: Asked) -> list[str]:
     """Return the launcher's own words for each of several programs, which : parts."""
     parts: list[list[str]] = [[asked.command[0]]]
     for word in asked.command[1:]:
@@ -278,41 +262,7 @@ def _parts(asked: Asked) -> list[list[str]]:
             parts.append([asked.command[0]])
         else:
             parts[-1].append(word)
-    return [part[: _program(part, asked.base)] for part in parts]
-
-
-def _values(words: Sequence[str], *names: str) -> list[str]:
-    """Return the values of options: --name=value, --name value, -nvalue. Some write long names with one dash, too."""
-    found = []
-    for index, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        for wanted in names:
-            if name in (wanted, wanted[1:] if len(wanted) > 2 else wanted):
-                found.append(value if equals else "".join(words[index + 1 : index + 2]))
-            elif len(wanted) == 2 and word.startswith(wanted) and not word.startswith("--"):
-                found.append(word[2:])
-    return found
-
-
-def _has(words: Sequence[str], *names: str) -> bool:
-    return any(
-        word.partition("=")[0] in (name, name[1:] if len(name) > 2 else name) for word in words for name in names
-    )
-
-
-def _given(entries: Sequence[str]) -> dict[str, str | None]:
-    """NAME and NAME=VALUE."""
-    found: dict[str, str | None] = {}
-    for entry in entries:
-        name, equals, value = entry.partition("=")
-        found[name] = value if equals else None
-    return found
-
-
-def _differs(given: Mapping[str, str | None], asked: Asked) -> bool:
-    """Whether something of ours is given another value on the way. Of other variables that is the user's word."""
-    ours = {name: value for name, value in asked.ours.items() if name in _OURS or name == "LD_PRELOAD"}
-    return any(value is not None and ours.get(name, value) != value for name, value in given.items())
+    return [" ".join(part[1 : _program(part, asked.base)]) for part in parts]
 
 
 def _library(value: str) -> str:
@@ -320,17 +270,8 @@ def _library(value: str) -> str:
     return next((entry for entry in preloaded(value) if os.path.basename(entry) == NAME), "")
 
 
-def _without(asked: Asked, where: str, instead: str = "") -> str:
-    name = os.path.basename(asked.command[0])
-    return f"{name}{where and ' '}{where} starts programs without this environment: {instead or _instead(asked)}"
-
-
-def _instead(asked: Asked) -> str:
-    return f"write {_joined(asked.again)} in front of the program that it starts"
-
-
 def _printed(asked: Asked) -> str:
-    """`overlap env --format docker` with those of the options that it knows."""
+    """Return `overlap env --format docker` with those of the options that it knows."""
     kept: list[str] = []
     options = list(asked.again[1:])
     while options:
@@ -342,26 +283,4 @@ def _printed(asked: Asked) -> str:
             kept += [option, *value] if name != "--simulate" else []
     folder, _, name = asked.again[0].rpartition("/")
     overlap = f"{folder}/overlap" if folder and name == "overlap-run" else "overlap"
-    return _joined([overlap, "env", *kept, "--format", "docker"])
-
-
-def _joined(command: Sequence[str]) -> str:
-    import shlex
-
-    return " ".join(map(shlex.quote, command))
-
-
-_KINDS: dict[str, Callable[[Asked], Way]] = {
-    "srun": _srun,
-    "sbatch": _sbatch,
-    "salloc": _salloc,
-    "mpirun": _mpirun,
-    "env": _env,
-    "sudo": _sudo,
-    "su": _su,
-    "ssh": _ssh,
-    "deepspeed": _deepspeed,
-    "ray": _ray,
-    "container": _container,
-    "through": _through,
-}
+    return shlex.join([overlap, "env", *kept, "--format", "docker"])

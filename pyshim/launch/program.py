@@ -17,7 +17,7 @@ from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
 from pyshim.launch.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
-# Programs that start others elsewhere or anew, and the function of launchers.py for each.
+# Programs that start others elsewhere or anew, and their row of launchers.py.
 LAUNCHERS = {
     "srun": "srun",
     "sbatch": "sbatch",
@@ -30,7 +30,8 @@ LAUNCHERS = {
     **dict.fromkeys(("ssh", "rsh"), "ssh"),
     "deepspeed": "deepspeed",
     "ray": "ray",
-    **dict.fromkeys(("docker", "podman", "nerdctl", "apptainer", "singularity"), "container"),
+    **dict.fromkeys(("docker", "podman", "nerdctl"), "docker"),
+    **dict.fromkeys(("apptainer", "singularity"), "apptainer"),
     **dict.fromkeys(("nohup", "nice", "timeout", "stdbuf", "setsid"), "through"),
 }
 CUDA = "libcuda.so.1"

@@ -68,8 +68,7 @@ def _parser() -> Parser:
     add(
         "--simulate",
         metavar="GPU",
-        help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap policy list`. Bundled "
-        "program: demo-stencil",
+        help="run on a simulated GPU: h100[,COUNT], or another of `overlap policy list`. Bundled program: demo-stencil",
     )
     add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
     add("-q", "--quiet", action="store_true", help="print errors only")

@@ -1,4 +1,4 @@
-"""What drivers and runtimes this machine has besides, and `--simulate GPU[:hold|drain|backfill][,COUNT]`."""
+"""What drivers and runtimes this machine has besides, and `--simulate GPU[,COUNT]`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pyshim.enums import DISPATCH_RULES
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.launch.program import NVIDIA_PROC, cached, library_path
 
@@ -21,38 +20,31 @@ class Gpu(NamedTuple):
     name: str  # as the driver says it
     architecture: str  # sm_90
     vendor: str
-    rule: str
     number: int
 
     @property
     def value(self) -> str:
         """For the variable SIMGPU."""
-        return f"{self.key}:{self.rule},{self.number}"
+        return f"{self.key},{self.number}" if self.number > 1 else self.key
 
 
 def parse(text: str) -> Gpu:
-    """Parse a --simulate value. Raises OverlapError with 125 where the GPU, the rule or the count is not known."""
-    from difflib import get_close_matches
-
+    """Parse a --simulate value. Raises OverlapError with 125 where the GPU or the count is not known."""
     from pyshim.policy.gpus import named
 
-    front, comma, number = text.partition(",")
-    key, colon, rule = front.partition(":")
+    key, comma, number = text.partition(",")
+    if ":" in key:
+        hint = f"overlap-run --simulate {key.partition(':')[0]} env SIMGPU={key} PROGRAM starts a program under it"
+        raise OverlapError(f"--simulate {text}: a dispatch rule is no part of it any more", hint, LAUNCHER_FAILED)
     try:
         gpu = named(key)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
         raise
-    if colon and rule not in DISPATCH_RULES:
-        close = get_close_matches(rule.lower(), DISPATCH_RULES, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        hint += f"known: {', '.join(DISPATCH_RULES)}"
-        raise OverlapError(f"no dispatch rule is called {rule!r}", hint, LAUNCHER_FAILED)
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
-    count = int(number) if comma else 1
-    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, rule or DISPATCH_RULES[0], count)
+    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, int(number) if comma else 1)
 
 
 def version(root: str = "/") -> str | None:

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
     quiet: bool = False
     launcher_pid: int | None = None
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
-    simulated_gpu: str | None = None  # GPU:rule,COUNT
+    simulated_gpu: str | None = None  # GPU,COUNT
     simulated_programs: str | None = None  # folder of programs for it, found where PATH has no others
     simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not

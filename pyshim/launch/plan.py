@@ -134,7 +134,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
         simulated_programs=SIMULATED_PROGRAMS,
     )
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
-    plan.remarks.append(f"{number}{gpu.name}, rule {gpu.rule}")
+    plan.remarks.append(f"{number}{gpu.name}")
     if gpu.vendor == "amd":
         plan.settings = plan.settings._replace(simulated_runtimes=SIMULATED_RUNTIMES)
     return gpu

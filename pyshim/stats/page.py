@@ -10,9 +10,20 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from pyshim import _native
-from pyshim.enums import STREAM_STATUSES
 from pyshim.stats.file import Unreadable, read
 
+# What a judgement says of a stream: raised, or the first condition of the rule that did not hold.
+STREAM_STATUSES = (
+    "raised",
+    "not_waited",
+    "large",
+    "graphs",
+    "programs",
+    "default",
+    "wide",
+    "together",
+    "fixed",
+)
 _VALID = 2  # state of a record
 _MOST = 1 << 63  # launches of a process that is not damaged
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)

@@ -162,7 +162,7 @@ def test_why_nothing_was_changed_and_what_to_do(of, launches, policy, more, gain
 def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, file, policy):
     """demo-stencil runs with --simulate only."""
     policies = ({"name": "h100", "hash": "0", "file": file},)
-    again(report, command=("demo-stencil",), policies=policies, simulate="h100:hold,1")
+    again(report, command=("demo-stencil",), policies=policies, simulate="h100")
     found = of({"shaped": 160, "communication": 160}, communication=160, raised=160)
     tune = f"overlap tune --arm yours={policy} -- PROGRAM, {IN_TURNS}"
     assert found.next == f"on a machine with the GPU, with a program of your own: {tune}"
@@ -170,17 +170,17 @@ def test_a_bundled_program_is_not_named_for_a_machine_with_the_gpu(of, report, f
 
 def test_a_bundled_program_behind_a_launcher_or_a_shell_is_not_named_either(of, report):
     for command in (("mpirun", "-np", "2", "demo-stencil"), ("sh", "-c", "exec demo-stencil - plain")):
-        again(report, command=command, simulate="h100:hold,1")
+        again(report, command=command, simulate="h100")
         found = of({"shaped": 160}, raised=160)
         assert f" with a program of your own: overlap tune --arm yours=h100 -- PROGRAM, {IN_TURNS}" in found.next
-    again(report, command=("mpirun", "-np", "2", "./my-demo-stencil"), simulate="h100:hold,1")
+    again(report, command=("mpirun", "-np", "2", "./my-demo-stencil"), simulate="h100")
     assert "-- mpirun -np 2 ./my-demo-stencil, " in of({"shaped": 160}, raised=160).next
 
 
 def test_a_policy_that_tune_chose_needs_no_tuning(of, report):
     again(report, policies=({"name": "tuned", "hash": "0", "file": "/project/tune-1/tuned.yaml"},))
     assert of({"raised": 160}, "tuned", raised=160).next == "nothing: overlap tune chose this policy"
-    again(report, simulate="h100:hold,1")
+    again(report, simulate="h100")
     simulated = "nothing: overlap tune chose this policy; on a machine with the GPU, tune again"
     assert of({"raised": 160}, "tuned", raised=160).next == simulated
 
@@ -194,8 +194,8 @@ def test_of_runs_under_several_policies_none_is_proposed_as_an_arm(report, write
 
 
 def test_the_diagnosis_is_that_of_the_simulated_gpu(of, report):
-    again(report, simulate="h100:hold,1")
-    assert of({}).next.startswith("overlap doctor --simulate h100:hold,1 python train.py shows the routes to a GPU ")
+    again(report, simulate="h100")
+    assert of({}).next.startswith("overlap doctor --simulate h100 python train.py shows the routes to a GPU ")
 
 
 def test_graphs_whose_kernels_were_not_seen(of):

@@ -187,7 +187,17 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
     path, log = tmp_path / "trace", tmp_path / "launches"
     variables = {"SIMGPU_TRACE": str(path), "SIMGPU_LAUNCHES": str(log)}
     done = overlap_run(
-        "--quiet", "--simulate", "h100:drain", "demo-stencil", "-", "plain", "2", "stencil/style-0", env=variables
+        "--quiet",
+        "--simulate",
+        "h100",
+        "env",
+        "SIMGPU=h100:drain",
+        "demo-stencil",
+        "-",
+        "plain",
+        "2",
+        "stencil/style-0",
+        env=variables,
     )
     assert done.returncode == 0, done.stderr
     trace = open_trace(str(path))

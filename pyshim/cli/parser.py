@@ -18,6 +18,7 @@ _REMOVED = {
         "--format text": "overlap-run --dry-run true",
     },
     "overlap report": {
+        **dict.fromkeys(("--html", "--force"), "the same text: overlap report DIR --full > FILE"),
         "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
     },
 }

@@ -10,7 +10,6 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from pyshim.cli import html
 from pyshim.errors import FINDINGS, USAGE, OverlapError
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ examples:
   overlap report out
   overlap report out --full
   overlap report out/20261127-093005-4711 --check
-  overlap report out --html out.html
 
 exit status: 0 success; 1 no run to report, or a warning with --check; 2 wrong usage"""
 
@@ -42,7 +40,6 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
     )
-    html.add_to(parser)
     parser.set_defaults(run=_run)
 
 
@@ -53,7 +50,6 @@ def _run(options: argparse.Namespace) -> int:
     from pyshim.report.summary import as_json
     from pyshim.report.tables import FEW
 
-    html.check(options)
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
     with ui.progress(f"making the report of {', '.join(options.directory)}"):
@@ -64,15 +60,13 @@ def _run(options: argparse.Namespace) -> int:
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
         raise OverlapError(*_nothing(collected))
-    if options.html:
-        html.put(ui.page("overlap report", lambda: _show(collected, found, about, True)), options)
     if options.json:
         data = as_json(collected, found, about)
         # Thousands of processes are for a program to read, and take a second less to write so.
         ui.answer(json.dumps(data, indent=2 if len(collected.pages) <= FEW else None))
         for sentence in skipped(collected):
             ui.tell(f"warning: {sentence}")
-    elif not options.html:
+    else:
         _show(collected, found, about, options.full)
     return FINDINGS if options.check and found else 0
 

@@ -21,7 +21,7 @@ from pyshim import _native
 from pyshim.cli import ui
 from pyshim.launch import folder
 from pyshim.report import collect
-from tests.fuzz.saying import ask, check_html
+from tests.fuzz.saying import ask
 
 SLOWEST, LONGEST = 30.0, 1 << 14
 RUN = "0123456789abcdef"
@@ -35,9 +35,9 @@ HOSTILE = (
 NUMBERS = (0, 1, 2, 3, 4, 7, 8, 31, 127, 128, 255, 256, 511, 1 << 15, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1)
 LARGE = (1 << 53, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, 10**18)
 WORDS = tuple(bytes([kind]) for kind in range(8))
-WAYS = ("text", "json", "check", "html", "screen")
+WAYS = ("text", "json", "check", "full", "screen")
 _ROOT = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
-_DIR, _PAGE, _ROOM = _ROOT / "report", _ROOT / "page.html", _ROOT / "room"
+_DIR, _ROOM = _ROOT / "report", _ROOT / "room"
 _ROOM.mkdir()
 ffi, library = _native.ffi, _native.library()
 _SIZE = ffi.sizeof("struct overlap_page")
@@ -227,19 +227,13 @@ def _look(way: str) -> int:
     assert collect.collect.__kwdefaults__ is not None
     collect.collect.__kwdefaults__["waiting_room"] = str(_ROOM)
     report = ("report", str(_DIR))
-    if way == "html":
-        with suppress(FileNotFoundError):
-            _PAGE.unlink()
-        status = ask(*report, "--html", str(_PAGE)).status
-        if _PAGE.exists():
-            check_html(_PAGE.read_text(encoding="utf-8"))
-        return status
     if way == "screen":
         return _on_a_screen(report)
     asked = {
         "text": report,
         "json": (*report, "--json"),
         "check": (*report, "--check"),
+        "full": (*report, "--full"),
     }
     return ask(*asked[way]).status
 

@@ -65,7 +65,7 @@ def test_a_run_that_began_at_no_time(report, started):
     run = {**report_fuzz._RUN._asdict(), "started": 12345.0, "expected_world_size": 10**30}
     text = json.dumps(run).replace("12345.0", started)
     (report / "run.json").write_text(text, encoding="utf-8")
-    for more in ((), ("--json",), ("--html", str(report / "page.html"))):
+    for more in ((), ("--json",), ("--full",)):
         assert ask("report", str(report), *more).status == 0
 
 

@@ -12,6 +12,7 @@ from pyshim.policy.finding import did_you_mean, quote
 
 PATH_VARIABLE = "OVERLAP_POLICY_PATH"
 SUFFIX = ".yaml"
+_REMOVED = dict.fromkeys(("b200", "l40s"), "`default`, which is for every GPU, does what this policy did")
 
 
 def find(name: str, environment: Mapping[str, str], beside: Path | None = None) -> Path:
@@ -29,7 +30,7 @@ def find(name: str, environment: Mapping[str, str], beside: Path | None = None) 
                 return candidate
     stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
     close = did_you_mean(stem, names(environment, beside))
-    hint = close or names_hint(environment, beside)
+    hint = _REMOVED.get(stem) or close or names_hint(environment, beside)
     if beside is None and os.path.exists(name):
         hint = f"what has that name in this folder is ./{name}"
     raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)

@@ -17,7 +17,9 @@ from tools.bench.suites.programs import Program
 
 LIMIT_PERCENT = 1.0  # what a default policy may lose
 RULE = "hold"
-GPUS = {gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA}  # the programs are CUDA's
+GPUS = {
+    gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA and gpu.key in library.names({})
+}  # the programs are CUDA's
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Gpu(NamedTuple):
     compute_mode: int = 0  # CUcomputemode
 
 
-class Answer(NamedTuple):
+class DriverReply(NamedTuple):
     """error: why there are no GPUs, for the middle of a sentence. code: the driver's own number for it."""
 
     gpus: tuple[Gpu, ...] = ()
@@ -61,24 +61,24 @@ class Answer(NamedTuple):
     code: int = 0
 
 
-def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> Answer:
-    """Ask a driver. kind: cuda, hip or nccl, as ask.py takes it."""
+def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> DriverReply:
+    """Ask a driver. kind: cuda or hip, as ask.py takes it."""
     data, why = child.ask(_ASK, (kind, library), environment, seconds)
     if why:
-        return Answer(error=why)
+        return DriverReply(error=why)
     try:
-        return refusal(data) or Answer(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
+        return refusal(data) or DriverReply(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Answer(error=child.NO_SENSE)
+        return DriverReply(error=child.NO_SENSE)
 
 
-def refusal(data: dict[str, Any]) -> Answer | None:
+def refusal(data: dict[str, Any]) -> DriverReply | None:
     """Return the answer for a driver that does not load, or that answers an error; None for any other."""
     if "not_loaded" in data:
-        return Answer(error=f"it does not load: {data['not_loaded']}")
+        return DriverReply(error=f"it does not load: {data['not_loaded']}")
     if "error" in data:
         name = data.get("name")
-        return Answer(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
+        return DriverReply(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
     return None
 
 
@@ -143,14 +143,14 @@ class Machine:
         return program.vendors(self.environment, self.root)
 
     @cached_property
-    def cuda(self) -> Answer | None:
+    def cuda(self) -> DriverReply | None:
         """What NVIDIA's driver says, or the simulated one; None: there is none."""
         if "nvidia" not in self.vendors():
             return None
         return ask("cuda", program.CUDA, self.environment, self.patience)
 
     @cached_property
-    def hip(self) -> Answer | None:
+    def hip(self) -> DriverReply | None:
         """What AMD's runtime says, or a simulated one; None: there is no driver, or no runtime."""
         runtimes = driver.hip_runtimes(self.environment, self.root) if "amd" in self.vendors() else {}
         if not runtimes:

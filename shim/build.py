@@ -301,7 +301,7 @@ def build(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(one, wanted))
     if only in (None, "shim"):
-        made.append(copy(ROOT / "shim/core/reason.def", output / "reason.def"))
+        made += [copy(ROOT / "shim" / name, output / Path(name).name) for name in ("core/reason.def", "sys/rank.def")]
         made += keep_header(output)
         made += keep_policies(output)
     if only is None or only.startswith("demo-"):

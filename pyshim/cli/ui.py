@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from pyshim.errors import FINDINGS, OverlapError
+from pyshim.errors import printable as printable
 
 BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
@@ -21,11 +22,6 @@ _ANSWERS, _ERRORS, _PAGE = 1, 2, -1  # what is shown on: file descriptors, or a 
 # Styles and their codes (ECMA-48, SGR). rich would take 24 ms to know them.
 _SGR = {"bold": "1", "green": "32", "yellow": "33", "bold red": "1;31", "bold yellow": "1;33"}
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
-
-
-def printable(text: str) -> str:
-    """One line that cannot move a terminal's cursor, whatever a program or a file is called."""
-    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def say(text: str = "") -> None:

@@ -6,6 +6,7 @@ ranks of a host; else by time and pid. run.json says how it was started; a rank 
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -16,6 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.launch.environment import BUILT
 
 LAST = "last"
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
@@ -29,14 +31,6 @@ _LONGEST = 511  # bytes: a page carries the path
 _LARGEST = 1 << 20
 _LATEST = 253402300799.0  # the end of the year 9999, behind which Python's calendar has none
 
-# Rank, and how many there are: the same table, with the reasons, is in shim/sys/rank.def.
-LAUNCHERS = (
-    ("RANK", "WORLD_SIZE"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-)
 # What all ranks of one job step share and no other step does; the first row whose first variable is set.
 STEPS = (
     ("pmix", "PMIX_NAMESPACE"),
@@ -67,6 +61,18 @@ class Run(NamedTuple):
 
 
 # Names
+
+
+@functools.cache
+def rank_variables() -> tuple[tuple[str, str], ...]:
+    """Return the launchers' variables for the rank and for how many there are: the library's own table.
+
+    Empty where it was not built: then there are no pages that a rank could name."""
+    try:
+        with open(os.path.join(BUILT, "rank.def"), encoding="ascii") as file:
+            return tuple(re.findall(r'^RANK\("(\w+)", "(\w+)"\)$', file.read(), re.MULTILINE))
+    except (OSError, ValueError):
+        return ()
 
 
 def rank(environment: Mapping[str, str]) -> int | None:
@@ -122,7 +128,7 @@ def _parent() -> str | None:
 
 
 def _ranked(environment: Mapping[str, str]) -> tuple[int | None, int | None]:
-    for rank_name, world_name in LAUNCHERS:
+    for rank_name, world_name in rank_variables():
         found = environment.get(rank_name, "")
         if _is_number(found):
             world = environment.get(world_name, "")

@@ -124,7 +124,7 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
 
 def check_carried(wheel: Wheel) -> Iterator[str]:
     """What goes with the object files is that of these sources."""
-    carried = {LIB + Path(name).name: ROOT / "shim" / name for name in ("core/reason.def",)}
+    carried = {LIB + Path(name).name: ROOT / "shim" / name for name in ("core/reason.def", "sys/rank.def")}
     carried.update({f"pyshim/policies/{path.name}": path for path in (ROOT / "policies").glob("*.yaml")})
     for name, source in carried.items():
         if wheel.files.get(name) != source.read_bytes():

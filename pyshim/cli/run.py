@@ -222,6 +222,8 @@ def _prepare(
             found = found if found and found.harmful else None
     if found:
         made.doubts.append(found.sentence)
+        if os.path.basename(path) not in program.LAUNCHERS:
+            made.obstacle = found.sentence, found.hint
     if made.simulate is None and not elsewhere:
         made.driver = bool(program.vendors(base))
     if made.driver is False:

@@ -57,6 +57,7 @@ class Run(NamedTuple):
     pid: int | None = None  # of overlap-run, and of the program that it becomes
     table: str | None = None  # checksum of the policy table, as pages have it
     driver: bool | None = None  # whether the host has a driver of a GPU; None: not looked for
+    obstacle: tuple[str, str] | None = None  # what keeps the library out of the program, and what to do
     version: int = 1
 
 
@@ -373,6 +374,7 @@ def read_run(path: str) -> Run | None:
             pid=pid if isinstance(pid, int) and 0 < pid < 1 << 31 else None,
             table=_text(data.get("table")),
             driver=driver if isinstance(driver, bool) else None,
+            obstacle=_pair(data.get("obstacle")),
         )
     except (Unreadable, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
@@ -382,6 +384,10 @@ def _time(value: Any) -> float:
     """Seconds since 1970; 0 for what no calendar has. Raises ValueError, TypeError and OverflowError."""
     seconds = float(value or 0)
     return seconds if 0 <= seconds <= _LATEST else 0.0
+
+
+def _pair(value: Any) -> tuple[str, str] | None:
+    return (str(value[0]), str(value[1])) if isinstance(value, list) and len(value) == 2 else None
 
 
 def _text(value: Any) -> str | None:

@@ -63,6 +63,7 @@ class Plan:
         self.policies: tuple[Mapping[str, str | None], ...] = ()
         self.simulate: str | None = None
         self.driver: bool | None = None  # whether there is a driver of a GPU; None: not looked for
+        self.obstacle: tuple[str, str] | None = None  # in the program's file, and what to do
         self.around: str | None = None  # the folder of the run around this one, to which its own report belongs
 
     def readable(self, value: str) -> str:
@@ -298,6 +299,7 @@ def begin(plan: Plan, base: Mapping[str, str], command: list[str] | None, strict
         pid=None if command is None else os.getpid(),
         table=checksum(plan.settings.table or base.get("OVERLAP_TABLE", "")),
         driver=plan.driver,
+        obstacle=plan.obstacle,
     )
     folder.write(path, run, strict, folder.name(base) if around else folder.OUTERMOST)
     if not around and command is not None and folder.step(base):

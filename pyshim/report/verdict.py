@@ -1,7 +1,7 @@
 """Summarize a run in three sentences: what was done, what it gained or why it cannot, and what to do next.
 
 Pages hold counts and no time of the GPU, so no sentence claims a gain, and none denies one: where nothing was changed
-it says which condition of the rule did not hold, by stream. `overlap report --compare` measures.
+it says which condition of the rule did not hold, by stream. `overlap tune` measures.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.errors import OverlapError
 from pyshim.launch.environment import AUTO
 from pyshim.launch.folder import LAST, RAISE_SHARE
-from pyshim.launch.program import BUNDLED, LAUNCHERS, Obstacle, find, obstacle
+from pyshim.launch.program import BUNDLED
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
@@ -126,13 +125,13 @@ def _no_gpu(counts: _Counts) -> Verdict:
         )
     if run and not pages and (full := disk_is_full(counts.collected.directories)):
         return Verdict(
-            f"not known: no process left a page, and the disk of {full} is full",
+            f"not known: no process left a page, and the disk of {full} is full now",
             "not known",
             _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
         )
-    is_here = run is not None and run.host in ("", os.uname().nodename)  # else its file of that name may be another one
-    if run and run.command and not pages and is_here and (found := _obstacle(run.command[0])):
-        return Verdict(f"nothing: {found.sentence}", "not known: no launch was seen", found.hint)
+    if run and run.obstacle and not pages:
+        sentence, hint = run.obstacle
+        return Verdict(f"nothing: {sentence}", "not known: no launch was seen", hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
@@ -145,15 +144,6 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "overlap demo runs a program that does; for PyTorch: overlap explain TRACE (torch.profiler or nsys)",
         )
     return Verdict(f"nothing: {opened}", gain, f"{_doctor(counts)} shows why the library sees no launch")
-
-
-def _obstacle(name: str) -> Obstacle | None:
-    """Return what keeps the library out of a program, as far as its file is here and shows it."""
-    try:
-        path = find(name, os.environ)
-    except OverlapError:
-        return None
-    return None if os.path.basename(path) in LAUNCHERS else obstacle(path, os.environ)
 
 
 def _no_launch(counts: _Counts) -> Verdict:

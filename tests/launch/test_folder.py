@@ -133,6 +133,7 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "pid": None,
         "table": None,
         "driver": None,
+        "obstacle": None,
     }
     assert files(tmp_path) == {"run.json": RUN}
     assert stat.S_IMODE((tmp_path / "run.json").stat().st_mode) == 0o600

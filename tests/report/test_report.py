@@ -340,7 +340,7 @@ def test_a_full_disk_is_told_from_a_program_without_a_gpu(overlap, report, monke
     full = os.statvfs_result((4096, 4096, 100, 0, 0, 100, 50, 50, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda path: full)
     found = verdict(collect(str(report)))
-    assert found.done == f"not known: no process left a page, and the disk of {report} is full"
+    assert found.done == f"not known: no process left a page, and the disk of {report} is full now"
     assert list(findings(collect(str(report)))) == [f"no process left a page: the disk of {report} is full"]
 
 

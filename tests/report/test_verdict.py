@@ -198,6 +198,13 @@ def test_the_diagnosis_is_that_of_the_simulated_gpu(of, report):
     assert of({}).next.startswith("overlap doctor --simulate h100 python train.py shows the routes to a GPU ")
 
 
+def test_an_obstacle_is_told_as_the_run_noted_it_whatever_this_machine_has(report):
+    """The file of the program may have changed since, and PATH be another one."""
+    again(report, command=("true",), host="elsewhere", obstacle=("true is statically linked", "link it to glibc"))
+    found = verdict(collect(str(report), waiting_room="/nonexistent"))
+    assert found == ("nothing: true is statically linked", "not known: no launch was seen", "link it to glibc")
+
+
 def test_graphs_whose_kernels_were_not_seen(of):
     found = of({}, graph_launches=7)
     assert found.done.startswith("nothing: 7 launches of whole graphs and no launch of a kernel were seen: 1 process, ")

@@ -43,6 +43,13 @@ def test_ranges_that_are_called_steps(name):
     assert found(*train("forward", 4), *train("optimizer", 2), *train(name)).bounds == (0.0, 10.0, 20.0, 30.0, 39.5)
 
 
+@pytest.mark.parametrize(
+    ("length", "taken"), [(1.1, False), (4.0, False), (5.0, True)], ids=["a tenth", "47 %", "57 %"]
+)
+def test_ranges_that_are_called_steps_cover_half_of_the_time(length, taken):
+    assert (found(*train("train_step", length)) is not None) is taken
+
+
 def test_any_range_that_comes_again_and_leaves_nothing_out():
     assert found(*train("work", 9.5)).source == "work"
     assert found(*train("work", 5)) is None

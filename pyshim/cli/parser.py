@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyshim.errors import USAGE, OverlapError
@@ -14,13 +14,14 @@ _OPTIONS = 24  # column in which what options mean begins, at most
 
 
 class Parser(argparse.ArgumentParser):
-    """status: the exit status of a usage error."""
+    """status: the exit status of a usage error. removed: options of earlier versions, and what to write instead."""
 
     def __init__(self, *arguments: Any, status: int = USAGE, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
         keywords.setdefault("formatter_class", Help)
         super().__init__(*arguments, **keywords)
         self.status = status
+        self.removed: Mapping[str, str] = {}
         self._optionals.title = "options"  # Python 3.9 has two words for it
 
     def error(self, message: str) -> NoReturn:
@@ -34,10 +35,12 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def hint(self, word: str) -> str:
-        """Return the option that may have been meant, or where the options are listed."""
+        """Return what to write instead of a removed option, the option that may have been meant, or the help."""
         from difflib import get_close_matches
 
         name = word.partition("=")[0].replace("_", "-")
+        if name in self.removed:
+            return self.removed[name]
         known = [option for action in self._actions for option in action.option_strings]
         close = get_close_matches(name, known, n=1, cutoff=0.8) if name.startswith("--") else []
         close = close or [other for other in (_SAME.get(name),) if other in known]

@@ -350,7 +350,7 @@ def _ranks(answer: Answer) -> Iterator[Part]:
 
 
 def _table(one: Waiting) -> Iterator[Part]:
-    """Yield what kernels take: the numbers that `overlap explain --gpu` asks for."""
+    """Yield what kernels take: the numbers that `overlap policy room` asks for."""
     whole = sum(kernel.us for kernel in one.kernels) or 1.0
     rows = [
         (

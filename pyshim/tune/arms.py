@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from fnmatch import fnmatchcase
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
@@ -32,13 +30,11 @@ class Arm(NamedTuple):
 BARE = Arm("bare")
 
 
-class Asked(NamedTuple):
+class ArmOptions(NamedTuple):
     """What is compared, as the command line says it."""
 
     arms: tuple[str, ...] = ()  # NAME=POLICY
     tries: tuple[str, ...] = ()  # VAR=V1,V2
-    paper: bool = False
-    grid: bool = False
 
 
 class Machine(NamedTuple):
@@ -84,30 +80,22 @@ def _with(arm: Arm, variables: Variables) -> Arm:
 
 
 def stages(
-    asked: Asked, here: Machine, base: Mapping[str, str], why: str | None = None
+    options: ArmOptions, here: Machine, base: Mapping[str, str], why: str | None = None
 ) -> tuple[list[Stage], list[str]]:
     """Return the stages of a search, and what is to be said about them. Raises OverlapError for a wrong word.
 
     why: no policy can do anything for this program."""
-    first = [] if why else _policies(asked, here, base)
+    first = [] if why else _policies(options.arms, base)
     said: list[str] = []
     tried = []
-    for word in asked.tries:
+    for word in options.tries:
         name, given = _try(word)
         own = base.get(name)
         if own is not None:
             said.append(f"{name} is set here: bare, and arms that do not try it, keep {own}")
         tried.append([((name, value),) for value in given if value != own])
     tried = [one for one in tried if one]
-    if not asked.grid:
-        found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
-    else:
-        names: dict[str, list[Variables]] = {}  # a variable that is tried twice has all its values
-        for one in tried:
-            kept = names.setdefault(one[0][0][0], [])
-            kept += [variables for variables in one if variables not in kept]
-        mixed = [sum(parts, ()) for parts in product(*([(), *one] for one in names.values()))]
-        found = [Stage(tuple(_with(arm, one) for arm in (BARE, *first) for one in mixed if one or arm is not BARE))]
+    found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
     found = [stage for stage in found if stage.arms or stage.tried]
     if not found:
         sentence = f"there is nothing to compare{f': {why}' if why else ''}"
@@ -116,11 +104,9 @@ def stages(
     return found, said
 
 
-def _policies(asked: Asked, here: Machine, base: Mapping[str, str]) -> list[Arm]:
+def _policies(words: Sequence[str], base: Mapping[str, str]) -> list[Arm]:
     arms = [Arm("default", AUTO)]
-    if asked.paper:
-        arms.append(Arm("paper", _paper(here, base)))
-    for word in asked.arms:
+    for word in words:
         name, equals, policy = word.partition("=")
         if not equals or not policy or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}", name):
             raise OverlapError(f"--arm {word}: not NAME=POLICY", "--arm mine=./my.yaml", USAGE)
@@ -136,18 +122,6 @@ def _policies(asked: Asked, here: Machine, base: Mapping[str, str]) -> list[Arm]
 
 def _is_file(policy: str) -> bool:
     return "/" in policy or (policy.endswith(".yaml") and os.path.isfile(policy))
-
-
-def _paper(here: Machine, base: Mapping[str, str]) -> str:
-    names = [name for name in library.names(base) if name.endswith("-paper")]
-    for name in names:
-        (policy,) = library.load(name, base)
-        if any(fnmatchcase(word, glob) for word in (here.gpu, here.architecture) if word for glob in policy.gpus):
-            return name
-    which = here.gpu or "a machine without a GPU"
-    raise OverlapError(
-        f"--paper: no published method for {which}", f"--arm paper=NAME; known: {', '.join(names)}", USAGE
-    )
 
 
 def _try(word: str) -> tuple[str, list[str]]:

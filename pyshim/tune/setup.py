@@ -18,8 +18,8 @@ from pyshim.tune.measure import Metric, Run
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
-VERSION = 1
-WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
+VERSION = 2
+WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
@@ -90,9 +90,9 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
         raise OverlapError(sentence, "begin anew without --resume: times of two GPUs cannot be compared", USAGE)
     started = arms.Program(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
-    asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])
+    options = arms.ArmOptions(tuple(kept["arm"]), tuple(kept["tries"]))
     why = arms.useless(started, path, here)
-    stages, said = arms.stages(asked, here, own, why)
+    stages, said = arms.stages(options, here, own, why)
     if why:
         said.insert(0, f"{why}: no policy is compared")
     for stage in stages:

@@ -74,12 +74,12 @@ def _run(options: argparse.Namespace) -> int:
 def show(parts: Iterable[Part]) -> None:
     """Print the parts of a screen, fitted to its width."""
     from pyshim.cli import ui
-    from pyshim.explain.screen import Line, Table
+    from pyshim.explain.screen import Table, UnbrokenLine
 
     for part in parts:
         if isinstance(part, Table):
             ui.table(part.heads, part.rows, part.left, part.above)
-        elif isinstance(part, Line):
+        elif isinstance(part, UnbrokenLine):
             ui.show(ui.printable(part.text))
         elif part.label:
             ui.paragraph(part.text, " " * part.width, f"{part.label:<{part.width}}")

@@ -19,8 +19,8 @@ from pyshim.tune.sets import SETS
 
 if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
-    from pyshim.tune.answer import Answer
-    from pyshim.tune.search import Result, Setup
+    from pyshim.tune.answer import TuneResult
+    from pyshim.tune.search import SearchResult, Setup
 
 EPILOG = """\
 examples:
@@ -127,7 +127,7 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _show(made: Setup, result: Result, found: Answer) -> None:
+def _show(made: Setup, result: SearchResult, found: TuneResult) -> None:
     from pyshim.cli import ui
     from pyshim.tune import answer
 

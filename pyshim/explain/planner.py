@@ -19,7 +19,7 @@ LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
 MANY = 2**48  # blocks of a grid of unknown size: many waves on any GPU
 
 
-class Footprint(NamedTuple):
+class BlockFootprint(NamedTuple):
     """What one block takes: registers of a thread, bytes of shared memory."""
 
     threads: int = 0
@@ -30,7 +30,7 @@ class Footprint(NamedTuple):
     scalars: int = 0
 
 
-class Rule(NamedTuple):
+class RoomRule(NamedTuple):
     """What is asked of the planner."""
 
     shape: int  # OVERLAP_SHAPE_...
@@ -42,9 +42,9 @@ class Case(NamedTuple):
     """One question to the planner: a launch beside one block of communication, under a rule."""
 
     gpu: KnownGpu
-    block: Footprint
-    communication: Footprint
-    rule: Rule
+    block: BlockFootprint
+    communication: BlockFootprint
+    rule: RoomRule
     grid: int = MANY  # blocks
 
     @property
@@ -63,7 +63,7 @@ class Window(NamedTuple):
     inflates: bool
 
 
-class Plan(NamedTuple):
+class RoomPlan(NamedTuple):
     """What the planner finds for one launch beside one block of communication."""
 
     control: str
@@ -100,18 +100,18 @@ def reasons() -> tuple[str, ...]:
     return tuple(sentences())
 
 
-def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
+def occupancy(gpu: KnownGpu, block: BlockFootprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
     found = _native.library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
 
 
-def plan(case: Case) -> Plan:
+def plan(case: Case) -> RoomPlan:
     """Return what the case's rule achieves for the launch beside one block of communication."""
     found = _native.ffi.new("struct overlap_plan *")
     beside = _footprint(case.communication)
     _native.library().overlap_plan_of(struct(case.gpu), case.launch, beside, *case.rule, found)
-    return Plan(
+    return RoomPlan(
         CONTROLS[found.control],
         reasons()[found.reason],
         found.dynamic_shared,
@@ -124,7 +124,7 @@ def plan(case: Case) -> Plan:
     )
 
 
-def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
+def knob_plans(case: Case) -> Iterator[tuple[str, RoomPlan]]:
     """Yield the settings of NCCL or RCCL that make its block smaller, and what the rule achieves then."""
     before = _footprint(case.communication)
     for index in itertools.count():
@@ -137,5 +137,5 @@ def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
             yield _native.text(name), plan(case._replace(communication=smaller))
 
 
-def _footprint(block: Footprint) -> Any:
+def _footprint(block: BlockFootprint) -> Any:
     return _native.ffi.new("struct overlap_footprint *", block)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.explain import planner
-from pyshim.explain.planner import Case, Footprint, Plan, Rule, member
+from pyshim.explain.planner import BlockFootprint, Case, RoomPlan, RoomRule, member
 from pyshim.explain.screen import Part, Prose, Table, apart, cut
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import NVIDIA, KnownGpu
@@ -34,13 +34,13 @@ class RoomAnswer(NamedTuple):
 
     case: Case
     source: str | None
-    plan: Plan
+    plan: RoomPlan
     verdict: str
     resource: str | None  # that forbids it
     next: str
 
 
-def footprint(option: str, text: str) -> Footprint:
+def footprint(option: str, text: str) -> BlockFootprint:
     """Return what THREADS:REGISTERS[:STATIC[:DYNAMIC]] says. Raise OverlapError, which names the option."""
     parts = [part.strip() for part in text.split(":")]
     if not 2 <= len(parts) <= 4:
@@ -54,28 +54,28 @@ def footprint(option: str, text: str) -> Footprint:
         if value > _LARGEST:
             raise OverlapError(f"{option} {text}: {name}: {quote(part)} is too large", "write at most 4095MiB", USAGE)
         values.append(value)
-    return Footprint(*values)
+    return BlockFootprint(*values)
 
 
-def usual_block(gpu: KnownGpu) -> tuple[str, Footprint]:
+def usual_block(gpu: KnownGpu) -> tuple[str, BlockFootprint]:
     """Return the newest known communication library of a GPU, and what one block of it takes."""
     if gpu.vendor == NVIDIA:
         static = _STATIC[int(gpu.architecture[3:]) >= 90]
-        return "NCCL 2.32.3", Footprint(544, 96, static, 82240, barriers=16)
+        return "NCCL 2.32.3", BlockFootprint(544, 96, static, 82240, barriers=16)
     unroll, registers, scalars = _UNROLLED[gpu.architecture]
     name = f"RCCL 7.2.4 unroll {unroll} by hipExtLaunchKernel"
-    return name, Footprint(256, registers, 19808, 0, scalars=scalars)
+    return name, BlockFootprint(256, registers, 19808, 0, scalars=scalars)
 
 
-def look(gpu: KnownGpu, kernel: Footprint, communication: Footprint | None) -> RoomAnswer:
+def look(gpu: KnownGpu, kernel: BlockFootprint, communication: BlockFootprint | None) -> RoomAnswer:
     """Return the answer about a kernel of many waves. communication: None for the usual block."""
     source, block = (None, communication) if communication else usual_block(gpu)
-    case = Case(gpu, kernel, block, Rule(member("SHAPE", "make_room")))
+    case = Case(gpu, kernel, block, RoomRule(member("SHAPE", "make_room")))
     plan = planner.plan(case)
     return RoomAnswer(case, source, plan, *_verdict(case, plan))
 
 
-def _verdict(case: Case, plan: Plan) -> tuple[str, str | None, str]:
+def _verdict(case: Case, plan: RoomPlan) -> tuple[str, str | None, str]:
     """Return the verdict, the resource that forbids room, and what to do next."""
     native, after = plan.native_blocks, plan.beside_after_drain
     resource = None if plan.windows else plan.binding
@@ -97,14 +97,14 @@ def _verdict(case: Case, plan: Plan) -> tuple[str, str | None, str]:
     return NO_ROOM, resource, f"{setting}leave the kernel alone: communication waits for an empty multiprocessor"
 
 
-def _impossible(gpu: KnownGpu, block: Footprint) -> str:
+def _impossible(gpu: KnownGpu, block: BlockFootprint) -> str:
     """Return which of its numbers no block can have, by adding them one after another."""
     limits = planner.struct(gpu)
     for count, sentence in (
         (1, f"a block has at most {limits.threads_per_block:,} threads"),
         (2, f"a thread has at most {limits.registers_per_thread:,} registers, a block {limits.registers_per_block:,}"),
     ):
-        if planner.occupancy(gpu, Footprint(*block[:count]))[0] == 0:
+        if planner.occupancy(gpu, BlockFootprint(*block[:count]))[0] == 0:
             return sentence
     return f"a block has at most {limits.shared_optin:,} bytes of shared memory, static and dynamic together"
 
@@ -114,7 +114,7 @@ def screen(answer: RoomAnswer) -> Iterator[Part]:
     return apart([Prose(answer.case.gpu.name)], _footprints(answer), _sizes(answer), _conclusion(answer))
 
 
-def _residents(answer: RoomAnswer) -> Iterator[tuple[str, Footprint, int, str | None]]:
+def _residents(answer: RoomAnswer) -> Iterator[tuple[str, BlockFootprint, int, str | None]]:
     for who, block in zip(("kernel", "communication"), answer.case[1:3]):
         yield (who, block, *planner.occupancy(answer.case.gpu, block))
 

@@ -25,13 +25,13 @@ class Prose(NamedTuple):
     width: int = 12  # columns of the label
 
 
-class Line(NamedTuple):
+class UnbrokenLine(NamedTuple):
     """A line that is never broken."""
 
     text: str
 
 
-Part = Union[Table, Prose, Line]
+Part = Union[Table, Prose, UnbrokenLine]
 
 
 def apart(*groups: Iterable[Part]) -> Iterator[Part]:
@@ -40,7 +40,7 @@ def apart(*groups: Iterable[Part]) -> Iterator[Part]:
     for group in groups:
         parts = list(group)
         if parts and not first:
-            yield Line("")
+            yield UnbrokenLine("")
         first = first and not parts
         yield from parts
 

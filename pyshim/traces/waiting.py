@@ -24,7 +24,7 @@ from math import inf
 
 from pyshim.errors import OverlapError
 from pyshim.traces import open_trace
-from pyshim.traces.blocked import Blocked, Device, Resident, resident_on
+from pyshim.traces.blocked import Blocked, DeviceQueues, Resident, resident_on
 from pyshim.traces.chains import Chain, follow
 from pyshim.traces.found import (
     COMMUNICATES,
@@ -35,17 +35,17 @@ from pyshim.traces.found import (
     NO_CALLS,
     WAITS,
     Bar,
-    Found,
     Inversion,
-    Kernel,
+    KernelSummary,
     Place,
+    ProcessResult,
     Share,
-    Waiting,
+    TraceResult,
     raised,
 )
 from pyshim.traces.priorities import Priorities, faults
 from pyshim.traces.queues import HOST, LEAST_US, Delay, Queues, walk
-from pyshim.traces.record import Call, Gpu, Span, Trace, TracedLaunch, Wait, Work
+from pyshim.traces.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
 from pyshim.traces.steps import Finder, Steps, after_setup, of_process
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
@@ -62,7 +62,7 @@ class _Records:
     waits: list[Wait] = field(default_factory=list)
 
 
-def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Found:
+def find(path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on) -> TraceResult:
     """Find what waited in a trace. Raises OverlapError."""
     trace = open_trace(path)
     records: defaultdict[int | None, _Records] = defaultdict(_Records)
@@ -70,7 +70,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
     for number, one in enumerate(trace.activity()):
         if number >= MOST:
             raise OverlapError(f"{path} has more than {MOST:,} records", "a trace of about ten steps is enough")
-        if isinstance(one, Span):
+        if isinstance(one, NamedRange):
             finders[one.process].add(one)
         elif isinstance(one, Call):
             records[one.process].calls.append(one)
@@ -79,7 +79,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
         else:
             records[one.process].works.append(one)
     limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
-    found: list[Waiting] = []
+    found: list[ProcessResult] = []
     untold: dict[str, None] = {}
     of_kernels = {process: own for process, own in records.items() if any(map(_is_kernel, own.works))}
     for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0)):
@@ -95,7 +95,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
         priorities = Priorities(launches, trace, process, own.calls)
         one_process = _Process(queues, of_process(finders, process, ran), limits, priorities)
         found.append(one_process.waiting(trace, number, told))
-    return Found(trace, tuple(found), tuple(untold))
+    return TraceResult(trace, tuple(found), tuple(untold))
 
 
 def _is_kernel(work: Work) -> bool:
@@ -130,7 +130,7 @@ class _Process:
         whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
         self.setup_us = 0.0 if steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
         self.bounds = steps.whole if steps else (whole[0] + self.setup_us, whole[1])
-        gpus = {device: Device(queues, device, limits.get(device)) for device in self.devices}
+        gpus = {device: DeviceQueues(queues, device, limits.get(device)) for device in self.devices}
         self.waits = {id(wait.queued): wait for gpu in gpus.values() for wait in gpu.blocked()}
         self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
         self.chains = self._chains(gpus)
@@ -154,7 +154,7 @@ class _Process:
         """-1, or their number: outside of all."""
         return bisect_right(self.bounds, work.start_us) - 1
 
-    def _chains(self, gpus: dict[int, Device]) -> dict[int, Chain]:
+    def _chains(self, gpus: dict[int, DeviceQueues]) -> dict[int, Chain]:
         """Return for each wait the chain of what waited with it, one behind the other, behind the same kernel."""
         chains: dict[int, Chain] = {}
         asked: defaultdict[Place, set[int]] = defaultdict(set)
@@ -196,7 +196,7 @@ class _Process:
             queued.still_us = max(queued.still_us, wanted - saved)
             left -= wanted
 
-    def waiting(self, trace: Trace, process: int, told: bool) -> Waiting:
+    def waiting(self, trace: Trace, process: int, told: bool) -> ProcessResult:
         count = len(self.bounds) - 1
         by_step: defaultdict[int, list[Blocked]] = defaultdict(list)
         minor: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
@@ -234,7 +234,7 @@ class _Process:
         busy = max((self._busy(place) for _, place in pairs), default=0.0)
         saves = max(0.0, min(saved, span - busy))
         communication, hidden = self._hidden()
-        return Waiting(
+        return ProcessResult(
             path=trace.path,
             rank=trace.rank,
             process=process,
@@ -340,12 +340,12 @@ def _streams(waited: dict[Place, list[tuple[float, float]]], count: int) -> tupl
     )
 
 
-def _kernels(launches: Iterable[TracedLaunch]) -> list[Kernel]:
+def _kernels(launches: Iterable[TracedLaunch]) -> list[KernelSummary]:
     groups: defaultdict[tuple[str, bool, int | None, int | None, int | None], list[float]] = defaultdict(list)
     for one in launches:
         static, dynamic = one.static_shared_memory, one.dynamic_shared_memory
         shared = one.shared_memory if static is None or dynamic is None else static + dynamic
         key = (one.kernel, one.communication, one.threads, one.registers, shared)
         groups[key].append(max(0.0, one.end_us - one.start_us))
-    found = [Kernel(key[0], key[1], len(times), sum(times), *key[2:]) for key, times in groups.items()]
+    found = [KernelSummary(key[0], key[1], len(times), sum(times), *key[2:]) for key, times in groups.items()]
     return sorted(found, key=lambda one: (-one.us, one.kernel))

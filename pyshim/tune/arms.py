@@ -37,7 +37,7 @@ class ArmOptions(NamedTuple):
     tries: tuple[str, ...] = ()  # VAR=V1,V2
 
 
-class Machine(NamedTuple):
+class Platform(NamedTuple):
     gpu: str  # as the driver says it; empty where none was found
     architecture: str  # of a simulated GPU
     driver: str
@@ -51,15 +51,15 @@ class Machine(NamedTuple):
         return f"{gpu}, driver {self.driver}" if self.driver else gpu
 
 
-def machine(simulate: str | None, base: Mapping[str, str]) -> Machine:
+def machine(simulate: str | None, base: Mapping[str, str]) -> Platform:
     """Return what this machine has, by files alone: no driver is opened. Raises OverlapError for an unknown GPU."""
     if simulate is not None:
         gpu, _ = plan.simulated(simulate, base)
-        return Machine(gpu.name, gpu.architecture, "", True, frozenset({gpu.vendor}))
+        return Platform(gpu.name, gpu.architecture, "", True, frozenset({gpu.vendor}))
     folder = "/proc/driver/nvidia/gpus"
     files = [driver.text(os.path.join(folder, name, "information")) for name in driver.names(folder)]
     models = [found[1].strip() for found in (re.search(r"Model:\s*(.+)", text) for text in files) if found]
-    return Machine(next(iter(models), ""), "", driver.version() or "", False, program.vendors(base))
+    return Platform(next(iter(models), ""), "", driver.version() or "", False, program.vendors(base))
 
 
 class Stage(NamedTuple):
@@ -80,7 +80,7 @@ def _with(arm: Arm, variables: Variables) -> Arm:
 
 
 def stages(
-    options: ArmOptions, here: Machine, base: Mapping[str, str], why: str | None = None
+    options: ArmOptions, here: Platform, base: Mapping[str, str], why: str | None = None
 ) -> tuple[list[Stage], list[str]]:
     """Return the stages of a search, and what is to be said about them. Raises OverlapError for a wrong word.
 
@@ -149,7 +149,7 @@ def of_set(name: str) -> list[str]:
 # ---- the program under an arm ----
 
 
-class Program(NamedTuple):
+class TunedProgram(NamedTuple):
     command: tuple[str, ...]
     base: Mapping[str, str]  # the user's environment, without an overlap-run around us
     simulate: str | None = None
@@ -180,7 +180,7 @@ class Program(NamedTuple):
         return found
 
 
-def environment_of(arm: Arm, started: Program) -> dict[str, str]:
+def environment_of(arm: Arm, started: TunedProgram) -> dict[str, str]:
     """Return the environment in which the program is started. Raises OverlapError if it would not reach all ranks."""
     base = dict(started.base)
     own = {**base, **dict(arm.variables)}
@@ -214,7 +214,7 @@ def own_environment(base: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **({"LD_PRELOAD": ":".join(others)} if others else {})}
 
 
-def useless(started: Program, path: str, here: Machine) -> str | None:
+def useless(started: TunedProgram, path: str, here: Platform) -> str | None:
     """Return why no policy can do anything for this program; None where one may."""
     found = program.obstacle(path, started.base)
     if found:
@@ -224,7 +224,7 @@ def useless(started: Program, path: str, here: Machine) -> str | None:
     return None
 
 
-def extends(arm: Arm, here: Machine, base: Mapping[str, str]) -> tuple[str, str]:
+def extends(arm: Arm, here: Platform, base: Mapping[str, str]) -> tuple[str, str]:
     """Return what tuned.yaml extends, and its `gpu`. mi250x and mi300x differ in nothing else."""
     if arm.policy == AUTO and here.vendors == {"amd"}:
         return library.DEFAULTS[0], "AMD Instinct*"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from pyshim.cli import main
 from pyshim.errors import OverlapError
 from pyshim.explain import planner, room
-from pyshim.explain.planner import Case, Footprint, Rule, member
+from pyshim.explain.planner import BlockFootprint, Case, RoomRule, member
 from pyshim.policy import gpus
 from tests.cli.narrow import says_the_same
 
@@ -247,7 +247,9 @@ def test_what_is_promised_is_kept(library: Any) -> None:
         assert (found.resource is not None) == (found.verdict in refused)
         if found.verdict == "sizes make room":
             keep = re.search(r"keep_at_least: (\d+)%", found.next)
-            case = Case(gpu, kernel, communication, Rule(member("SHAPE", "make_room"), 0, int(keep[1]) if keep else 50))
+            case = Case(
+                gpu, kernel, communication, RoomRule(member("SHAPE", "make_room"), 0, int(keep[1]) if keep else 50)
+            )
             done, first = planner.plan(case), found.plan.windows[0]
             assert (done.control, done.blocks, done.dynamic) == ("make_room", first.blocks, first.minimum), case
             ruled += 1
@@ -262,7 +264,7 @@ def test_what_is_promised_is_kept(library: Any) -> None:
     assert ruled > 500 and followed > 100, (ruled, followed)
 
 
-def random_blocks(source: random.Random, gpu: str) -> tuple[Footprint, Footprint]:
+def random_blocks(source: random.Random, gpu: str) -> tuple[BlockFootprint, BlockFootprint]:
     """Return a kernel, and a block of NCCL, RCCL or something smaller."""
     nccl = (source.choice((160, 288, 544, 640)), 96, source.choice((6176, 7104, 20832, 21568, 36800)), 82240)
     communication = (256, source.choice((280, 316, 356)), 19808, 0) if gpu.startswith("mi") else nccl
@@ -272,4 +274,4 @@ def random_blocks(source: random.Random, gpu: str) -> tuple[Footprint, Footprint
     registers = source.randint(8, min(256, 70_000 // threads))  # nearly all can be launched
     static = source.choice((0, 0, 1024, 16384, source.randint(0, 48000)))
     dynamic = source.choice((0, 16384, 49152, source.randint(0, 160_000)))
-    return Footprint(threads, registers, static, dynamic), Footprint(*communication)
+    return BlockFootprint(threads, registers, static, dynamic), BlockFootprint(*communication)

@@ -6,7 +6,7 @@ import pytest
 from interposing import BLOCKS, NCCL, Runner, rule, same
 
 from pyshim.explain import planner
-from pyshim.explain.planner import Case, Footprint, Plan, Rule
+from pyshim.explain.planner import BlockFootprint, Case, RoomPlan, RoomRule
 from pyshim.policy import gpus
 
 OTHER = "ncclDevKernel_SendRecv"
@@ -14,10 +14,10 @@ BIG = f"k,{BLOCKS},256"
 ROOM = rule("make_room")
 
 
-def plan(threads: int, dynamic: int, asked: int = 0) -> Plan:
+def plan(threads: int, dynamic: int, asked: int = 0) -> RoomPlan:
     """What the planner says of k, 256 threads of 32 registers, beside communication of 32, with half of its blocks."""
-    make_room = Rule(planner.member("SHAPE", "make_room"), 0, 50)
-    kernel, communication = Footprint(256, 32, 0, asked), Footprint(threads, 32, 0, dynamic)
+    make_room = RoomRule(planner.member("SHAPE", "make_room"), 0, 50)
+    kernel, communication = BlockFootprint(256, 32, 0, asked), BlockFootprint(threads, 32, 0, dynamic)
     return planner.plan(Case(gpus.named("h100"), kernel, communication, make_room))
 
 

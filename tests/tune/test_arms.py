@@ -11,11 +11,11 @@ from pyshim.launch import driver, plan
 from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_bytes
 from pyshim.tune import arms
-from pyshim.tune.arms import BARE, Arm, ArmOptions, Machine, Program
+from pyshim.tune.arms import BARE, Arm, ArmOptions, Platform, TunedProgram
 from pyshim.tune.sets import SETS
 
-NVIDIA = Machine("NVIDIA H100 80GB HBM3", "", "580.1", False, frozenset({"nvidia"}))
-AMD = Machine("", "", "", False, frozenset({"amd"}))
+NVIDIA = Platform("NVIDIA H100 80GB HBM3", "", "580.1", False, frozenset({"nvidia"}))
+AMD = Platform("", "", "", False, frozenset({"amd"}))
 HERE = {"PATH": "/usr/bin:/bin"}
 
 
@@ -65,7 +65,7 @@ def test_what_a_policy_may_set_here(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def environment(arm: Arm, *command: str, **base: str) -> dict[str, str]:
-    return arms.environment_of(arm, Program(command, {**HERE, **base}))
+    return arms.environment_of(arm, TunedProgram(command, {**HERE, **base}))
 
 
 def test_bare_is_the_users_environment_and_an_arm_adds_to_it() -> None:

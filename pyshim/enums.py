@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
+
 # How a simulated GPU places blocks while a block of a raised stream fits nowhere (tools/simgpu). The first is the
 # default, and what an H200 does.
 DISPATCH_RULES = ("hold", "drain", "backfill")
@@ -18,3 +22,12 @@ STREAM_STATUSES = (
     "together",
     "fixed",
 )
+
+
+def shape_words(kind: str, value: int) -> str | tuple[str, str]:
+    """Return a shape as policies write it: one word, or a key and its value."""
+    if kind in ("blocks", "percent"):
+        return "blocks_per_sm", f"{value}{'%' if kind == 'percent' else ''}"
+    if kind == "bytes":
+        return "dynamic_shared_memory", f"{value >> 10}KiB" if value and value % 1024 == 0 else str(value)
+    return kind

@@ -47,7 +47,7 @@ class Cause(IntEnum):
 class Queued:
     """Work on a stream. released_us: when it was ready; None where its launch call is not in the trace."""
 
-    __slots__ = ("at_least", "cause", "place", "released_us", "saved_us", "still_us", "waiters", "work")
+    __slots__ = ("at_least", "cause", "place", "released_us", "work")
 
     def __init__(self, work: Work, released_us: float | None, cause: Cause, at_least: bool) -> None:
         self.work = work
@@ -55,9 +55,6 @@ class Queued:
         self.released_us = released_us
         self.cause = cause
         self.at_least = at_least  # what it waited is no less
-        self.saved_us = 0.0  # of its wait: what raising would save those who wait for it
-        self.still_us = 0.0  # what they would wait all the same
-        self.waiters: set[str] = set()
 
 
 class Delay(NamedTuple):

@@ -17,6 +17,8 @@ from pyshim.errors import USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
+    from pyshim.cli.parser import Parser
+
 FORMATS = ("sh", "docker")
 EPILOG = """\
 formats:
@@ -28,7 +30,7 @@ examples:
   overlap env --policy h100 --format docker > overlap.env"""
 
 
-def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "env", help="print the environment that overlap-run would set", description=__doc__, epilog=EPILOG
     )
@@ -39,6 +41,11 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     parser.add_argument("--library", metavar="FILE", help="absolute path of liboverlap.so where the program runs")
     parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="(default: sh)")
     parser.set_defaults(run=_run)
+    parser.removed = {
+        "--format slurm": "--format docker, with `export ` in front of each line",
+        "--format json": "--format docker: a line NAME=value for each variable",
+        "--format text": "overlap-run --dry-run true",
+    }
 
 
 def _run(options: argparse.Namespace) -> int:

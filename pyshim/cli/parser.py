@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyshim.errors import USAGE, OverlapError
 
 _SAME = {"--simulate": "--gpu", "--gpu": "--simulate"}  # as commands call it
-# Options and values that there were, by the command: what to do instead.
-_REMOVED = {
-    "overlap env": {
-        "--format slurm": "--format docker, with `export ` in front of each line",
-        "--format json": "--format docker: a line NAME=value for each variable",
-        "--format text": "overlap-run --dry-run true",
-    },
-    "overlap report": {
-        **dict.fromkeys(("--html", "--force"), "the same text: overlap report DIR --full > FILE"),
-        "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
-    },
-}
 _OPTIONS = 24  # column in which what options mean begins, at most
 
 
 class Parser(argparse.ArgumentParser):
-    """status: the exit status of a usage error."""
+    """status: the exit status of a usage error. removed: options and values that there were: what to do instead."""
 
     def __init__(self, *arguments: Any, status: int = USAGE, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
         keywords.setdefault("formatter_class", Help)
         super().__init__(*arguments, **keywords)
         self.status = status
+        self.removed: Mapping[str, str] = {}
         self._optionals.title = "options"  # Python 3.9 has two words for it
 
     def error(self, message: str) -> NoReturn:
@@ -52,9 +41,9 @@ class Parser(argparse.ArgumentParser):
 
     def _refuse_removed(self, words: Sequence[str], arguments: Sequence[str] | None = None) -> None:
         """Raise OverlapError if one of these words is an option that the command of the arguments had once."""
-        instead = _REMOVED.get(_of_command(self, words if arguments is None else arguments).prog, {})
+        instead = _of_command(self, words if arguments is None else arguments).removed
         for word, behind in zip(words, [*words[1:], ""]):
-            for name in (word.partition("=")[0], word.replace("=", " ", 1), f"{word} {behind}"):
+            for name in (word.partition("=")[0].replace("_", "-"), word.replace("=", " ", 1), f"{word} {behind}"):
                 if name in instead:
                     raise OverlapError(f"{name} was removed", instead[name], self.status)
 

@@ -1,4 +1,4 @@
-"""Check policy files, list policies and GPUs, print what policies resolve to, and their JSON Schema for editors."""
+"""Check policy files, list policies and GPUs, print what policies resolve to and their JSON Schema, size kernels."""
 
 from __future__ import annotations
 
@@ -34,6 +34,16 @@ example:
   # yaml-language-server: $schema=./policy.schema.json
 
 The schema covers keys, words and numbers; `overlap policy check` finds the rest."""
+
+
+_ROOM = """\
+Numbers of kernels: `overlap explain TRACE --full`, or ncu. On AMD, registers are VGPRs and AGPRs together.
+
+examples:
+  overlap policy room --gpu h100 --kernel 128:224:0:48KiB
+  overlap policy room --gpu a40 --kernel 64:96 --comm 288:96
+
+exit status: 0 success, 2 usage"""
 
 
 def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -75,6 +85,22 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     listed.add_argument("--json", action="store_true", help="print one JSON object, also with threads and registers")
     listed.set_defaults(run=_list)
+    room = verbs.add_parser(
+        "room", help="say which sizes make room beside one kernel", description=_ROOM_LINE, epilog=_ROOM
+    )
+    room.add_argument("--gpu", metavar="GPU", required=True, help="h100, or another of `overlap policy list`")
+    form = "THREADS:REGISTERS[:STATIC[:DYNAMIC]]"
+    room.add_argument(
+        "--kernel",
+        metavar="FOOTPRINT",
+        required=True,
+        help=f"{form}: threads of a block, registers of a thread, bytes of shared memory",
+    )
+    room.add_argument(
+        "--comm", metavar="FOOTPRINT", help="of the communication kernel (default: the newest NCCL or RCCL)"
+    )
+    room.add_argument("--json", action="store_true", help="print one JSON object")
+    room.set_defaults(run=_room)
     schema = verbs.add_parser(
         "schema", help="print the JSON Schema of policy files", description=_SCHEMA_LINE, epilog=_SCHEMA
     )
@@ -85,6 +111,10 @@ _SHOW_LINE = "Print a policy as the library sees it, with every default filled i
 _LIST_LINE = (
     "List the policies that can be named here, and the GPUs that are known by name, with the shared memory of one "
     "multiprocessor in bytes."
+)
+_ROOM_LINE = (
+    "Say whether a block of communication fits beside the resident blocks of one kernel: which sizes of dynamic shared "
+    "memory make room, or which resource forbids it."
 )
 _SCHEMA_LINE = "Print the JSON Schema of policy files, for completion and checks in editors."
 
@@ -145,6 +175,21 @@ def _listed(name: str) -> list[tuple[str, tuple[str, ...]]]:
         return [(reading.policy.name, reading.policy.gpus)]
     ui.say(f"warning: {reading.file} has mistakes: overlap policy check {reading.file}")
     return []
+
+
+def _room(options: argparse.Namespace) -> int:
+    from pyshim.cli.explain import show
+    from pyshim.explain.room import as_json, footprint, look, screen
+    from pyshim.policy import gpus
+
+    gpu = gpus.named(options.gpu)
+    kernel = footprint("--kernel", options.kernel)
+    answer = look(gpu, kernel, None if options.comm is None else footprint("--comm", options.comm))
+    if options.json:
+        ui.answer(json.dumps(as_json(answer), indent=2))
+    else:
+        show(screen(answer))
+    return 0
 
 
 def _schema(args: argparse.Namespace) -> int:

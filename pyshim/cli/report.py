@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from argparse import _SubParsersAction
     from collections.abc import Sequence
 
+    from pyshim.cli.parser import Parser
     from pyshim.report.collect import Collected
 
 RULES = ("rule", "shape", "launches", "shaped", "in window", "refused", "outcome")
@@ -30,7 +31,7 @@ examples:
 exit status: 0 success; 1 no run to report, or a warning with --check; 2 wrong usage"""
 
 
-def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser("report", help="report what was changed in a run", description=__doc__, epilog=EPILOG)
     parser.add_argument("directory", metavar="DIR", nargs="*", help="the folder of overlap-run --report, or DIR/RUN")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -41,6 +42,10 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
     )
     parser.set_defaults(run=_run)
+    parser.removed = {
+        **dict.fromkeys(("--html", "--force"), "the same text: overlap report DIR --full > FILE"),
+        "--compare": "which of two is faster: overlap tune --arm NAME=POLICY -- PROGRAM, which repeats both in turns",
+    }
 
 
 def _run(options: argparse.Namespace) -> int:

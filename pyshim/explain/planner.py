@@ -1,6 +1,6 @@
 """The library's arithmetic as typed functions: footprints and rules in, plans out. Nothing here is computed in Python.
 
-The only module of explain that knows the planner's structs (shim/overlap_abi.h).
+The only module that knows the planner's structs (shim/overlap_abi.h).
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from pyshim.policy.gpus import KnownGpu
 from pyshim.stats.page import sentences
 
 CONTROLS = ("leave", "room_already", "make_room", "priority", "cap")
-RESIZES = ("make_room", "cap")  # controls that change the dynamic size
 LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")
-NONE = 2**32 - 1  # an index: no such policy or rule
 MANY = 2**48  # blocks of a grid of unknown size: many waves on any GPU
 
 
-class Footprint(NamedTuple):
+class BlockFootprint(NamedTuple):
     """What one block takes: registers of a thread, bytes of shared memory."""
 
     threads: int = 0
@@ -32,7 +30,7 @@ class Footprint(NamedTuple):
     scalars: int = 0
 
 
-class Rule(NamedTuple):
+class RoomRule(NamedTuple):
     """What is asked of the planner."""
 
     shape: int  # OVERLAP_SHAPE_...
@@ -44,22 +42,16 @@ class Case(NamedTuple):
     """One question to the planner: a launch beside one block of communication, under a rule."""
 
     gpu: KnownGpu
-    block: Footprint
-    communication: Footprint
-    rule: Rule
+    block: BlockFootprint
+    communication: BlockFootprint
+    rule: RoomRule
     grid: int = MANY  # blocks
-    communicates: bool = False  # the kernel is communication itself
 
     @property
     def launch(self) -> Any:
         """The launch as the library takes it."""
-        flags = member("LAUNCH", "communication") if self.communicates else 0
         largest = max(0, self.gpu.shared_memory_per_block - self.block.static)  # after opting in
-        return _native.ffi.new("struct overlap_launch *", (self.grid, flags, largest, self.block))
-
-    def resident(self, dynamic: int) -> int:
-        """Return the blocks of the kernel that one multiprocessor holds with another dynamic size."""
-        return occupancy(self.gpu, self.block._replace(dynamic=dynamic))[0]
+        return _native.ffi.new("struct overlap_launch *", (self.grid, 0, largest, self.block))
 
 
 class Window(NamedTuple):
@@ -71,7 +63,7 @@ class Window(NamedTuple):
     inflates: bool
 
 
-class Plan(NamedTuple):
+class RoomPlan(NamedTuple):
     """What the planner finds for one launch beside one block of communication."""
 
     control: str
@@ -83,15 +75,6 @@ class Plan(NamedTuple):
     beside_after_drain: int  # blocks as launched beside one of communication; -1: it fits nowhere
     binding: str | None  # what leaves no room beside one block
     windows: list[Window]  # sizes with which communication fits beside so many blocks at once
-
-
-class Decision(NamedTuple):
-    """What is done with a launch. dynamic: bytes to launch with; blocks: resident then."""
-
-    control: str
-    reason: str
-    dynamic: int
-    blocks: int
 
 
 def struct(gpu: KnownGpu) -> Any:
@@ -117,18 +100,18 @@ def reasons() -> tuple[str, ...]:
     return tuple(sentences())
 
 
-def occupancy(gpu: KnownGpu, block: Footprint) -> tuple[int, str | None]:
+def occupancy(gpu: KnownGpu, block: BlockFootprint) -> tuple[int, str | None]:
     """Return the blocks that one multiprocessor holds, and what stops one more."""
     found = _native.library().overlap_occupancy_of(struct(gpu), _footprint(block))
     return found.blocks, LIMITS[found.limit]
 
 
-def plan(case: Case, rule: Rule | None = None) -> Plan:
-    """Return what the case's rule, or another one, achieves for the launch beside one block of communication."""
+def plan(case: Case) -> RoomPlan:
+    """Return what the case's rule achieves for the launch beside one block of communication."""
     found = _native.ffi.new("struct overlap_plan *")
     beside = _footprint(case.communication)
-    _native.library().overlap_plan_of(struct(case.gpu), case.launch, beside, *(rule or case.rule), found)
-    return Plan(
+    _native.library().overlap_plan_of(struct(case.gpu), case.launch, beside, *case.rule, found)
+    return RoomPlan(
         CONTROLS[found.control],
         reasons()[found.reason],
         found.dynamic_shared,
@@ -141,33 +124,7 @@ def plan(case: Case, rule: Rule | None = None) -> Plan:
     )
 
 
-def decide(
-    table: bytes | bytearray, policy: int, case: Case, names: tuple[str, str]
-) -> tuple[str, str, int, int | None]:
-    """Return the library's decision about a launch: control, reason, dynamic bytes, and the table's rule.
-
-    table: compiled policies; policy: index of one of them; names: of the kernel and of the library that launches it.
-    """
-    found, ffi = _native.ffi.new("struct overlap_decision *"), _native.ffi
-    gpu, launch, beside = struct(case.gpu), case.launch, _footprint(case.communication)
-    kernel, caller = (encoded(name) for name in names)
-    decide_in_c, data = _native.library().overlap_decide, ffi.from_buffer(table)
-    decide_in_c(data, policy, gpu, kernel, caller or ffi.NULL, launch, beside, found)
-    rule = None if found.rule == NONE else found.rule
-    return CONTROLS[found.control], reasons()[found.reason], found.dynamic_shared, rule
-
-
-def encoded(name: str) -> bytes:
-    """Return a name as the library takes it."""
-    return name.encode("utf-8", "replace")
-
-
-def is_communication(kernel: str) -> bool:
-    """Whether a kernel belongs to a known family of communication kernels."""
-    return bool(_native.library().overlap_is_communication(encoded(kernel)))
-
-
-def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
+def knob_plans(case: Case) -> Iterator[tuple[str, RoomPlan]]:
     """Yield the settings of NCCL or RCCL that make its block smaller, and what the rule achieves then."""
     before = _footprint(case.communication)
     for index in itertools.count():
@@ -180,5 +137,5 @@ def knob_plans(case: Case) -> Iterator[tuple[str, Plan]]:
             yield _native.text(name), plan(case._replace(communication=smaller))
 
 
-def _footprint(block: Footprint) -> Any:
+def _footprint(block: BlockFootprint) -> Any:
     return _native.ffi.new("struct overlap_footprint *", block)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from pyshim.explain.trace import Answer, kernel_name, milliseconds
+from pyshim.explain.trace import TraceAnswer, kernel_name, milliseconds
+from pyshim.policy.finding import printable
 from pyshim.traces.found import COMMUNICATES, COMPUTES, COPIES, WAITS, Bar, Place
 
 _LEFT, _WIDTH, _LANE, _TOP = 130, 1000, 30, 24  # pixels: of names, of the step, of a lane, above the first
@@ -30,7 +31,7 @@ class _Drawn(NamedTuple):
     pieces: int
 
 
-def picture(answer: Answer) -> str:
+def picture(answer: TraceAnswer) -> str:
     """Return a figure of the step in which most waited, for a page that loads nothing."""
     one = answer.worst
     bars = sorted(one.picture, key=lambda bar: (bar.start_us, bar.end_us))
@@ -106,4 +107,4 @@ def _legend(y: int, kinds: set[str]) -> Iterator[str]:
 
 def _text(words: str) -> str:
     """Return text that means nothing to a browser, whatever a kernel or a file is called."""
-    return escape("".join(character if character.isprintable() else "?" for character in words))
+    return escape(printable(words))

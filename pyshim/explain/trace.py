@@ -11,8 +11,18 @@ from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain.screen import Line, Part, Prose, Table, apart, cut, plural
-from pyshim.traces.found import COPY, LEGACY, NEXT_TO_NOTHING, NO_CALLS, TOGETHER, Found, Share, Waiting, together
+from pyshim.explain.screen import Part, Prose, Table, UnbrokenLine, apart, cut, plural
+from pyshim.traces.found import (
+    COPY,
+    LEGACY,
+    NEXT_TO_NOTHING,
+    NO_CALLS,
+    TOGETHER,
+    ProcessResult,
+    Share,
+    TraceResult,
+    together,
+)
 from pyshim.traces.names import readable
 from pyshim.traces.queues import COMMUNICATION, HOST
 from pyshim.traces.waiting import find
@@ -35,21 +45,21 @@ _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL"
 
 
-class Answer(NamedTuple):
+class TraceAnswer(NamedTuple):
     """What all traces say together."""
 
     source: str
-    found: Sequence[Found]
-    worst: Waiting  # the process that has most to gain
+    found: Sequence[TraceResult]
+    worst: ProcessResult  # the process that has most to gain
     notes: Sequence[str]
 
     @property
-    def trace(self) -> Found:
+    def trace(self) -> TraceResult:
         """The one with the worst process."""
         return next(one for one in self.found if self.worst in one.processes)
 
     @property
-    def processes(self) -> list[Waiting]:
+    def processes(self) -> list[ProcessResult]:
         """Those of all traces."""
         return [process for one in self.found for process in one.processes]
 
@@ -75,9 +85,9 @@ class Answer(NamedTuple):
         return f"{name}, process {self.worst.process}" if len(same_file) > 1 else name
 
 
-def look(paths: Sequence[str]) -> Answer:
+def look(paths: Sequence[str]) -> TraceAnswer:
     """Read traces, or folders of the ranks' traces, each once. Raises OverlapError."""
-    found: list[Found] = []
+    found: list[TraceResult] = []
     notes: list[str] = []
     for path in paths:
         for file in _files(path):
@@ -106,7 +116,7 @@ def look(paths: Sequence[str]) -> Answer:
     worst = max(
         sound or processes, key=lambda one: (one.saves_us / (one.span_us or 1), one.waited_us / (one.span_us or 1))
     )
-    return Answer(source, found, worst, notes)
+    return TraceAnswer(source, found, worst, notes)
 
 
 def _files(path: str) -> list[str]:
@@ -125,7 +135,7 @@ def _files(path: str) -> list[str]:
 # ---- six lines ----
 
 
-def screen(answer: Answer) -> Iterator[Part]:
+def screen(answer: TraceAnswer) -> Iterator[Part]:
     """Yield the answer: six lines, and one more for each priority that does not do what it says."""
     one = answer.worst
     inverted = one.waited_us > NEXT_TO_NOTHING * one.span_us
@@ -143,11 +153,11 @@ def screen(answer: Answer) -> Iterator[Part]:
         yield Prose(fault, "fault", len(_INDENT))
 
 
-def _line(label: str, text: str) -> Line:
-    return Line(f"{label:<{len(_INDENT)}}{text}")
+def _line(label: str, text: str) -> UnbrokenLine:
+    return UnbrokenLine(f"{label:<{len(_INDENT)}}{text}")
 
 
-def _waits(answer: Answer, inverted: bool) -> str:
+def _waits(answer: TraceAnswer, inverted: bool) -> str:
     one = answer.worst
     name = f"{answer.name}: " if answer.name else ""
     step = f"of {_of(one)}"
@@ -173,12 +183,12 @@ def _who(waiters: set[str]) -> str:
     return f"{' and '.join(words)} {'waits' if words in ([HOST], [COMMUNICATION]) else 'wait'}"
 
 
-def _is_doubtful(answer: Answer) -> bool:
+def _is_doubtful(answer: TraceAnswer) -> bool:
     """Whether work waited, and the trace does not say all about what for."""
     return bool(answer.trace.untold) and answer.worst.unclaimed_us > NEXT_TO_NOTHING * answer.worst.span_us
 
 
-def _behind(one: Waiting) -> str:
+def _behind(one: ProcessResult) -> str:
     first = one.inversions[0]
     more = f", and {len(one.inversions) - 1} more pairs" if len(one.inversions) > 2 else ""
     streams, behind = (
@@ -189,7 +199,7 @@ def _behind(one: Waiting) -> str:
     return f"{kernel_name(first.behind, _NAME)} on {behind}; {waits} waits{more}"
 
 
-def _raise(one: Waiting, amd: bool) -> str:
+def _raise(one: ProcessResult, amd: bool) -> str:
     streams = _streams(dict.fromkeys(share.stream for share in one.raising or one.minor))
     share = _percent(max(together(one.raising or one.minor).values()))
     if not one.raising:
@@ -207,16 +217,16 @@ def _raise(one: Waiting, amd: bool) -> str:
     return f"{streams}: {how}"
 
 
-def _is_worth(one: Waiting) -> bool:
+def _is_worth(one: ProcessResult) -> bool:
     return one.saves_us > NEXT_TO_NOTHING * one.span_us
 
 
-def _is_busy(one: Waiting) -> bool:
+def _is_busy(one: ProcessResult) -> bool:
     """Whether the work of the streams in front bounds the estimate."""
     return one.busy_us > 0 and one.span_us - one.busy_us <= one.saves_us + 0.001
 
 
-def _saves(one: Waiting) -> str:
+def _saves(one: ProcessResult) -> str:
     if not _is_worth(one):
         why = "nothing waits for it that long"
         if _is_busy(one):
@@ -229,7 +239,7 @@ def _saves(one: Waiting) -> str:
     return f"about {_number(one.saves_us)} of {_of(one)} ({share}), an estimate ({error})"
 
 
-def _code(answer: Answer) -> Sequence[str]:
+def _code(answer: TraceAnswer) -> Sequence[str]:
     """Return the lines that an author would write."""
     one = answer.worst
     if answer.trace.trace.python:
@@ -243,11 +253,11 @@ def _code(answer: Answer) -> Sequence[str]:
     return (*code, f"{lower} for {_streams(front)}, in front") if one.has_priorities and front else code
 
 
-def _is_amd(answer: Answer) -> bool:
+def _is_amd(answer: TraceAnswer) -> bool:
     return any(gpu.name.startswith("AMD ") for gpu in answer.trace.trace.gpus.values())
 
 
-def _otherwise(answer: Answer) -> Iterator[Part]:
+def _otherwise(answer: TraceAnswer) -> Iterator[Part]:
     """Yield why nothing is to be raised, and what else is to be gained."""
     one = answer.worst
     if (not one.told or _is_doubtful(answer)) and not answer.simulated:
@@ -262,7 +272,7 @@ def _large(major: Share) -> str:
     return f"has {_percent(major.share)} of the computation: raising it may cost time"
 
 
-def _hidden(answer: Answer) -> str:
+def _hidden(answer: TraceAnswer) -> str:
     one = answer.worst
     return (
         f"{_number(one.hidden_us)} of {milliseconds(one.communication_us)} of communication runs beside computation; "
@@ -270,14 +280,14 @@ def _hidden(answer: Answer) -> str:
     )
 
 
-def _simulated(answer: Answer) -> str:
+def _simulated(answer: TraceAnswer) -> str:
     return " (simulated)" if answer.simulated else ""
 
 
 # ---- the rest ----
 
 
-def whole(answer: Answer) -> Iterator[Part]:
+def whole(answer: TraceAnswer) -> Iterator[Part]:
     """Yield the answer and everything else that the traces say."""
     one = answer.worst
     inverted = one.waited_us > NEXT_TO_NOTHING * one.span_us
@@ -285,7 +295,7 @@ def whole(answer: Answer) -> Iterator[Part]:
     return apart(screen(answer), hidden, _inversions(one), map(Prose, sentences(answer)), _ranks(answer), _table(one))
 
 
-def sentences(answer: Answer) -> Iterator[str]:
+def sentences(answer: TraceAnswer) -> Iterator[str]:
     """Yield what else is to be known."""
     one, step = answer.worst, "a step" if answer.worst.steps else "in all"
     if one.steps:
@@ -315,7 +325,7 @@ def sentences(answer: Answer) -> Iterator[str]:
     yield from answer.notes
 
 
-def _inversions(one: Waiting) -> Iterator[Part]:
+def _inversions(one: ProcessResult) -> Iterator[Part]:
     rows = [
         (
             kernel_name(found.kernel),
@@ -334,7 +344,7 @@ def _inversions(one: Waiting) -> Iterator[Part]:
         yield Prose(f"... and {more:,} more (--json lists all)")
 
 
-def _ranks(answer: Answer) -> Iterator[Part]:
+def _ranks(answer: TraceAnswer) -> Iterator[Part]:
     rows = [
         (
             Path(one.path).name,
@@ -349,8 +359,8 @@ def _ranks(answer: Answer) -> Iterator[Part]:
         yield Table(("trace", "rank", "step", "waits", "estimate"), rows)
 
 
-def _table(one: Waiting) -> Iterator[Part]:
-    """Yield what kernels take: the numbers that `overlap explain --gpu` asks for."""
+def _table(one: ProcessResult) -> Iterator[Part]:
+    """Yield what kernels take: the numbers that `overlap policy room` asks for."""
     whole = sum(kernel.us for kernel in one.kernels) or 1.0
     rows = [
         (
@@ -368,7 +378,7 @@ def _table(one: Waiting) -> Iterator[Part]:
         yield Prose(f"... and {more:,} more (--json lists all)")
 
 
-def as_json(answer: Answer) -> dict[str, object]:
+def as_json(answer: TraceAnswer) -> dict[str, object]:
     """Return everything, as --json prints it."""
     return {
         "source": answer.source,
@@ -382,7 +392,7 @@ def as_json(answer: Answer) -> dict[str, object]:
     }
 
 
-def _process_json(process: Waiting) -> dict[str, object]:
+def _process_json(process: ProcessResult) -> dict[str, object]:
     found = {name: round(value, 4) if isinstance(value, float) else value for name, value in asdict(process).items()}
     del found["picture"], found["pictured"]
     return found
@@ -415,7 +425,7 @@ def _number(microseconds: float) -> str:
     return f"{microseconds / 1000:,.3f}"
 
 
-def _of(one: Waiting) -> str:
+def _of(one: ProcessResult) -> str:
     return f"{milliseconds(one.span_us)} {'a step' if one.steps else 'in all'}"
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 
 import yaml
 
+from pyshim.enums import ShapeKind, shape_words
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (
@@ -56,7 +57,6 @@ from pyshim.policy.values import (
     WHENS,
     Bad,
     Range,
-    ShapeKind,
     When,
     either,
     number,
@@ -238,12 +238,8 @@ class _ShapeKind(Kind[Shape]):
         return words_form(SHAPES)
 
     def shown(self, value: Shape) -> str | dict[str, str]:
-        if value.kind in ("blocks", "percent"):
-            return {"blocks_per_sm": f"{value.value}{'%' if value.kind == 'percent' else ''}"}
-        if value.kind == "bytes":
-            size = value.value
-            return {"dynamic_shared_memory": f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)}
-        return value.kind
+        words = shape_words(value.kind, value.value)
+        return words if isinstance(words, str) else dict([words])
 
     def packed(self, value: Shape, name: str) -> dict[str, Packed]:
         return {name: member("shape", value.kind), "value": value.value}

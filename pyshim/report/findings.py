@@ -215,7 +215,7 @@ def _without_room(collected: Collected) -> Iterator[str]:
             yield (
                 f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
                 "that it changed are capped_without_room: the kernel loses blocks, and communication gains no "
-                "room. `overlap explain` shows for one kernel what would make room; `shape: leave` costs nothing"
+                "room. `overlap policy room` says which sizes make room; `shape: leave` costs nothing"
             )
 
 

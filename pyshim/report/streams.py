@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pyshim.enums import STREAM_STATUSES
 from pyshim.report.collect import Collected, some, who
-from pyshim.stats.page import STREAM_STATUSES, Page, Stream
+from pyshim.stats.page import Page, Stream
 
 HEADS = ("streams", "made by", "comm", "last share", "threads", "outcome")
 RAISED, FIXED = "raised", "fixed"

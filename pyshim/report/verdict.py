@@ -33,14 +33,14 @@ _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
-_KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one kernel what would change that"
+_KERNEL = "overlap policy room --gpu GPU --kernel THREADS:REGISTERS says which sizes make room, if any"
 # What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
     "no_rule": "compare the `match` of the rules with the kernels of overlap report --json: names, threads, blocks",
 }
-_ARITHMETIC = ("one_wave", "below_keep", "no_room_")  # of which _KERNEL says what would change them
+_ARITHMETIC = ("below_keep", "no_room_")
 
 
 class Verdict(NamedTuple):

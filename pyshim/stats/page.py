@@ -7,23 +7,12 @@ import re
 import struct
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pyshim import _native
+from pyshim.enums import STREAM_STATUSES, ShapeKind, shape_words
 from pyshim.stats.file import Unreadable, read
 
-# What a judgement says of a stream: raised, or the first condition of the rule that did not hold.
-STREAM_STATUSES = (
-    "raised",
-    "not_waited",
-    "large",
-    "graphs",
-    "programs",
-    "default",
-    "wide",
-    "together",
-    "fixed",
-)
 _VALID = 2  # state of a record
 _MOST = 1 << 63  # launches of a process that is not damaged
 _SIMULATED = "GPU-73696d67-7075-"  # the bytes "simgpu" (tools/simgpu/device.c)
@@ -330,26 +319,17 @@ def _rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[
 
 def _rule(record: Any, policy: str) -> Rule:
     library = _native.library()
-    shapes = {
-        library.OVERLAP_SHAPE_LEAVE: "leave",
-        library.OVERLAP_SHAPE_MAKE_ROOM: "make_room",
-        library.OVERLAP_SHAPE_BLOCKS: f"blocks_per_sm: {record.value}",
-        library.OVERLAP_SHAPE_PERCENT: f"blocks_per_sm: {record.value}%",
-        library.OVERLAP_SHAPE_BYTES: f"dynamic_shared_memory: {_size(record.value)}",
-    }
+    kinds = {getattr(library, f"OVERLAP_SHAPE_{kind.upper()}"): kind for kind in get_args(ShapeKind)}
+    words = shape_words(kinds.get(record.shape, f"shape_{record.shape}"), record.value)
     line, depth = _native.line_of(record.line)
     return Rule(
         policy=policy,
         line=line,
         depth=depth,
-        shape=shapes.get(record.shape, f"shape_{record.shape}"),
+        shape=words if isinstance(words, str) else ": ".join(words),
         when="always" if record.when == library.OVERLAP_WHEN_ALWAYS else "overlapping",
         guard=bool(record.guard),
     )
-
-
-def _size(size: int) -> str:
-    return f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)
 
 
 def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:

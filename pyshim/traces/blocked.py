@@ -16,7 +16,7 @@ from typing import NamedTuple
 from pyshim import _native
 from pyshim.traces.found import Place
 from pyshim.traces.queues import LEAST_US, Cause, Queued, Queues
-from pyshim.traces.record import Gpu, MemoryOperation, TracedLaunch, Work
+from pyshim.traces.record import MemoryOperation, TracedGpu, TracedLaunch, Work
 
 _AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
@@ -24,7 +24,7 @@ _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own
 Resident = Callable[[TracedLaunch], "int | None"]  # blocks of such a kernel on the whole GPU; None: not known
 
 
-def resident_on(gpu: Gpu) -> Resident:
+def resident_on(gpu: TracedGpu) -> Resident:
     """Return how many blocks of a kernel a GPU holds, by its name, or by its architecture if it is not in gpu.def."""
     known = {_native.text(one.name): one for one in _native.gpus()}
     alike = {_native.text(one.architecture): one for one in known.values()}
@@ -69,7 +69,7 @@ class Blocked(NamedTuple):
         return self.behind.device, self.behind.stream
 
 
-class Device:
+class DeviceQueues:
     """What stood behind what on one GPU."""
 
     def __init__(self, queues: Queues, device: int, resident: Resident | None) -> None:

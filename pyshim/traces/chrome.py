@@ -32,10 +32,10 @@ from pyshim.traces.names import is_communication
 from pyshim.traces.record import (
     Activity,
     Call,
-    Gpu,
     MemoryOperation,
-    Span,
+    NamedRange,
     Trace,
+    TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
@@ -285,7 +285,7 @@ class KinetoTrace(_ChromeTrace):
         elif category in _MEMORY:
             yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
         elif category in _SPANS:
-            yield Span(name, *when, on_gpu=_SPANS[category])
+            yield NamedRange(name, *when, on_gpu=_SPANS[category])
         elif correlation := _correlation(event):
             if category != _SYNC:
                 yield Call(name, *when, correlation)
@@ -299,7 +299,7 @@ class KinetoTrace(_ChromeTrace):
             index, name = _integer(device.get("id")), device.get("name")
             if index is not None and isinstance(name, str):
                 capability = architecture(*(_integer(device.get(f"compute{part}")) for part in ("Major", "Minor")))
-                self.gpus[index] = Gpu(name, capability, _integer(device.get("numSms")) or 0)
+                self.gpus[index] = TracedGpu(name, capability, _integer(device.get("numSms")) or 0)
 
 
 class SimulatedTrace(KinetoTrace):
@@ -311,7 +311,7 @@ class SimulatedTrace(KinetoTrace):
         arguments, process = _mapping(event.get("args")), _integer(event.get("pid"))
         named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
         if named:
-            self.gpus[int(named.group(1))] = Gpu(named.group(2))
+            self.gpus[int(named.group(1))] = TracedGpu(named.group(2))
         for record in super()._records(event):
             if isinstance(record, TracedLaunch):
                 static, dynamic = (_integer(arguments.get(f"{kind}_shared")) for kind in ("static", "dynamic"))

@@ -45,7 +45,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class KernelSummary:
     """What one kernel takes, all launches of it together. None: the trace does not say."""
 
     kernel: str
@@ -82,7 +82,7 @@ def together(shares: Iterable[Share]) -> dict[int, float]:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class ProcessResult:
     """The GPUs of one process. Times are of a step, on average; of the whole trace where steps is None."""
 
     path: str
@@ -109,7 +109,7 @@ class Waiting:
     hidden_us: float  # of it, beside computation
     faults: tuple[str, ...]  # priorities that do not do what they say
     has_priorities: bool  # a stream that ran kernels has another priority than 0
-    kernels: tuple[Kernel, ...]  # those that take longest first
+    kernels: tuple[KernelSummary, ...]  # those that take longest first
     pictured: tuple[float, float]  # the step in which most waited: from, to
     picture: tuple[Bar, ...] = field(repr=False)  # of that
 
@@ -119,9 +119,9 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Found:
+class TraceResult:
     """What a trace says. untold: sentences about what it does not say."""
 
     trace: Trace  # without its records
-    processes: tuple[Waiting, ...]
+    processes: tuple[ProcessResult, ...]
     untold: tuple[str, ...]

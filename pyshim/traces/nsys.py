@@ -23,10 +23,10 @@ from pyshim.traces.names import is_communication
 from pyshim.traces.record import (
     Activity,
     Call,
-    Gpu,
     MemoryOperation,
-    Span,
+    NamedRange,
     Trace,
+    TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
@@ -117,7 +117,7 @@ class NsysTrace(Trace):
         columns = ("id", "name", "computeMajor", "computeMinor", "smCount")
         for index, name, major, minor, multiprocessors in tables.rows("TARGET_INFO_GPU", columns):
             if index is not None and name:
-                self.gpus[index] = Gpu(str(name), architecture(major, minor), multiprocessors or 0)
+                self.gpus[index] = TracedGpu(str(name), architecture(major, minor), multiprocessors or 0)
         for pid, stream, number in tables.rows(_STREAMS, ("processId", "streamId", "priority")):
             if number is not None:
                 self._priorities[pid, str(stream)] = priority(number) or 0
@@ -178,7 +178,7 @@ class NsysTrace(Trace):
         for start, end, text, number, thread in tables.rows(_RANGES, columns, _ENDED + kinds):
             name = text or strings.get(number)
             if name:
-                yield Span(str(name), start / 1e3, end / 1e3, False, _process(thread))
+                yield NamedRange(str(name), start / 1e3, end / 1e3, False, _process(thread))
 
 
 class _Events:

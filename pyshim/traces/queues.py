@@ -47,7 +47,7 @@ class Cause(IntEnum):
 class Queued:
     """Work on a stream. released_us: when it was ready; None where its launch call is not in the trace."""
 
-    __slots__ = ("at_least", "cause", "place", "released_us", "saved_us", "still_us", "waiters", "work")
+    __slots__ = ("at_least", "cause", "place", "released_us", "work")
 
     def __init__(self, work: Work, released_us: float | None, cause: Cause, at_least: bool) -> None:
         self.work = work
@@ -55,9 +55,6 @@ class Queued:
         self.released_us = released_us
         self.cause = cause
         self.at_least = at_least  # what it waited is no less
-        self.saved_us = 0.0  # of its wait: what raising would save those who wait for it
-        self.still_us = 0.0  # what they would wait all the same
-        self.waiters: set[str] = set()
 
 
 class Delay(NamedTuple):
@@ -80,7 +77,7 @@ class _Ended(NamedTuple):
 
 
 @dataclass
-class Stream:
+class StreamQueue:
     place: tuple[int, str]
     works: list[Queued] = field(default_factory=list)
     time_us: float = -inf
@@ -96,7 +93,7 @@ class Stream:
 class Queues:
     """streams: of one process, their work in the order of its calls."""
 
-    streams: dict[tuple[int, str], Stream]
+    streams: dict[tuple[int, str], StreamQueue]
     delays: list[Delay]
     without_call: int  # pieces of work
     stream_waits: int
@@ -112,7 +109,7 @@ def walk(works: Sequence[Work], calls: Iterable[Call], waits: Sequence[Wait]) ->
 class _Walk:
     def __init__(self, works: Sequence[Work], calls: dict[int, Call], waits: Sequence[Wait]) -> None:
         self.works, self.calls, self.waits = works, calls, waits
-        self.streams: dict[tuple[int, str], Stream] = {}
+        self.streams: dict[tuple[int, str], StreamQueue] = {}
         self.delays: list[Delay] = []
         self.devices: defaultdict[str, set[int]] = defaultdict(set)
         self.recorded: dict[tuple[int, str], _Ended] = {}  # by the event's record: correlation and stream
@@ -156,10 +153,10 @@ class _Walk:
             host_waits_untold=hosts,
         )
 
-    def _stream(self, place: tuple[int, str]) -> Stream:
+    def _stream(self, place: tuple[int, str]) -> StreamQueue:
         stream = self.streams.get(place)
         if stream is None:
-            stream = self.streams[place] = Stream(place)
+            stream = self.streams[place] = StreamQueue(place)
         return stream
 
     def _place(self, stream: str, device: int) -> tuple[int, str]:
@@ -215,7 +212,7 @@ class _Walk:
         elif ended is not None:
             self._host_waits(wait.start_us, ended)
 
-    def _stream_waits(self, stream: Stream, ended: _Ended | None) -> None:
+    def _stream_waits(self, stream: StreamQueue, ended: _Ended | None) -> None:
         if ended is None:
             stream.at_least = True
             self.untold += 1
@@ -242,7 +239,7 @@ class _Walk:
         for begun, ended in sorted(self.polled.values(), key=lambda one: (one[1].works, one[0])):
             self._delay(HOST, ended, ended.time_us - begun)
 
-    def _communication(self, stream: Stream) -> None:
+    def _communication(self, stream: StreamQueue) -> None:
         """Another rank waits for it, and the work in front of it delays it."""
         first = 0
         for index, one in enumerate(stream.works, 1):

@@ -39,7 +39,7 @@ class MemoryOperation(NamedTuple):
     correlation: int | None = None
 
 
-class Span(NamedTuple):
+class NamedRange(NamedTuple):
     """A range that the program, or its profiler, has named: ProfilerStep#3."""
 
     name: str
@@ -73,10 +73,10 @@ class Wait(NamedTuple):
 
 
 Work = Union[TracedLaunch, MemoryOperation]
-Activity = Union[TracedLaunch, MemoryOperation, Span, Call, Wait]
+Activity = Union[TracedLaunch, MemoryOperation, NamedRange, Call, Wait]
 
 
-class Gpu(NamedTuple):
+class TracedGpu(NamedTuple):
     """A GPU as a trace describes it."""
 
     name: str
@@ -92,7 +92,7 @@ class Trace(ABC):
     def __init__(self, path: str) -> None:
         self.path = path
         self.rank: int | None = None
-        self.gpus: dict[int, Gpu] = {}  # by device
+        self.gpus: dict[int, TracedGpu] = {}  # by device
         self.python = False  # PyTorch's operators are in it
         self.warnings: list[str] = []  # sentences
         self.torn = False  # the file ends too early

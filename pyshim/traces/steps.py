@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pyshim.traces.record import Span, TracedLaunch
+from pyshim.traces.record import NamedRange, TracedLaunch
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)
@@ -44,7 +44,7 @@ class Finder:
     def __init__(self) -> None:
         self._groups: defaultdict[tuple[str, bool], dict[object, tuple[float, float]]] = defaultdict(dict)
 
-    def add(self, span: Span) -> None:
+    def add(self, span: NamedRange) -> None:
         name = _NUMBERS.sub("#", span.name)
         group = self._groups[name, span.on_gpu]
         # A numbered range that is on several streams of the GPU is one range, from first to last.

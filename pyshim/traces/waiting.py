@@ -24,7 +24,7 @@ from math import inf
 
 from pyshim.errors import OverlapError
 from pyshim.traces import open_trace
-from pyshim.traces.blocked import Blocked, Device, Resident, resident_on
+from pyshim.traces.blocked import Blocked, DeviceQueues, Resident, resident_on
 from pyshim.traces.chains import Chain, follow
 from pyshim.traces.found import (
     COMMUNICATES,
@@ -35,17 +35,17 @@ from pyshim.traces.found import (
     NO_CALLS,
     WAITS,
     Bar,
-    Found,
     Inversion,
-    Kernel,
+    KernelSummary,
     Place,
+    ProcessResult,
     Share,
-    Waiting,
+    TraceResult,
     raised,
 )
 from pyshim.traces.priorities import Priorities, faults
 from pyshim.traces.queues import HOST, LEAST_US, Delay, Queues, walk
-from pyshim.traces.record import Call, Gpu, Span, Trace, TracedLaunch, Wait, Work
+from pyshim.traces.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
 from pyshim.traces.steps import Finder, Steps, after_setup, of_process
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
@@ -62,7 +62,7 @@ class _Records:
     waits: list[Wait] = field(default_factory=list)
 
 
-def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Found:
+def find(path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on) -> TraceResult:
     """Find what waited in a trace. Raises OverlapError."""
     trace = open_trace(path)
     records: defaultdict[int | None, _Records] = defaultdict(_Records)
@@ -70,7 +70,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
     for number, one in enumerate(trace.activity()):
         if number >= MOST:
             raise OverlapError(f"{path} has more than {MOST:,} records", "a trace of about ten steps is enough")
-        if isinstance(one, Span):
+        if isinstance(one, NamedRange):
             finders[one.process].add(one)
         elif isinstance(one, Call):
             records[one.process].calls.append(one)
@@ -79,7 +79,7 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
         else:
             records[one.process].works.append(one)
     limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
-    found: list[Waiting] = []
+    found: list[ProcessResult] = []
     untold: dict[str, None] = {}
     of_kernels = {process: own for process, own in records.items() if any(map(_is_kernel, own.works))}
     for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0)):
@@ -94,8 +94,8 @@ def find(path: str, resident_on: Callable[[Gpu], Resident] = resident_on) -> Fou
         ran = [(called[one.correlation], one.start_us, one.end_us) for one in launches if one.correlation in called]
         priorities = Priorities(launches, trace, process, own.calls)
         one_process = _Process(queues, of_process(finders, process, ran), limits, priorities)
-        found.append(one_process.waiting(trace, number, told))
-    return Found(trace, tuple(found), tuple(untold))
+        found.append(one_process.result(trace, number, told))
+    return TraceResult(trace, tuple(found), tuple(untold))
 
 
 def _is_kernel(work: Work) -> bool:
@@ -115,6 +115,27 @@ def _untold(queues: Queues) -> Iterable[str]:
         yield f"{queues.without_call:,} of {works:,} kernels and copies have no launch call in the trace"
 
 
+@dataclass
+class _Claim:
+    """Who waited for work that had waited, and how that wait would end."""
+
+    waiters: set[str] = field(default_factory=set)
+    saved_us: float = 0.0  # what raising would save the waiters
+    still_us: float = 0.0  # what they would wait all the same
+
+
+@dataclass
+class _Sorted:
+    """The waits of one process by what can be done about them, and the times of all steps together."""
+
+    by_step: defaultdict[int, list[Blocked]] = field(default_factory=lambda: defaultdict(list))  # on minor streams
+    minor: defaultdict[Place, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    major: defaultdict[Place, list[tuple[float, float]]] = field(default_factory=lambda: defaultdict(list))
+    one_wave_us: float = 0.0
+    raised_us: float = 0.0
+    unclaimed_us: float = 0.0
+
+
 class _Process:
     """What of it was waited for, by step."""
 
@@ -130,10 +151,11 @@ class _Process:
         whole = min(work.start_us for work in self.works), max(work.end_us for work in self.works)
         self.setup_us = 0.0 if steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
         self.bounds = steps.whole if steps else (whole[0] + self.setup_us, whole[1])
-        gpus = {device: Device(queues, device, limits.get(device)) for device in self.devices}
+        gpus = {device: DeviceQueues(queues, device, limits.get(device)) for device in self.devices}
         self.waits = {id(wait.queued): wait for gpu in gpus.values() for wait in gpu.blocked()}
         self.shares = self._shares([kernel for kernel in self.kernels if not kernel.communication])
         self.chains = self._chains(gpus)
+        self.claims: defaultdict[int, _Claim] = defaultdict(_Claim)  # by the work's id
         self.spent: defaultdict[tuple[str, int], float] = defaultdict(float)  # of chains, by waiter
         for delay in queues.delays:
             self._spread(delay)
@@ -154,7 +176,7 @@ class _Process:
         """-1, or their number: outside of all."""
         return bisect_right(self.bounds, work.start_us) - 1
 
-    def _chains(self, gpus: dict[int, Device]) -> dict[int, Chain]:
+    def _chains(self, gpus: dict[int, DeviceQueues]) -> dict[int, Chain]:
         """Return for each wait the chain of what waited with it, one behind the other, behind the same kernel."""
         chains: dict[int, Chain] = {}
         asked: defaultdict[Place, set[int]] = defaultdict(set)
@@ -185,56 +207,84 @@ class _Process:
                 continue
             if left < LEAST_US:
                 return
-            queued.waiters.add(delay.waiter)
+            claim = self.claims[id(queued)]
+            claim.waiters.add(delay.waiter)
             chain = self.chains[id(queued)]
             spent = delay.waiter, id(chain)
             wanted = min(wait.length_us, left)
             gain = chain.gain_us(delay.end, delay.waiter == HOST) - self.spent[spent]
             saved = max(0.0, min(wanted, gain))
             self.spent[spent] += saved
-            queued.saved_us = max(queued.saved_us, saved)
-            queued.still_us = max(queued.still_us, wanted - saved)
+            claim.saved_us = max(claim.saved_us, saved)
+            claim.still_us = max(claim.still_us, wanted - saved)
             left -= wanted
 
-    def waiting(self, trace: Trace, process: int, told: bool) -> Waiting:
-        count = len(self.bounds) - 1
-        by_step: defaultdict[int, list[Blocked]] = defaultdict(list)
-        minor: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
-        major: defaultdict[Place, list[tuple[float, float]]] = defaultdict(list)
-        one_wave = unclaimed = already = 0.0
+    def _sorted(self) -> _Sorted:
+        """Return the waits of all steps by what can be done about them."""
+        found = _Sorted()
         for wait in self.waits.values():
             queued, step = wait.queued, self._step(wait.queued.work)
-            share = self.shares.get((step, queued.place), 0.0)
-            if not 0 <= step < count:
+            if not 0 <= step < len(self.bounds) - 1:
                 continue
-            if not queued.waiters:
-                unclaimed += wait.length_us
+            share = self.shares.get((step, queued.place), 0.0)
+            if not self.claims[id(queued)].waiters:
+                found.unclaimed_us += wait.length_us
             elif wait.one_wave:
-                one_wave += wait.length_us
+                found.one_wave_us += wait.length_us
             elif self.priorities.is_greater(queued.place, wait.behind_place):
-                already += wait.length_us
+                found.raised_us += wait.length_us
             elif share > MINOR:
-                major[queued.place].append((share, wait.length_us))
+                found.major[queued.place].append((share, wait.length_us))
             else:
-                by_step[step].append(wait)
-                minor[queued.place].append((share, wait.length_us))
-        small = _streams(minor, count)
+                found.by_step[step].append(wait)
+                found.minor[queued.place].append((share, wait.length_us))
+        return found
+
+    def _inversions(self, waits: Sequence[Blocked], count: int) -> list[Inversion]:
+        """Return the waits by kernel and kernel in front, the longest first."""
+        groups: defaultdict[tuple[int, str, str], list[Blocked]] = defaultdict(list)
+        for wait in waits:
+            work = wait.queued.work
+            kernel = work.kernel if isinstance(work, TracedLaunch) else COPY
+            groups[work.device, kernel, wait.behind.kernel].append(wait)
+        found = [
+            Inversion(
+                device=device,
+                kernel=kernel,
+                streams=tuple(sorted({wait.queued.work.stream for wait in own})),
+                behind=behind,
+                behind_streams=tuple(sorted({wait.behind.stream for wait in own})),
+                waiters=tuple(sorted({waiter for wait in own for waiter in self.claims[id(wait.queued)].waiters})),
+                count=len(own) / count,
+                waited_us=sum(wait.length_us for wait in own) / count,
+                at_least=any(wait.queued.at_least for wait in own),
+            )
+            for (device, kernel, behind), own in groups.items()
+        ]
+        return sorted(found, key=lambda one: (-one.waited_us, one.device))
+
+    def result(self, trace: Trace, process: int, told: bool) -> ProcessResult:
+        """Return what the trace says of this process. told: it says when work was ready."""
+        count = len(self.bounds) - 1
+        waits = self._sorted()
+        small = _streams(waits.minor, count)
         to_raise = {(one.device, one.stream) for one in raised(small)}
         waited = saved = still = 0.0
         longest = 0.0, count // 2
-        for step, waits in by_step.items():
-            of_step = _union((wait.start_us, wait.until_us) for wait in waits)
+        for step, of_this in waits.by_step.items():
+            of_step = _union((wait.start_us, wait.until_us) for wait in of_this)
             longest = max(longest, (of_step, step))
             waited += of_step
-            raised_here = [wait for wait in waits if wait.queued.place in to_raise]
-            saved += _union((wait.until_us - wait.queued.saved_us, wait.until_us) for wait in raised_here)
-            still += sum(wait.queued.still_us for wait in raised_here)
+            claims = [(wait, self.claims[id(wait.queued)]) for wait in of_this if wait.queued.place in to_raise]
+            saved += _union((wait.until_us - claim.saved_us, wait.until_us) for wait, claim in claims)
+            still += sum(claim.still_us for _, claim in claims)
         span = self.bounds[-1] - self.bounds[0]
-        pairs = {(wait.queued.place, wait.behind_place) for waits in by_step.values() for wait in waits}
+        inverted = [wait for of_this in waits.by_step.values() for wait in of_this]
+        pairs = {(wait.queued.place, wait.behind_place) for wait in inverted}
         busy = max((self._busy(place) for _, place in pairs), default=0.0)
         saves = max(0.0, min(saved, span - busy))
         communication, hidden = self._hidden()
-        return Waiting(
+        return ProcessResult(
             path=trace.path,
             rank=trace.rank,
             process=process,
@@ -244,16 +294,16 @@ class _Process:
             setup_us=self.setup_us,
             span_us=span / count,
             told=told,
-            inversions=tuple(_grouped([wait for waits in by_step.values() for wait in waits], count)),
+            inversions=tuple(self._inversions(inverted, count)),
             waited_us=waited / count,
             busy_us=busy / count,
             saves_us=saves / count,
             still_us=still / count,
             minor=small,
-            major=_streams(major, count),
-            one_wave_us=one_wave / count,
-            raised_us=already / count,
-            unclaimed_us=unclaimed / count,
+            major=_streams(waits.major, count),
+            one_wave_us=waits.one_wave_us / count,
+            raised_us=waits.raised_us / count,
+            unclaimed_us=waits.unclaimed_us / count,
             idle_us=(span - max(map(self._worked, self.devices))) / count,
             communication_us=communication / count,
             hidden_us=hidden / count,
@@ -261,7 +311,7 @@ class _Process:
             has_priorities=self.priorities.differ,
             kernels=tuple(_kernels(self.kernels)),
             pictured=(self.bounds[longest[1]], self.bounds[longest[1] + 1]),
-            picture=tuple(self._picture(longest[1], by_step[longest[1]])),
+            picture=tuple(self._picture(longest[1], waits.by_step[longest[1]])),
         )
 
     def _hidden(self) -> tuple[float, float]:
@@ -309,29 +359,6 @@ def _union(intervals: Iterable[tuple[float, float]]) -> float:
     return length
 
 
-def _grouped(waits: Sequence[Blocked], count: int) -> list[Inversion]:
-    groups: defaultdict[tuple[int, str, str], list[Blocked]] = defaultdict(list)
-    for wait in waits:
-        work = wait.queued.work
-        kernel = work.kernel if isinstance(work, TracedLaunch) else COPY
-        groups[work.device, kernel, wait.behind.kernel].append(wait)
-    found = [
-        Inversion(
-            device=device,
-            kernel=kernel,
-            streams=tuple(sorted({wait.queued.work.stream for wait in own})),
-            behind=behind,
-            behind_streams=tuple(sorted({wait.behind.stream for wait in own})),
-            waiters=tuple(sorted({waiter for wait in own for waiter in wait.queued.waiters})),
-            count=len(own) / count,
-            waited_us=sum(wait.length_us for wait in own) / count,
-            at_least=any(wait.queued.at_least for wait in own),
-        )
-        for (device, kernel, behind), own in groups.items()
-    ]
-    return sorted(found, key=lambda one: (-one.waited_us, one.device))
-
-
 def _streams(waited: dict[Place, list[tuple[float, float]]], count: int) -> tuple[Share, ...]:
     """Return the streams of shares and times that waited."""
     return tuple(
@@ -340,12 +367,12 @@ def _streams(waited: dict[Place, list[tuple[float, float]]], count: int) -> tupl
     )
 
 
-def _kernels(launches: Iterable[TracedLaunch]) -> list[Kernel]:
+def _kernels(launches: Iterable[TracedLaunch]) -> list[KernelSummary]:
     groups: defaultdict[tuple[str, bool, int | None, int | None, int | None], list[float]] = defaultdict(list)
     for one in launches:
         static, dynamic = one.static_shared_memory, one.dynamic_shared_memory
         shared = one.shared_memory if static is None or dynamic is None else static + dynamic
         key = (one.kernel, one.communication, one.threads, one.registers, shared)
         groups[key].append(max(0.0, one.end_us - one.start_us))
-    found = [Kernel(key[0], key[1], len(times), sum(times), *key[2:]) for key, times in groups.items()]
+    found = [KernelSummary(key[0], key[1], len(times), sum(times), *key[2:]) for key, times in groups.items()]
     return sorted(found, key=lambda one: (-one.us, one.kernel))

@@ -495,11 +495,10 @@ def test_numbers_that_no_launch_has_are_not_known(overlap, library, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([STEP, "--gpu", "h100"], "--gpu cannot be combined with a trace"),
-        ([STEP, "--comm-threads", "3"], "--comm-threads cannot be combined with a trace"),
-        (["--full"], "--full needs a TRACE"),
-        (["--html", "x.html"], "--html needs a TRACE"),
-        ([], "neither a TRACE nor a kernel is named"),
+        ([STEP, "--gpu", "h100"], "--gpu was removed"),
+        (["--full"], "no TRACE is named"),
+        (["--html", "x.html"], "no TRACE is named"),
+        ([], "no TRACE is named"),
         (["--from", STEP], "unrecognized arguments: --from"),
         (["--report", "x"], "unrecognized arguments: --report"),
         ([STEP, "--force"], "--force needs --html FILE"),
@@ -509,3 +508,19 @@ def test_options_that_do_not_go_together(overlap, library, arguments, error):
     done = overlap("explain", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"overlap: error: {error}")
+
+
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [
+        ("README.md", "README.md is no trace that we can read"),
+        ("/bin/ls", "/bin/ls is no trace that we can read"),
+        ("/dev/null", "/dev/null is a pipe, a socket or a device"),
+    ],
+)
+def test_a_mistake_about_files_is_one_sentence(overlap, library, file, error):
+    done = overlap("explain", file, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *hints = done.stderr.splitlines()
+    assert first.startswith(f"overlap: error: {error}")
+    assert all(hint.startswith("overlap: help: ") for hint in hints) and len(hints) <= 1

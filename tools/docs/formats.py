@@ -108,21 +108,6 @@ FORMATS: dict[str, dict[str, str]] = {
         "arms[].runs": "that count",
         "arms[].verdict": "kept, slower than ..., no gain over ..., not sure, out: REASON",
     },
-    "overlap explain ... --json": {
-        "gpu": "key of the GPU",
-        "native_blocks": "blocks that a multiprocessor holds, as asked; 0: none can be launched",
-        "limit": "what stops one more",
-        "windows[].*": "sizes with which communication fits beside `blocks`: `minimum`, `maximum` bytes, `inflates`",
-        "beside_after_drain": "blocks that fit beside one block of communication, -1: it does not fit at all",
-        "binding": "what keeps communication out",
-        "control": "`room_already`, `make_room`, `priority`, `cap` or `leave`",
-        "dynamic_shared_memory": "bytes that it would be launched with",
-        "blocks": "resident blocks then",
-        "reason": "reason",
-        "rule.*": "the rule that decides: policy, line, shape and conditions",
-        "help": "what would change the answer, or null",
-        "beside": "whose communication it is, where it was not given",
-    },
     "overlap explain TRACE --json": {
         "source": "what was read",
         "gpus[]": "the driver's names",
@@ -175,6 +160,21 @@ FORMATS: dict[str, dict[str, str]] = {
         "gpus[].shared_memory": "bytes",
         "gpus[].shared_memory_per_block": "bytes that one block may have",
         "gpus[].memory_gib": "of the GPU",
+    },
+    "overlap policy room --json": {
+        "gpu": "key of the GPU",
+        "kernel.*": "`threads`, `registers`, `static` and `dynamic` bytes of a block; `resident` blocks of a "
+        "multiprocessor as launched (0: none can be launched), and the `limit` that stops one more",
+        "communication.*": "the same fields",
+        "source": "the library that the communication kernel is of, or null where `--comm` gives it",
+        "sizes[].blocks": "of the kernel, which stay resident beside one block of communication",
+        "sizes[].minimum": "dynamic bytes with which they do: the smallest",
+        "sizes[].maximum": "the largest",
+        "beside": "blocks as launched that fit beside one block of communication; -1: that fits nowhere",
+        "verdict": "`room already`, `sizes make room`, `no size makes room` (but communication fits once some blocks "
+        "have ended), `no room`, `the kernel cannot be launched`, `communication fits nowhere`",
+        "resource": "`registers`, `warps`, `slots`, `shared_memory` or `barriers`, which leaves no room; or null",
+        "next": "what to do, in a sentence",
     },
     "overlap doctor --json": {
         "version": "of this format; 1",

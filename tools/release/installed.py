@@ -72,7 +72,7 @@ def trials(programs: Path, library: Path, policies: Sequence[str]) -> Iterator[T
     """What a user does first; the report is that of the run before it."""
     overlap, run, python = (str(programs / name) for name in ("overlap", "overlap-run", "python"))
     demo = (str(library / "demo/demo-stencil"),)
-    kernel = ("--gpu", "h100", "--threads", "128", "--registers", "224", "--json")
+    room = ("--gpu", "h100", "--kernel", "128:224", "--json")
     yield Trial((overlap, "--help"), lambda text: len(text) > 200)
     yield Trial((run, "--help"), lambda text: len(text) > 200)
     yield Trial((python, "-c", OPEN), str.split, lambda names: "liboverlap.so" in names and "libcuda.so.1" in names)
@@ -80,7 +80,7 @@ def trials(programs: Path, library: Path, policies: Sequence[str]) -> Iterator[T
     yield Trial((run, "--simulate", "h100", "--policy", "h100-paper", "--report", "out", *demo), lambda text: True)
     yield Trial((overlap, "report", "out", "--json"), counted, lambda counts: all(counts.values()))
     yield Trial((overlap, "demo", "--json"), json.loads, lambda said: said["default_ms"] < said["bare_ms"])
-    yield Trial((overlap, "explain", *kernel), json.loads, lambda said: said["native_blocks"] == 2)
+    yield Trial((overlap, "policy", "room", *room), json.loads, lambda said: said["kernel"]["resident"] == 2)
     # Of this machine, which may have faults of its own: that there is an answer.
     yield Trial((overlap, "doctor", "--json"), lambda text: sorted(json.loads(text)), status=(0, 1))
     yield Trial((python, *PIP, "check"), lambda text: True)

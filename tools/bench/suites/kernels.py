@@ -92,7 +92,7 @@ def _number(gpu: KnownGpu) -> int:
 
 def resident(kernel: Kernel, gpu: KnownGpu) -> int:
     """Return the blocks on one multiprocessor, as launched."""
-    block = planner.Footprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+    block = planner.BlockFootprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
     return planner.occupancy(gpu, block)[0]
 
 

@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cac
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # Files, no folders: Python adds its cache to a folder, which would then be newer than what is built.
-BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/launch/policies.py))
+BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/start/chosen.py))
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))

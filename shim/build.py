@@ -266,7 +266,7 @@ def keep_policies(output: Path) -> list[Path]:
     """What the shipped policies compile to: overlap-run starts faster. Without cffi and PyYAML it starts slower."""
     if not all(importlib.util.find_spec(name) for name in ("cffi", "yaml")):
         return []
-    command = [sys.executable, "-m", "pyshim.launch.policies", str(output)]
+    command = [sys.executable, "-m", "pyshim.start.chosen", str(output)]
     # What pip isolates a build with is in PYTHONPATH, too.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}

@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _machine(options: argparse.Namespace, base: Mapping[str, str]) -> Machine:
     from pyshim.doctor.machine import Machine
-    from pyshim.launch import plan
+    from pyshim.start import plan
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if options.simulate is None:

@@ -50,8 +50,8 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.launch import plan
-    from pyshim.launch.environment import added, can_preload, environment
+    from pyshim.start import plan
+    from pyshim.start.environment import added, can_preload, environment
 
     if options.library is not None and not (options.library.startswith("/") and can_preload(options.library)):
         hint = "write a path from / on, without spaces, colons and quotes"

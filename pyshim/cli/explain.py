@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pyshim.cli.parser import Parser
-    from pyshim.explain.screen import Part
+    from pyshim.diagnosis.parts import Part
 
 DESCRIPTION = """\
 Say what waits behind what in a profiler's trace, which streams to raise, and
@@ -49,7 +49,7 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.explain.trace import as_json, look, screen, whole
+    from pyshim.diagnosis.answer import as_json, look, screen, whole
 
     if not options.traces:
         raise OverlapError("no TRACE is named", "overlap explain --help", USAGE)
@@ -60,7 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         for note in answer.notes:
             ui.note(note)
     if options.html:
-        from pyshim.explain.timeline import picture
+        from pyshim.diagnosis.picture import picture
 
         page = ui.page("overlap explain", lambda: show(whole(answer)))
         html.put(page.replace("<body>", f"<body>\n{picture(answer)}", 1), options)
@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
 def show(parts: Iterable[Part]) -> None:
     """Print the parts of a screen, fitted to its width."""
     from pyshim.cli import ui
-    from pyshim.explain.screen import Table, UnbrokenLine
+    from pyshim.diagnosis.parts import Table, UnbrokenLine
 
     for part in parts:
         if isinstance(part, Table):

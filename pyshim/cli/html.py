@@ -29,7 +29,7 @@ def check(options: argparse.Namespace) -> None:
 def put(text: str, options: argparse.Namespace) -> None:
     """Write the page. Raises OverlapError, and leaves an existing file as it is, if that fails."""
     from pyshim.cli import ui
-    from pyshim.stats.file import write_whole
+    from pyshim.pages.untrusted import write_whole
 
     if options.html == STDOUT:
         ui.answer(text.rstrip("\n"))
@@ -44,7 +44,7 @@ def put(text: str, options: argparse.Namespace) -> None:
 
 def _place(path: str, force: bool) -> str:
     """Return the path behind symlinks. force: replace a file that exists. Raises OverlapError."""
-    from pyshim.launch.folder import absolute
+    from pyshim.start.folder import absolute
 
     real = os.path.realpath(absolute(path))
     folder = os.path.dirname(real)

@@ -162,7 +162,7 @@ def _list(options: argparse.Namespace) -> int:
 
 def _listed(name: str) -> list[tuple[str, tuple[str, ...]]]:
     """Return the name and the GPUs of a policy, or warn of its mistakes. The build has kept those of shipped ones."""
-    from pyshim.launch.environment import shipped
+    from pyshim.start.environment import shipped
 
     kept = shipped(name, os.environ)
     if kept:
@@ -179,8 +179,8 @@ def _listed(name: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def _room(options: argparse.Namespace) -> int:
     from pyshim.cli.explain import show
-    from pyshim.explain.room import as_json, footprint, look, screen
     from pyshim.policy import gpus
+    from pyshim.room.room import as_json, footprint, look, screen
 
     gpu = gpus.named(options.gpu)
     kernel = footprint("--kernel", options.kernel)

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 
 from pyshim.cli import ui
 from pyshim.errors import FINDINGS, USAGE, OverlapError
-from pyshim.policy import document, library
+from pyshim.policy import document, files
 from pyshim.policy.finding import STYLES, Finding, quote, render
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import compile_table, fingerprint
+from pyshim.start import chosen
+from pyshim.start.environment import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from pyshim.policy.gpus import KnownGpu
@@ -33,7 +35,7 @@ def check(names: Sequence[str], strict: bool) -> int:
 
 def _names(value: str) -> list[str]:
     """Return what `auto` stands for; everything else is one file, folder or name."""
-    return library.named(value, os.environ) if value == library.AUTO else [value]
+    return chosen.named(value, os.environ) if value == DEFAULT_POLICY else [value]
 
 
 def _read_all(name: str) -> list[Reading]:
@@ -52,7 +54,7 @@ def _read_all(name: str) -> list[Reading]:
 
 def _is_policy(name: str) -> bool:
     try:
-        library.find(name, os.environ)
+        files.find(name, os.environ)
     except OverlapError:
         return False
     return True
@@ -63,7 +65,7 @@ def _read(name: str) -> Reading:
     if name == "-":
         return _read_stdin()
     try:
-        path = library.find(name, os.environ)
+        path = files.find(name, os.environ)
     except OverlapError as error:
         return Reading(name, "", None, (Finding("missing-file", error.sentence, hint=error.hint or ""),))
     return _compiled(read_file(path, environment=os.environ))
@@ -124,7 +126,7 @@ def show(value: str, on: str | None) -> int:
     from pyshim.policy.model import as_text
 
     gpu = gpus.named(on) if on is not None else None
-    readings = [_read(name) for name in library.named(value, os.environ)]
+    readings = [_read(name) for name in chosen.named(value, os.environ)]
     wrong = [reading for reading in readings if reading.policy is None]
     if wrong:
         ui.diagnose(_as_text(wrong))
@@ -140,7 +142,7 @@ def show(value: str, on: str | None) -> int:
 
 def _one(value: str, readings: list[Reading], gpu: KnownGpu | None) -> Reading:
     """Return the policy that the library takes on the GPU, by asking the library itself."""
-    from pyshim.launch.policies import index_for
+    from pyshim.start.chosen import index_for
 
     if gpu is None:
         if len(readings) > 1:

@@ -50,9 +50,9 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
+    from pyshim.report.as_json import as_json
     from pyshim.report.collect import collect
     from pyshim.report.findings import findings, remarks, skipped
-    from pyshim.report.summary import as_json
     from pyshim.report.tables import FEW
 
     if not options.directory:

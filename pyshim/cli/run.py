@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pyshim import __version__
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
-from pyshim.launch import plan, program
-from pyshim.launch.environment import TooLong, added, environment, execute, restore
+from pyshim.start import plan, program
+from pyshim.start.environment import TooLong, added, environment, execute, restore
 
 if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
@@ -211,7 +211,7 @@ def _prepare(
         result = environment(base, made.settings)
     elsewhere, changes = False, {}
     if os.path.basename(path) in program.LAUNCHERS:
-        from pyshim.launch import launchers
+        from pyshim.start import launchers
 
         name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
         again = (name, *(option for option in ours if option != "--dry-run"))
@@ -240,7 +240,7 @@ def _prepare(
 def _notes(lines: list[str], options: Options, base: Mapping[str, str]) -> None:
     """One rank says them."""
     if lines and not options.quiet:
-        from pyshim.launch.folder import rank
+        from pyshim.start.folder import rank
 
         for line in lines if not rank(base) else ():
             _say(line)

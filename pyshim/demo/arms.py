@@ -17,12 +17,12 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.launch import plan
-from pyshim.launch.environment import environment, preloaded
-from pyshim.stats.file import Unreadable, me
-from pyshim.stats.page import Page, read_page
-from pyshim.traces import open_trace
-from pyshim.traces.record import TracedLaunch
+from pyshim.pages.page import Page, read_page
+from pyshim.pages.untrusted import Unreadable, me
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import TracedLaunch
+from pyshim.start import plan
+from pyshim.start.environment import environment, preloaded
 
 PROGRAM = "demo-stencil"
 ITERATIONS = 2  # of a step

@@ -10,8 +10,8 @@ from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import HIP, DriverReply, Line, Machine, alike, fail, gib, numbers, ok, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, plan, policies, program
 from pyshim.policy import layout
+from pyshim.start import chosen, driver, plan, program
 
 _NO_DEVICE = 100  # of CUDA and of HIP
 # CUresult -> what to do about it. Meanings: cuda.h 13.0.
@@ -150,7 +150,7 @@ def policy(machine: Machine) -> Iterator[Line]:
         yield ok(f"{taken.said} is valid")
     for gpu, indices in found.items():
         who = f"{numbers(indices)} ({gpu.name})"
-        index = policies.index_for(taken.data, gpu.name, gpu.architecture)
+        index = chosen.index_for(taken.data, gpu.name, gpu.architecture)
         if index is None:
             yield fail(
                 f"{taken.said} is not for {who}: nothing would be changed", "the policy default is for every GPU"
@@ -174,7 +174,7 @@ def _around(text: str) -> _Taken:
 
 
 def _asked(wanted: str | None, machine: Machine) -> _Taken:
-    chosen = policies.choose(wanted, machine.environment)
-    names = [str(item["name"]) for item in chosen.described]
+    choice = plan.choose(wanted, machine.environment)
+    names = [str(item["name"]) for item in choice.described]
     asked = wanted or (names[0] if len(names) == 1 else "default")
-    return _Taken(f"policy {asked}", names, layout.decode(chosen.table))
+    return _Taken(f"policy {asked}", names, layout.decode(choice.table))

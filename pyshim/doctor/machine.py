@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pyshim.doctor import child
-from pyshim.launch import driver, program
-from pyshim.launch.driver import Gpu as Simulated
+from pyshim.start import driver, program
+from pyshim.start.driver import Gpu as Simulated
 
 HIP = driver.HIP
 _ASK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ask.py")

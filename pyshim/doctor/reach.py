@@ -10,9 +10,9 @@ from pyshim import _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import Line, Machine, fail, ok, some, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, launchers, plan
-from pyshim.launch import program as programs
-from pyshim.launch.environment import line_ends
+from pyshim.start import driver, launchers, plan
+from pyshim.start import program as programs
+from pyshim.start.environment import line_ends
 
 # What is linked by name -> whose GPUs it leads to, and how its launches are seen.
 _LINKED = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.stats.page import Page, Row, Rule
+from pyshim.pages.page import Page, Row, Rule
 
 if TYPE_CHECKING:
     from pyshim.report.collect import Collected

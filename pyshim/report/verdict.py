@@ -15,17 +15,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.launch.environment import AUTO
-from pyshim.launch.folder import LAST, RAISE_SHARE
-from pyshim.launch.program import BUNDLED
+from pyshim.pages.page import sentences
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
-from pyshim.stats.page import sentences
+from pyshim.start.environment import DEFAULT_POLICY
+from pyshim.start.folder import LAST, RAISE_SHARE
+from pyshim.start.program import BUNDLED
 
 if TYPE_CHECKING:
-    from pyshim.launch.folder import Run
-    from pyshim.stats.page import Page, Stream
+    from pyshim.pages.page import Page, Stream
+    from pyshim.start.folder import Run
 
 _BY_FAR = 0.9
 _NAMED = "yours"  # the arm of a policy that is not the default
@@ -223,7 +223,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, AUTO, "default")
+    again = _again(counts, DEFAULT_POLICY, "default")
     return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 

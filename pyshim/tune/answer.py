@@ -12,7 +12,7 @@ import yaml
 
 from pyshim import __version__
 from pyshim.errors import OverlapError
-from pyshim.stats.file import write_whole
+from pyshim.pages.untrusted import write_whole
 from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change
 from pyshim.tune.search import INTERRUPTED, ArmRow, SearchResult, Setup, again

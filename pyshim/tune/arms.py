@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch import driver, launchers, plan, program
-from pyshim.launch.environment import AUTO, NAME, environment, line_ends, preloaded
-from pyshim.policy import library, values
+from pyshim.policy import files, values
 from pyshim.policy.finding import quote
+from pyshim.start import chosen, driver, launchers, plan, program
+from pyshim.start.environment import DEFAULT_POLICY, NAME, environment, line_ends, preloaded
 from pyshim.tune.sets import SETS
 
 Variables = tuple[tuple[str, str], ...]
@@ -105,18 +105,18 @@ def stages(
 
 
 def _policies(words: Sequence[str], base: Mapping[str, str]) -> list[Arm]:
-    arms = [Arm("default", AUTO)]
+    arms = [Arm("default", DEFAULT_POLICY)]
     for word in words:
         name, equals, policy = word.partition("=")
         if not equals or not policy or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}", name):
             raise OverlapError(f"--arm {word}: not NAME=POLICY", "--arm mine=./my.yaml", USAGE)
-        if "," in policy or policy == AUTO:
+        if "," in policy or policy == DEFAULT_POLICY:
             raise OverlapError(f"--arm {word}: an arm has one policy", "--arm mine=./my.yaml", USAGE)
         arms.append(Arm(name, os.path.abspath(policy) if _is_file(policy) else policy))
     for arm in arms:
         if [other.name for other in (BARE, *arms)].count(arm.name) > 1:
             raise OverlapError(f"--arm {arm.name}=...: there is an arm of that name", "choose another name", USAGE)
-        library.load(arm.policy or AUTO, base)
+        chosen.load(arm.policy or DEFAULT_POLICY, base)
     return arms
 
 
@@ -226,17 +226,17 @@ def useless(started: TunedProgram, path: str, here: Platform) -> str | None:
 
 def extends(arm: Arm, here: Platform, base: Mapping[str, str]) -> tuple[str, str]:
     """Return what tuned.yaml extends, and its `gpu`. mi250x and mi300x differ in nothing else."""
-    if arm.policy == AUTO and here.vendors == {"amd"}:
-        return library.DEFAULTS[0], "AMD Instinct*"
-    name = "default" if arm.policy == AUTO else arm.policy or ""
-    return (str(library.find(name, base).resolve()) if "/" in name else name), ""
+    if arm.policy == DEFAULT_POLICY and here.vendors == {"amd"}:
+        return chosen.DEFAULTS[0], "AMD Instinct*"
+    name = "default" if arm.policy == DEFAULT_POLICY else arm.policy or ""
+    return (str(files.find(name, base).resolve()) if "/" in name else name), ""
 
 
 def split(arm: Arm, base: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the variables that a policy may set here, and those that must be set where the job is started.
 
     The latter: on which all ranks must agree, those of Open MPI, and what the user has set."""
-    from pyshim.launch.policies import without_users
+    from pyshim.start.chosen import without_users
 
     inside: dict[str, str] = {}
     outside: dict[str, str] = {}

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch.folder import absolute
+from pyshim.start.folder import absolute
 from pyshim.tune import arms
 from pyshim.tune.measure import Metric, TimedRun
 from pyshim.tune.search import FILE, Setup, append

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain.room import usual_block
 from pyshim.policy.gpus import known
+from pyshim.room.room import usual_block
 from tools.docs import planned
 from tools.docs.planned import Kernel, Sizes
 

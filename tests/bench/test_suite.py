@@ -101,7 +101,7 @@ def test_variables_of_nccl_act_as_in_nccl(
     bench: Bench, tmp_path: Path, word: str, variables: Mapping[str, str], threads: int, cluster: int
 ) -> None:
     from pyshim import _native
-    from pyshim.launch.environment import Settings, environment
+    from pyshim.start.environment import Settings, environment
 
     settings = Settings(simulated_driver=str(_native.SIMULATED_DRIVER.parent), simulated_gpu="h100:hold,1")
     launches = tmp_path / "launches"

@@ -18,9 +18,9 @@ import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, step
 from made_waits import Program, boundary, by_host, chain, collective, copy, interior, steps
 
+from pyshim.diagnosis import answer as explained
 from pyshim.errors import OverlapError
-from pyshim.explain import trace as explained
-from pyshim.traces.chrome import ChromeFile
+from pyshim.profiles.chrome import ChromeFile
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,7 +272,7 @@ def test_what_no_trace_needs_is_not_loaded(clean_environment):
         capture_output=True, text=True, env=clean_environment, cwd=ROOT, check=True,
     )  # fmt: skip
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
-    assert "pyshim.traces.waiting" in loaded
+    assert "pyshim.diagnosis.find" in loaded
     assert not {name for name in loaded if re.match(r"yaml|rich|sqlite3|psutil|pyshim\.(policy|report|stats\.)", name)}
 
 

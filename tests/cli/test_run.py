@@ -15,9 +15,9 @@ from gpu_def import KEYS
 
 from pyshim import __version__, _native
 from pyshim.cli import run as command
-from pyshim.launch import plan, policies
-from pyshim.launch.environment import checksum
 from pyshim.policy import gpus, layout
+from pyshim.start import chosen, plan
+from pyshim.start.environment import checksum
 
 SHOW = (sys.executable, "-c", "import json, os; print(json.dumps(dict(os.environ)))")
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -298,7 +298,7 @@ def test_a_program_with_a_sanitizer_runs_without_the_library(overlap_run, driver
 
 
 def test_the_report_says_that_there_was_no_driver(overlap_run, overlap, library, tmp_path):
-    from pyshim.launch.program import vendors
+    from pyshim.start.program import vendors
 
     if vendors({}):
         pytest.skip("this machine has one")
@@ -311,7 +311,7 @@ def test_the_report_says_that_there_was_no_driver(overlap_run, overlap, library,
 
 
 def test_no_driver_is_one_line(overlap_run, library):
-    from pyshim.launch.program import vendors
+    from pyshim.start.program import vendors
 
     if vendors({}):
         pytest.skip("this machine has one")
@@ -400,7 +400,7 @@ def test_without_a_policy_there_is_one_for_every_gpu(library, value, key):
     made = plan.make(plan.Request(policy=value, simulate=key), {}, str(_native.SHIM))
     assert made.doubts == []
     gpu = gpus.named(key)
-    index = policies.index_for(layout.decode(made.settings.table), gpu.name, gpu.architecture)
+    index = chosen.index_for(layout.decode(made.settings.table), gpu.name, gpu.architecture)
     assert made.policies[index]["name"] == (key if gpu.vendor == gpus.AMD else "default")
     assert made.settings.defaults == ({"TORCH_NCCL_HIGH_PRIORITY": "1"} if gpu.vendor == gpus.AMD else {})
 

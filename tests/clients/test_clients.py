@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, NCCL, Build
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 HERE = Path(__file__).resolve().parent
 CAP = """policy: 1

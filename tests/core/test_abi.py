@@ -12,7 +12,7 @@ from typing import Any, Callable
 import pytest
 
 from pyshim import _native
-from pyshim.stats.page import sentences
+from pyshim.pages.page import sentences
 from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from typing import Any, Callable
 import pytest
 from doctoring import Compile, Lines, Look, states
 
-from pyshim.launch.program import vendors
+from pyshim.start.program import vendors
 
 MAIN = "int main(void) { return 0; }"
 PROGRAM = Callable[..., Lines]

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from pyshim.cli import main
 from pyshim.errors import OverlapError
-from pyshim.explain import planner, room
-from pyshim.explain.planner import BlockFootprint, Case, RoomRule, member
 from pyshim.policy import gpus
+from pyshim.room import planner, room
+from pyshim.room.planner import BlockFootprint, Case, RoomRule, member
 from tests.cli.narrow import says_the_same
 
 GOLDEN = Path(__file__).parent / "golden"

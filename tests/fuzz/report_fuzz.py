@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from pyshim import _native
 from pyshim.cli import ui
-from pyshim.launch import folder
 from pyshim.report import collect
+from pyshim.start import folder
 from tests.fuzz.saying import ask
 
 SLOWEST, LONGEST = 30.0, 1 << 14

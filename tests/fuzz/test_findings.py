@@ -19,7 +19,7 @@ import pytest
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy import reader
-from pyshim.traces import open_trace
+from pyshim.profiles import open_trace
 from tests.fuzz import report_fuzz
 from tests.fuzz.saying import ask
 from tests.traces.made import K, kineto_events, nsys, step

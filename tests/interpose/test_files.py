@@ -18,7 +18,7 @@ import pytest
 from interposing import Build, Runner
 
 from pyshim.errors import OverlapError
-from pyshim.launch import folder, plan
+from pyshim.start import folder, plan
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SOMEBODY, ANOTHER, NOBODY = 65532, 65533, 65534

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from interposing import BLOCKS, NCCL, Runner, rule, same
 
-from pyshim.explain import planner
-from pyshim.explain.planner import BlockFootprint, Case, RoomPlan, RoomRule
 from pyshim.policy import gpus
+from pyshim.room import planner
+from pyshim.room.planner import BlockFootprint, Case, RoomPlan, RoomRule
 
 OTHER = "ncclDevKernel_SendRecv"
 BIG = f"k,{BLOCKS},256"

@@ -8,8 +8,8 @@ import pytest
 from interposing import BLOCKS, NCCL, ONE, Runner, rule, smallest_size
 from iterating import AUTO, STYLE_0, Iterations
 
+from pyshim.pages.page import Page
 from pyshim.report.collect import collect
-from pyshim.stats.page import Page
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import folder
+from pyshim.start import folder
 
 H100 = {"name": "h100", "hash": "ab", "file": None}
 HIGH = {"TORCH_NCCL_HIGH_PRIORITY": "1"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import folder
+from pyshim.start import folder
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from pyshim.launch import launchers
-from pyshim.launch.program import LAUNCHERS
+from pyshim.start import launchers
+from pyshim.start.program import LAUNCHERS
 
 LIBRARY = "/opt/lib/liboverlap.so"
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}

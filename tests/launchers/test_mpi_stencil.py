@@ -14,7 +14,7 @@ from interposing import Build
 from seen import OVERLAP_RUN, Ranks
 
 from pyshim import _native
-from pyshim.launch import plan
+from pyshim.start import plan
 
 ITERATIONS = 40
 LEARNING = 6  # iterations before the first judgement, at the 16th wait; each has three waits

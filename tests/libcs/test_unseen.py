@@ -15,7 +15,7 @@ import musl
 import pytest
 from interposing import BLOCKS, ONE, PROGRAMS, Build, Done, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 NOBODY = 65534
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"

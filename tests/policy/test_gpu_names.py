@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyshim.errors import OverlapError
-from pyshim.launch import driver
 from pyshim.policy import gpus
+from pyshim.start import driver
 
 WORDS = {
     "h100": "h100",

@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
+from pyshim.start import plan
+from pyshim.start.environment import environment
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.stats.file import Unreadable
-from pyshim.stats.page import names, read_page
+from pyshim.pages.page import names, read_page
+from pyshim.pages.untrusted import Unreadable
 
 
 def test_counts_beyond_any_process_are_damage(write_page, library):

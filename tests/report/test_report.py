@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import folder
 from pyshim.report import tables
 from pyshim.report.collect import collect, ranks
 from pyshim.report.findings import findings, remarks
 from pyshim.report.verdict import verdict
+from pyshim.start import folder
 from tests.terminal import on_a_terminal
 
 RUN = "0123456789abcdef"

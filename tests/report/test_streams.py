@@ -8,10 +8,10 @@ import pytest
 
 from pyshim import _native
 from pyshim.enums import STREAM_STATUSES
+from pyshim.pages.page import read_page
 from pyshim.report import streams
 from pyshim.report.collect import collect
 from pyshim.report.verdict import verdict
-from pyshim.stats.page import read_page
 
 STATUS = {name: number for number, name in enumerate(STREAM_STATUSES, 1)}
 HALO = {

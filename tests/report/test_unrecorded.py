@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS
 
+from pyshim.pages.page import Page, Row, Rule
 from pyshim.report.collect import Collected, collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.kernels import rules
-from pyshim.stats.page import Page, Row, Rule
 
 FULL = """\
 streams: {raise: off}

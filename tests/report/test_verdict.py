@@ -12,11 +12,11 @@ import pytest
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.launch import folder
+from pyshim.pages.page import Rule
 from pyshim.report.collect import collect, run_of
 from pyshim.report.tables import reasons
 from pyshim.report.verdict import Verdict, verdict
-from pyshim.stats.page import Rule
+from pyshim.start import folder
 
 RAISED, NOT_WAITED, LARGE = 1, 2, 3  # of enum overlap_stream_status: test_streams.py
 DEMO = _native.DEMO

@@ -14,7 +14,7 @@ import pytest
 import readers
 
 from pyshim import __version__, _native
-from pyshim.policy import library as policies
+from pyshim.policy import files as policies
 
 TREE = Path(__file__).resolve().parent.parent.parent
 INSTALL = TREE / "tools" / "deploy" / "install"

@@ -9,8 +9,8 @@ import pytest
 from made import K
 from made_waits import Program, boundary, chain, copy, interior, steps
 
-from pyshim.traces.found import ProcessResult
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult
 
 
 def look(program: Program, tmp_path: Path, waves: float | None = 1000) -> ProcessResult:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from made import GEMM, NCCL, K, kineto, kineto_events
 from made_waits import Program, boundary, collective, interior, steps
 
-from pyshim.traces.found import ProcessResult, TraceResult
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult, TraceResult
 
 
 def only(found: TraceResult) -> ProcessResult:

@@ -11,8 +11,8 @@ import pytest
 from made import K
 from made_waits import PROCESS, Program, boundary, collective, interior, steps
 
-from pyshim.traces.found import ProcessResult
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult
 
 SMALLER = "the smaller number is the greater priority"
 

@@ -14,9 +14,9 @@ import pytest
 from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
 
 from pyshim.errors import OverlapError
-from pyshim.traces import chrome, open_trace
-from pyshim.traces.chrome import ChromeFile
-from pyshim.traces.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
+from pyshim.profiles import chrome, open_trace
+from pyshim.profiles.chrome import ChromeFile
+from pyshim.profiles.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -311,7 +311,7 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 # Not by getrusage: a process's greatest size is also that of the one that has started it, before exec.
 PEAK = """
 import re, sys
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
 assert find(sys.argv[1]).processes
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1))
 """

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pyshim.traces import open_trace
-from pyshim.traces.record import TracedGpu, TracedLaunch
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 DATA = Path(__file__).with_name("data")
 BEFORE, AFTER = (str(DATA / f"{name}-rank0.json.gz") for name in ("bare", "h200-paper"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.traces.record import NamedRange
-from pyshim.traces.steps import Finder, Steps, of_process
+from pyshim.diagnosis.steps import Finder, Steps, of_process
+from pyshim.profiles.record import NamedRange
 
 
 def found(*spans: tuple[str, float, float] | NamedRange) -> Steps | None:

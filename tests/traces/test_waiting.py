@@ -24,11 +24,11 @@ from made_waits import (
     steps,
 )
 
+from pyshim.diagnosis import find as waiting
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.errors import OverlapError
-from pyshim.traces import waiting
-from pyshim.traces.found import ProcessResult, TraceResult
-from pyshim.traces.record import TracedGpu, TracedLaunch
-from pyshim.traces.waiting import find
+from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
 FORMS: list[Callable[[Program, Path], Path]] = [

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import driver, plan
 from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_bytes
+from pyshim.start import driver, plan
 from pyshim.tune import arms
 from pyshim.tune.arms import BARE, Arm, ArmOptions, Platform, TunedProgram
 from pyshim.tune.sets import SETS

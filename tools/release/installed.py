@@ -41,7 +41,7 @@ PLACES = ("{pyenv}/versions/3.{minor}.*/bin/python3.{minor}", "/usr/local/bin/py
 # Opens every object file that is not a program, each with all of its symbols bound at once.
 OPEN = """
 import ctypes, os, pathlib, pyshim
-from pyshim.launch.environment import shipped
+from pyshim.start.environment import shipped
 for path in sorted(pathlib.Path(pyshim.__file__).parent.joinpath("_lib").rglob("*.so*")):
     if path.read_bytes()[4] == 2: ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_LOCAL); print(path.name)
 assert shipped("h100-paper", {}), "shipped.json is not of this wheel"

@@ -12,9 +12,9 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.demo.arms import clean, read_counters
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch import plan
-from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
+from pyshim.start import plan
+from pyshim.start.environment import Settings, environment
 from tools.bench.suites import kernels
 from tools.bench.suites.programs import Program, words
 from tools.checks import shim_build

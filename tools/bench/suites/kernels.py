@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyshim.explain import planner
 from pyshim.policy.gpus import KnownGpu
+from pyshim.room import planner
 from tools.simgpu.simgpu_cubin import Kernel as CubinKernel
 from tools.simgpu.simgpu_cubin import cubin
 

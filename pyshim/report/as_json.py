@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from pyshim.pages.page import Page, Row, Rule
 from pyshim.report.collect import Collected, Step
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
 from pyshim.report.verdict import verdict
-from pyshim.stats.page import Page, Row, Rule
 
 COUNTERS = (
     "launches",

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from pyshim.traces.record import NamedRange, TracedLaunch
+from pyshim.profiles.record import NamedRange, TracedLaunch
 
 _NUMBERS = re.compile(r"\d+")
 _WORD = re.compile(r"(?<![a-z])(step|iteration|iter|batch)s?(?![a-z])", re.IGNORECASE)

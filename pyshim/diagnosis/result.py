@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyshim.traces.record import Trace
+from pyshim.profiles.record import Trace
 
 COPY = "copy or memset"
 COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"

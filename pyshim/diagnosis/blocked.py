@@ -14,9 +14,9 @@ from math import inf
 from typing import NamedTuple
 
 from pyshim import _native
-from pyshim.traces.found import Place
-from pyshim.traces.queues import LEAST_US, Cause, Queued, Queues
-from pyshim.traces.record import MemoryOperation, TracedGpu, TracedLaunch, Work
+from pyshim.diagnosis.queues import LEAST_US, Cause, Queued, Queues
+from pyshim.diagnosis.result import Place
+from pyshim.profiles.record import MemoryOperation, TracedGpu, TracedLaunch, Work
 
 _AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
 _LONGEST_LAUNCH_US = 10.0  # a copy's, on an engine of its own

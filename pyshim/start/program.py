@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.errors import NOT_EXECUTABLE, NOT_FOUND, OverlapError
-from pyshim.launch.environment import DEFAULT_PATH, is_sanitizer, preloaded
+from pyshim.start.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
 # Programs that start others elsewhere or anew, and their row of launchers.py.

@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from math import inf
 from typing import NamedTuple
 
-from pyshim.traces.queues import Cause, Queued
-from pyshim.traces.record import MemoryOperation, TracedLaunch
+from pyshim.diagnosis.queues import Cause, Queued
+from pyshim.profiles.record import MemoryOperation, TracedLaunch
 
 
 class Chain(NamedTuple):

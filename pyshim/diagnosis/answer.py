@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyshim import _native
-from pyshim.errors import USAGE, OverlapError
-from pyshim.explain.screen import Part, Prose, Table, UnbrokenLine, apart, cut, plural
-from pyshim.traces.found import (
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.parts import Part, Prose, Table, UnbrokenLine, apart, cut, plural
+from pyshim.diagnosis.queues import COMMUNICATION, HOST
+from pyshim.diagnosis.result import (
     COPY,
     LEGACY,
     NEXT_TO_NOTHING,
@@ -23,9 +24,8 @@ from pyshim.traces.found import (
     TraceResult,
     together,
 )
-from pyshim.traces.names import readable
-from pyshim.traces.queues import COMMUNICATION, HOST
-from pyshim.traces.waiting import find
+from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles.kernel_names import readable
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 # The estimates for bare traces of programs, against the most that a priority gained in them, in points of the time of a

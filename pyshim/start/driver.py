@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.program import NVIDIA_PROC, cached, library_path
+from pyshim.start.program import NVIDIA_PROC, cached, library_path
 
 HIP = "libamdhip64.so"
 _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")

@@ -28,8 +28,8 @@ from math import prod
 from typing import Any, BinaryIO
 
 from pyshim.errors import OverlapError
-from pyshim.traces.names import is_communication
-from pyshim.traces.record import (
+from pyshim.profiles.kernel_names import is_communication
+from pyshim.profiles.record import (
     Activity,
     Call,
     MemoryOperation,

@@ -23,8 +23,8 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from pyshim.traces.found import LEGACY
-from pyshim.traces.record import Call, MemoryOperation, TracedLaunch, Wait, Work
+from pyshim.diagnosis.result import LEGACY
+from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch, Wait, Work
 
 LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
 LEGACY_US = 10.0  # from the end of work that a copy waited for to its start, at most

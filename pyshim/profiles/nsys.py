@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from pyshim.errors import OverlapError
-from pyshim.traces.names import is_communication
-from pyshim.traces.record import (
+from pyshim.profiles.kernel_names import is_communication
+from pyshim.profiles.record import (
     Activity,
     Call,
     MemoryOperation,

@@ -11,7 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
-from pyshim.traces.record import Call, Trace, TracedLaunch
+from pyshim.profiles.record import Call, Trace, TracedLaunch
 
 _CREATES = re.compile(r"(cuda|cu|hip)StreamCreateWithPriority(_\w+)?")
 _SMALLER = "the smaller number is the greater priority"

@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.environment import BUILT
+from pyshim.start.environment import BUILT
 
 LAST = "last"
 PAGE = re.compile(r".+\.[0-9]+\.[0-9]+\.page\Z")
@@ -208,7 +208,7 @@ def _check(path: str) -> None:
     owner, user = os.stat(path).st_uid, os.geteuid()
     # As the library sees it (shim/sys/folder.c). Root may use everybody's: as in containers, where it is a user.
     if owner not in (user, 0) and user != 0:
-        from pyshim.stats.file import NOBODY
+        from pyshim.pages.untrusted import NOBODY
 
         if owner != NOBODY:
             raise _refuse(
@@ -351,7 +351,7 @@ def read_run(path: str) -> Run | None:
     """Return what a file says of a run; None if it is damaged, or is not to be believed."""
     import json
 
-    from pyshim.stats.file import Unreadable, of_folder, read
+    from pyshim.pages.untrusted import Unreadable, of_folder, read
 
     try:
         data: Any = json.loads(read(path, _LARGEST, of_folder(os.path.dirname(path))))

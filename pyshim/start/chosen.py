@@ -1,8 +1,8 @@
-"""What policies compile to, and which variables the user has set himself: in the environment, or in NCCL's files.
+"""What a --policy value means, what policies compile to, and which variables the user has set himself.
 
 A start that needs neither loads none of this (plan.py).
 
-python -m pyshim.launch.policies OUTPUT writes OUTPUT/shipped.json, a step of the build: what every shipped policy, and
+python -m pyshim.start.chosen OUTPUT writes OUTPUT/shipped.json, a step of the build: what every shipped policy, and
 `auto`, compile to.
 """
 
@@ -11,18 +11,24 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.driver import text
-from pyshim.launch.environment import AUTO, SHIPPED, Asked, Chosen, shipped
-from pyshim.launch.folder import EXTENDS, RAISE_SHARE
+from pyshim.start.driver import text
+from pyshim.start.environment import DEFAULT_POLICY, SHIPPED, Asked, Chosen
+from pyshim.start.folder import EXTENDS, RAISE_SHARE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pyshim.launch.driver import Gpu
     from pyshim.policy.model import Policy
+    from pyshim.policy.reader import Reading
+    from pyshim.start.driver import Gpu
+
+
+# The shipped policies that `auto` carries, in this order: the last one is for every GPU.
+DEFAULTS: tuple[str, ...] = ("mi250x", "mi300x", "default")
 
 
 def fits(table: str, gpu: Gpu) -> bool:
@@ -47,17 +53,68 @@ def observing() -> str:
     return layout.encode(table.compile_table(()))
 
 
-def choose(value: str | None, environment: Mapping[str, str]) -> Chosen:
-    """Return what the policies of --policy compile to, or the default. Raises OverlapError with 125."""
-    return shipped(value or AUTO, environment) or compiled(value or AUTO, environment)
+def load(value: str, environment: Mapping[str, str]) -> tuple[Policy, ...]:
+    """Return the policies of a --policy value. Raises OverlapError (125): missing, wrong, or two for one GPU."""
+    wanted = named(value, environment)
+    policies = tuple(_policy(name, environment) for name in wanted)
+    for first, second in combinations(zip(wanted, policies), 2):
+        _check_apart(first, second)
+    return policies
+
+
+def named(value: str, environment: Mapping[str, str]) -> list[str]:
+    """Return the files and names in a --policy value, `auto` written out. Raises OverlapError (125) for none."""
+    from pyshim.policy.files import names_hint
+    from pyshim.policy.finding import quote
+
+    items = [item.strip() for item in value.split(",")]
+    if not all(items):
+        raise OverlapError(f"the policy {quote(value)} has an empty name", names_hint(environment), LAUNCHER_FAILED)
+    return [name for item in items for name in (DEFAULTS if item == DEFAULT_POLICY else (item,))]
+
+
+def _policy(name: str, environment: Mapping[str, str]) -> Policy:
+    from pyshim.policy.files import find
+    from pyshim.policy.reader import read_file
+
+    reading = read_file(find(name, environment), environment=environment)
+    if reading.policy is None:
+        raise _error(reading)
+    return reading.policy
+
+
+def _error(reading: Reading) -> OverlapError:
+    """Return the first mistake, as one line; the others are one command away."""
+    from pyshim.policy.finding import headline
+
+    errors = [finding for finding in reading.findings if finding.severity == "error"]
+    rest = f"for all {len(errors)} mistakes: overlap policy check {reading.file}" if len(errors) > 1 else ""
+    hint = "; ".join(part for part in (errors[0].hint, rest) if part)
+    return OverlapError(headline(reading.file, errors[0]), hint or None, LAUNCHER_FAILED)
+
+
+def _check_apart(first: tuple[str, Policy], second: tuple[str, Policy]) -> None:
+    """Refuse a second policy for the same GPU: the library takes the first one that fits.
+
+    A policy for every GPU may stand behind others: it is for the rest."""
+    from pyshim.policy import gpus
+    from pyshim.policy.finding import quote
+
+    (name, policy), (other_name, other) = first, second
+    if gpus.apart(policy.gpus, other.gpus) or (policy.gpus and not other.gpus):
+        return
+    both = set(gpus.matching(policy.gpus)) & set(gpus.matching(other.gpus))
+    where = min(gpu.name for gpu in both) if both else "the same GPUs"
+    sentence = f"the policies {quote(name)} and {quote(other_name)} are both for {where}"
+    raise OverlapError(sentence, "combine policies whose `gpu` differ; one for every GPU stands last", LAUNCHER_FAILED)
 
 
 def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
     """Compile the policies of --policy. Raises OverlapError with 125 for a missing or invalid one."""
-    from pyshim.policy import gpus, layout, library, table
+    from pyshim.policy import gpus, layout, table
 
     try:
-        policies = library.load(value, environment)
+        policies = load(value, environment)
         data = table.compile_table(policies)
     except OverlapError as error:
         error.status = LAUNCHER_FAILED
@@ -93,16 +150,16 @@ def _extended(policy: Policy) -> dict[str, str]:
 
 def _files(value: str, environment: Mapping[str, str]) -> list[str]:
     """Of a user's policy the path, of a shipped one the bare name: the machine that built the package says nothing."""
-    from pyshim.policy import library
+    from pyshim.policy.files import find
 
-    return [_named(library.find(name, environment)) for name in library.named(value, environment)]
+    return [_named(find(name, environment)) for name in named(value, environment)]
 
 
 def _named(path: Path) -> str:
-    from pyshim.policy import library
+    from pyshim.policy.files import shipped_directory
 
     path = path.resolve()
-    return path.name if path.parent == library.shipped_directory().resolve() else str(path)
+    return path.name if path.parent == shipped_directory().resolve() else str(path)
 
 
 def nccl_files(base: Mapping[str, str], etc: str) -> dict[str, str]:
@@ -150,10 +207,10 @@ def write_shipped(output: str) -> None:
     """Write OUTPUT/shipped.json: by name, the fields of Chosen."""
     import json
 
-    from pyshim.policy import library
-    from pyshim.stats.file import write_whole
+    from pyshim.pages.untrusted import write_whole
+    from pyshim.policy.files import names
 
-    kept = {name: compiled(name, {})._asdict() for name in (AUTO, *library.names({}))}
+    kept = {name: compiled(name, {})._asdict() for name in (DEFAULT_POLICY, *names({}))}
     write_whole(os.path.join(output, SHIPPED), json.dumps(kept, sort_keys=True).encode("ascii"), mode=0o666)
 
 

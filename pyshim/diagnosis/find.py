@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from pyshim.errors import OverlapError
-from pyshim.traces import open_trace
-from pyshim.traces.blocked import Blocked, DeviceQueues, Resident, resident_on
-from pyshim.traces.chains import Chain, follow
-from pyshim.traces.found import (
+from pyshim.diagnosis.blocked import Blocked, DeviceQueues, Resident, resident_on
+from pyshim.diagnosis.chains import Chain, follow
+from pyshim.diagnosis.priorities import Priorities, faults
+from pyshim.diagnosis.queues import HOST, LEAST_US, Delay, Queues, walk
+from pyshim.diagnosis.result import (
     COMMUNICATES,
     COMPUTES,
     COPIES,
@@ -43,10 +43,10 @@ from pyshim.traces.found import (
     TraceResult,
     raised,
 )
-from pyshim.traces.priorities import Priorities, faults
-from pyshim.traces.queues import HOST, LEAST_US, Delay, Queues, walk
-from pyshim.traces.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
-from pyshim.traces.steps import Finder, Steps, after_setup, of_process
+from pyshim.diagnosis.steps import Finder, Steps, after_setup, of_process
+from pyshim.errors import OverlapError
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
 _FEW = 0.1  # of its waits, or its work, need not be known

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import NamedTuple
 
-from pyshim.explain.trace import TraceAnswer, kernel_name, milliseconds
-from pyshim.policy.finding import printable
-from pyshim.traces.found import COMMUNICATES, COMPUTES, COPIES, WAITS, Bar, Place
+from pyshim.diagnosis.answer import TraceAnswer, kernel_name, milliseconds
+from pyshim.diagnosis.result import COMMUNICATES, COMPUTES, COPIES, WAITS, Bar, Place
+from pyshim.errors import printable
 
 _LEFT, _WIDTH, _LANE, _TOP = 130, 1000, 30, 24  # pixels: of names, of the step, of a lane, above the first
 _LANES, _TICKS = 24, 5

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch.environment import (
-    AUTO,
+from pyshim.start.environment import (
     BUILT,
+    DEFAULT_POLICY,
     NAME,
     Asked,
+    Chosen,
     Settings,
     can_preload,
     checksum,
@@ -22,10 +23,10 @@ from pyshim.launch.environment import (
     variables,
     without_table,
 )
-from pyshim.launch.program import vendors
+from pyshim.start.program import vendors
 
 if TYPE_CHECKING:
-    from pyshim.launch.driver import Gpu
+    from pyshim.start.driver import Gpu
 
 LIBRARY = os.path.join(BUILT, NAME)
 SIMULATED_DRIVER = os.path.join(BUILT, "simgpu", "libcuda.so.1")
@@ -105,7 +106,7 @@ def make(request: Request, base: Mapping[str, str], library: str = LIBRARY) -> P
 
 def _report(directory: str, base: Mapping[str, str], plan: Plan) -> None:
     """Name the folder of the run that begins here, unless a run around this one has begun in the same report folder."""
-    from pyshim.launch import folder
+    from pyshim.start import folder
 
     around = _around(base)
     if around is not None and os.path.dirname(around) == folder.absolute(directory):
@@ -121,7 +122,7 @@ def _around(base: Mapping[str, str]) -> str | None:
 def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | None:
     if request.simulate is None:
         return None
-    from pyshim.launch.driver import parse
+    from pyshim.start.driver import parse
 
     gpu = parse(request.simulate)
     if not os.path.exists(SIMULATED_DRIVER):
@@ -167,29 +168,36 @@ def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: 
     if policy is None and base.get("OVERLAP_TABLE"):
         return  # inside another overlap-run: its word stands
     plan.own = request.policy is not None
-    chosen = shipped(policy or AUTO, base)
-    if chosen is None:
-        from pyshim.launch import policies
-
-        try:
-            chosen = policies.compiled(policy or AUTO, base)
-        except OverlapError as error:
-            if request.policy is None and policy is not None:
-                error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
-            raise
-    plan.policies = chosen.described
-    plan.settings = plan.settings._replace(table=chosen.table)
-    _variables(request, base, gpu, chosen.asked, plan)
+    try:
+        choice = choose(policy, base)
+    except OverlapError as error:
+        if request.policy is None and policy is not None:
+            error.hint = "; ".join(filter(None, (f"{CHOICE} asks for it", error.hint)))
+        raise
+    plan.policies = choice.described
+    plan.settings = plan.settings._replace(table=choice.table)
+    _variables(request, base, gpu, choice.asked, plan)
     if gpu is None:
         return
-    from pyshim.launch import policies
+    from pyshim.start import chosen
 
-    if not policies.fits(chosen.table, gpu):
-        named = ", ".join(str(policy["name"]) for policy in chosen.described)
+    if not chosen.fits(choice.table, gpu):
+        named = ", ".join(str(policy["name"]) for policy in choice.described)
         hint = f"--policy {shlex.quote(f'{policy},default')} falls back to the rule for every GPU"
         plan.doubts.append(f"no policy for this GPU ({gpu.name}) in {named}: observing; {hint}")
         # Said here, so the library need not say it again.
-        plan.settings = plan.settings._replace(table=policies.observing())
+        plan.settings = plan.settings._replace(table=chosen.observing())
+
+
+def choose(value: str | None, base: Mapping[str, str]) -> Chosen:
+    """Return what the policies of --policy, or the default, compile to. Raises OverlapError with 125."""
+    name = value or DEFAULT_POLICY
+    kept = shipped(name, base)
+    if kept is not None:
+        return kept
+    from pyshim.start.chosen import compiled
+
+    return compiled(name, base)
 
 
 def _variables(
@@ -215,7 +223,7 @@ def decide(asked: Iterable[Asked], base: Mapping[str, str], etc: str = ETC) -> t
     wanted, left = _agreed([(item.policy, item.environment) for item in asked])
     if not wanted:
         return wanted, left
-    from pyshim.launch.policies import without_users
+    from pyshim.start.chosen import without_users
 
     wanted, users = without_users(wanted, base, etc)
     return wanted, left + users
@@ -268,7 +276,7 @@ def begin(plan: Plan, base: Mapping[str, str], command: list[str] | None, strict
     Inside of another overlap-run a policy of one's own is noted in the folder of that run. strict: raises OverlapError
     with 125 where the first rank of the same step was started otherwise."""
     from pyshim import __version__
-    from pyshim.launch import folder
+    from pyshim.start import folder
 
     around = None if plan.settings.report else plan.around or (_around(base) if strict else None)
     path = plan.settings.report or around

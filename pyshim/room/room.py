@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut
 from pyshim.errors import USAGE, OverlapError
-from pyshim.explain import planner
-from pyshim.explain.planner import BlockFootprint, Case, RoomPlan, RoomRule, member
-from pyshim.explain.screen import Part, Prose, Table, apart, cut
 from pyshim.policy.finding import quote
 from pyshim.policy.gpus import NVIDIA, KnownGpu
 from pyshim.policy.values import KEEP, Bad, number, size
+from pyshim.room import planner
+from pyshim.room.planner import BlockFootprint, Case, RoomPlan, RoomRule, member
 
 FORM = "THREADS:REGISTERS[:STATIC[:DYNAMIC]]"
 # The verdicts.

@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from pyshim.launch.environment import NAME, preloaded
-from pyshim.launch.program import LAUNCHERS
+from pyshim.start.environment import NAME, preloaded
+from pyshim.start.program import LAUNCHERS
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
 _OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from pyshim import _native
 from pyshim.enums import STREAM_STATUSES, ShapeKind, shape_words
-from pyshim.stats.file import Unreadable, read
+from pyshim.pages.untrusted import Unreadable, read
 
 _VALID = 2  # state of a record
 _MOST = 1 << 63  # launches of a process that is not damaged

@@ -8,7 +8,7 @@ import stat
 import zlib
 
 from pyshim.errors import OverlapError
-from pyshim.traces.record import Trace
+from pyshim.profiles.record import Trace
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
@@ -22,10 +22,10 @@ def open_trace(path: str) -> Trace:
     """Open a trace by its content, whatever it is called. Raise OverlapError if it cannot be read or is none."""
     head = _head(path)
     if head.startswith(_MAGIC):
-        from pyshim.traces.nsys import NsysTrace
+        from pyshim.profiles.nsys import NsysTrace
 
         return NsysTrace(path)
-    from pyshim.traces.chrome import KinetoTrace, SimulatedTrace
+    from pyshim.profiles.chrome import KinetoTrace, SimulatedTrace
 
     text = head.decode("utf-8-sig", "replace").lstrip()
     if _SIMULATED.match(text):

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pyshim import _native
+from pyshim.pages.page import sentences
 from pyshim.policy.gpus import KnownGpu
-from pyshim.stats.page import sentences
 
 CONTROLS = ("leave", "room_already", "make_room", "priority", "cap")
 LIMITS = (None, "warps", "slots", "registers", "shared_memory", "barriers")

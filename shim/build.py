@@ -52,8 +52,9 @@ PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     *(
         f"shim/gpu/{name}.c"
-        for name in ("handle", "launch", "stream_calls", "streams", "table", "thread", "wait_calls", "waits")
+        for name in ("decisions", "ends", "handle", "launch", "names", "stream_calls", "streams", "table")
     ),
+    *(f"shim/{name}.c" for name in ("core/match", "core/rows", "gpu/thread", "gpu/wait_calls", "gpu/waits")),
     *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "cuda/runtime", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which

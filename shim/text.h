@@ -25,9 +25,24 @@ static inline uint64_t overlap_fnv(uint64_t hash, const void *bytes, size_t size
     return hash;
 }
 
+#define OVERLAP_FACTOR UINT64_C(0x9E3779B97F4A7C15)
+/* The same by words, for what is hashed often or is long. */
+static inline uint64_t overlap_hash(uint64_t hash, const void *bytes, size_t size) {
+    hash += size;
+    for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        if (size - at >= sizeof word)
+            memcpy(&word, (const char *)bytes + at, sizeof word);
+        else
+            memcpy(&word, (const char *)bytes + at, size - at);
+        hash = (hash ^ word) * OVERLAP_FACTOR;
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
 /* Returns a hash of 1 to 32 bits, on which all bits of the key have an effect. Handles lie at equal distances, which
  * the multiplication breaks up. */
-#define OVERLAP_FACTOR UINT64_C(0x9E3779B97F4A7C15)
 static inline uint32_t overlap_spread(uint64_t key, uint32_t bits) {
     return (uint32_t)(key * OVERLAP_FACTOR >> (64 - bits));
 }

@@ -28,12 +28,13 @@ from tools.checks import shim_build
 ROOT = Path(__file__).resolve().parent.parent
 
 # Before any test imports these: their asserts say values.
-pytest.register_assert_rewrite("interposing", "iterating", "hip_interposing")
+pytest.register_assert_rewrite("interposing", "iterating", "null_driver", "hip_interposing")
 # Programs in front of the simulated driver, with and without the library: tests/programs.
 from interposing import bare, build, preloaded, simulated, table_of  # noqa: E402
 from iterating import iterations  # noqa: E402
+from null_driver import under  # noqa: E402
 
-__all__ = ["bare", "build", "iterations", "preloaded", "simulated", "table_of"]
+__all__ = ["bare", "build", "iterations", "preloaded", "simulated", "table_of", "under"]
 # A loaded machine is no failure.
 settings.register_profile(
     "tests", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]

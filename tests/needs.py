@@ -37,7 +37,7 @@ LIBCS = Need("other C libraries and processors", 90, "libcap2-bin")
 REGISTER = Need("ROCm's register of profilers", 5)
 MODULES = Need("Lmod and Environment Modules", 1, "lua5.3 lua-posix lua-filesystem lua-term lua-json tcl")
 BROWSER = Need("a browser", 0, "chromium")
-PRELOADS = Need("libraries that others preload", 5)
+PRELOADS = Need("libraries that others preload", 6)
 COMMANDS = Need("commands that not every machine has", 0, "sudo ninja-build busybox libc6-i386 strace")
 VALGRIND = Need("valgrind", 0, "valgrind libc6-dbg")
 WHEELS = Need("wheels, which are built")
@@ -67,6 +67,7 @@ NEEDS = {
     "interpose/test_real_preloads.py[libfaketime]": PRELOADS,
     "interpose/test_real_preloads.py[libfaketime, stopped]": PRELOADS,
     "interpose/test_real_preloads.py[libeatmydata]": PRELOADS,
+    "interpose/test_profilers.py::test_under_gperftools": PRELOADS,
     "interpose/test_real_preloads.py::test_sixteen_threads_beside_an_allocator": PRELOADS,
     "launchers/test_here.py::test_sudo": COMMANDS,
     "launchers/test_children.py::test_ninja": COMMANDS,

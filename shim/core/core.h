@@ -44,8 +44,22 @@ struct overlap_view overlap_table_view(const void *table);
 /* Does one pattern of the span match the text? */
 bool overlap_match_any(const struct overlap_view *view, struct overlap_span span, const char *text);
 
-/* As overlap_match_any(), for a kernel: matches its name as the driver gives it, or its plain name. */
-bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel);
+/* What the patterns of one policy say of a kernel's name, as the driver gives it or plain. The built-in families count for
+ * every policy. */
+struct overlap_matches {
+    uint64_t rules[OVERLAP_RULES / 64]; /* bit i: the kernels of the policy's rule i; a rule that names none accepts all */
+    uint32_t communicates, fixed_size;
+    uint64_t one_rank; /* a collective of one rank, which only reduces */
+};
+/* policy: index, or OVERLAP_NO_POLICY. Takes about a nanosecond a character, so the answer is kept with the kernel. */
+void overlap_match_kernel(const struct overlap_view *view, uint32_t policy, const char *kernel,
+                          struct overlap_matches *found);
+
+/* As overlap_decide(), with what is known of the kernel's name already. */
+void overlap_decide_matched(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
+                            const struct overlap_matches *kernel, const char *library,
+                            const struct overlap_launch *launch, const struct overlap_footprint *communication,
+                            struct overlap_decision *decision);
 
 /* Does this library launch nothing but communication? basename: of the library's file. */
 bool overlap_is_communication_library(const char *basename);
@@ -118,14 +132,22 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
 
 /* ---- Rows of the statistics page (rows.c) ---- */
 
-/* Finds or claims the row for such launches. `key`, `state` and the names in `facts` are ignored. kernel, library: may be
- * NULL. Without a free row the launches are counted in the rule's row for all its kernels, else in the row of the
- * reason. */
-uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
-                           const char *library, uint32_t reason);
+/* Which rows of a page are claimed, and by which keys. One thread at a time claims rows. All zeros: none of this page. */
+struct overlap_row_index {
+    struct overlap_page *page;
+    uint32_t next;        /* the first free row */
+    uint16_t slots[1024]; /* open hash table of rows; 0: free */
+};
+
+/* Finds or claims the row for such launches. `key`, `state` and the names in `facts` are ignored. hash: of the kernel's
+ * name. kernel, library: "" if unknown. Without a free row the launches are counted in the rule's row for all its kernels,
+ * else in the row of the reason. */
+uint32_t overlap_row_claim(struct overlap_row_index *index, struct overlap_page *page, const struct overlap_row *facts,
+                           uint64_t hash, const char *kernel, const char *library, uint32_t reason);
 
 /* Finds or claims the row for launches that differ from those of `row` in their reason only. */
-uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason);
+uint32_t overlap_row_of_reason(struct overlap_row_index *index, struct overlap_page *page, uint32_t row,
+                               uint32_t reason);
 
 /* Fills in, for each row, the reason that it counts: a valid index even on a damaged page. */
 void overlap_row_reasons(const struct overlap_page *page, uint32_t *reasons);

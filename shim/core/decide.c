@@ -34,12 +34,10 @@ static struct interval grids_of(const struct overlap_rule *rule, uint64_t capaci
     return (struct interval){from, to};
 }
 
-/* Does the rule match? Narrows *grids to the interval for which the result is the same. */
-static bool rule_matches(const struct overlap_view *view, const struct overlap_rule *rule, const char *kernel,
-                         const char *library, const struct overlap_launch *launch, uint32_t native, uint64_t capacity,
+/* Does the rule match a kernel that its patterns accept? Narrows *grids to the interval for which the result is the same. */
+static bool rule_matches(const struct overlap_view *view, const struct overlap_rule *rule, const char *library,
+                         const struct overlap_launch *launch, uint32_t native, uint64_t capacity,
                          struct interval *grids) {
-    if (rule->kernels.count && !overlap_match_kernel(view, rule->kernels, kernel))
-        return false;
     if (rule->libraries.count && !(library && overlap_match_any(view, rule->libraries, library)))
         return false;
     if (!in_range(launch->footprint.threads, rule->threads) || !in_range(native, rule->resident_blocks))
@@ -59,8 +57,8 @@ static bool rule_matches(const struct overlap_view *view, const struct overlap_r
 }
 
 /* Returns why a launch must not be shaped, whatever the rule says. OVERLAP_REASON_COUNT: it may be. */
-static enum overlap_reason forbidden(const struct overlap_view *view, const struct overlap_policy *policy,
-                                     const char *kernel, const struct overlap_launch *launch, uint32_t native) {
+static enum overlap_reason forbidden(const struct overlap_matches *kernel, const struct overlap_launch *launch,
+                                     uint32_t native) {
     const uint32_t flags = launch->flags;
     if (flags & OVERLAP_LAUNCH_COOPERATIVE)
         return OVERLAP_REASON_cooperative;
@@ -70,7 +68,7 @@ static enum overlap_reason forbidden(const struct overlap_view *view, const stru
         return OVERLAP_REASON_programmatic;
     if (flags & OVERLAP_LAUNCH_OCCUPANCY_ASKED)
         return OVERLAP_REASON_occupancy_asked;
-    if (policy->fixed_size.count && overlap_match_kernel(view, policy->fixed_size, kernel))
+    if (kernel->fixed_size)
         return OVERLAP_REASON_reads_dynamic_size;
     if (flags & OVERLAP_LAUNCH_REFUSED)
         return OVERLAP_REASON_refused;
@@ -79,9 +77,10 @@ static enum overlap_reason forbidden(const struct overlap_view *view, const stru
     return OVERLAP_REASON_COUNT;
 }
 
-OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
-                                   const char *kernel, const char *library, const struct overlap_launch *launch,
-                                   const struct overlap_footprint *communication, struct overlap_decision *decision) {
+void overlap_decide_matched(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
+                            const struct overlap_matches *kernel, const char *library,
+                            const struct overlap_launch *launch, const struct overlap_footprint *communication,
+                            struct overlap_decision *decision) {
     *decision = (struct overlap_decision){.reason = OVERLAP_REASON_no_rule,
                                           .dynamic_shared = launch->footprint.dynamic_shared,
                                           .rule = OVERLAP_NO_RULE,
@@ -105,15 +104,17 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
     uint64_t capacity = (uint64_t)native * gpu->multiprocessors;
     struct interval grids = {0, UINT64_MAX};
     const struct overlap_rule *rule = NULL;
-    for (uint32_t i = p->first_rule; !rule && i < p->first_rule + p->rule_count; i++) {
-        if (rule_matches(&view, &view.rules[i], kernel, library, launch, native, capacity, &grids)) {
-            rule = &view.rules[i];
-            decision->rule = i;
+    for (uint32_t i = 0; !rule && i < p->rule_count; i++) {
+        const struct overlap_rule *const next = &view.rules[p->first_rule + i];
+        if (kernel->rules[i / 64] >> i % 64 & 1 &&
+            rule_matches(&view, next, library, launch, native, capacity, &grids)) {
+            rule = next;
+            decision->rule = p->first_rule + i;
             decision->windowed = rule->when != OVERLAP_WHEN_ALWAYS;
         }
     }
     const enum overlap_reason no =
-        rule && rule->shape != OVERLAP_SHAPE_LEAVE ? forbidden(&view, p, kernel, launch, native) : OVERLAP_REASON_COUNT;
+        rule && rule->shape != OVERLAP_SHAPE_LEAVE ? forbidden(kernel, launch, native) : OVERLAP_REASON_COUNT;
     if (!rule)
         decision->reason = OVERLAP_REASON_no_rule;
     else if (rule->shape == OVERLAP_SHAPE_LEAVE)
@@ -133,4 +134,13 @@ OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const str
     }
     decision->minimum_blocks = grids.minimum;
     decision->maximum_blocks = grids.maximum;
+}
+
+OVERLAP_EXPORT void overlap_decide(const void *table, uint32_t policy, const struct overlap_gpu *gpu,
+                                   const char *kernel, const char *library, const struct overlap_launch *launch,
+                                   const struct overlap_footprint *communication, struct overlap_decision *decision) {
+    const struct overlap_view view = overlap_table_view(table);
+    struct overlap_matches matches;
+    overlap_match_kernel(&view, policy, kernel, &matches);
+    overlap_decide_matched(table, policy, gpu, &matches, library, launch, communication, decision);
 }

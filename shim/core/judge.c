@@ -29,9 +29,8 @@ static enum overlap_stream_status status_of(const struct overlap_judged *stream,
                                                   : OVERLAP_STREAM_RAISED;
 }
 
-bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,
-                   bool programs) {
-    uint64_t all = others, together = 0;
+bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, bool early, uint32_t share, bool programs) {
+    uint64_t all = 0, together = 0;
     bool communicated = false, computed = false; /* since the beginning */
     for (uint32_t i = 0; i < count; i++) {
         all += own_work(streams[i]);
@@ -44,10 +43,11 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64
         struct overlap_judged *const stream = streams[i];
         const uint64_t own = own_work(stream);
         stream->share = thousandths(own, all);
-        const bool waited = __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED);
+        const bool waited = early ? LOAD(stream->waited) || stream->status == OVERLAP_STREAM_RAISED
+                                  : __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED);
         stream->status = (uint8_t)status_of(stream, waited, share, programs);
         together += stream->status == OVERLAP_STREAM_RAISED ? own : 0;
-        stream->before = stream->work;
+        stream->before = early ? stream->before : stream->work;
     }
     if (thousandths(together, all) > OVERLAP_SHARE_TOGETHER * 10)
         for (uint32_t i = 0; i < count; i++)

@@ -29,23 +29,26 @@ enum {
 /* What a judgement reads and writes of a stream. Work in threads. */
 struct overlap_judged {
     uint64_t work;   /* launched on it so far */
-    uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work` */
-    bool waited;     /* something has waited for it since then; overlap_judge() clears it */
+    uint64_t before; /* the same at the judgement before; overlap_judge() sets it to `work`, unless it judges early */
+    bool waited;     /* something has waited for it since then; overlap_judge() clears it, likewise */
     bool communicates, launches_graphs, is_default, is_wide, is_fixed;
     uint8_t status; /* result: enum overlap_stream_status */
     uint32_t share; /* result: of the device's work since the judgement before, in thousandths */
 };
 
-/* Is a judgement due after so many waits? */
-static inline bool overlap_judgement_is_due(uint64_t waits) {
-    return waits < OVERLAP_JUDGEMENTS_EVERY ? waits >= OVERLAP_JUDGEMENTS_FROM && (waits & (waits - 1)) == 0
-                                            : waits % OVERLAP_JUDGEMENTS_EVERY == 0;
+/* After how many waits is the next judgement due, if one is made after so many? */
+static inline uint64_t overlap_next_judgement(uint64_t waits) {
+    uint64_t next = OVERLAP_JUDGEMENTS_FROM;
+    if (waits >= OVERLAP_JUDGEMENTS_EVERY)
+        return waits - waits % OVERLAP_JUDGEMENTS_EVERY + OVERLAP_JUDGEMENTS_EVERY;
+    while (next <= waits)
+        next *= 2;
+    return next;
 }
 
-/* Judges the streams of a device that have carried a launch. others: threads that all other streams of the device
- * launched since the judgement before. share: per cent. programs: condition 3 does not hold. False: no computation was
+/* Judges the streams of a device that have carried a launch. early: before it is due: what is raised counts as waited for,
+ * and the next judgement covers this one's time, too. share: per cent. programs: condition 3 does not hold. False: no computation was
  * launched since the judgement before, so there is nothing to judge, and nothing is written. But streams are given back all
  * the same once condition 3 does not hold, and a device that has never computed is judged once a stream that communicates was
  * waited for. */
-bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, uint64_t others, uint32_t share,
-                   bool programs);
+bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, bool early, uint32_t share, bool programs);

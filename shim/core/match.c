@@ -3,8 +3,6 @@
 
 #include "core.h"
 
-enum { PLAIN_NAME_SIZE = 512 };
-
 /* Matches one character against a set such as [a-z] or [!_], and sets *next to the character after the set. `[` without
  * a closing bracket matches itself. */
 static bool set_matches(const char *set, char c, const char **next) {
@@ -106,47 +104,107 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
     return false;
 }
 
-bool overlap_match_kernel(const struct overlap_view *view, struct overlap_span span, const char *kernel) {
+/* ---- Both names of a kernel against many patterns ----
+ *
+ * Nearly every pattern fails, and a pattern that begins with `*` fails only after it has looked at every character. So the
+ * pairs of neighbouring characters of a name are noted once, and a pattern is tried only if its first pairs occur. The
+ * plain name is a part of the driver's. */
+
+enum { PLAIN_NAME_SIZE = 512, PAIRS = 1024 };
+
+struct names {
+    const char *driver;
     char plain[PLAIN_NAME_SIZE];
-    overlap_plain_name(kernel, plain, sizeof plain);
-    return overlap_match_any(view, span, kernel) || overlap_match_any(view, span, plain);
+    bool pairs[PAIRS];
+};
+
+static uint32_t pair_at(const char *text) {
+    return ((uint32_t)(unsigned char)text[0] * 37 + (unsigned char)text[1]) % PAIRS;
 }
 
-/* Families and their patterns, alternating, each NUL-terminated. An array of pointers would need relocations at the
- * start of every process. */
-static const char kernel_signs[] =
+static void names_of(struct names *names, const char *kernel) {
+    names->driver = kernel;
+    overlap_plain_name(kernel, names->plain, sizeof names->plain);
+    memset(names->pairs, 0, sizeof names->pairs);
+    for (const char *c = kernel; *c; c++)
+        names->pairs[pair_at(c)] = true;
+}
+
+static bool is_literal(char c) {
+    return c && c != '*' && c != '?' && c != '[';
+}
+
+static bool may_match(const struct names *names, const char *pattern) {
+    const char first = pattern[0];
+    if (first != '*')
+        return first == names->driver[0] || first == names->plain[0] || !is_literal(first);
+    return !is_literal(pattern[1]) || !is_literal(pattern[2]) ||
+           (names->pairs[pair_at(pattern + 1)] && (!is_literal(pattern[3]) || names->pairs[pair_at(pattern + 2)]));
+}
+
+static bool matches(const struct names *names, const char *pattern) {
+    return may_match(names, pattern) &&
+           (overlap_glob_match(pattern, names->driver) || overlap_glob_match(pattern, names->plain));
+}
+
+static bool matches_any(const struct names *names, const struct overlap_view *view, struct overlap_span span) {
+    for (uint32_t i = 0; i < span.count; i++)
+        if (matches(names, view->strings + view->patterns[span.first + i]))
+            return true;
+    return false;
+}
+
+/* Patterns of the families. An array of pointers would need relocations at the start of every process. */
+typedef char sign[44];
+static const sign kernel_signs[] = {
 #define LIBRARY(family, glob)
-#define FAMILY(family, glob) #family "\0" glob "\0"
+#define FAMILY(family, glob) glob,
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
-    ;
-static const char library_signs[] =
-#define LIBRARY(family, glob) #family "\0" glob "\0"
+};
+static const sign library_signs[] = {
+#define LIBRARY(family, glob) glob,
 #define FAMILY(family, glob)
 #include "family.def"
 #undef FAMILY
 #undef LIBRARY
-    ;
+};
 
-/* Does one of the two names match a pattern of any family? */
-static bool has_sign(const char *family, size_t size, const char *name, const char *other) {
-    const char *const end = family + size - 1;
-    while (family < end) {
-        const char *const glob = family + strlen(family) + 1;
-        if (overlap_glob_match(glob, name) || overlap_glob_match(glob, other))
+static bool is_of_family(const struct names *names) {
+    for (size_t i = 0; i < sizeof kernel_signs / sizeof *kernel_signs; i++)
+        if (matches(names, kernel_signs[i]))
             return true;
-        family = glob + strlen(glob) + 1;
-    }
     return false;
 }
 
 OVERLAP_EXPORT uint32_t overlap_is_communication(const char *kernel) {
-    char plain[PLAIN_NAME_SIZE];
-    overlap_plain_name(kernel, plain, sizeof plain);
-    return has_sign(kernel_signs, sizeof kernel_signs, kernel, plain);
+    struct names names;
+    names_of(&names, kernel);
+    return is_of_family(&names);
 }
 
 bool overlap_is_communication_library(const char *basename) {
-    return has_sign(library_signs, sizeof library_signs, basename, basename);
+    for (size_t i = 0; i < sizeof library_signs / sizeof *library_signs; i++)
+        if (overlap_glob_match(library_signs[i], basename))
+            return true;
+    return false;
+}
+
+void overlap_match_kernel(const struct overlap_view *view, uint32_t policy, const char *kernel,
+                          struct overlap_matches *found) {
+    const struct overlap_policy *const p = policy == OVERLAP_NO_POLICY ? NULL : &view->policies[policy];
+    struct names names;
+    names_of(&names, kernel);
+    *found =
+        (struct overlap_matches){.communicates = is_of_family(&names), .one_rank = matches(&names, "*oneRankReduce*")};
+    if (!p)
+        return;
+    found->communicates = found->communicates || matches_any(&names, view, p->kernels);
+    found->fixed_size = matches_any(&names, view, p->fixed_size);
+    for (uint32_t i = 0; i < p->rule_count; i++) {
+        const struct overlap_span kernels = view->rules[p->first_rule + i].kernels;
+        if (!kernels.count || matches_any(&names, view, kernels))
+            found->rules[i / 64] |= UINT64_C(1) << i % 64;
+    }
 }

@@ -1,8 +1,8 @@
 /* Rows of the statistics page: one for every kernel and decision about it. A row is claimed when the decision is made;
- * the launch itself then only increments the counter whose index is in the decision word.
+ * the launch itself then only increments the counter of that row.
  *
- * A key never changes; the record is filled in after the key is claimed, and its state is published last. Not a table
- * of slots.h, because Python reads the rows.
+ * Rows are claimed in their order. A key never changes; the record is filled in after the key is claimed, and its state is
+ * published last, for readers of the page.
  */
 #include <string.h>
 
@@ -32,34 +32,37 @@ static uint64_t key_of(uint64_t hash, uint32_t reason) {
     return hash << HASH_SHIFT | (uint64_t)reason;
 }
 
-/* Includes the NUL, which separates the name of the kernel from that of the library. */
 static uint64_t hash_text(uint64_t hash, const char *text) {
     return overlap_fnv(hash, text, strlen(text) + 1);
 }
 
-static uint64_t identity(const struct overlap_row *facts, const char *kernel, const char *library) {
-    uint64_t hash = hash_text(hash_text(OVERLAP_FNV, kernel), library);
-    hash = overlap_fnv(hash, &facts->rule, sizeof facts->rule);
-    hash = overlap_fnv(hash, &facts->device, sizeof facts->device);
-    hash = overlap_fnv(hash, &facts->footprint, sizeof facts->footprint); /* kernels may share a name (Triton) */
-    hash = (hash ^ hash >> 32) * OVERLAP_FACTOR >> HASH_SHIFT;            /* moves the well-mixed bits up */
+static uint64_t identity(const struct overlap_row *facts, uint64_t kernel, const char *library) {
+    uint64_t hash = overlap_hash(kernel, library, strlen(library));
+    const uint32_t of[] = {facts->rule, facts->device};
+    hash = overlap_hash(hash, of, sizeof of);
+    hash = overlap_hash(hash, &facts->footprint, sizeof facts->footprint); /* kernels may share a name (Triton) */
+    hash = hash * OVERLAP_FACTOR >> HASH_SHIFT;
     return hash ? hash : 1;
 }
 
 /* Returns the row with this key, and claims a free one below `most` if needed (*claimed). FULL: there is none. */
-static uint32_t find(struct overlap_page *page, uint64_t key, uint32_t most, bool *claimed) {
+static uint32_t find(struct overlap_row_index *index, struct overlap_page *page, uint64_t key, uint32_t most,
+                     bool *claimed) {
+    enum { SLOTS = sizeof index->slots / sizeof *index->slots };
+    uint32_t at = overlap_spread(key, 10);
+    _Static_assert(SLOTS == 1 << 10 && SLOTS >= 2 * OVERLAP_ROWS, "probes end");
     *claimed = false;
-    for (uint32_t row = OVERLAP_REASONS; row < most; row++) {
-        uint64_t there = OVERLAP_RELAXED(page->rows[row].key);
-        if (there == 0 &&
-            __atomic_compare_exchange_n(&page->rows[row].key, &there, key, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-            *claimed = true;
+    if (index->page != page)
+        *index = (struct overlap_row_index){.page = page, .next = OVERLAP_REASONS};
+    for (uint32_t row; (row = index->slots[at]) != 0; at = (at + 1) % SLOTS)
+        if (page->rows[row].key == key)
             return row;
-        }
-        if (there == key)
-            return row;
-    }
-    return FULL;
+    if (index->next >= most)
+        return FULL;
+    *claimed = true;
+    index->slots[at] = (uint16_t)index->next;
+    __atomic_store_n(&page->rows[index->next].key, key, __ATOMIC_RELAXED);
+    return index->next++;
 }
 
 /* Stores a name of any length: recognizable, and distinct from the name of another kernel. */
@@ -100,10 +103,10 @@ static void put_first(struct overlap_row *record, const struct overlap_row *fact
 
 /* Returns the row for all kernels of a rule that found no row of their own, so that the report shows that the rule
  * matched. */
-static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reason) {
+static uint32_t of_rule(struct overlap_row_index *index, struct overlap_page *page, uint32_t rule, uint32_t reason) {
     const struct overlap_row facts = {.rule = rule, .device = OVERLAP_DEVICES};
     bool claimed;
-    const uint32_t row = find(page, key_of(identity(&facts, "", ""), reason), FULL, &claimed);
+    const uint32_t row = find(index, page, key_of(identity(&facts, 0, ""), reason), FULL, &claimed);
     if (claimed) {
         put_first(&page->rows[row], &facts);
         __atomic_store_n(&page->rows[row].state, 2, __ATOMIC_RELEASE);
@@ -111,15 +114,13 @@ static uint32_t of_rule(struct overlap_page *page, uint32_t rule, uint32_t reaso
     return row == FULL ? reason : row;
 }
 
-uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *facts, const char *kernel,
-                           const char *library, uint32_t reason) {
+uint32_t overlap_row_claim(struct overlap_row_index *index, struct overlap_page *page, const struct overlap_row *facts,
+                           uint64_t hash, const char *kernel, const char *library, uint32_t reason) {
     bool claimed;
-    kernel = kernel ? kernel : "";
-    library = library ? library : "";
-    const uint64_t key = key_of(identity(facts, kernel, library), reason);
-    const uint32_t row = find(page, key, room_for(reason), &claimed);
+    const uint64_t key = key_of(identity(facts, hash, library), reason);
+    const uint32_t row = find(index, page, key, room_for(reason), &claimed);
     if (row == FULL)
-        return of_rule(page, facts->rule, reason);
+        return of_rule(index, page, facts->rule, reason);
     struct overlap_row *record = &page->rows[row];
     if (!claimed) {
         put_last(record, facts);
@@ -133,20 +134,20 @@ uint32_t overlap_row_claim(struct overlap_page *page, const struct overlap_row *
     return row;
 }
 
-uint32_t overlap_row_of_reason(struct overlap_page *page, uint32_t row, uint32_t reason) {
+uint32_t overlap_row_of_reason(struct overlap_row_index *index, struct overlap_page *page, uint32_t row,
+                               uint32_t reason) {
     const struct overlap_row *from = &page->rows[row];
     bool claimed;
     if (row < OVERLAP_REASONS || __atomic_load_n(&from->state, __ATOMIC_ACQUIRE) != 2)
         return reason;
     const uint64_t key = key_of(OVERLAP_RELAXED(from->key) >> HASH_SHIFT, reason);
-    const uint32_t other = find(page, key, room_for(reason), &claimed);
+    const uint32_t other = find(index, page, key, room_for(reason), &claimed);
     if (other == FULL)
-        return of_rule(page, from->rule, reason);
+        return of_rule(index, page, from->rule, reason);
     if (claimed) {
         struct overlap_row *record = &page->rows[other];
         put_first(record, from);
-        /* Launched as requested, whatever the reason. Atomic, because other threads may have found the row already. */
-        __atomic_store_n(&record->launched, from->footprint.dynamic_shared, __ATOMIC_RELAXED);
+        record->launched = from->footprint.dynamic_shared; /* as requested, whatever the reason */
         memcpy(record->kernel, from->kernel, sizeof record->kernel);
         memcpy(record->plain, from->plain, sizeof record->plain);
         memcpy(record->library, from->library, sizeof record->library);

@@ -15,18 +15,19 @@ CUresult init_body(ENTRY, uint32_t flags) {
 }
 
 static uint64_t primaries[OVERLAP_DEVICES]; /* retained primary contexts; the address does not change */
+static uint32_t retained[OVERLAP_DEVICES];  /* how often, as far as is known (primary_end_body) */
 static uint32_t some_created;               /* 1: the program has made contexts that are no primary ones */
 
-static CUresult made(CUresult result) {
-    context_unknown(VENDOR_CUDA);
-    if (result == CUDA_SUCCESS)
-        thread_opens_gpu();
-    return result;
+static bool has_entry(CUdevice device) {
+    return device >= 0 && device < OVERLAP_DEVICES;
 }
 
 static CUresult created(CUresult result) {
+    context_unknown(VENDOR_CUDA);
     __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
-    return made(result);
+    if (result == CUDA_SUCCESS)
+        thread_opens_gpu();
+    return result;
 }
 
 CUresult context_create_body(ENTRY, CUcontext *context, uint32_t flags, CUdevice device) {
@@ -45,12 +46,18 @@ CUresult context_create_v4_body(ENTRY, CUcontext *context, void *parameters, uin
     return created(real(context, parameters, flags, device));
 }
 
+/* The current context stays. */
 CUresult primary_retain_body(ENTRY, CUcontext *context, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxRetain);
     const CUresult result = real(context, device);
-    if (result == CUDA_SUCCESS && context && device >= 0 && device < OVERLAP_DEVICES)
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (context && has_entry(device)) {
         __atomic_store_n(&primaries[device], (uint64_t)(uintptr_t)*context, __ATOMIC_RELAXED);
-    return made(result);
+        __atomic_add_fetch(&retained[device], 1, __ATOMIC_RELAXED);
+    }
+    thread_opens_gpu();
+    return result;
 }
 
 /* A context takes its functions with it, and the driver may reuse their addresses. cuCtxDetach may leave the context
@@ -102,7 +109,7 @@ struct ending {
 };
 
 static struct ending primary_ends(CUdevice device) {
-    const bool other = OVERLAP_RELAXED(some_created) && device >= 0 && device < OVERLAP_DEVICES;
+    const bool other = OVERLAP_RELAXED(some_created) && has_entry(device);
     const uint64_t primary = other ? OVERLAP_RELAXED(primaries[device]) : 0;
     streams_context_ends(VENDOR_CUDA, primary, device);
     return (struct ending){primary ? handle_ends(HANDLES_OF_CONTEXT, primary)
@@ -123,13 +130,36 @@ static bool primary_is_gone(CUdevice device) {
            driver.cuDevicePrimaryCtxGetState(device, &flags, &active) == CUDA_SUCCESS && !active;
 }
 
+/* Does this release leave the context to other users? Counted as far as calls are seen. */
+static bool releases_one_of_many(CUdevice device) {
+    uint32_t count = has_entry(device) ? OVERLAP_RELAXED(retained[device]) : 0;
+    while (count && !__atomic_compare_exchange_n(&retained[device], &count, count - 1, true, __ATOMIC_RELAXED,
+                                                 __ATOMIC_RELAXED))
+        continue;
+    return count > 1;
+}
+
+/* Programs release the primary context often (UCX: at every copy), and nearly always others use it still: nothing ends
+ * then, and the driver is asked once whether that is so. If it is the last user that we know, what may end is marked
+ * before the call. If users that we do not know remain, they count as one from then on. */
 CUresult primary_end_body(ENTRY, CUdevice device) {
     REAL_OR_RETURN(cuDevicePrimaryCtxReset);
     const bool reset = hook == HOOK_cuDevicePrimaryCtxReset || hook == HOOK_cuDevicePrimaryCtxReset_v2;
-    const struct ending ending = primary_ends(device);
+    const bool stays = !reset && releases_one_of_many(device);
+    if (!armed_and_ready(VENDOR_CUDA))
+        return real(device);
+    struct ending ending;
+    if (!stays)
+        ending = primary_ends(device);
     const CUresult result = real(device);
-    primary_ended(&ending,
-                  result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && (reset || primary_is_gone(device)));
+    const bool gone = result == CUDA_SUCCESS && (reset || primary_is_gone(device));
+    if (stays && !gone)
+        return result;
+    if (stays)
+        ending = primary_ends(device);
+    primary_ended(&ending, gone);
+    if (!reset && !gone && has_entry(device))
+        __atomic_add_fetch(&retained[device], 1, __ATOMIC_RELAXED);
     return result;
 }
 

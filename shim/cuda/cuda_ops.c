@@ -30,17 +30,22 @@ uint64_t cuda_context(void) {
                                                                                       : 0;
 }
 
+uint64_t cuda_stream_context(CUstream stream) {
+    CUcontext context = NULL;
+    return driver.cuStreamGetCtx && driver.cuStreamGetCtx(stream, &context) == CUDA_SUCCESS
+               ? (uint64_t)(uintptr_t)context
+               : 0;
+}
+
 /* Must not query the flags of a stream that captures: that would invalidate the capture in every mode (seen on
  * driver 580). */
 bool cuda_stream_facts(CUstream stream, uint64_t *context, uint32_t *flags, int *priority) {
-    CUcontext its = NULL;
     const int mode = cuda_relax();
-    const bool told = !cuda_captures(stream, STREAM_OF_CONTEXT) && driver.cuStreamGetCtx &&
-                      driver.cuStreamGetCtx(stream, &its) == CUDA_SUCCESS && its && driver.cuStreamGetFlags &&
+    const bool told = !cuda_captures(stream, STREAM_OF_CONTEXT) && (*context = cuda_stream_context(stream)) != 0 &&
+                      driver.cuStreamGetFlags &&
                       driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS && driver.cuStreamGetPriority &&
                       driver.cuStreamGetPriority(stream, priority) == CUDA_SUCCESS;
     cuda_restore(mode);
-    *context = (uint64_t)(uintptr_t)its;
     return told;
 }
 
@@ -83,6 +88,28 @@ void cuda_restore(int mode) {
 int cuda_device(void) {
     CUdevice ordinal = 0;
     return driver.cuCtxGetDevice && driver.cuCtxGetDevice(&ordinal) == CUDA_SUCCESS ? ordinal : NO_DEVICE;
+}
+
+/* What needs a current context is asked in that of the object in question. */
+static bool push(uint64_t context) {
+    return driver.cuCtxPushCurrent_v2 && driver.cuCtxPopCurrent_v2 &&
+           driver.cuCtxPushCurrent_v2((CUcontext)(uintptr_t)context) == CUDA_SUCCESS;
+}
+
+static void pop(void) {
+    CUcontext context;
+    driver.cuCtxPopCurrent_v2(&context);
+}
+
+int cuda_context_device(uint64_t context) {
+    CUdevice ordinal = NO_DEVICE;
+    if (driver.cuCtxGetDevice_v2) /* since CUDA 13 */
+        return driver.cuCtxGetDevice_v2(&ordinal, (CUcontext)(uintptr_t)context) == CUDA_SUCCESS ? ordinal : NO_DEVICE;
+    if (push(context)) {
+        ordinal = cuda_device();
+        pop();
+    }
+    return ordinal;
 }
 
 int cuda_device_count(void) {
@@ -131,8 +158,13 @@ bool cuda_limits(int ordinal, struct overlap_gpu *gpu, uint8_t *uuid) {
     return usable(gpu);
 }
 
-bool cuda_priorities(int *least, int *greatest) {
-    return driver.cuCtxGetStreamPriorityRange && driver.cuCtxGetStreamPriorityRange(least, greatest) == CUDA_SUCCESS;
+bool cuda_priorities(uint64_t context, int *least, int *greatest) {
+    const bool pushed = context && context != cuda_context() && push(context);
+    const bool known =
+        driver.cuCtxGetStreamPriorityRange && driver.cuCtxGetStreamPriorityRange(least, greatest) == CUDA_SUCCESS;
+    if (pushed)
+        pop();
+    return known;
 }
 
 /* ---- Kernels ---- */
@@ -215,8 +247,7 @@ bool cuda_footprint(struct handle *handle, const struct device *device, struct o
     return true;
 }
 
-bool cuda_prepare(struct handle *handle, uint32_t dynamic) {
-    const struct device *device = device_current(VENDOR_CUDA);
+bool cuda_prepare(struct handle *handle, const struct device *device, uint32_t dynamic) {
     if (!device || !limit_raise(handle, device, dynamic))
         return false;
     carveout_raise(handle, device->ordinal);

@@ -67,7 +67,7 @@ CUresult kernel_get_function_body(ENTRY, CUfunction *function, CUkernel kernel) 
     CUresult result = real(function, kernel);
     struct handle *from = result == CUDA_SUCCESS && function && overlap_armed() ? handle_find(kernel) : NULL;
     if (from)
-        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, handle_name(from), kernel);
+        handle_learn(*function, HANDLE_FUNCTION, (void *)(uintptr_t)from->owner, NULL, kernel);
     return result;
 }
 

@@ -5,14 +5,14 @@
 #include "../gpu/calls.h"
 #include "cuda.h"
 
-bool cuda_stream_set_priority(CUstream stream, int priority) {
+CUresult cuda_stream_set_priority(CUstream stream, int priority) {
     type_cuStreamSetAttribute *set = real_export(HOOK_cuStreamSetAttribute);
     CUstreamAttrValue value = {{0}};
     value.priority = priority;
     const int mode = cuda_relax(); /* another stream may be capturing */
-    const bool done = set && set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) == CUDA_SUCCESS;
+    const CUresult result = set ? set(stream, CU_LAUNCH_ATTRIBUTE_PRIORITY, &value) : CUDA_ERROR_NOT_SUPPORTED;
     cuda_restore(mode);
-    return done;
+    return result;
 }
 
 CUresult stream_create_body(ENTRY, CUstream *stream, uint32_t flags) {
@@ -43,7 +43,7 @@ CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const 
     const bool held = known != &no_stream && raise_hold(known);
     const CUresult result = real(stream, attribute, value);
     if (held && result == CUDA_SUCCESS)
-        is_programs(known, stream_priority_in_range(VENDOR_CUDA, value->priority));
+        is_programs(known, stream_priority_in_range(VENDOR_CUDA, known->context, value->priority));
     if (held)
         raise_release(known);
     return result;
@@ -61,7 +61,7 @@ CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaun
     return result;
 }
 
-/* The original has the program's priority while it is copied, so that the copy gets that. */
+/* The copy of a raised stream gets the program's priority at once. */
 CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     REAL_OR_RETURN(cuStreamCopyAttributes);
     if (!streams_tracked() || to == from)
@@ -70,20 +70,20 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
     const bool target_first = stream_number(target) < stream_number(source); /* two threads may copy there and back */
     bool held = target_first && raise_hold(target);
-    const bool lends = raise_hold(source);
+    const bool stays = raise_hold(source);
     held = held || (!target_first && raise_hold(target));
-    int greatest = 0, own = 0;
-    const bool lowered = lends && OVERLAP_RELAXED(source->raised) && device_greatest_priority(VENDOR_CUDA, &greatest) &&
-                         cuda_stream_set_priority(from, OVERLAP_RELAXED(source->own));
+    if (held && OVERLAP_RELAXED(source->raised)) /* what another thread reads meanwhile is not the driver's */
+        __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
-    if (lowered)
-        cuda_stream_set_priority(from, greatest);
-    if (held && result == CUDA_SUCCESS && !target->is_default && driver.cuStreamGetPriority &&
-        driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS)
+    int own = OVERLAP_RELAXED(source->own);
+    const bool copied = result == CUDA_SUCCESS && OVERLAP_RELAXED(source->raised)
+                            ? cuda_stream_set_priority(to, own) == CUDA_SUCCESS
+                            : driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
+    if (held && result == CUDA_SUCCESS && copied && !target->is_default)
         is_programs(target, own);
     if (held)
         raise_release(target);
-    if (lends)
+    if (stays)
         raise_release(source);
     return result;
 }

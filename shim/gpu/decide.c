@@ -18,34 +18,22 @@ void invalidate_decisions(void) {
         __atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-void library_of(uintptr_t site, char *name, size_t size) {
-    struct overlap_object object;
-    name[0] = 0;
-    if (overlap_object_at(site, &object)) {
-        strncpy(name, object.name, size - 1);
-        name[size - 1] = 0;
-    }
-}
-
 struct facts {
     const struct request *request;
     struct handle *handle; /* may be NULL */
     struct device *device;
     const struct overlap_policy *policy; /* may be NULL */
-    const char *kernel;                  /* may be NULL */
-    char library[256];
+    struct overlap_matches kernel;       /* by its name */
+    const char *library;                 /* the caller's; "" if unknown */
     struct overlap_launch launch;
     bool later; /* the driver may report more at a later call */
 };
 
 static bool is_communication(const struct facts *facts) {
-    if (overlap_is_communication_library(facts->library) || (facts->kernel && overlap_is_communication(facts->kernel)))
+    if (facts->kernel.communicates || overlap_is_communication_library(facts->library))
         return true;
-    if (!facts->policy)
-        return false;
     const struct overlap_view view = overlap_table_view(overlap_armed()->table);
-    return overlap_match_any(&view, facts->policy->libraries, facts->library) ||
-           (facts->kernel && overlap_match_kernel(&view, facts->policy->kernels, facts->kernel));
+    return facts->policy && overlap_match_any(&view, facts->policy->libraries, facts->library);
 }
 
 /* The function was obtained while another device was current: its context, and when that ends, are unknown. */
@@ -58,13 +46,13 @@ static void gather(struct facts *facts, const struct request *request, struct ha
     facts->handle = handle;
     facts->device = device;
     facts->policy = device_policy(device);
-    facts->kernel = handle ? handle_name(handle) : NULL;
+    const bool named = handle && handle_match(handle, device->policy, &facts->kernel);
     facts->later = handle && is_got_elsewhere(handle, device);
-    library_of(request->site, facts->library, sizeof facts->library);
+    facts->library = overlap_library(request->site);
     facts->launch = (struct overlap_launch){.blocks = blocks_of(request), .flags = request->flags};
     facts->launch.footprint.threads = (uint32_t)threads_of(request);
     facts->launch.footprint.dynamic_shared = request->config.sharedMemBytes;
-    if (!handle || !facts->kernel || facts->later ||
+    if (!named || facts->later ||
         !OPERATION_OF(device->vendor, footprint)(handle, device, &facts->launch, &facts->later))
         facts->launch.flags |= OVERLAP_LAUNCH_UNKNOWN;
     if (handle && handle_is_marked(handle, HANDLE_REFUSED))
@@ -87,7 +75,7 @@ static void communicate(const struct facts *facts, struct overlap_decision *deci
         decided->maximum_blocks = most;
     else
         decided->minimum_blocks = most + 1;
-    if (known && device_learn(facts->device, facts->kernel, &facts->launch.footprint))
+    if (known && !facts->kernel.one_rank && device_learn(facts->device, &facts->launch.footprint))
         decisions_forget();
 }
 
@@ -96,10 +84,8 @@ static void compute(struct facts *facts, struct overlap_decision *decided) {
     const void *const table = overlap_armed()->table;
     struct overlap_footprint copy;
     const struct overlap_footprint *const communication = device_communication(facts->device, &copy);
-    const struct overlap_view view = overlap_table_view(table);
-    overlap_decide(table, facts->policy ? (uint32_t)(facts->policy - view.policies) : OVERLAP_NO_POLICY,
-                   &facts->device->gpu, facts->kernel ? facts->kernel : "", facts->library, &facts->launch,
-                   communication, decided);
+    overlap_decide_matched(table, facts->device->policy, &facts->device->gpu, &facts->kernel, facts->library,
+                           &facts->launch, communication, decided);
     if (facts->device->unreadable && decided->reason == OVERLAP_REASON_observe_only)
         decided->reason = OVERLAP_REASON_unknown_limits;
 }
@@ -126,7 +112,7 @@ static uint32_t row_of(const struct facts *facts, const struct overlap_decision 
                                     .footprint = facts->launch.footprint,
                                     .blocks = facts->launch.blocks,
                                     .resident_blocks = decided->native_blocks};
-    return overlap_row_claim(overlap_current_page, &row, facts->kernel, facts->library, decided->reason);
+    return handle_row(facts->handle, &row, facts->library, decided->reason);
 }
 
 static uint32_t at_most_32_bits(uint64_t number) {
@@ -135,13 +121,13 @@ static uint32_t at_most_32_bits(uint64_t number) {
 
 static bool make(const struct request *request, struct handle *handle, struct device *device,
                  struct decision *decision) {
-    struct facts facts;
+    struct facts facts = {.kernel = {.communicates = false}};
     struct overlap_decision decided = {.reason = OVERLAP_REASON_communication,
                                        .dynamic_shared = request->config.sharedMemBytes,
                                        .rule = OVERLAP_NO_RULE,
                                        .maximum_blocks = UINT64_MAX};
     if (handle)
-        handle_settle(handle);
+        handle_settle(handle, request->context, device->ordinal);
     gather(&facts, request, handle, device);
     const bool communicates = facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION;
     if (communicates)
@@ -163,21 +149,15 @@ static bool make(const struct request *request, struct handle *handle, struct de
 }
 
 /* Set in a forked child of a process that has initialised a driver. Nothing is decided there: the driver refuses every
- * call, and another thread of the parent may have held the loader's lock, which glibc does not release in a child. */
+ * call. */
 bool is_forked_child;
 
-/* A signal handler may launch while this thread decides. The interrupted code may be acquiring or holding the loader's
- * lock, so waiting for it would deadlock. */
 bool decide(const struct request *request, struct handle *handle, struct decision *decision) {
-    struct device *const device =
-        is_forked_child || interrupts(this_thread.deciding) ? NULL : device_current(hook_vendor(request->hook));
+    struct device *const device = request->device;
     if (!device || (handle && handle_is_ending(handle))) { /* its address may already belong to another kernel */
         decision->row = decision->reason = OVERLAP_REASON_unknown_footprint;
         decision->size = request->config.sharedMemBytes;
         return false;
     }
-    this_thread.deciding = (uintptr_t)__builtin_frame_address(0);
-    const bool holds = make(request, handle, device, decision);
-    this_thread.deciding = 0;
-    return holds;
+    return make(request, handle, device, decision);
 }

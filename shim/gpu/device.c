@@ -130,9 +130,16 @@ const struct overlap_policy *device_policy(const struct device *device) {
     return &overlap_table_view(settings->table).policies[device->policy];
 }
 
-bool device_greatest_priority(enum vendor vendor, int *priority) {
-    int least = 0;
-    return driver_ready(vendor) && OPERATION_OF(vendor, priorities)(&least, priority) && *priority != least;
+/* Threads that ask at once get, and store, the same. */
+bool device_range(struct device *device, uint64_t context) {
+    int least = 0, greatest = 0;
+    if (device && !OVERLAP_LOAD(device->ranged) &&
+        OPERATION_OF(device->vendor, priorities)(context, &least, &greatest)) {
+        __atomic_store_n(&device->least, least, __ATOMIC_RELAXED);
+        __atomic_store_n(&device->greatest, greatest, __ATOMIC_RELAXED);
+        __atomic_store_n(&device->ranged, 1, __ATOMIC_RELEASE);
+    }
+    return device_is_ranged(device);
 }
 
 /* ---- Communication's footprint ---- */
@@ -145,12 +152,11 @@ static bool raise_to(uint32_t *component, uint32_t value) {
     return false;
 }
 
-bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint) {
-    /* Skip one-rank reductions, which are no collectives, and kernels that use nearly all of a block's shared memory
-     * (NCCL's TMA kernels), which would leave no room for anything. Neither shows what a usual communication block
-     * needs. */
+bool device_learn(struct device *device, const struct overlap_footprint *footprint) {
+    /* Kernels that use nearly all of a block's shared memory (NCCL's TMA kernels) would leave no room for anything, and do
+     * not show what a usual communication block needs. */
     uint64_t shared = (uint64_t)footprint->static_shared + footprint->dynamic_shared;
-    if (overlap_glob_match("*oneRankReduce*", kernel) || shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
+    if (shared * 10 > (uint64_t)device->gpu.shared_optin * 9)
         return false;
     struct overlap_footprint *known = &device->communication;
     bool grown = raise_to(&known->threads, footprint->threads);

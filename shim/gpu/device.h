@@ -18,6 +18,11 @@ struct device {
     uint32_t streams;
     bool programs;   /* a stream to which the program gave a priority has carried a launch */
     uint32_t open;   /* streams on which an overlap window is open */
+    /* Waits of all threads for its streams; how many there were at the latest judgement, and will be at the next one; written by
+     * whoever waits, the judge under the lock, and both. */
+    uint64_t waits, judged, due;
+    int32_t least, greatest; /* priorities, once `ranged` (device_range) */
+    uint32_t ranged;
     bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */
     struct overlap_gpu gpu;
     /* The footprint of communication: the maximum of each component over all kernels so far. `seen` is stored last. */
@@ -35,7 +40,7 @@ struct device *device_met(enum vendor vendor, int ordinal);
 void device_forked(void);
 
 /* Adds a communication kernel to the footprint of communication. True: the footprint has grown. */
-bool device_learn(struct device *device, const char *kernel, const struct overlap_footprint *footprint);
+bool device_learn(struct device *device, const struct overlap_footprint *footprint);
 
 /* Copies the footprint of communication. NULL: no communication kernel was seen yet. */
 const struct overlap_footprint *device_communication(const struct device *device, struct overlap_footprint *copy);
@@ -43,7 +48,13 @@ const struct overlap_footprint *device_communication(const struct device *device
 /* Returns the policy of the device, or NULL. */
 const struct overlap_policy *device_policy(const struct device *device);
 
-/* Sets *priority to the greatest of the current device. False: there is only one priority. */
-bool device_greatest_priority(enum vendor vendor, int *priority);
+/* Queries the range of priorities, once; context: one of the device, or 0 for the current one. False: it is not known, or
+ * there is only one priority. */
+bool device_range(struct device *device, uint64_t context);
+/* Has that found one? */
+static inline bool device_is_ranged(const struct device *device) {
+    return device && OVERLAP_LOAD(device->ranged) &&
+           OVERLAP_RELAXED(device->greatest) != OVERLAP_RELAXED(device->least);
+}
 
 #pragma GCC visibility pop

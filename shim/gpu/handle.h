@@ -39,7 +39,7 @@ struct handle {
     uint32_t next;      /* in the list of free records (table.h) */
     uint32_t kind;      /* enum handle_kind; 0: free */
     uint64_t value;     /* the address that the program has */
-    uint64_t owner;     /* module or library */
+    uint64_t owner;     /* module or library; 0: unknown */
     uint64_t context;   /* of a function... */
     uint64_t kernel;    /* ...and the kernel that it came from, or 0 */
     int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_settle) */
@@ -47,10 +47,16 @@ struct handle {
     uint32_t born;      /* number of the call that learned it: a later kernel at the address has another one */
     uint32_t version;   /* incremented when decisions about the kernel may be stale */
     uint32_t decisions; /* the first one; 0: none */
+    uint32_t decided;   /* a decision was made: threads may have answers about it */
+    uint32_t number;    /* of this record */
+    uint32_t name;      /* as given by the program or the driver (names.h); 0: unknown */
+    uint64_t name_hash;
+    uint32_t sibling, before; /* numbers of the next and the previous record of the owner; 0: none */
+    uint32_t matched;         /* number of the policy that `matches` is about, + 1; 0: none yet */
     uint32_t reserved;
     struct setting limit; /* of dynamic shared memory */
     struct setting carveout;
-    const char *name; /* as given by the program or the driver; NULL: unknown */
+    struct overlap_matches matches;
 };
 
 /* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
@@ -58,11 +64,16 @@ struct handle {
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
 /* Maps the tables: the program may enter a sandbox before its first launch. The lock is held. */
 void handles_prepare(void);
+void decisions_prepare(void);
 /* Returns the record of a handle, or NULL. */
 struct handle *handle_find(const void *value);
+/* The record of a number; how many numbers are used; the last number that was given to handle->born. */
+struct handle *handle_at(uint32_t number);
+uint32_t handles_used(void);
+uint32_t handles_born(void);
 
-/* Assigns a function that was obtained without a current context to the context of its first launch. */
-void handle_settle(struct handle *handle);
+/* Assigns a function that was obtained without a current context to the context and the device of its first launch. */
+void handle_settle(struct handle *handle, uint64_t context, int device);
 /* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
  * which it was obtained: it is assigned anew at its next launch. */
 void handle_unsettle(struct handle *handle);
@@ -75,18 +86,39 @@ void handle_unsettle(struct handle *handle);
  * kernels are left alone. handle_ended() is told whether the driver has destroyed them (gone). Handles that were
  * recorded in between stay. */
 struct handle_scope {
-    enum handle_scope_of { HANDLES_OF_OWNER, HANDLES_OF_CONTEXT, HANDLES_OF_DEVICE, HANDLES_UNOWNED } of;
-    uint64_t value; /* address, ordinal or enum handle_kind */
-    uint32_t born;
+    enum handle_scope_of { HANDLES_AT, HANDLES_OF_OWNER, HANDLES_OF_CONTEXT, HANDLES_OF_DEVICE, HANDLES_UNOWNED } of;
+    uint64_t value;    /* address, ordinal or enum handle_kind */
+    uint32_t born;     /* the last one that was learned before; 0: nothing is known that could end */
+    uint32_t unmarked; /* 1: the lock was not to be had, so that nothing is looked up until handle_ended() */
 };
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value);
 void handle_ended(const struct handle_scope *scope, bool gone);
+
+/* Between handle.c and ends.c, under the lock: the record at an address, or NULL; the first one of an owner's list (0: of
+ * the list without an owner; needs no lock); the end of a record. */
+struct handle *handle_at_address(uint64_t value);
+uint32_t handle_first_of(uint64_t owner);
+void handle_drop(struct handle *handle);
+
+/* Changes that could not be made, because the lock was not to be had: are there any? How many kernels' ends are not marked?
+ * handles_miss(): one more change; handles_mend(): make them. False: the tables are not to be used yet. */
+extern uint32_t handles_missed, handles_unmarked;
+void handles_miss(const struct handle_scope *scope, bool gone);
+bool handles_mend(void);
+
 static inline bool handle_is_ending(const struct handle *handle) {
     return OVERLAP_LOAD(handle->marks) & HANDLE_ENDING;
 }
 
-/* Returns the name; queries the driver once if the program has not given one. NULL: unknown. */
-const char *handle_name(struct handle *handle);
+/* Copies what the patterns of a policy (index or OVERLAP_NO_POLICY) say of the kernel's name. Queries the driver for the
+ * name once if the program has not given one. False: it is unknown. */
+bool handle_match(struct handle *handle, uint32_t policy, struct overlap_matches *matches);
+/* Claims the page's row that counts launches of the kernel (NULL: unknown) with this decision. library: "" if unknown. */
+uint32_t handle_row(const struct handle *handle, const struct overlap_row *row, const char *library, uint32_t reason);
+/* The row for launches that differ from those of `row` in their reason only. */
+uint32_t row_of_reason(uint32_t row, uint32_t reason);
+/* In a forked child, whose page is empty. */
+void rows_forked(void);
 
 /* A record that a thread has found may be filled again meanwhile, by a thread that learned the same handle. */
 static inline void *handle_value(const struct handle *handle) {
@@ -147,11 +179,12 @@ struct decision {
 /* Copies the decision about a launch. asked: key, flags, device, and as `least` the blocks of the grid. False: there is
  * none. */
 bool decision_find(const struct handle *handle, const struct decision *asked, struct decision *found);
-/* Keeps a decision, unless the epoch has changed meanwhile. */
-void decision_keep(struct handle *handle, const struct decision *made, uint32_t epoch);
+/* Keeps a decision. False: the epoch has changed meanwhile, so that threads must not keep it either. */
+bool decision_keep(struct handle *handle, const struct decision *made, uint32_t epoch);
 /* The driver has accepted a change. */
 void decision_is_proven(struct handle *handle, const struct decision *decision);
-/* Forgets all decisions, of every kernel. */
+/* Forgets all decisions, of every kernel, or of one; the lock is held for that. */
 void decisions_forget(void);
+void decisions_forget_of(struct handle *handle);
 
 #pragma GCC visibility pop

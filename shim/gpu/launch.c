@@ -17,6 +17,7 @@
 RARE void launch_forked(bool used) {
     thread_forked();
     streams_forked();
+    rows_forked();
     if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
         is_forked_child = is_forked_child || used;
         device_forked();
@@ -75,7 +76,7 @@ static vendor_result launch_again(struct request *request, bool tried, uint32_t 
 static vendor_result launch_unproven(struct request *request, struct handle *handle, struct decision *decision,
                                      uint32_t *reason) {
     struct handle *const kernel = handle_find(request->function);
-    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, decision->size);
+    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, request->device, decision->size);
     const vendor_result result = possible ? with_size(request, decision->size) : VENDOR_INVALID_VALUE;
     if (result == VENDOR_SUCCESS) {
         if (handle && !captures(request)) {
@@ -103,15 +104,12 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
     struct handle *const handle = OPERATION_OF(vendor, handle_of)(request);
     const struct decision asked = {.key = launch_key(threads, shared, request->site),
                                    .flags = request->flags,
-                                   .device = is_forked_child ? NO_DEVICE : device_here(vendor),
+                                   .device = request->device ? request->device->ordinal : NO_DEVICE,
                                    .least = (uint32_t)blocks};
     *decision = asked;
     if (handle && keeps && decision_find(handle, &asked, decision))
         return handle;
-    if (!decide(request, handle, decision) || !keeps)
-        return NULL;
-    decision_keep(handle, decision, epoch);
-    return handle;
+    return decide(request, handle, decision) && keeps && decision_keep(handle, decision, epoch) ? handle : NULL;
 }
 
 /* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
@@ -127,33 +125,33 @@ static uint32_t reason_here(const struct decision *decision, const struct stream
                : decision->reason;
 }
 
+/* A signal handler may launch meanwhile. The entry is not valid while it is written; if the handler has written it as well,
+ * it stays so. */
 static void write_known(struct known *known, const struct known *answer) {
-    known->epoch = 0; /* not valid meanwhile: a signal handler may launch */
+    struct known fresh = *answer;
+    fresh.epoch = 0;
+    known->epoch = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    memcpy(known, answer, offsetof(struct known, epoch));
-    known->size = answer->size;
-    known->row = answer->row;
-    known->communicates = answer->communicates;
-    known->raised = answer->raised;
+    memcpy(known, &fresh, sizeof fresh);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    known->epoch = answer->epoch;
+    if (memcmp(known, &fresh, sizeof fresh) == 0) {
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        known->epoch = answer->epoch;
+    }
 }
 
-/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. The answer
- * of a signal handler that interrupts this is not kept. */
+/* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
 static void remember(const struct known *answer) {
     struct launcher *const launcher = this_thread.launcher;
-    if (!launcher || !answer->stream || interrupts(this_thread.remembering))
+    if (!launcher || !answer->stream)
         return;
-    this_thread.remembering = (uintptr_t)__builtin_frame_address(0);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
-    if (known->epoch == answer->epoch &&
-        !(known->function == answer->function && known->stream == answer->stream && known->key == answer->key))
-        write_known(known_neighbour(launcher, known), known); /* the other launch moves over */
-    write_known(known, answer);
+    const struct known before = *known;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    this_thread.remembering = 0;
+    if (before.epoch == answer->epoch && memcmp(known, &before, sizeof before) == 0 && /* copied as a whole */
+        !(before.function == answer->function && before.stream == answer->stream && before.key == answer->key))
+        write_known(known_neighbour(launcher, known), &before); /* the other launch moves over */
+    write_known(known, answer);
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
@@ -163,17 +161,27 @@ static bool is_wide(const struct request *request, const struct device *device) 
     return blocks_of(request) > device->gpu.multiprocessors / OVERLAP_WIDE_PART;
 }
 
-/* The stream's record, with what this launch is the first to show of it; no_stream: streams are not tracked now. */
-static struct stream *stream_of(const struct request *request, const struct device *device, bool communicates) {
-    if (!streams_tracked() || OVERLAP_RELAXED(captures_open) || is_forked_child)
-        return &no_stream;
-    struct stream *const stream = stream_met(request->config.hStream, hook_default(request->hook));
-    const bool wide = communicates && device && is_wide(request, device);
-    if (stream != &no_stream &&
-        (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
-         (wide && !OVERLAP_RELAXED(stream->judged.is_wide))))
+/* Finds the stream's record (no_stream: streams are not tracked now), and where the launch runs. */
+static struct stream *find_stream(struct request *request, bool captured) {
+    const enum default_stream null_stream = hook_default(request->hook);
+    const vendor_stream handle = request->config.hStream;
+    struct stream *stream = &no_stream;
+    if (is_forked_child)
+        return stream;
+    if (streams_tracked())
+        stream = captured ? stream_known(handle, null_stream) : stream_met(handle, null_stream);
+    const struct place place = stream_place(handle, null_stream, stream);
+    request->context = place.context;
+    request->device = device_at(default_vendor(null_stream), place.device);
+    return captured ? &no_stream : stream;
+}
+
+/* Notes what this launch is the first to show of its stream. */
+static void first_of_stream(const struct request *request, struct stream *stream, bool communicates) {
+    const bool wide = communicates && is_wide(request, request->device);
+    if (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+        (wide && !OVERLAP_RELAXED(stream->judged.is_wide)))
         stream_carries(stream, communicates, wide);
-    return stream;
 }
 
 vendor_result launch_slow(struct request *request) {
@@ -182,12 +190,14 @@ vendor_result launch_slow(struct request *request) {
     struct decision decision;
     if (!overlap_armed() || !real_function(request->route, request->hook, request->site) || !driver_ready(vendor))
         return as_asked(request);
-    struct handle *const handle = find_or_decide(request, epoch, &decision);
     /* Before the call: after one that has failed the driver must not be asked anything. */
     const uint64_t of = stream_key(request->config.hStream, hook_default(request->hook));
     const bool captured = OVERLAP_RELAXED(captures_open);
-    const struct device *const device = streams_tracked() && !is_forked_child ? device_current(vendor) : NULL;
-    struct stream *const stream = stream_of(request, device, decision.communicates);
+    struct stream *const stream = find_stream(request, captured);
+    struct handle *const handle = find_or_decide(request, epoch, &decision);
+    const struct device *const device = streams_tracked() ? request->device : NULL;
+    if (device && stream != &no_stream)
+        first_of_stream(request, stream, decision.communicates);
     const uint32_t serial = OVERLAP_LOAD(stream->serial);
     uint32_t reason = reason_here(&decision, stream, device);
     const bool changes = decision.changes && reason == decision.reason;
@@ -195,7 +205,7 @@ vendor_result launch_slow(struct request *request) {
     const vendor_result result =
         changes && !decision.proven ? launch_unproven(request, handle, &decision, &reason) : with_size(request, size);
     const uint32_t row =
-        reason == decision.reason ? decision.row : overlap_row_of_reason(overlap_current_page, decision.row, reason);
+        reason == decision.reason ? decision.row : row_of_reason(decision.row, reason);
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);

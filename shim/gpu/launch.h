@@ -28,6 +28,9 @@ struct request {
     void **extra;
     vendor_launch config;
     const void *more; /* AMD: further arguments of the call (struct hip_more), or NULL */
+    /* Where it runs, by its stream (launch_slow()); NULL: not known, or nothing is decided. */
+    struct device *device;
+    uint64_t context;
 };
 
 static inline uint64_t threads_of(const struct request *request) {
@@ -57,7 +60,7 @@ static inline uint64_t function_key(const void *function, uint64_t flags) {
 /* Where a thread keeps its answer about a launch: in this entry, or in the one next to it. */
 static inline struct known *known_at(struct launcher *launcher, uint64_t function, uint64_t stream, uint64_t key) {
     const uint64_t hash = (function + (stream << 7 | stream >> 57) + (key << 28 | key >> 36)) * OVERLAP_FACTOR;
-    return &launcher->known[hash >> (64 - KNOWN_BITS)];
+    return &launcher->known[hash >> (64 - launcher->bits)];
 }
 static inline struct known *known_neighbour(struct launcher *launcher, const struct known *known) {
     return &launcher->known[(known - launcher->known) ^ 1];
@@ -105,7 +108,7 @@ static inline __attribute__((always_inline)) bool launch_known(const void *funct
         count_special(answer.communicates, answer.raised, answer.record);
     if (!answer.communicates)
         add_work(launcher, answer.record, blocks * threads);
-    overlap_add_own(&this_thread.shard->launches[answer.row], 1);
+    thread_add(&this_thread.shard->launches[answer.row]);
     *shared = answer.size;
     return true;
 }
@@ -115,9 +118,6 @@ bool decide(const struct request *request, struct handle *handle, struct decisio
 
 /* True in a forked child whose parent used a GPU. */
 extern bool is_forked_child;
-
-/* Writes the basename of the library that contains an address to `name`; "": none does. */
-void library_of(uintptr_t site, char *name, size_t size);
 
 /* Makes any launch that the thread's table does not hold. */
 vendor_result launch_slow(struct request *request);

@@ -9,6 +9,7 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "launch.h"
+#include "names.h"
 #include "table.h"
 #include "page.h"
 #include "streams.h"
@@ -43,19 +44,19 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
     if (at == OVERLAP_PAGE_STREAMS)
         return NULL;
     struct overlap_page_stream *const record = &overlap_current_page->streams[at];
-    __atomic_store_n(&record->state, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&record->state, 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE); /* readers of the page see that before the new fields */
     if (owners[at].stream && owners[at].stream->record == at + 1)
         owners[at].stream->record = 0;
     owners[at].stream = stream;
     owners[at].serial = stream->serial;
     record->device = device->page_slot;
-    memset(record->creator, 0, sizeof record->creator);
-    library_of(stream->site, (char *)record->creator, sizeof record->creator);
+    strncpy((char *)record->creator, name_text(stream->creator), sizeof record->creator - 1);
     stream->record = at + 1;
     return record;
 }
 
-static void note(struct stream *stream, const struct device *device, int priority) {
+static void note(struct stream *stream, const struct device *device) {
     struct overlap_page_stream *const record = record_of(stream, device);
     if (!record)
         return;
@@ -63,7 +64,7 @@ static void note(struct stream *stream, const struct device *device, int priorit
     __atomic_store_n(&record->status, created ? OVERLAP_STREAM_RAISED : stream->judged.status, __ATOMIC_RELAXED);
     __atomic_store_n(&record->share, stream->judged.share, __ATOMIC_RELAXED);
     __atomic_store_n(&record->communicates, stream->judged.communicates, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->priority, OVERLAP_RELAXED(stream->wanted) ? priority : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->priority, OVERLAP_RELAXED(stream->wanted) ? device->greatest : 0, __ATOMIC_RELAXED);
     __atomic_store_n(&record->threads, stream->judged.work, __ATOMIC_RELAXED);
     __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
 }
@@ -74,10 +75,9 @@ static void note(struct stream *stream, const struct device *device, int priorit
 static void sum_work(struct device *device) {
     for (uint32_t at = device->streams; at; at = stream_at(at)->next)
         stream_at(at)->judged.work = OVERLAP_RELAXED(stream_at(at)->gone_work);
-    for (uint32_t i = 0; i < OVERLAP_SHARDS; i++) {
-        const struct launcher *const launcher =
-            OVERLAP_RELAXED(overlap_current_page->shards[i].owner) ? launcher_of_shard(i) : NULL;
-        for (int slot = 0; launcher && slot < WORKS; slot++) {
+    const struct launcher *launcher;
+    for (uint32_t i = 0; (launcher = launcher_at(i)) != NULL; i++) {
+        for (int slot = 0; slot < WORKS; slot++) {
             const struct work *const works = launcher->works;
             struct stream *const stream = __atomic_load_n(&works[slot].stream, __ATOMIC_ACQUIRE);
             if (stream && stream->listed && stream->device == device->ordinal && stream->vendor == device->vendor &&
@@ -110,41 +110,40 @@ bool raise_prepare(void) {
     return judged;
 }
 
-/* Decides; the lock is held. Returns how many streams of the current context are to change. */
-static uint32_t judge(struct device *device, uint32_t share, int priority, uint64_t context, struct stream **changes) {
+/* Decides; the lock is held. Returns how many streams are to change. */
+static uint32_t judge(struct device *device, uint64_t waits, uint32_t share, struct stream **changes) {
     uint32_t listed = 0, changed = 0;
-    if (!raise_prepare())
+    if (!raise_prepare() || (waits && waits <= device->judged)) /* another thread's judgement has covered these waits */
         return 0;
+    if (waits) {
+        device->judged = OVERLAP_RELAXED(device->waits);
+        __atomic_store_n(&device->due, overlap_next_judgement(device->judged), __ATOMIC_RELAXED);
+    }
     sum_work(device);
     for (uint32_t at = device->streams; at && listed < STREAMS; at = stream_at(at)->next)
         judged[listed++] = &stream_at(at)->judged;
-    if (!overlap_judge(judged, listed, 0, share, device->programs))
+    if (!overlap_judge(judged, listed, !waits, share, device->programs))
         return 0;
     count(OVERLAP_COUNTER_JUDGEMENTS);
     for (uint32_t at = device->streams; at; at = stream_at(at)->next) {
         struct stream *const stream = stream_at(at);
         if (!OVERLAP_RELAXED(stream->created))
             __atomic_store_n(&stream->wanted, stream->judged.status == OVERLAP_STREAM_RAISED, __ATOMIC_RELAXED);
-        note(stream, device, priority);
-        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && stream->context == context &&
-            changed < CHANGES)
+        note(stream, device);
+        if (OVERLAP_RELAXED(stream->wanted) != OVERLAP_RELAXED(stream->raised) && changed < CHANGES)
             changes[changed++] = stream;
     }
     forget_idle(device);
     return changed;
 }
 
-RARE void raise_judge(struct device *device) {
+RARE void raise_judge(struct device *device, uint64_t waits) {
     const struct overlap_policy *const policy = device_policy(device);
     struct stream *changes[CHANGES];
-    int priority = 0;
     if (!device || !policy || !policy->raise_share || OVERLAP_RELAXED(captures_open) || device->vendor != VENDOR_CUDA ||
-        !device_greatest_priority(device->vendor, &priority))
+        !device_is_ranged(device) || !lock_take())
         return;
-    const uint64_t context = context_here(device->vendor); /* before the lock: it may ask the driver */
-    if (!lock_take())
-        return;
-    const uint32_t changed = judge(device, policy->raise_share, priority, context, changes);
+    const uint32_t changed = judge(device, waits, policy->raise_share, changes);
     lock_leave();
     for (uint32_t i = 0; i < changed; i++)
         raise_apply(changes[i]);
@@ -181,18 +180,20 @@ void raise_release(struct stream *stream) {
 
 /* Gives the stream our priority or the program's. The mark is held. */
 static void set(struct stream *stream, bool raised) {
-    int priority = OVERLAP_RELAXED(stream->own);
-    if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_greatest_priority(stream->vendor, &priority)))
+    const struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
+    if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_is_ranged(device)))
         return;
+    const int priority = raised ? OVERLAP_RELAXED(device->greatest) : OVERLAP_RELAXED(stream->own);
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
-    const bool done = OPERATION_OF(stream->vendor, stream_set_priority)(
+    const vendor_result result = OPERATION_OF(stream->vendor, stream_set_priority)(
         (vendor_stream)(uintptr_t)OVERLAP_RELAXED(stream->handle), priority);
-    if (done) {
+    if (result == VENDOR_SUCCESS) {
         __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
         invalidate_decisions(); /* its launches are counted as raised, and not shaped */
     } else if (raised) {
-        __atomic_store_n(&stream->judged.is_fixed, true, __ATOMIC_RELAXED);
         __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+        if (result != VENDOR_INVALID_CONTEXT && result != VENDOR_CONTEXT_DESTROYED) /* a refusal, which lasts */
+            __atomic_store_n(&stream->judged.is_fixed, true, __ATOMIC_RELAXED);
     }
 }
 
@@ -208,6 +209,20 @@ RARE void raise_apply(struct stream *stream) {
     raise_release(stream);
 }
 
+/* The stream is new, so its mark is free. A capture that has begun since the caller looked may not have seen it. */
+void raise_created(struct stream *stream, bool raised) {
+    if (stream == &no_stream)
+        return;
+    __atomic_store_n(&stream->changing, mark(RAISING), __ATOMIC_SEQ_CST);
+    __atomic_store_n(&stream->created, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->touched, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->wanted, 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST))
+        set(stream, false);
+    raise_release(stream);
+}
+
 /* ---- Captures ---- */
 
 enum { CAPTURES = 64 }; /* one more is never seen to end: nothing is raised from then on */
@@ -219,12 +234,13 @@ static struct {
 } captures[CAPTURES]; /* where each began; key 0: free; TAKEN: context and device are not there yet */
 
 /* Is the stream to be given the program's priority, or ours? Also one that a thread is raising just now: that thread set
- * the mark before it looked for open captures. */
+ * the mark before it looked for open captures. The mark is read first: a raise that has ended since then shows in
+ * `raised`. */
 static bool is_other(const struct stream *stream, bool raised) {
+    const bool raising = (__atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) & KIND) == RAISING;
+    const bool is_raised = __atomic_load_n(&stream->raised, __ATOMIC_ACQUIRE);
     return OVERLAP_RELAXED(stream->handle) &&
-           (raised ? OVERLAP_RELAXED(stream->wanted) && !OVERLAP_RELAXED(stream->raised)
-                   : OVERLAP_RELAXED(stream->raised) ||
-                         (__atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) & KIND) == RAISING);
+           (raised ? OVERLAP_RELAXED(stream->wanted) && !is_raised : is_raised || raising);
 }
 
 /* Every raised stream gets the program's priority, or ours back. */

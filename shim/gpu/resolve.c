@@ -106,22 +106,30 @@ bool real_remember(enum route route, enum hook hook, void *address) {
  * itself. */
 static uint8_t by_caller[(HOOK_COUNT + 7) / 8]; /* a bit each */
 
+static bool is_by_caller(enum hook hook) {
+    return OVERLAP_RELAXED(by_caller[hook / 8]) >> hook % 8 & 1;
+}
+
 void *real_find(enum hook hook, uintptr_t site) {
-    const int saved = errno;
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
     void *address = overlap_behind_known(site, (uint32_t)hook); /* resolving a name takes microseconds */
+    if (address && is_by_caller(hook))
+        return address;
+    const int saved = errno;
     if (!address)
         address = overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(vendor));
-    if (!address || !overlap_armed()) /* a process that is not armed stores nothing */
-        return address;
-    adopt_driver_of(vendor, address);
-    if (!driver_ready(vendor) && overlap_object_named(driver_prefix(vendor), &object))
-        adopt(vendor, &object);
-    /* A wrapper of one library applies to its callers only: others are bound to other functions of that name. */
-    if (!in_driver(vendor, (uintptr_t)address) && !overlap_is_global((uintptr_t)address))
-        __atomic_fetch_or(&by_caller[hook / 8], (uint8_t)(1 << hook % 8), __ATOMIC_RELAXED);
-    if (!(OVERLAP_RELAXED(by_caller[hook / 8]) >> hook % 8 & 1))
+    const bool global = address && overlap_is_global((uintptr_t)address);
+    if (address && overlap_armed()) {
+        adopt_driver_of(vendor, address);
+        if (!driver_ready(vendor) && overlap_object_named(driver_prefix(vendor), &object))
+            adopt(vendor, &object);
+        /* A wrapper of one library applies to its callers only: others are bound to other functions of that name. */
+        if (!in_driver(vendor, (uintptr_t)address) && !global)
+            __atomic_fetch_or(&by_caller[hook / 8], (uint8_t)(1 << hook % 8), __ATOMIC_RELAXED);
+    }
+    /* What is switched off stores only what is never unmapped, and is the same for every caller. */
+    if (address && !is_by_caller(hook) && (overlap_armed() || (global && overlap_is_off())))
         real_remember(ROUTE_SYMBOL, hook, address);
     errno = saved;
     return address;

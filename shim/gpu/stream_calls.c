@@ -12,13 +12,15 @@
 /* Does the policy say that the library at `site` creates its streams at the greatest priority? */
 static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
-    const struct overlap_policy *const policy = settings ? device_policy(device_current(vendor)) : NULL;
-    char library[256];
+    struct device *const device = settings ? device_current(vendor) : NULL;
+    const struct overlap_policy *const policy = device_policy(device);
     if (!policy || !policy->stream_creators.count)
         return false;
-    library_of(outer_site(site), library, sizeof library);
     const struct overlap_view view = overlap_table_view(settings->table);
-    return overlap_match_any(&view, policy->stream_creators, library) && device_greatest_priority(vendor, priority);
+    if (!overlap_match_any(&view, policy->stream_creators, overlap_library(outer_site(site))) || !device_range(device, 0))
+        return false;
+    *priority = device->greatest;
+    return true;
 }
 
 vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream *stream, uint32_t flags, int asked,
@@ -37,11 +39,7 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
         return result;
     *tried = true;
     count(OVERLAP_COUNTER_STREAMS_CREATED_RAISED);
-    struct stream *const made = stream_made(vendor, *stream, flags, asked, outer_site(site));
-    if (made != &no_stream) { /* the program has no handle yet */
-        made->created = made->touched = made->wanted = 1;
-        made->raised = !later;
-    }
+    raise_created(stream_made(vendor, *stream, flags, asked, outer_site(site)), !later);
     return result;
 }
 
@@ -94,8 +92,12 @@ vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priorit
 /* Before the driver's call: raised streams must have the program's priorities by then, and after a call that has failed
  * the driver must not be asked anything. */
 static uint64_t begins(enum hook hook, vendor_stream stream) {
-    const uint64_t key = stream_key(stream, hook_default(hook));
-    capture_opens(key, context_here(hook_vendor(hook)), device_here(hook_vendor(hook)));
+    const enum default_stream null_stream = hook_default(hook);
+    const uint64_t key = stream_key(stream, null_stream);
+    if (key && streams_wanted() & ~(uint32_t)STREAMS_KNOWN && driver_ready(hook_vendor(hook))) {
+        const struct place place = stream_place(stream, null_stream, stream_known(stream, null_stream));
+        capture_opens(key, place.context, place.device);
+    }
     return key;
 }
 

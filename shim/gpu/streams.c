@@ -2,6 +2,7 @@
 #include "../core/core.h"
 #include "../sys/sys.h"
 #include "launch.h"
+#include "names.h"
 #include "table.h"
 #include "page.h"
 #include "streams.h"
@@ -147,22 +148,43 @@ static void end(struct stream *stream) {
     __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
+    name_give(stream->creator);
+    stream->creator = 0;
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
     raise_release(stream);
     pool_give(&streams, stream_number(stream));
 }
 
-int stream_priority_in_range(enum vendor vendor, int priority) {
+int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority) {
     int least = 0, greatest = 0;
-    if (priority == 0 || !OPERATION_OF(vendor, priorities)(&least, &greatest))
+    if (priority == 0 || !OPERATION_OF(vendor, priorities)(context, &least, &greatest))
         return priority;
     return priority < greatest ? greatest : priority > least ? least : priority;
 }
 
+static int device_of_context(enum vendor vendor, uint64_t context) {
+    return !context                         ? NO_DEVICE
+           : context == context_here(vendor) ? device_here(vendor)
+                                             : OPERATION_OF(vendor, context_device)(context);
+}
+
+struct place stream_place(vendor_stream stream, enum default_stream null_stream, const struct stream *record) {
+    const enum vendor vendor = default_vendor(null_stream);
+    struct place place = {.context = 0, .device = NO_DEVICE};
+    if ((uintptr_t)stream > STREAM_PER_THREAD) {
+        place = (struct place){OVERLAP_RELAXED(record->context), OVERLAP_RELAXED(record->device)};
+        if (place.device == NO_DEVICE && !OVERLAP_RELAXED(captures_open)) { /* a captured stream is not asked */
+            place.context = OPERATION_OF(vendor, stream_context)(stream);
+            place.device = device_of_context(vendor, place.context);
+        }
+    }
+    return place.device == NO_DEVICE ? (struct place){context_here(vendor), device_here(vendor)} : place;
+}
+
 static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
-                                  uintptr_t site) {
-    const int device = context == context_here(vendor) ? device_here(vendor) : NO_DEVICE;
-    priority = stream_priority_in_range(vendor, priority);
+                                  const char *creator) {
+    const int device = device_of_context(vendor, context);
+    priority = stream_priority_in_range(vendor, context, priority);
     if (!context || !lock_take())
         return &no_stream;
     struct stream *made = find(key);
@@ -172,7 +194,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     if (made != &no_stream) {
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
-        made->site = site;
+        made->creator = *creator ? name_keep(creator) : 0;
         made->is_blocking = !(flags & STREAM_NON_BLOCKING) && count_blocking(made, ONE_BLOCKING);
     }
     lock_leave();
@@ -181,7 +203,9 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
 
 struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
     const uint64_t key = (uint64_t)(uintptr_t)stream;
-    return key > STREAM_PER_THREAD ? make_stream(vendor, key, context_here(vendor), flags, priority, site) : &no_stream;
+    return key > STREAM_PER_THREAD
+               ? make_stream(vendor, key, context_here(vendor), flags, priority, overlap_library(site))
+               : &no_stream;
 }
 
 /* Its creation was not seen, or it is a default stream. */
@@ -192,7 +216,7 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
     int priority = 0;
     if ((uintptr_t)stream > STREAM_PER_THREAD)
         return OPERATION_OF(vendor, stream_facts)(stream, &context, &flags, &priority)
-                   ? make_stream(vendor, key, context, flags, priority, 0)
+                   ? make_stream(vendor, key, context, flags, priority, "")
                    : &no_stream;
     if (!lock_take())
         return &no_stream;
@@ -247,14 +271,28 @@ void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
             raise_hold(stream_at(i));
 }
 
+/* The lock is not to be had: they are not found any more, and their records are lost. */
+static void lose(enum vendor vendor, uint64_t context, int device, bool gone) {
+    for (uint32_t i = 1; i <= streams_used(); i++)
+        if (is_of(stream_at(i), vendor, context, device)) {
+            if (gone)
+                __atomic_store_n(&stream_at(i)->handle, 0, __ATOMIC_RELAXED);
+            raise_release(stream_at(i));
+        }
+}
+
 /* Default streams last: a legacy one counts the blocking streams that end with it. */
 void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone) {
     if (gone) {
         __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
         captures_context_ended(context, device);
     }
-    if (!streams_tracked() || !lock_take())
+    if (!streams_tracked())
         return;
+    if (!lock_take()) {
+        lose(vendor, context, device, gone);
+        return;
+    }
     for (int defaults = 0; defaults < 2; defaults++)
         for (uint32_t i = 1; i <= streams_used(); i++) {
             struct stream *const stream = stream_at(i);
@@ -299,8 +337,6 @@ void launcher_take(struct launcher *launcher) {
         __atomic_store_n(&launcher->works[i].stream, NULL, __ATOMIC_RELEASE);
     }
     launcher->works[WORKS].stream = &no_stream;
-    for (int i = 0; i < KNOWN; i++)
-        launcher->known[i].epoch = 0;
 }
 
 /* The reader in raise_judge() may see the work twice or not at all meanwhile, which the next judgement mends. */
@@ -317,14 +353,18 @@ RARE struct work *work_slot(struct launcher *launcher, struct stream *stream) {
 /* ---- Launches ---- */
 
 RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
-    struct device *const device = device_current(stream->vendor);
-    if (stream == &no_stream || !device || !lock_take())
+    const int ordinal = OVERLAP_RELAXED(stream->device);
+    const bool has_device = ordinal != NO_DEVICE; /* default streams have none before their first launch */
+    struct device *const its = has_device ? device_at(stream->vendor, ordinal) : device_current(stream->vendor);
+    if (stream == &no_stream || !its)
         return;
-    if (stream->device == NO_DEVICE)
-        __atomic_store_n(&stream->device, device->ordinal, __ATOMIC_RELAXED);
+    device_range(its, has_device ? OVERLAP_RELAXED(stream->context) : 0);
+    if (!lock_take())
+        return;
+    if (!has_device)
+        __atomic_store_n(&stream->device, its->ordinal, __ATOMIC_RELAXED);
     bool judge = false;
-    struct device *const its = device_at(stream->vendor, stream->device);
-    if (its && !stream->listed && OVERLAP_RELAXED(stream->handle)) { /* else another thread has ended it */
+    if (!stream->listed && OVERLAP_RELAXED(stream->handle)) { /* else another thread has ended it */
         __atomic_store_n(&stream->listed, 1, __ATOMIC_RELAXED);
         stream->previous = 0;
         stream->next = its->streams;
@@ -336,9 +376,9 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
         __atomic_store_n(&stream->judged.communicates, true, __ATOMIC_RELAXED);
     if (wide)
         __atomic_store_n(&stream->judged.is_wide, true, __ATOMIC_RELAXED);
-    if (its && OVERLAP_RELAXED(stream->own) != 0 && !stream->judged.is_fixed && !its->programs)
+    if (OVERLAP_RELAXED(stream->own) != 0 && !stream->judged.is_fixed && !its->programs)
         judge = its->programs = true; /* who sets priorities has decided */
     lock_leave();
     if (judge)
-        raise_judge(its);
+        raise_judge(its, 0);
 }

@@ -37,7 +37,7 @@ struct stream {
     uint32_t previous; /* in that list: number of the one before, or 0 */
     uint32_t changing; /* mark: a thread is changing its priority, or it ends (raise.c) */
     uint32_t number;   /* of this record (stream_at()) */
-    uintptr_t site;    /* code that created it; 0: unknown */
+    uint32_t creator;  /* name of the library that created it (names.h); 0: unknown */
     /* Of a context's legacy default stream: how many blocking streams the context has, times ONE_BLOCKING, and the
      * exclusive or of their numbers, which names a sole one. One word, because waits read it without the lock. */
     uint64_t blocking;
@@ -112,8 +112,8 @@ struct stream *stream_known(vendor_stream stream, enum default_stream null_strea
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream);
 /* A call of the program has created the stream with this priority. */
 struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);
-/* A priority as the driver takes it: clamped to the range of the device. */
-int stream_priority_in_range(enum vendor vendor, int priority);
+/* A priority as the driver takes it: clamped to the range of the context (0: of the current one). */
+int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority);
 /* Around the program's call that destroys it: the driver may use the handle again before it returns. */
 void stream_ends(struct stream *stream);
 void stream_ended(struct stream *stream, bool gone);
@@ -126,7 +126,7 @@ void streams_prepare(void);
 
 /* ---- Work ---- */
 
-enum { WORKS = 16, KNOWN_BITS = 10, KNOWN = 1 << KNOWN_BITS };
+enum { WORKS = 64 };
 
 /* Threads that one thread launched on a stream. */
 struct work {
@@ -152,18 +152,31 @@ _Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
 
 /* Of one thread that launches, and written by that thread only. */
 struct launcher {
-    struct known known[KNOWN];
+    uint32_t owner; /* thread id; the next owner takes it over once that thread has ended */
+    uint32_t bits;  /* 1 << bits entries */
+    /* Waits that count for the rule, by device, that are not in device->waits yet; MANY: they are added by 16. */
+    uint32_t waits[OVERLAP_DEVICES];
     struct work works[WORKS + 1];
-    uint64_t waits[OVERLAP_DEVICES]; /* of this thread that count for the rule, by device */
+    struct known known[];
 };
 
 /* A thread takes over the table of one that has ended: its work is moved to the streams, its answers are dropped. */
 void launcher_take(struct launcher *launcher);
+/* The launchers that are mapped so far, from 0 on; NULL after the last one. */
+struct launcher *launcher_at(uint32_t number);
 /* The slot of this thread for work on the stream: moves what another stream has there to that stream's record. */
 struct work *work_slot(struct launcher *launcher, struct stream *stream);
 
 /* Takes the stream off its device's list; the lock is held. */
 void stream_unlist(struct device *device, struct stream *stream);
+/* Where a launch on the stream runs: for a stream given by its handle in the stream's own context, whichever is current, and
+ * also if none is. record: the stream's, or no_stream. */
+struct place {
+    uint64_t context;
+    int device; /* or NO_DEVICE */
+};
+struct place stream_place(vendor_stream stream, enum default_stream null_stream, const struct stream *record);
+
 /* A first launch on the stream. wide: of communication, on more than a third of the multiprocessors. */
 void stream_carries(struct stream *stream, bool communication, bool wide);
 
@@ -191,8 +204,11 @@ static inline bool window_is_open(const struct device *device, const struct stre
 
 /* Maps what a judgement needs. The lock is held. False: there is no memory. */
 bool raise_prepare(void);
-/* Judge the streams of a device now. */
-void raise_judge(struct device *device);
+/* Judge the streams of a device, because so many waits have made that due. 0: now, before it is due. */
+void raise_judge(struct device *device, uint64_t waits);
+
+/* The stream was created at the greatest priority, or will get it when no capture is open any more. */
+void raise_created(struct stream *stream, bool raised);
 
 /* Give the stream the priority that the rule wants; does nothing while a capture is open. */
 void raise_apply(struct stream *stream);

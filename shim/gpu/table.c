@@ -6,8 +6,6 @@
 #include "../text.h"
 #include "table.h"
 
-enum { NAMES_AT_A_TIME = 1 << 18 }; /* bytes */
-
 /* ---- Records ---- */
 
 static bool has_chunk(struct pool *pool, uint32_t chunk) {
@@ -144,40 +142,4 @@ bool map_put(struct map *map, uint64_t key, uint64_t value) {
         add(entries, spare, key, value);
     }
     return true;
-}
-
-/* ---- Names ---- */
-
-static struct map names_by_hash; /* -> the copy: new contexts bring the same names */
-static char *names;              /* room for more */
-static size_t names_left;
-
-static bool has_room(size_t length) {
-    char *const more = length >= names_left ? overlap_map(NAMES_AT_A_TIME) : NULL;
-    if (more) {
-        names = more;
-        names_left = NAMES_AT_A_TIME;
-    }
-    return length < names_left;
-}
-
-const char *name_keep(const char *name) {
-    const size_t length = overlap_length(name, NAME_LIMIT);
-    const uint64_t key = overlap_fnv(OVERLAP_FNV, name, length);
-    char *const known = (char *)(uintptr_t)map_get(&names_by_hash, key);
-    if (known && strncmp(known, name, length) == 0 && known[length] == 0)
-        return known;
-    if (!has_room(length))
-        return NULL;
-    char *const copy = names;
-    memcpy(copy, name, length); /* the memory is zeroed */
-    names += length + 1;
-    names_left -= length + 1;
-    map_put(&names_by_hash, key, (uint64_t)(uintptr_t)copy);
-    return copy;
-}
-
-void names_prepare(void) {
-    map_prepare(&names_by_hash);
-    has_room(NAME_LIMIT);
 }

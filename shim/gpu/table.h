@@ -8,12 +8,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ---- The lock of the slow paths: tables, judgements, captures ----
+/* ---- The lock of the slow paths: tables, judgements, captures (lock.c) ----
  *
  * Never held across a call of the driver, because profilers call back from any of them. lock_take() fails, and the caller
  * does as the program asked without us, if this thread holds the lock already (a signal handler has interrupted the
- * holder) or the holder does not leave it for some milliseconds (it was stopped, or jumped out of a signal handler; later
- * attempts then fail at once until it is left). */
+ * holder) or the holder does not leave it for a second (it was stopped; later attempts then fail at once until it is
+ * left). That second is the longest time that a thread waits here. */
 
 bool lock_take(void);
 void lock_leave(void);
@@ -79,14 +79,5 @@ void map_prepare(struct map *map);
 /* Replaces the value of a key if it is still `before`. Needs no lock; a change beside map_put() of the same key may be
  * lost. */
 void map_replace(const struct map *map, uint64_t key, uint64_t before, uint64_t value);
-
-/* ---- Names, which are never forgotten; the lock is held ---- */
-
-enum { NAME_LIMIT = 4096 }; /* bytes */
-
-/* Returns the copy of a name, cut off. NULL: there is no memory. */
-const char *name_keep(const char *name);
-/* Maps the memory of the first names. */
-void names_prepare(void);
 
 #pragma GCC visibility pop

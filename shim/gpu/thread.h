@@ -11,25 +11,18 @@ struct launcher;
 
 struct this_thread {
     struct launcher *launcher;   /* what this thread has launched before (streams.h); NULL: none, use the slow path */
-    struct overlap_shard *shard; /* counters; NULL: none yet, or shared with other threads */
+    struct overlap_shard *shard; /* counters; NULL: none yet */
     uint64_t context[VENDORS];   /* the current context, while contexts_changed is `contexts_at`; 0: not known */
     int32_t device[VENDORS];     /* its device + 1; 0: not known */
     uint32_t contexts_at;
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
-    uintptr_t inside;      /* AMD: frame of the hook whose call the runtime serves, or 0 */
-    uintptr_t deciding;    /* stack address while a decision is being made; or 0 */
-    uintptr_t remembering; /* likewise: while its table of launches is being written */
-    uint32_t id;           /* gettid(); 0: not asked yet */
-    bool shares;           /* no shard is left for this thread */
+    uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */
+    uint32_t id;      /* gettid(); 0: not asked yet */
+    bool shares;      /* its shard is that of all threads for which none is left */
+    bool opened;      /* thread_opens_gpu() has run */
 };
 extern __thread struct this_thread this_thread __attribute__((tls_model("initial-exec")));
-
-/* Does a signal handler call us that has interrupted what left this stack address? If our frame is not below it, a handler
- * has jumped out of that, unless we run on a signal stack. */
-static inline bool interrupts(uintptr_t frame) {
-    return frame && ((uintptr_t)__builtin_frame_address(0) < frame || overlap_on_signal_stack());
-}
 
 /* The stack grows down: a call that began in a frame above ours is still in progress. A siglongjmp out of it leaves its
  * mark behind, which the frames tell apart. */
@@ -46,9 +39,17 @@ static inline uintptr_t outer_site(uintptr_t site) {
 /* Returns gettid() of the calling thread; cached after the first system call. */
 uint32_t thread_id(void);
 
-/* The process uses a GPU. Makes all system calls that are needed once for the process or for this thread, because the
+/* The process uses a GPU. Once in each thread. Makes all system calls that are needed once for the process or for this thread, because the
  * program may enter a sandbox before its first launch. */
 void thread_opens_gpu(void);
+
+/* Adds one to a counter of the thread's shard. */
+static inline void thread_add(uint64_t *counter) {
+    if (__builtin_expect(this_thread.shares, 0))
+        __atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+    else
+        overlap_add_own(counter, 1);
+}
 
 /* Adds one to a counter, or to the launches of a row. */
 void count(enum overlap_counter counter);
@@ -57,11 +58,8 @@ void count_launch(uint32_t row);
 static inline void count_host_wait(void) {
     struct overlap_shard *const shard = this_thread.shard;
     if (shard)
-        overlap_add_own(&shard->counters[OVERLAP_COUNTER_HOST_WAITS], 1);
+        thread_add(&shard->counters[OVERLAP_COUNTER_HOST_WAITS]);
 }
-
-/* The table of the thread that owns this shard, or NULL. */
-struct launcher *launcher_of_shard(uint32_t shard);
 
 /* In a forked child, where pointers into the parent's page must not be used. */
 void thread_forked(void);

@@ -36,22 +36,47 @@ void window_opens(struct stream *stream) {
 
 /* ---- Waits ---- */
 
+/* Waits are the device's, of all threads. While judgements follow each other closely each wait is added to the device's; later
+ * a thread adds them by STEP, so that threads that wait often do not share a word at each wait. */
+enum { STEP = 16, MANY = 1U << 31 };
+
+/* Returns by how many the device's waits increase now. */
+static uint32_t step_of(uint32_t *own) {
+    if (!(*own & MANY))
+        return 1;
+    const uint32_t waits = (*own & ~MANY) + 1;
+    *own = waits == STEP ? MANY : MANY | waits;
+    return waits == STEP ? STEP : 0;
+}
+
+/* Adds to the waits of the device. The one thread that finds a judgement due, and exchanges the number at which it is due,
+ * judges. */
+RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) {
+    const uint64_t waits = __atomic_add_fetch(&device->waits, step, __ATOMIC_RELAXED);
+    uint64_t due = OVERLAP_RELAXED(device->due);
+    if (own && waits >= OVERLAP_JUDGEMENTS_EVERY)
+        *own |= MANY;
+    if (waits >= (due ? due : OVERLAP_JUDGEMENTS_FROM) &&
+        __atomic_compare_exchange_n(&device->due, &due, overlap_next_judgement(waits), false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED))
+        raise_judge(device, waits);
+}
+
 /* Counts a wait of this thread, and judges the device when it is due. */
 static void count_wait(struct stream *stream) {
-    static uint64_t of_others[OVERLAP_DEVICES]; /* threads without a table of their own */
     struct launcher *const launcher = this_thread.launcher;
-    const int device = OVERLAP_RELAXED(stream->device);
-    if (device == NO_DEVICE)
+    struct device *const device =
+        device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
+    if (!device)
         return;
-    const uint64_t waits = launcher ? ++launcher->waits[device % OVERLAP_DEVICES]
-                                    : __atomic_add_fetch(&of_others[device % OVERLAP_DEVICES], 1, __ATOMIC_RELAXED);
-    bool judge = !(waits % OVERLAP_JUDGEMENTS_FROM) && overlap_judgement_is_due(waits);
+    uint32_t *const own = launcher ? &launcher->waits[device->ordinal] : NULL;
+    const uint32_t step = own ? step_of(own) : 1;
+    if (step)
+        add_waits(device, own, step);
     if (OVERLAP_RELAXED(stream->judged.communicates) && !OVERLAP_RELAXED(stream->met_wait)) {
         __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
-        judge = true;
+        raise_judge(device, 0);
     }
-    if (judge)
-        raise_judge(device_at((enum vendor)OVERLAP_RELAXED(stream->vendor), device));
 }
 
 void stream_waited(struct stream *stream, bool behind) {

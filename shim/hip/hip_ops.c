@@ -51,6 +51,14 @@ static int device_of(hipStream_t stream) {
     return hip.hipGetStreamDeviceId ? hip.hipGetStreamDeviceId(stream) : hip_device();
 }
 
+uint64_t hip_stream_context(hipStream_t stream) {
+    return context_of(device_of(stream));
+}
+
+int hip_context_device(uint64_t context) {
+    return context ? (int)(context >> 8) - 1 : NO_DEVICE;
+}
+
 /* On NVIDIA such a query would invalidate a capture of the stream. This has not been checked on AMD, so the same
  * caution applies. */
 bool hip_stream_facts(hipStream_t stream, uint64_t *context, uint32_t *flags, int *priority) {
@@ -64,9 +72,9 @@ bool hip_stream_facts(hipStream_t stream, uint64_t *context, uint32_t *flags, in
 }
 
 /* A stream's priority is fixed when it is created. */
-bool hip_stream_set_priority(hipStream_t stream, int priority) {
+hipError_t hip_stream_set_priority(hipStream_t stream, int priority) {
     (void)stream, (void)priority;
-    return false;
+    return VENDOR_NOT_SUPPORTED;
 }
 
 int hip_captures(hipStream_t stream, enum default_stream null_stream) {
@@ -133,7 +141,8 @@ int hip_device_count(void) {
     return hip.hipGetDeviceCount && HIP_ASK(hip.hipGetDeviceCount(&count)) == VENDOR_SUCCESS ? count : 0;
 }
 
-bool hip_priorities(int *least, int *greatest) {
+bool hip_priorities(uint64_t context, int *least, int *greatest) {
+    (void)context; /* of every device the same */
     return hip.hipDeviceGetStreamPriorityRange &&
            HIP_ASK(hip.hipDeviceGetStreamPriorityRange(least, greatest)) == VENDOR_SUCCESS;
 }
@@ -235,8 +244,8 @@ hipError_t hip_malloc_body(ENTRY, void **address, size_t bytes) {
 
 /* ---- What HIP does not have ---- */
 
-bool hip_prepare(struct handle *handle, uint32_t dynamic) {
-    (void)handle, (void)dynamic;
+bool hip_prepare(struct handle *handle, const struct device *device, uint32_t dynamic) {
+    (void)handle, (void)device, (void)dynamic;
     return true;
 }
 

@@ -5,7 +5,7 @@
 
 __attribute__((constructor)) static void start(void) {
     overlap_start.constructed = true;
-    overlap_bind_start();
+    overlap_objects_start();
     overlap_watch_forks();
     overlap_is_set_up();
 }

@@ -9,24 +9,20 @@
 #include <link.h>
 #include <string.h>
 
+#include "../text.h"
 #include "system.h"
 
 #define RELAXED(place) __atomic_load_n(&(place), __ATOMIC_RELAXED)
 #define ONE_CLOSE ((UINT64_C(1) << 32) + 1)
 static __thread uint32_t depth __attribute__((tls_model("initial-exec"))); /* this thread's calls of dlclose */
 
-static uint32_t first_objects = UINT32_MAX; /* in the global scope, never unmapped */
-
-void overlap_bind_start(void) {
-    first_objects = overlap_object_count();
-}
-
 void overlap_bind_forked(void) { /* the parent's other threads do not exist in the child */
     overlap_closes = (overlap_closes & ~(uint64_t)UINT32_MAX) | depth;
 }
 
+/* A call of dlclose of this thread has not unmapped anything yet, because destructors run before that. */
 uint64_t overlap_generation(void) {
-    const uint64_t now = __atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE);
+    const uint64_t now = __atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE) - depth * ONE_CLOSE;
     return (uint32_t)now ? 0 : now;
 }
 
@@ -34,9 +30,8 @@ uint64_t overlap_generation(void) {
 
 struct search {
     const char *name, *version, *prefix;
-    uint32_t position;
     bool behind_us;
-    void *found, *elsewhere;
+    void *found;
 };
 
 /* The global scope as it was at the start: preloaded libraries, then the program's dependencies. */
@@ -44,39 +39,33 @@ static int search_global(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
     struct search *search = data;
     const struct overlap_object object = overlap_object_of(info);
-    const bool global = search->position++ < first_objects;
-    if (overlap_is_ours((uintptr_t)object.dynamic)) {
+    if (overlap_is_ours((uintptr_t)object.dynamic))
         search->behind_us = true;
-        return 0;
-    }
-    const bool accepted = strncmp(object.name, search->prefix, strlen(search->prefix)) == 0;
-    if (!object.dynamic || !search->behind_us || (!global && (search->elsewhere || !accepted)))
-        return 0;
-    void *defined = overlap_lookup(object.base, object.dynamic, search->name, search->version);
-    if (global)
-        search->found = defined;
-    else
-        search->elsewhere = defined;
+    else if (object.dynamic && search->behind_us)
+        search->found = overlap_lookup(object.base, object.dynamic, search->name, search->version);
     return search->found != NULL;
 }
 
-struct global {
-    uintptr_t address;
-    uint32_t position;
-};
-
-static int find_global(struct dl_phdr_info *info, size_t size, void *data) {
+/* Opened RTLD_GLOBAL, or local to others: better than nothing. */
+static int search_elsewhere(struct dl_phdr_info *info, size_t size, void *data) {
     (void)size;
-    struct global *global = data;
+    struct search *search = data;
     const struct overlap_object object = overlap_object_of(info);
-    if (global->position++ >= first_objects)
-        return 2;
-    return global->address >= object.start && global->address < object.end;
+    if (object.dynamic && strncmp(object.name, search->prefix, strlen(search->prefix)) == 0 &&
+        !overlap_is_ours((uintptr_t)object.dynamic))
+        search->found = overlap_lookup(object.base, object.dynamic, search->name, search->version);
+    return search->found != NULL;
+}
+
+static int holds(struct dl_phdr_info *info, size_t size, void *data) {
+    (void)size;
+    const uintptr_t address = *(const uintptr_t *)data;
+    const struct overlap_object object = overlap_object_of(info);
+    return address >= object.start && address < object.end;
 }
 
 bool overlap_is_global(uintptr_t address) {
-    struct global global = {.address = address};
-    return overlap_iterate(find_global, &global) == 1;
+    return overlap_iterate_first(holds, &address) == 1;
 }
 
 /* The part of an object that a search needs. Kept small, because signal handlers on small stacks search, too. */
@@ -130,7 +119,8 @@ static void *search_local(const struct overlap_object *caller, const char *name,
             return defined;
         struct needed needed;
         for (size_t i = 0; (needed.name = string_of(&scope[at], DT_NEEDED, i)) != NULL; i++) {
-            bool known = overlap_iterate(find_needed, &needed) != 1;
+            bool known =
+                overlap_iterate_first(find_needed, &needed) != 1 && overlap_iterate(find_needed, &needed) != 1;
             for (size_t k = 0; !known && k < count; k++)
                 known = scope[k].base == needed.object.base;
             if (!known && count < MOST)
@@ -149,54 +139,49 @@ __attribute__((cold, noinline)) static void *resolve(const struct overlap_object
                                                      const char *prefix) {
     struct search search = {
         .name = name, .prefix = prefix, .version = caller->dynamic ? overlap_version_wanted(caller, name) : NULL};
-    overlap_iterate(search_global, &search);
-    if (search.found)
+    if (overlap_iterate_first(search_global, &search))
         return search.found;
-    void *local = caller->dynamic ? search_local(caller, name, search.version) : NULL;
-    return local ? local : search.elsewhere; /* opened RTLD_GLOBAL, or local to others: better than nothing */
+    void *const local = caller->dynamic ? search_local(caller, name, search.version) : NULL;
+    if (!local)
+        overlap_iterate(search_elsewhere, &search);
+    return local ? local : search.found;
 }
 
-/* ---- Answers that are kept ---- */
+/* ---- Answers that are kept ----
+ *
+ * By name and page of the calling code, because several libraries launch in turn, and a search takes microseconds. Behind
+ * that by name and object, because a library may call from thousands of pages. */
 
-/* By name, then by the object of the caller. Several libraries launch in turn, and a search takes microseconds. */
-enum { NAMES = 16, CALLERS = 32 };
+enum { PAGE_BITS = 12, PAGES_KEPT = 1 << 12, NAMES = 16, CALLERS = 128 };
+#define ALWAYS UINT64_MAX /* the generation of an answer about objects of the start only */
 static struct answer {
     uint32_t sequence; /* odd: being written */
     uint32_t number;
     uint64_t generation;
-    uintptr_t start, size; /* the object of the caller */
+    uintptr_t start, size; /* of the code for which it holds */
     void *address;
-} answers[NAMES][CALLERS];
+} by_page[PAGES_KEPT], by_object[NAMES][CALLERS];
 
-void *overlap_behind_known(uintptr_t site, uint32_t number) {
-    const uint64_t generation = overlap_generation();
-    struct answer *const of_name = answers[number % NAMES];
-    for (size_t i = 0; generation && i < CALLERS; i++) {
-        struct answer *const answer = &of_name[i];
-        const uint32_t sequence = __atomic_load_n(&answer->sequence, __ATOMIC_ACQUIRE);
-        if (!sequence)
-            return NULL; /* those behind it are free, too */
-        if (RELAXED(answer->generation) != generation || RELAXED(answer->number) != number ||
-            site - RELAXED(answer->start) >= RELAXED(answer->size))
-            continue;
-        void *const address = RELAXED(answer->address);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (!(sequence & 1) && RELAXED(answer->sequence) == sequence)
-            return address;
-    }
-    return NULL;
+static struct answer *of_page(uintptr_t site, uint32_t number) {
+    const uint64_t key = (uint64_t)(site >> PAGE_BITS) ^ (uint64_t)number << 40;
+    return &by_page[overlap_spread(key, PAGE_BITS)];
 }
 
-/* A slot that another thread, or the code that this signal handler interrupts, is writing is left to it. */
-static void keep(uint64_t generation, const struct overlap_object *object, uint32_t number, void *address) {
-    static uint32_t turns;
-    struct answer *const of_name = answers[number % NAMES];
-    size_t at = 0;
-    while (at < CALLERS && RELAXED(of_name[at].generation) == generation)
-        at++;
-    if (at == CALLERS)
-        at = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % CALLERS;
-    struct answer *const answer = &of_name[at];
+/* Returns the address, or NULL if this is no answer. */
+static inline void *read_answer(const struct answer *answer, uintptr_t site, uint32_t number, uint64_t generation) {
+    const uint32_t sequence = __atomic_load_n(&answer->sequence, __ATOMIC_ACQUIRE);
+    const uint64_t its = RELAXED(answer->generation);
+    if (RELAXED(answer->number) != number || site - RELAXED(answer->start) >= RELAXED(answer->size) ||
+        (its != ALWAYS && (its != generation || !generation)))
+        return NULL;
+    void *const address = RELAXED(answer->address);
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    return !(sequence & 1) && RELAXED(answer->sequence) == sequence ? address : NULL;
+}
+
+/* An answer that another thread, or the code that this signal handler interrupts, is writing is left to it. */
+static void write_answer(struct answer *answer, uint64_t generation, uintptr_t start, uintptr_t size, uint32_t number,
+                         void *address) {
     uint32_t sequence = RELAXED(answer->sequence);
     if (!generation || sequence & 1 ||
         !__atomic_compare_exchange_n(&answer->sequence, &sequence, sequence + 1, false, __ATOMIC_ACQUIRE,
@@ -205,10 +190,46 @@ static void keep(uint64_t generation, const struct overlap_object *object, uint3
     __atomic_thread_fence(__ATOMIC_RELEASE);
     __atomic_store_n(&answer->number, number, __ATOMIC_RELAXED);
     __atomic_store_n(&answer->generation, generation, __ATOMIC_RELAXED);
-    __atomic_store_n(&answer->start, object->start, __ATOMIC_RELAXED);
-    __atomic_store_n(&answer->size, object->end - object->start, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->start, start, __ATOMIC_RELAXED);
+    __atomic_store_n(&answer->size, size, __ATOMIC_RELAXED);
     __atomic_store_n(&answer->address, address, __ATOMIC_RELAXED);
     __atomic_store_n(&answer->sequence, sequence + 2, __ATOMIC_RELEASE);
+}
+
+static void keep_of_page(uint64_t generation, uintptr_t site, uint32_t number, void *address) {
+    const uintptr_t size = (uintptr_t)1 << PAGE_BITS;
+    write_answer(of_page(site, number), generation, site & ~(size - 1), size, number, address);
+}
+
+/* In the first slot that holds no answer of now, or in each in turn. */
+static void keep_of_object(uint64_t generation, const struct overlap_object *object, uint32_t number, void *address) {
+    static uint32_t turns;
+    struct answer *const of_name = by_object[number % NAMES];
+    size_t at = 0;
+    while (at < CALLERS && (RELAXED(of_name[at].generation) == overlap_generation() ||
+                            RELAXED(of_name[at].generation) == ALWAYS))
+        at++;
+    if (at == CALLERS)
+        at = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % CALLERS;
+    write_answer(&of_name[at], generation, object->start, object->end - object->start, number, address);
+}
+
+__attribute__((cold, noinline)) static void *known_of_object(uintptr_t site, uint32_t number, uint64_t generation) {
+    struct answer *const of_name = by_object[number % NAMES];
+    for (size_t i = 0; i < CALLERS && RELAXED(of_name[i].sequence); i++) { /* those behind a free one are free, too */
+        void *const address = read_answer(&of_name[i], site, number, generation);
+        if (address) {
+            keep_of_page(RELAXED(of_name[i].generation) == ALWAYS ? ALWAYS : generation, site, number, address);
+            return address;
+        }
+    }
+    return NULL;
+}
+
+void *overlap_behind_known(uintptr_t site, uint32_t number) {
+    const uint64_t generation = overlap_generation();
+    void *const address = read_answer(of_page(site, number), site, number, generation);
+    return __builtin_expect(address != NULL, 1) ? address : known_of_object(site, number, generation);
 }
 
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
@@ -217,10 +238,28 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
     struct overlap_object caller = {.start = site};
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
-    if (found && held)
-        keep(generation, &caller, number, found);
+    const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
+    if (found && held) {
+        keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
+        keep_of_page(lasts ? ALWAYS : generation, site, number, found);
+    }
     errno = saved;
     return found;
+}
+
+/* The name is the loader's copy, and answers about it are kept like those about a function. */
+const char *overlap_library(uintptr_t site) {
+    enum { NUMBER = 0xFFFF };
+    const char *known = overlap_behind_known(site, NUMBER);
+    if (known)
+        return known;
+    const uint64_t generation = overlap_generation();
+    struct overlap_object object = {.name = ""};
+    known = overlap_object_at(site, &object) ? object.name : "";
+    if (*known)
+        keep_of_object(overlap_is_global(site) ? ALWAYS : generation, &object, NUMBER, (void *)(uintptr_t)known);
+    keep_of_page(generation, site, NUMBER, (void *)(uintptr_t)known);
+    return known;
 }
 
 /* ---- dlclose ---- */

@@ -38,6 +38,26 @@ static inline long kernel0(long number) {
     return kernel6(number, 0, 0, 0, 0, 0, 0);
 }
 
+/* Between two looks at a word that another processor changes soon. */
+static inline void kernel_relax(void) {
+#ifdef __x86_64__
+    __builtin_ia32_pause();
+#else
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Keeps signal handlers out until kernel_unblock(). Returns the mask of before; the kernel's has 64 bits. */
+static inline uint64_t kernel_block(void) {
+    const uint64_t all = UINT64_MAX;
+    uint64_t before = 0;
+    kernel4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&all, (long)&before, sizeof all);
+    return before;
+}
+static inline void kernel_unblock(uint64_t before) {
+    kernel4(SYS_rt_sigprocmask, 2 /* SIG_SETMASK */, (long)&before, 0, sizeof before);
+}
+
 static inline int kernel_openat(int folder, const char *path, int flags, int mode) {
     return (int)kernel4(SYS_openat, folder, (long)path, flags, mode);
 }

@@ -1,14 +1,17 @@
 /* Objects mapped in this process.
  *
  * Nothing here takes the lock that the loader holds while constructors and destructors run (dlsym and dlopen do).
- * dl_iterate_phdr has its own lock; the only program code that runs under it is a callback.
+ * dl_iterate_phdr has its own lock. A signal handler that interrupts a thread while that takes the lock, and walks the
+ * objects itself, as handlers of profilers do, would wait for its own thread. So the lock is taken with all signals blocked,
+ * and only for objects that were loaded after the program's start; what does not take it comes first: the list of the
+ * objects of the start, which never changes, and _dl_find_object (glibc 2.35).
  */
 #include <elf.h>
 #include <link.h>
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "system.h"
+#include "kernel.h"
 
 #pragma weak _r_debug
 extern struct r_debug *_dl_debug_addr __attribute__((weak)); /* _r_debug on musl */
@@ -79,13 +82,12 @@ uint32_t overlap_object_count(void) {
 /* dl_iterate_phdr(3) of libc itself: some programs define one that walks a list of their own (ScyllaDB does). */
 typedef int iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
 
-/* As dl_iterate_phdr(3), but without its lock. */
-static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+/* As dl_iterate_phdr(3), but without its lock: the first `most` objects. */
+static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data, uint32_t most) {
     int result = 0;
     uint32_t position = 0;
     const struct link_map *const program = overlap_first_object();
-    for (const struct link_map *map = program; map && !result && position++ < overlap_start.objects;
-         map = map->l_next) {
+    for (const struct link_map *map = program; map && !result && position++ < most; map = map->l_next) {
         struct dl_phdr_info info = {.dlpi_addr = map->l_addr, .dlpi_name = map->l_name};
         const ElfW(Ehdr) *header = map == program ? NULL : overlap_elf_header(map);
         if (header) {
@@ -100,6 +102,16 @@ static int walk(int (*visit)(struct dl_phdr_info *info, size_t size, void *data)
     return result;
 }
 
+static uint32_t first_objects = UINT32_MAX; /* of the list: the objects of the start */
+
+void overlap_objects_start(void) {
+    first_objects = overlap_object_count();
+}
+
+int overlap_iterate_first(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+    return walk(visit, data, first_objects);
+}
+
 /* In a forked child glibc does not release the lock of dl_iterate_phdr, which another thread of the parent may have
  * held. The list is read without it there until the child has loaded an object, which takes the same lock. While the child
  * is in dlclose, which takes it, too, dl_iterate_phdr is used. */
@@ -108,7 +120,7 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
     if (__builtin_expect(__atomic_load_n(&overlap_start.forked, __ATOMIC_RELAXED), 0) &&
         !(uint32_t)__atomic_load_n(&overlap_closes, __ATOMIC_ACQUIRE)) {
         if (overlap_object_count() <= overlap_start.objects)
-            return walk(visit, data);
+            return walk(visit, data, overlap_start.objects);
         __atomic_store_n(&overlap_start.forked, false, __ATOMIC_RELAXED);
     }
     iterate *own = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -116,7 +128,15 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
         own = (iterate *)overlap_libc("dl_iterate_phdr");
         __atomic_store_n(&known, own, __ATOMIC_RELAXED);
     }
-    return own ? own(visit, data) : 0;
+    const uint64_t mask = kernel_block();
+    const int result = own ? own(visit, data) : 0;
+    kernel_unblock(mask);
+    return result;
+}
+
+static int search_all(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
+    const int result = overlap_iterate_first(visit, data);
+    return result ? result : overlap_iterate(visit, data);
 }
 
 const char *overlap_basename(const char *path) {
@@ -163,9 +183,39 @@ static int visit(struct dl_phdr_info *info, size_t size, void *data) {
     return 1;
 }
 
+/* <dlfcn.h> of glibc 2.35: the result of _dl_find_object, which takes no lock and may be called in signal handlers. */
+struct found_object {
+    unsigned long long flags;
+    void *start, *end;
+    struct link_map *map;
+    void *more[12]; /* exception tables, and what later versions add */
+};
+typedef int find_object(void *address, struct found_object *found);
+
+/* NULL: this C library has none. */
+static find_object *object_finder(void) {
+    static find_object *known;
+    static bool looked;
+    if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
+        __atomic_store_n(&known, (find_object *)overlap_behind_us("_dl_find_object"), __ATOMIC_RELAXED);
+        __atomic_store_n(&looked, overlap_start.constructed, __ATOMIC_RELEASE);
+    }
+    return __atomic_load_n(&known, __ATOMIC_RELAXED);
+}
+
 bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
+    find_object *const find = object_finder();
+    struct found_object found;
     struct search search = {.address = address, .object = object};
-    if (overlap_iterate(visit, &search) != 1)
+    if (find && find((void *)address, &found) != 0) /* NOLINT(performance-no-int-to-ptr) */
+        return false;
+    if (find)
+        *object = (struct overlap_object){.base = found.map->l_addr,
+                                          .start = (uintptr_t)found.start,
+                                          .end = (uintptr_t)found.end,
+                                          .dynamic = found.map->l_ld,
+                                          .name = overlap_basename(found.map->l_name)};
+    else if (search_all(visit, &search) != 1)
         return false;
     if (!object->name[0] && &__progname_full && __progname_full) /* the program: the loader has no name for it */
         object->name = overlap_basename(__progname_full);
@@ -174,13 +224,13 @@ bool overlap_object_at(uintptr_t address, struct overlap_object *object) {
 
 bool overlap_object_named(const char *prefix, struct overlap_object *object) {
     struct search search = {.prefix = prefix, .object = object};
-    return overlap_iterate(visit, &search) == 1;
+    return search_all(visit, &search) == 1;
 }
 
 void *overlap_object_defining(const char *prefix, const char *name) {
     struct overlap_object object;
     struct search search = {.prefix = prefix, .symbol = name, .object = &object};
-    return overlap_iterate(visit, &search) == 1 ? overlap_object_symbol(&object, name) : NULL;
+    return search_all(visit, &search) == 1 ? overlap_object_symbol(&object, name) : NULL;
 }
 
 void *overlap_object_symbol(const struct overlap_object *object, const char *name) {

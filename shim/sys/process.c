@@ -1,5 +1,9 @@
-/* This process and its threads, as the kernel knows them, and bounded waits for other threads. */
+/* This process and its threads, as the kernel knows them, and bounded waits for other threads.
+ *
+ * A waiter sleeps: on a core that it shares with the thread it waits for, yielding would never let that thread run if the
+ * waiter has the higher priority. */
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <time.h>
 
@@ -16,34 +20,46 @@ int overlap_pid(void) {
     return (int)kernel0(SYS_getpid);
 }
 
-/* If a sandbox refuses gettid(2), the result is a number that no other thread has. */
+/* If a sandbox refuses gettid(2), the result is a number that no thread has (PID_MAX_LIMIT is 1 << 22). */
+enum { UNNUMBERED = 1 << 23 };
 uint32_t overlap_thread_id(void) {
-    static uint32_t unnumbered = INT32_MAX;
+    static uint32_t unnumbered = UNNUMBERED;
     const long id = kernel0(SYS_gettid);
-    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED);
+    return id > 0 ? (uint32_t)id : __atomic_add_fetch(&unnumbered, 1, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
 }
 
-bool overlap_on_signal_stack(void) {
-    stack_t now = {0};
-    return kernel3(SYS_sigaltstack, 0, (long)&now, 0) == 0 && now.ss_flags & SS_ONSTACK;
-}
-
-void overlap_pause(void) {
-    kernel0(SYS_sched_yield);
-}
-
-/* By the kernel's own clock. 0: a sandbox refuses the call. */
-static long seconds(void) {
+uint64_t overlap_kernel_clock(void) {
     struct timespec now = {0};
     kernel3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0);
-    return now.tv_sec;
+    return (uint64_t)now.tv_sec * OVERLAP_SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Where other threads keep the processor busy, each pause takes milliseconds: hence the limit, in seconds. */
-static bool wait_for(const uint32_t *waited, uint32_t value, int most, long limit) {
+/* A pause between two looks at something that another thread does: at first the processor is left to others that may run,
+ * then the thread sleeps, each time longer, up to a millisecond. False: `limit` nanoseconds have passed, by the clock or,
+ * where a sandbox refuses that, by the sleeps. */
+struct pauses {
+    uint64_t begun, slept;
+    uint32_t count;
+};
+static bool pause_within(struct pauses *pauses, uint64_t limit) {
+    enum { YIELDS = 16, DOUBLINGS = 6 };
+    if (pauses->count++ < YIELDS) {
+        kernel0(SYS_sched_yield);
+        return true;
+    }
+    const uint32_t doublings = pauses->count - YIELDS < DOUBLINGS ? pauses->count - YIELDS : DOUBLINGS;
+    const struct timespec time = {.tv_nsec = 16000L << doublings};
+    const uint64_t now = overlap_kernel_clock();
+    pauses->begun = pauses->begun ? pauses->begun : now;
+    kernel3(SYS_nanosleep, (long)&time, 0, 0);
+    pauses->slept += (uint64_t)time.tv_nsec;
+    return (now ? now - pauses->begun : pauses->slept) < limit;
+}
+
+static bool wait_for(const uint32_t *waited, uint32_t value, uint64_t limit) {
     const uint32_t **before = waits_on(waited);
-    long begun = 0;
-    for (int i = 0; i < most; i++) {
+    struct pauses pauses = {0, 0, 0};
+    do {
         if (__atomic_load_n(waited, __ATOMIC_ACQUIRE) == value) {
             if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
                 __atomic_store_n(before, NULL, __ATOMIC_RELAXED);
@@ -51,22 +67,17 @@ static bool wait_for(const uint32_t *waited, uint32_t value, int most, long limi
         }
         if (__atomic_load_n(before, __ATOMIC_RELAXED) == waited)
             return false;
-        overlap_pause();
-        const long now = i % 64 == 63 ? seconds() : begun;
-        begun = begun ? begun : now;
-        if (now - begun > limit)
-            break;
-    }
+    } while (pause_within(&pauses, limit));
     __atomic_store_n(before, waited, __ATOMIC_RELAXED);
     return false;
 }
 
 bool overlap_wait(const uint32_t *waited, uint32_t value) {
-    return wait_for(waited, value, 20000, 1);
+    return wait_for(waited, value, OVERLAP_SECOND);
 }
 
 bool overlap_wait_long(const uint32_t *waited, uint32_t value) {
-    return wait_for(waited, value, 2000000, 2);
+    return wait_for(waited, value, 2 * OVERLAP_SECOND);
 }
 
 void overlap_wait_again(const uint32_t *waited) {
@@ -79,9 +90,73 @@ void overlap_wait_forked(void) {
         given_up[i] = NULL;
 }
 
-/* If a sandbox refuses the call, the thread counts as alive. */
+/* ---- The lock ---- */
+
+/* Orders what the owner has written before what the next one reads: race detectors do not see that order in system calls. */
+static uint32_t passed_on;
+
+uint32_t overlap_lock_owner(uint32_t word) {
+    return word & FUTEX_TID_MASK;
+}
+
+/* futex(2): FUTEX_LOCK_PI2, since Linux 5.14, takes the timeout of the monotonic clock; that of FUTEX_LOCK_PI is of the
+ * system's time, which may be set. -ENOSYS: the kernel has no priority inheritance. */
+static long lock_inheriting(uint32_t *word, uint64_t limit) {
+    enum { LOCK_PI2 = 13 };
+    for (int operation = LOCK_PI2; operation; operation = operation == LOCK_PI2 ? FUTEX_LOCK_PI : 0) {
+        struct timespec end = {0};
+        kernel3(SYS_clock_gettime, operation == LOCK_PI2 ? CLOCK_MONOTONIC : CLOCK_REALTIME, (long)&end, 0);
+        end.tv_sec += (time_t)(limit / OVERLAP_SECOND);
+        const long result = kernel6(SYS_futex, (long)word, operation | FUTEX_PRIVATE_FLAG, 0, (long)&end, 0, 0);
+        if (result != -ENOSYS && result != -EINVAL)
+            return result;
+    }
+    return -ENOSYS;
+}
+
+enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own) {
+    enum { LOOKS = 100 }; /* the lock is held for less than a microsecond, as a rule */
+    struct pauses pauses = {0, 0, 0};
+    const uint32_t found = __atomic_load_n(word, __ATOMIC_RELAXED);
+    for (int look = 0; look < LOOKS; look++) {
+        uint32_t free = 0;
+        if (!__atomic_load_n(word, __ATOMIC_RELAXED) &&
+            __atomic_compare_exchange_n(word, &free, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return OVERLAP_LOCK_TAKEN;
+        kernel_relax();
+    }
+    const bool numbered = own <= UNNUMBERED && overlap_lock_owner(found) <= UNNUMBERED;
+    const long result = numbered ? lock_inheriting(word, OVERLAP_SECOND) : -ENOSYS;
+    switch (result) {
+    case 0:
+        (void)__atomic_load_n(&passed_on, __ATOMIC_ACQUIRE);
+        return OVERLAP_LOCK_TAKEN;
+    case -ETIMEDOUT:
+        return OVERLAP_LOCK_TIMED_OUT;
+    case -ESRCH: /* there is no such thread, unless the lock has changed hands */
+        return __atomic_load_n(word, __ATOMIC_RELAXED) == found ? OVERLAP_LOCK_ORPHANED : OVERLAP_LOCK_RETRY;
+    case -EAGAIN: /* its owner is about to end */
+    case -EINTR:
+        return OVERLAP_LOCK_RETRY;
+    default:
+        break;
+    }
+    while (pause_within(&pauses, OVERLAP_SECOND))
+        if (!__atomic_load_n(word, __ATOMIC_RELAXED))
+            return OVERLAP_LOCK_RETRY;
+    return OVERLAP_LOCK_TIMED_OUT;
+}
+
+void overlap_lock_pass(uint32_t *word, uint32_t own) {
+    __atomic_add_fetch(&passed_on, 1, __ATOMIC_RELEASE);
+    if (kernel6(SYS_futex, (long)word, FUTEX_UNLOCK_PI | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0) != 0 &&
+        overlap_lock_owner(__atomic_load_n(word, __ATOMIC_RELAXED)) == own)
+        __atomic_store_n(word, 0, __ATOMIC_RELEASE); /* the kernel does not know of waiters */
+}
+
+/* If a sandbox refuses the call, or has refused the thread's number, the thread counts as alive. */
 bool overlap_thread_alive(uint32_t tid) {
-    return kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
+    return tid > UNNUMBERED || kernel3(SYS_tgkill, kernel0(SYS_getpid), tid, 0) != -ESRCH;
 }
 
 bool overlap_once(uint32_t *done, void (*work)(void)) {

@@ -46,6 +46,10 @@ struct overlap_object {
 /* Finds the object that contains an address. False: none does. */
 bool overlap_object_at(uintptr_t address, struct overlap_object *object);
 
+/* Returns the basename of the library that contains an address, valid while the library is loaded; "": none does. Takes
+ * nanoseconds once the answer is known for that page. */
+const char *overlap_library(uintptr_t site);
+
 /* Finds the first loaded object whose basename begins with the prefix. False: none does. */
 bool overlap_object_named(const char *prefix, struct overlap_object *object);
 
@@ -58,15 +62,15 @@ void *overlap_own_symbol(const char *name);
 const char *overlap_own_name(uintptr_t address);
 
 /* Returns the address that the loader would bind the code at `site` to for this name if this library were not loaded,
- * by the version that its object wants. NULL: none. Takes no lock that the loader holds while it runs the program's
- * code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
+ * by the version that its object wants. NULL: none. Takes a lock of the loader only at the first call of a name by a
+ * library that was not loaded at program start, and none that the loader holds while it runs the program's code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
  * caller's scope has no definition (bind.c). overlap_behind_known() returns an answer that this thread has cached, or
  * NULL; overlap_behind() resolves the name, which takes microseconds. */
 void *overlap_behind_known(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
 /* Is the address in an object loaded at program start? Callers are bound to those first, and they are never
- * unmapped. */
+ * unmapped. Takes no lock. */
 bool overlap_is_global(uintptr_t address);
 
 /* Changes when an address that was looked up earlier may belong to another object now. 0: this may happen at any time. */
@@ -88,22 +92,29 @@ void overlap_object_pin(uintptr_t address);
 void *overlap_map(size_t size);
 void overlap_unmap(void *memory, size_t size);
 
-/* Is the calling thread on its alternate signal stack? */
-bool overlap_on_signal_stack(void);
-
 /* ---- Threads, clocks, log ---- */
 
-/* Waits until another thread has set *waited to `value`. False: timed out, as in a signal handler that interrupted that
- * thread. Later waits for it then fail at once until it is set, because the thread may have left its work for good
- * (longjmp). */
+#define OVERLAP_SECOND UINT64_C(1000000000) /* nanoseconds */
+
+/* Waits until another thread has set *waited to `value`, for a second at most. False: timed out, as in a signal handler
+ * that interrupted that thread. Later waits for it then fail at once until it is set, because the thread may have left its
+ * work for good (longjmp). */
 bool overlap_wait(const uint32_t *waited, uint32_t value);
-/* The same, for about a second: of a thread that is in a call of the driver. */
+/* The same, for two seconds: of a thread that is in a call of the driver. */
 bool overlap_wait_long(const uint32_t *waited, uint32_t value);
 /* It was set late: later waits do not fail at once. */
 void overlap_wait_again(const uint32_t *waited);
 
-/* Lets other threads run. */
-void overlap_pause(void);
+/* A lock in a word: 0, or the thread id of its owner. overlap_lock_wait() waits for a second at most, and lends the owner
+ * the priority of this thread meanwhile; RETRY: the word has changed; ORPHANED: the owner has ended. overlap_lock_pass()
+ * leaves a lock whose word is no longer the owner's id alone, because threads wait. */
+enum overlap_lock_result { OVERLAP_LOCK_TAKEN, OVERLAP_LOCK_RETRY, OVERLAP_LOCK_TIMED_OUT, OVERLAP_LOCK_ORPHANED };
+enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own);
+void overlap_lock_pass(uint32_t *word, uint32_t own);
+uint32_t overlap_lock_owner(uint32_t word);
+
+/* Nanoseconds of the kernel's own CLOCK_MONOTONIC. 0: a sandbox refuses the call. */
+uint64_t overlap_kernel_clock(void);
 
 /* Nanoseconds of CLOCK_MONOTONIC, without a system call where the kernel provides a user-space clock. */
 uint64_t overlap_clock(void);

@@ -31,10 +31,13 @@ bool overlap_once(uint32_t *done, void (*work)(void));
 /* In a forked child: forgets which waits timed out. */
 void overlap_wait_forked(void);
 
-/* Objects. overlap_iterate(): as dl_iterate_phdr(3). overlap_object_of(): converts one of its entries.
+/* Objects. overlap_iterate(): as dl_iterate_phdr(3), with all signals blocked. overlap_iterate_first(): the same for the
+ * objects of the program's start, without a lock; overlap_objects_start() notes which those are. overlap_object_of(): converts one of its entries.
  * overlap_first_object(): head of the loader's list. overlap_object_count(): number of objects now. */
 struct dl_phdr_info;
 int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+int overlap_iterate_first(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data);
+void overlap_objects_start(void);
 struct overlap_object overlap_object_of(const struct dl_phdr_info *info);
 struct link_map;
 const struct link_map *overlap_first_object(void);
@@ -59,8 +62,7 @@ void *overlap_object_defining(const char *prefix, const char *name);
 /* Pins the objects passed to overlap_object_pin(). Takes the loader's lock. */
 void overlap_pin_due(void);
 
-/* start: notes the objects loaded at program start, which stay loaded. forked: in the child after fork. */
-void overlap_bind_start(void);
+/* In the child after fork. */
 void overlap_bind_forked(void);
 
 /* Calls of dlclose: in the lower half those in progress, nested ones included; the upper half counts them, from 1 on. */

@@ -31,6 +31,11 @@ BOUNDS = {
     "question of occupancy, 100 streams": 80,
     "cuCtxSetCacheConfig, the same value": 150,
     "cuStreamGetPriority": 165,
+    "the primary context is retained and released": 400,
+    "a context is pushed and popped": 100,
+    "launch, from 8 libraries in turn by the shared CUDA runtime": 350,
+    "a module is loaded, launched once, unloaded, a name of 20": 30_000,
+    "a module is loaded, launched once, unloaded, a name of 300": 30_000,
     "a stream is created, used, destroyed, 100 streams": 3700,
     "a window, and a wait for the context, 100 streams": 1500,
     "CoMD's step, of each of 15 launches": 260,
@@ -64,6 +69,11 @@ def test_a_repeated_call_executes_few_instructions(name: str, run: ModuleType, f
 def test_other_threads_cost_nothing(run: ModuleType, folder: Path) -> None:
     one, many = (added(run, folder, "launch, one kernel", threads) for threads in (1, THREADS))
     assert many <= 1.05 * one + 5
+
+
+@pytest.mark.parametrize("way", ["by symbol", "by cuGetProcAddress", "by the shared CUDA runtime"])
+def test_a_library_that_is_off_costs_no_more_than_one_that_is_on(way: str, run: ModuleType, folder: Path) -> None:
+    assert added(run, folder, f"launch, OVERLAP_RUN=off, {way}") <= added(run, folder, f"launch, {way}") + 5
 
 
 def test_what_is_measured_is_raised(run: ModuleType, folder: Path, tmp_path: Path) -> None:

@@ -35,12 +35,15 @@ def gpus(library: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def compile_c(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """compile_c(source, ..., flags=[...]) -> program. Sources of core/ may be named: core/cache.c."""
+    """compile_c(source, ..., flags=[...]) -> program. Sources of shim/ may be named: core/match.c."""
     folder = tmp_path_factory.mktemp("programs")
 
     def make(*sources: str, flags: tuple[str, ...] = (), name: str = "") -> Path:
         program = folder / (name or Path(sources[0]).stem)
-        paths = [str(ROOT / "shim" / s if s.startswith("core/") else Path(__file__).parent / s) for s in sources]
+        paths = [
+            str(ROOT / "shim" / s if s.startswith(("core/", "gpu/", "sys/")) else Path(__file__).parent / s)
+            for s in sources
+        ]
         compiler = shlex.split(os.environ.get("CC", "cc"))
         always = ["-std=c11", "-D_GNU_SOURCE", "-O2", "-g", f"-I{ROOT / 'shim'}"]
         command = [*compiler, *always, *WARNINGS, *flags, *paths, "-o", str(program), "-ldl", "-pthread"]

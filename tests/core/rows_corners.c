@@ -7,6 +7,7 @@
 #include "core/core.h"
 
 static struct overlap_page page;
+static struct overlap_row_index rows;
 static struct overlap_totals totals;
 static const char *library = "libx.so";
 static uint32_t rule = 7, registers = 32, static_shared = 0;
@@ -21,7 +22,8 @@ static uint32_t claim(const char *kernel, uint32_t dynamic, uint32_t reason) {
                                                     .dynamic_shared = dynamic},
                                       .blocks = 99,
                                       .resident_blocks = 8};
-    return overlap_row_claim(&page, &facts, kernel, library, reason);
+    const uint64_t hash = overlap_hash(OVERLAP_FNV, kernel, strlen(kernel));
+    return overlap_row_claim(&rows, &page, &facts, hash, kernel, library, reason);
 }
 
 static void print(uint32_t row) {
@@ -44,7 +46,7 @@ static void names(void) {
     name[150] = 'X'; /* in the middle, which is not shown */
     print(claim(name, 0, OVERLAP_REASON_no_rule));
     print(claim("_ZN3abc4gemmEPf", 0, OVERLAP_REASON_no_rule));
-    print(claim(NULL, 0, OVERLAP_REASON_no_rule));
+    print(claim("", 0, OVERLAP_REASON_no_rule));
 }
 
 static void reasons(void) {
@@ -53,12 +55,12 @@ static void reasons(void) {
     print(small);
     print(bigger);
     print(claim("k", 0, OVERLAP_REASON_raised));
-    const uint32_t refused = overlap_row_of_reason(&page, small, OVERLAP_REASON_refused);
+    const uint32_t refused = overlap_row_of_reason(&rows, &page, small, OVERLAP_REASON_refused);
     print(refused);
-    print(overlap_row_of_reason(&page, bigger, OVERLAP_REASON_refused));
-    print(overlap_row_of_reason(&page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
+    print(overlap_row_of_reason(&rows, &page, bigger, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&rows, &page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
     print(claim("k", 0, OVERLAP_REASON_refused));                                         /* found again */
-    print(overlap_row_of_reason(&page, refused, OVERLAP_REASON_shaped));                  /* and back */
+    print(overlap_row_of_reason(&rows, &page, refused, OVERLAP_REASON_shaped));                  /* and back */
     registers = 40;
     print(claim("k", 0, OVERLAP_REASON_shaped));
     static_shared = 64;
@@ -72,7 +74,7 @@ static void every(void) {
     for (uint32_t reason = 0; reason < OVERLAP_REASON_COUNT; reason++)
         print(claim("k", 0, reason));
     for (uint32_t reason = 0; reason < OVERLAP_REASON_COUNT; reason++)
-        print(overlap_row_of_reason(&page, OVERLAP_REASONS, reason));
+        print(overlap_row_of_reason(&rows, &page, OVERLAP_REASONS, reason));
 }
 
 static uint32_t fill(const char *prefix, uint32_t reason, uint32_t *last) {
@@ -94,7 +96,7 @@ static void full(void) {
     print(claim("new", 0, OVERLAP_REASON_shaped));
     print(claim("newer", 16, OVERLAP_REASON_shaped)); /* the same */
     print(claim("new", 0, OVERLAP_REASON_one_wave));
-    print(overlap_row_of_reason(&page, last, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&rows, &page, last, OVERLAP_REASON_refused));
     print(claim("new", 0, OVERLAP_REASON_refused)); /* the same */
     print(claim("k0", 0, OVERLAP_REASON_shaped));   /* as before */
     print(claim("nccl", 0, OVERLAP_REASON_communication));
@@ -109,7 +111,7 @@ static void full(void) {
     print(last);
     print(claim("k0", 0, OVERLAP_REASON_shaped)); /* bare */
     print(claim("nccl1", 0, OVERLAP_REASON_communication));
-    print(overlap_row_of_reason(&page, last, OVERLAP_REASON_refused));
+    print(overlap_row_of_reason(&rows, &page, last, OVERLAP_REASON_refused));
     rule = 7;
     print(claim("nccl", 0, OVERLAP_REASON_communication)); /* as before */
 }

@@ -4,7 +4,7 @@
 #include "core/judge.h"
 
 bool is_due(uint64_t waits) {
-    return overlap_judgement_is_due(waits);
+    return waits && overlap_next_judgement(waits - 1) == waits;
 }
 
 size_t layout(size_t field) {

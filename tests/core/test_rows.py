@@ -125,18 +125,3 @@ def test_damage_is_within_bounds(corners: Callable[..., list[str]]) -> None:
     # A key of 0 is free; one that is only a reason is not.
     assert reasons[BARE : BARE + 64] == [BARE - 1, *range(1, BARE), *[BARE - 1] * 24]
     assert set(reasons[BARE + 64 :]) == {BARE - 1}
-
-
-@pytest.mark.parametrize("flags", [(), TSAN], ids=["plain", "tsan"])
-def test_threads_that_claim_at_once_share_a_row(flags: tuple[str, ...], compile_c: Any, run_program: Any) -> None:
-    program = compile_c("rows_stress.c", *CORE, flags=flags, name=f"rows_stress-{len(flags)}")
-    for kernels, rounds in ((30, 300), (400, 30)):
-        differ, shared, added, counted, of_kernels, records = map(
-            int, run_program(program, kernels, rounds, **NO_REPORT).split()
-        )
-        assert (differ, shared) == (0, 0)
-        assert added == counted == kernels * rounds * 8
-        if kernels == 30:  # there is room for all
-            assert of_kernels == counted and records == 2 * kernels  # one of `shaped`, one of `refused`
-        else:
-            assert of_kernels < counted and records > 100

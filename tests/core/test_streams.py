@@ -42,15 +42,19 @@ class Rule:
         library.overlap_judge.restype = library.is_due.restype = ctypes.c_bool
         library.layout.restype = ctypes.c_size_t
 
-    def judge(self, streams: Sequence[Judged], others: int = 0, share: int = 50, programs: bool = False) -> bool:
-        pointers = (ctypes.POINTER(Judged) * len(streams))(*map(ctypes.pointer, streams))
-        wide = ctypes.c_uint64(others)
-        found: bool = self.library.overlap_judge(pointers, len(streams), wide, share, ctypes.c_bool(programs))
+    def judge(
+        self, streams: Sequence[Judged], others: int = 0, share: int = 50, programs: bool = False, early: bool = False
+    ) -> bool:
+        """others: the work of a further stream, that nothing waits for."""
+        all_streams = [*streams, *([Judged(work=others)] if others else [])]
+        pointers = (ctypes.POINTER(Judged) * len(all_streams))(*map(ctypes.pointer, all_streams))
+        flags = ctypes.c_bool(early), share, ctypes.c_bool(programs)
+        found: bool = self.library.overlap_judge(pointers, len(all_streams), *flags)
         return found
 
-    def of(self, *streams: Judged, others: int = 0, share: int = 50, programs: bool = False) -> list[int]:
+    def of(self, *streams: Judged, others: int = 0, **how: Any) -> list[int]:
         """The statuses of the streams after one judgement."""
-        assert self.judge(streams, others, share, programs)
+        assert self.judge(streams, others, **how)
         return [stream.status for stream in streams]
 
 
@@ -286,6 +290,19 @@ def test_huge_work_together(rule: Rule, power: int) -> None:
 
 
 # ---- When ----
+
+
+def test_an_early_judgement_ends_nothing(rule: Rule) -> None:
+    """What is raised counts as waited for, and the next judgement covers the time before and after the early one."""
+    streams = small(), large()
+    assert rule.of(*streams) == [RAISED, NOT_WAITED]
+    late = small(10)
+    streams[1].work += 90
+    assert rule.of(*streams, late, early=True) == [RAISED, NOT_WAITED, RAISED]
+    assert (streams[0].waited, late.waited, late.before, streams[1].before) == (False, True, 0, 90)
+    streams[1].work += 90
+    assert rule.of(*streams, late) == [NOT_WAITED, NOT_WAITED, RAISED]
+    assert late.share == 53, "10 of 190"
 
 
 def test_when_a_judgement_is_due(rule: Rule) -> None:

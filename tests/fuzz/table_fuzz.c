@@ -43,10 +43,10 @@ static void use(const void *table) {
     for (uint32_t i = 0; i < view.table->policy_count && i < 8; i++) {
         const struct overlap_policy *policy = &view.policies[i];
         decide(table, i, &gpu);
-        overlap_match_kernel(&view, policy->kernels, kernels[1]);
+        struct overlap_matches matches;
+        overlap_match_kernel(&view, i, kernels[1], &matches);
         overlap_match_any(&view, policy->libraries, "libnccl.so.2");
         overlap_match_any(&view, policy->stream_creators, "libnccl.so.2");
-        overlap_match_kernel(&view, policy->fixed_size, kernels[1]);
         length += strlen(view.strings + policy->name) + strlen(view.strings + policy->hash);
         if (policy->raise_share > 100)
             abort();

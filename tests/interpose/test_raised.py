@@ -1,6 +1,6 @@
 """Streams that something waits for: the smaller ones are raised, all others stay (shim/core/judge.h).
 
-Devices are judged at the 16th, 32nd, 64th, ... wait of a thread, and at the first wait for a stream that communicates.
+Devices are judged at the 16th, 32nd, 64th, ... wait for one of their streams, and at the first wait for a stream that communicates.
 """
 
 from __future__ import annotations
@@ -77,14 +77,23 @@ def test_left_alone(name: str, iterations: Iterations) -> None:
     assert "raised" not in done.reasons and done.totals["raised"] == 0
 
 
-@pytest.mark.parametrize(
-    "words", [f"k:1:500 c:1 j:2:500 c:2 {JOIN}", f"{STYLE_0} swap:1:2"], ids=["two equal streams", "roles are swapped"]
-)
-def test_what_the_first_wait_did_not_show(words: str, iterations: Iterations) -> None:
+def test_what_the_first_wait_did_not_show(iterations: Iterations) -> None:
     """It ends with the next judgement, at the 16th wait."""
-    done = iterations(words, 70)
+    done = iterations(f"{STYLE_0} swap:1:2", 70)
     assert "5" in raised(done)[:8] + raised(done, "j")[:8]
     assert set(raised(done)[8:] + raised(done, "j")[8:]) == {"0"}
+
+
+def test_what_the_first_wait_for_another_stream_shows(iterations: Iterations) -> None:
+    """Streams of communication are judged at once, also when another one is raised already: both carry half."""
+    done = iterations(f"k:1:500 c:1 j:2:500 c:2 {JOIN}", 70)
+    assert set(raised(done) + raised(done, "j")) == {"0"}
+
+
+def test_a_judgement_at_once_takes_nothing_from_others(iterations: Iterations) -> None:
+    """Stream 2 is raised at the 1,024th wait; four waits later, for others, a stream communicates for the first time."""
+    done = iterations(f"{again(WAITED, 512)} n:4 {again('j:1:1000 r:1:1 e:1', 4)} c:4 s:4 k:2:8 begin", 0)
+    assert raised(done)[8:] == "5" * (512 - 8 + 1)
 
 
 def test_more_threads_than_have_counters_of_their_own(iterations: Iterations) -> None:
@@ -224,12 +233,10 @@ def test_what_the_program_reads_back(iterations: Iterations) -> None:
 
 
 def test_what_another_thread_reads_back(iterations: Iterations) -> None:
-    """While the stream is raised and given back again and again: the first wait for a stream that communicates has the
-    device judged."""
-    judge = "n:4 c:4 s:4 d:4"
-    done = iterations(f"n:1 n:2 R:2 begin k:2:8 j:1:1000 s:2 {judge} k:2:1000 j:1:8 s:2 {judge}", 500)
+    """While the stream is raised and given back again and again: captures give it back."""
+    done = iterations(f"n:1 n:2 n:3 {again(WAITED, 8)} R:2 begin k:2:8 B:3 G", 500)
     assert done.stdout == "another priority: 0 times\n"
-    assert raised(done) == "0" + "50" * 499 + "5"
+    assert raised(done) == "0" * 8 + "5" * 500
 
 
 def test_copied_attributes(iterations: Iterations) -> None:
@@ -353,11 +360,11 @@ def test_a_second_context_is_not_taken_for_the_first(iterations: Iterations) -> 
     assert levels[-4:] == "5050" and on[-4] != on[-2]
 
 
-def test_a_judgement_leaves_streams_of_other_contexts_to_their_own_waits(iterations: Iterations) -> None:
-    """Stream 2 of the first context is given back at its next wait there, not by the driver's call from the second."""
+def test_a_judgement_is_of_every_context_of_the_device(iterations: Iterations) -> None:
+    """Stream 2 of the first context is given back while the second one is current."""
     there = f"v:2 {again('k:5:8 j:6:1000 s:5 s:6', 60)} v:0"
     done = iterations(f"{again(WAITED, 16)} {there} k:2:8 s:2 k:2:8 begin", 0)
-    assert raised(done)[-2:] == "50"
+    assert raised(done)[-2:] == "00"
     assert raised(done)[70] == "5", "that of the second context is raised"
 
 

@@ -23,6 +23,8 @@ WINDOWS = SHAPING.replace("    when: always\n", "")
 Settings = tuple[tuple[str, str], ...]
 TABLE: Settings = (("NULL_TABLE", "1"),)
 NOT_READY: Settings = (("NULL_NOT_READY", "1"),)
+NO_CONTEXT: Settings = (("NULL_NO_CONTEXT", "1"),)
+OFF: Settings = (("OVERLAP_RUN", "off"),)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Case:
     kernels: int = 0  # launched in turn; 0: 64 of them
     sizes: int = 1  # of each kernel
     threads: int = 0  # 0: as many as `--threads` says
+    all_calls: int = 2_000_000  # of all threads
     driver: Settings = ()
 
     @property
@@ -51,7 +54,7 @@ class Case:
     @property
     def calls(self) -> int:
         """How many calls one thread makes: every launch several times, in each part that is timed."""
-        return max(2_000_000 // (self.threads or 1), 40 * self.kernels * self.sizes)
+        return max(self.all_calls // (self.threads or 1), 40 * self.kernels * self.sizes)
 
 
 def hip(name: str, call: str, budget: float | None, kernel: str = "plain", **more: object) -> Case:
@@ -84,18 +87,32 @@ CASES = (
     Case("launch, inside a window", "inside", LAUNCH, "shaped", policy=WINDOWS, threads=1),
     Case("launch of communication", "kernel", LAUNCH, "ncclDevKernel", threads=1),
     Case("launch on a raised stream", "raised", LAUNCH, threads=1),
+    # NVIDIA's driver 580 takes calls on a stream that is given by its handle, where no context is current.
+    Case("launch, no context is current", "kernel", LAUNCH, threads=1, driver=NO_CONTEXT),
+    Case("launch, no context is current, observe", "kernel", LAUNCH, policy=OBSERVE, threads=1, driver=NO_CONTEXT),
+    Case("launch, from 8 libraries in turn by the shared CUDA runtime", "libraries", CALL, way="runtime", threads=1),
+    # What a process pays that has turned the library off.
+    Case("launch, OVERLAP_RUN=off, by symbol", "kernel", LAUNCH, way="symbol", threads=1, driver=OFF),
+    Case("launch, OVERLAP_RUN=off, by cuGetProcAddress", "kernel", LAUNCH, threads=1, driver=OFF),
+    Case("launch, OVERLAP_RUN=off, by the shared CUDA runtime", "kernel", LAUNCH, way="runtime", threads=1, driver=OFF),
     Case("launch, 10,000 streams", "kernel", LAUNCH, streams=10_000, threads=1),
     Case("launch, on 16 streams in turn", "turns", LAUNCH, streams=16, threads=1),
     Case("launch, on 100 streams in turn", "turns", None, streams=100, threads=1),
     many("launch, one kernel", 1, budget=LAUNCH),
     many("launch, one kernel of 64 sizes", 1, 64, budget=LAUNCH),
     many("launch, one kernel of 8,000 sizes", 1, 8000),
-    many("launch, 1,000 kernels", 1000),
+    *(many(f"launch, {kernels:,} kernels", kernels, budget=LAUNCH) for kernels in (300, 1000, 4000)),
     many("launch, 100,000 kernels", 100_000),
-    many("launch, 64 kernels, 256 threads", 64, 1, 256, LAUNCH),
+    *(many(f"launch, 64 kernels, {threads} threads", 64, 1, threads, LAUNCH) for threads in (64, 128, 256)),
     *alive("event record", "record"),
     *alive("stream waits for an event", "wait"),
     *alive("the host waits for a stream", "synchronize"),
+    *(
+        Case(f"the host waits for a stream, {threads} threads", "synchronize", CALL, threads=threads)
+        for threads in (8, 64)
+    ),
+    Case("the host waits for a stream, no context is current", "synchronize", CALL, threads=1, driver=NO_CONTEXT),
+    Case("event record, no context is current", "record", CALL, threads=1, driver=NO_CONTEXT),
     *alive("event query", "query"),
     Case("event query, not ready", "query", CALL, threads=1, driver=NOT_READY),
     *alive("stream query", "poll"),
@@ -108,6 +125,20 @@ CASES = (
     Case("cuCtxSetCacheConfig, a policy that shapes", "cache", CALL, policy=SHAPING, threads=1),
     Case("cuStreamGetPriority", "priority", CALL, threads=1),
     Case("an event is created, recorded, destroyed", "event", 3 * CALL, threads=1),
+    Case("the primary context is retained and released", "retain", 2 * CALL, threads=1),
+    Case("a context is pushed and popped", "push", 2 * CALL, threads=1),
+    *(
+        # Services that load modules all day: no two kernels have the same name.
+        Case(
+            f"a module is loaded, launched once, unloaded, a name of {length}",
+            "module",
+            FIRST,
+            "n" * (length - 10),
+            threads=1,
+            all_calls=200_000,
+        )
+        for length in (20, 300)
+    ),
     *(
         Case(f"a stream is created, used, destroyed, {streams:,} streams", "stream", STREAM, streams=streams, threads=1)
         for streams in (1, 100, 10_000)
@@ -124,7 +155,7 @@ CASES = (
         )
         for streams in (1, 100, 10_000)
     ),
-    # What CoMD-CUDA paid in 0.2.0: all decisions were made anew after cuCtxSetCacheConfig, twice a step.
+    # CoMD-CUDA paid 1,774 ns a launch in 0.2.0 (observe): cuCtxSetCacheConfig, twice a step, made all decisions anew.
     Case("CoMD's step, of each of 15 launches", "comd", LAUNCH + 5 * CALL / 15, threads=1),
     Case("the same, observe", "comd", LAUNCH + 5 * CALL / 15, policy=OBSERVE, threads=1),
     Case("the same, and its questions of occupancy", "comd_asks", LAUNCH + 20 * CALL / 15, threads=1),

@@ -7,9 +7,12 @@
  *              inside: launches while communication is open on another stream; raised: launches on a stream that the host
  *              has waited for beside a larger one; turns: launches on all streams in turn; event: an event is created,
  *              recorded and destroyed; stream: the oldest stream is destroyed, another one created, which carries a launch and is
- *              waited for, beside a launch on one that stays; context: communication is launched, and the host waits for the context; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of
- *              occupancy before each launch; ex: with one attribute
- *     KERNEL   name of the kernels, launched in turn with 8192 blocks of 128 threads
+ *              waited for, beside a launch on one that stays; context: communication is launched, and the host waits for the
+ *              context; comd, comd_asks: the calls of a step of CoMD-CUDA, without and with a question of occupancy before
+ *              each launch; ex: with one attribute; retain: the primary context is retained and released; push: a context is
+ *              pushed and popped; module: a module is loaded, its function obtained, launched once and unloaded, and no two
+ *              functions have the same name; libraries: LIBRARIES libraries launch in turn through the shared runtime
+ *     KERNEL   name of the kernels, launched in turn with 8192 blocks of 128 threads; module: how it begins
  *     STREAMS  how many streams are alive (1 for each thread); each has carried a launch and was waited for
  *     KERNELS, SIZES  how many kernels there are (64), and with how many dynamic sizes each is launched (1)
  *
@@ -62,6 +65,13 @@ int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
     CALL(destroy_event, "cuEventDestroy", 4000, (void *))                                                              \
     CALL(create_stream, "cuStreamCreate", 2000, (void **, unsigned))                                                   \
     CALL(destroy_stream, "cuStreamDestroy", 4000, (void *))                                                            \
+    CALL(retain, "cuDevicePrimaryCtxRetain", 7000, (void **, int))                                                     \
+    CALL(give_back, "cuDevicePrimaryCtxRelease", 11000, (int))                                                         \
+    CALL(push, "cuCtxPushCurrent", 4000, (void *))                                                                     \
+    CALL(pop, "cuCtxPopCurrent", 4000, (void **))                                                                      \
+    CALL(load, "cuModuleLoadData", 2000, (void **, const void *))                                                      \
+    CALL(get_function, "cuModuleGetFunction", 2000, (void **, void *, const char *))                                   \
+    CALL(unload, "cuModuleUnload", 2000, (void *))                                                                     \
     CALL(wait_for_all, "cuCtxSynchronize", 2000, (void))
 #define DECLARE(word, name, version, parameters) static int(*volatile call_##word) parameters;
 CALLS(DECLARE)
@@ -81,6 +91,8 @@ enum call {
     COMD_ASKS,
     FIRST,
     CUKERNEL,
+    MODULE,
+    FROM_LIBRARIES,
     WORDS
 };
 static const char *const words[WORDS] = {
@@ -96,12 +108,19 @@ static const char *const words[WORDS] = {
     [COMD] = "comd",
     [COMD_ASKS] = "comd_asks",
     [FIRST] = "first",
-    [CUKERNEL] = "cukernel"};
+    [CUKERNEL] = "cukernel",
+    [MODULE] = "module",
+    [FROM_LIBRARIES] = "libraries"};
 
 static enum call call;
 static void *functions[MOST_FUNCTIONS], *communication, **streams;
 static long streams_used;
 static char memory[16];
+static const char *kernel_name;
+static void *primary;
+
+enum { LIBRARIES = 8, DIGITS = 10, LONGEST = 4096 };
+static int (*libraries[LIBRARIES])(const void *, void *);
 
 static int launch_on(void *stream, void *function, unsigned blocks) {
     return call_kernel(function, blocks, 1, 1, 128, 1, 1, 0, stream, NULL, NULL);
@@ -141,6 +160,23 @@ static void run_many(long count, void *stream) {
             function = function + 1 == functions_used ? 0 : function + 1;
         }
     }
+}
+
+/* Each time with another name. */
+static void module_lives(void *stream) {
+    static _Thread_local char name[LONGEST];
+    static _Thread_local size_t end;
+    void *module, *function;
+    if (!end) {
+        end = (size_t)snprintf(name, sizeof name, "%s%0*d", kernel_name, DIGITS, 0);
+        end = end < sizeof name ? end : sizeof name - 1;
+    }
+    for (char *digit = name + end - 1; ++*digit > '9'; digit--)
+        *digit = '0';
+    call_load(&module, "x");
+    call_get_function(&function, module, name);
+    launch_on(stream, function, 8192);
+    call_unload(module);
 }
 
 #define EACH(...)                                                                                                      \
@@ -204,6 +240,18 @@ static void run(long count, void *own) {
     case CONTEXT:
         EACH(launch_on(stream, communication, 16), call_wait_for_all());
         break;
+    case CALL_retain:
+        EACH(call_retain(&made, 0), call_give_back(0));
+        break;
+    case CALL_push:
+        EACH(call_push(primary), call_pop(&made));
+        break;
+    case MODULE:
+        EACH(module_lives(stream));
+        break;
+    case FROM_LIBRARIES:
+        EACH(libraries[i % LIBRARIES](FUNCTION, stream));
+        break;
     case TURNS:
         EACH(launch_on(streams[i % streams_used], FUNCTION, 8192));
         break;
@@ -250,6 +298,17 @@ static void prepare(const char *way, const char *kernel, int threads) {
         else
             cuModuleGetFunction(&functions[i], NULL, kernel);
     cuModuleGetFunction(&communication, NULL, "ncclDevKernel");
+    kernel_name = kernel;
+    if (call == CALL_retain || call == CALL_push)
+        call_retain(&primary, 0);
+    for (int i = 0; i < LIBRARIES && call == FROM_LIBRARIES; i++) {
+        char file[32];
+        snprintf(file, sizeof file, "libcaller%d.so", i);
+        void *library = dlopen(file, RTLD_NOW);
+        libraries[i] = library ? (int (*)(const void *, void *))dlsym(library, "null_call") : NULL;
+        if (!libraries[i])
+            exit(fprintf(stderr, "no %s\n", file) != 0);
+    }
     /* Two for each thread at least: its own, and a larger one. */
     streams_used = streams_used < 2L * threads ? 2L * threads : streams_used;
     streams = calloc((size_t)streams_used, sizeof *streams);

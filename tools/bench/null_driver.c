@@ -2,8 +2,10 @@
  * shim.
  *
  * NULL_DEVICES: how many devices it claims (default 1). NULL_CAPTURING=1: every stream captures, so that no changed
- * launch is ever proven. NULL_NOT_READY=1: queries of streams and events answer that work is unfinished. Kernels are
- * called by number; those whose name begins with "nccl" are communication to the shim.
+ * launch is ever proven. NULL_NOT_READY=1: queries of streams and events answer that work is unfinished.
+ * NULL_NO_CONTEXT=1: a thread has a current context only after it has set one. Kernels are called by number; those whose
+ * name begins with "nccl" are communication to the shim. No call takes a lock or grows: signal handlers may call all of
+ * them, and a loaded module gets the address of one that has been unloaded, as do its functions.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,20 +13,28 @@
 
 #define API __attribute__((visibility("default"), noinline))
 
-enum { KERNELS = 1 << 18 };
+enum { KERNELS = 1 << 18, MODULES = 1 << 14, OF_MODULE = 4 };
 static struct {
     char name[64];
     int limit;
-} kernels[KERNELS];
+} kernels[KERNELS + MODULES * OF_MODULE]; /* those of modules last */
 static uint32_t used;
 
-enum { NOT_READY = 600 };
-static int devices = 1, capturing, query_answer;
+enum { NOT_READY = 600, NO_CONTEXT = 201 };
+static int devices = 1, capturing, query_answer, no_context;
+
+/* The current contexts of a thread: the last one is that at `depth`. There is one context, which is never made or ended. */
+enum { DEPTH = 16 };
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+    int depth;
+    char differs[DEPTH]; /* from what a thread begins with */
+} current;
 
 __attribute__((constructor)) static void read_settings(void) {
     devices = getenv("NULL_DEVICES") ? atoi(getenv("NULL_DEVICES")) : 1;
     capturing = getenv("NULL_CAPTURING") ? atoi(getenv("NULL_CAPTURING")) : 0;
     query_answer = getenv("NULL_NOT_READY") ? NOT_READY : 0;
+    no_context = getenv("NULL_NO_CONTEXT") ? atoi(getenv("NULL_NO_CONTEXT")) : 0;
 }
 
 API int cuInit(unsigned flags) {
@@ -53,8 +63,11 @@ API int cuDeviceGetAttribute(int *value, int attribute, int device) {
             return *value = values[i][1], 0;
     return 1;
 }
+static int is_current(void) {
+    return current.differs[current.depth] == !!no_context;
+}
 API int cuCtxGetDevice(int *device) {
-    return *device = 0, 0;
+    return *device = 0, is_current() ? 0 : NO_CONTEXT;
 }
 API int cuCtxGetStreamPriorityRange(int *least, int *greatest) {
     return *least = 0, *greatest = -5, 0;
@@ -76,7 +89,31 @@ API int cuStreamGetCtx(void *stream, void **context) {
     return *context = kernels, 0;
 }
 API int cuCtxGetCurrent(void **context) {
-    return *context = kernels, 0;
+    return *context = is_current() ? kernels : NULL, 0;
+}
+API int cuCtxSetCurrent(void *context) {
+    return current.differs[current.depth] = !context == !no_context, 0;
+}
+API int cuCtxPushCurrent_v2(void *context) {
+    current.depth = (current.depth + 1) % DEPTH;
+    return cuCtxSetCurrent(context);
+}
+API int cuCtxPopCurrent_v2(void **context) {
+    *context = is_current() ? kernels : NULL;
+    current.depth = (current.depth + DEPTH - 1) % DEPTH;
+    return 0;
+}
+static int retained; /* the primary context, so often */
+API int cuDevicePrimaryCtxRetain(void **context, int device) {
+    __atomic_add_fetch(&retained, 1, __ATOMIC_RELAXED);
+    return *context = kernels, device;
+}
+API int cuDevicePrimaryCtxRelease_v2(int device) {
+    __atomic_sub_fetch(&retained, 1, __ATOMIC_RELAXED);
+    return device;
+}
+API int cuDevicePrimaryCtxGetState(int device, unsigned *flags, int *active) {
+    return *flags = 0, *active = __atomic_load_n(&retained, __ATOMIC_RELAXED) > 0, device;
 }
 static uintptr_t destroyed; /* a stream, whose handle is used again */
 API int cuStreamCreate(void **stream, unsigned flags) {
@@ -118,10 +155,45 @@ API int cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *
                                                              unsigned flags) {
     return *blocks = 8, 0;
 }
+/* A module has its own kernels; a function of any other handle is a new one. */
+static struct {
+    uint32_t is_loaded, used;
+} modules[MODULES];
+static uint32_t likely; /* to be free */
+API int cuModuleLoadData(void **module, const void *image) {
+    const uint32_t first = __atomic_load_n(&likely, __ATOMIC_RELAXED);
+    (void)image;
+    for (uint32_t i = 0; i < MODULES; i++) {
+        const uint32_t number = (first + i) % MODULES;
+        if (__atomic_exchange_n(&modules[number].is_loaded, 1, __ATOMIC_RELAXED))
+            continue;
+        __atomic_store_n(&modules[number].used, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&likely, number + 1, __ATOMIC_RELAXED);
+        return *module = &modules[number], 0;
+    }
+    return 2;
+}
+static int is_module(const void *handle) {
+    return (uintptr_t)handle >= (uintptr_t)modules && (uintptr_t)handle < (uintptr_t)(modules + MODULES);
+}
+API int cuModuleUnload(void *module) {
+    if (!is_module(module))
+        return 400;
+    const uint32_t number = (uint32_t)((__typeof__(&modules[0]))module - modules);
+    __atomic_store_n(&modules[number].is_loaded, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&likely, number, __ATOMIC_RELAXED);
+    return 0;
+}
 API int cuModuleGetFunction(void **function, void *module, const char *name) {
-    (void)module;
-    uint32_t index = used++ * 0x9e3779b1u % KERNELS; /* as in a heap: in no order */
-    index = (index ^ index >> 7) % KERNELS;
+    uint32_t index;
+    if (is_module(module)) {
+        const uint32_t number = (uint32_t)((__typeof__(&modules[0]))module - modules);
+        index =
+            KERNELS + number * OF_MODULE + __atomic_fetch_add(&modules[number].used, 1, __ATOMIC_RELAXED) % OF_MODULE;
+    } else {
+        index = __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED) * 0x9e3779b1u % KERNELS; /* as in a heap: in no order */
+        index = (index ^ index >> 7) % KERNELS;
+    }
     strncpy(kernels[index].name, name, sizeof kernels[index].name - 1);
     kernels[index].limit = 49152;
     return *function = &kernels[index], 0;
@@ -173,6 +245,14 @@ API int cuGetProcAddress_v2(const char *symbol, void **pfn, int version, uint64_
                {"cuStreamSynchronize", (void *)cuStreamSynchronize},
                {"cuStreamQuery", (void *)cuStreamQuery},
                {"cuCtxSynchronize", (void *)cuCtxSynchronize},
+               {"cuCtxSetCurrent", (void *)cuCtxSetCurrent},
+               {"cuCtxPushCurrent", (void *)cuCtxPushCurrent_v2},
+               {"cuCtxPopCurrent", (void *)cuCtxPopCurrent_v2},
+               {"cuDevicePrimaryCtxRetain", (void *)cuDevicePrimaryCtxRetain},
+               {"cuDevicePrimaryCtxRelease", (void *)cuDevicePrimaryCtxRelease_v2},
+               {"cuModuleLoadData", (void *)cuModuleLoadData},
+               {"cuModuleGetFunction", (void *)cuModuleGetFunction},
+               {"cuModuleUnload", (void *)cuModuleUnload},
                {"cuMemcpyDtoH", (void *)cuMemcpyDtoH_v2},
                {"cuMemAlloc", (void *)cuMemAlloc_v2},
                {"cuMemFree", (void *)cuMemFree_v2},

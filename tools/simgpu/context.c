@@ -28,17 +28,29 @@ struct green *sim_current_green(void) {
     return depth > 0 ? sim_handle_get(stack[depth - 1], KIND_GREEN) : NULL;
 }
 
+CUresult sim_context_check(const struct context *context) {
+    return context == NULL  ? CUDA_ERROR_INVALID_CONTEXT
+           : context->ended ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+                            : CUDA_SUCCESS;
+}
+
+static void begin(struct context *context) {
+    context->ended = false;
+    context->cache_config = 0;
+    context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
+    context->legacy->legacy = true;
+    context->legacy->number = LEGACY_NUMBER;
+}
+
 static struct context *context_new(CUdevice device) {
     struct context *const context = sim_new(1, sizeof *context);
     context->handle = sim_handle_new(KIND_CONTEXT, context);
     context->device = device;
-    context->legacy = sim_stream_new(context, 0, NORMAL_PRIORITY);
-    context->legacy->legacy = true;
-    context->legacy->number = LEGACY_NUMBER;
+    begin(context);
     return context;
 }
 
-static void context_free(struct context *context) {
+static void end(struct context *context) {
     sim_context_drain(context);
     sim_trace_flush();
     while (context->greens != NULL)
@@ -46,6 +58,11 @@ static void context_free(struct context *context) {
     while (context->modules != NULL)
         sim_module_free(context->modules);
     sim_context_free_work(context);
+    context->ended = true;
+}
+
+static void context_free(struct context *context) {
+    end(context);
     sim_handle_free(context->handle);
     for (int i = 0; i < depth; i++)
         if (stack[i] == context->handle)
@@ -119,24 +136,26 @@ SIM_API CUresult cuCtxDetach(CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
+/* A primary context that ends keeps its address, and stays current where it is; a reset does not change how often it is
+ * retained (measured: 580.159). */
 struct context *sim_primary_retain(CUdevice device) {
-    if (primary[device].context == NULL) {
-        primary[device].context = context_new(device);
-        primary[device].context->primary = true;
-    }
+    struct context *context = primary[device].context;
+    if (context == NULL) {
+        context = primary[device].context = context_new(device);
+        context->primary = true;
+    } else if (context->ended)
+        begin(context);
     primary[device].references++;
-    return primary[device].context;
+    return context;
 }
 
-static void primary_end(CUdevice device) {
-    context_free(primary[device].context);
-    primary[device].context = NULL;
-    primary[device].references = 0;
+static bool is_active(CUdevice device) {
+    return sim_context_check(primary[device].context) == CUDA_SUCCESS;
 }
 
 void sim_primary_release(CUdevice device) {
-    if (--primary[device].references == 0)
-        primary_end(device);
+    if (--primary[device].references == 0 && is_active(device))
+        end(primary[device].context);
 }
 
 SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
@@ -149,23 +168,28 @@ SIM_API CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
     return CUDA_SUCCESS;
 }
 
-static CUresult release(CUdevice device, bool all) {
+static CUresult release(CUdevice device) {
     SIM_CALL();
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
-    if (primary[device].context == NULL)
-        return all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-    if (all)
-        primary_end(device);
-    else
-        sim_primary_release(device);
+    if (primary[device].references == 0)
+        return CUDA_ERROR_INVALID_CONTEXT;
+    sim_primary_release(device);
     return CUDA_SUCCESS;
 }
+SIM_ENTRY(cuDevicePrimaryCtxRelease, release, (CUdevice device), device)
+SIM_ENTRY(cuDevicePrimaryCtxRelease_v2, release, (CUdevice device), device)
 
-SIM_ENTRY(cuDevicePrimaryCtxRelease, release, (CUdevice device), device, false)
-SIM_ENTRY(cuDevicePrimaryCtxRelease_v2, release, (CUdevice device), device, false)
-SIM_ENTRY(cuDevicePrimaryCtxReset, release, (CUdevice device), device, true)
-SIM_ENTRY(cuDevicePrimaryCtxReset_v2, release, (CUdevice device), device, true)
+static CUresult reset(CUdevice device) {
+    SIM_CALL();
+    if (sim_device_check(device) != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_DEVICE;
+    if (is_active(device))
+        end(primary[device].context);
+    return CUDA_SUCCESS;
+}
+SIM_ENTRY(cuDevicePrimaryCtxReset, reset, (CUdevice device), device)
+SIM_ENTRY(cuDevicePrimaryCtxReset_v2, reset, (CUdevice device), device)
 
 SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
     SIM_CALL();
@@ -174,7 +198,7 @@ SIM_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags
     if (sim_device_check(device) != CUDA_SUCCESS)
         return CUDA_ERROR_INVALID_DEVICE;
     *flags = 0;
-    *active = primary[device].context != NULL;
+    *active = is_active(device);
     return CUDA_SUCCESS;
 }
 
@@ -214,13 +238,18 @@ SIM_API CUresult cuCtxGetCurrent(CUcontext *out) {
 
 /* ---- questions about a context ---- */
 
-SIM_API CUresult cuCtxGetDevice(CUdevice *device) {
-    SIM_CALL_IN_CONTEXT(context);
+/* One that has ended has its device still. */
+SIM_API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle) {
+    SIM_CALL();
+    const struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
+    if (context == NULL)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (device == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     *device = context->device;
     return CUDA_SUCCESS;
 }
+SIM_ENTRY(cuCtxGetDevice, cuCtxGetDevice_v2, (CUdevice * device), device, NULL)
 
 static CUresult synchronize(struct context *context) {
     const CUresult forbidden = sim_capture_forbids();
@@ -242,7 +271,8 @@ SIM_API CUresult cuCtxSynchronize_v2(CUcontext handle) {
     SIM_NAMED(__func__);
     SIM_CALL();
     struct context *const context = handle != NULL ? sim_context_of(handle) : sim_current_context();
-    return context != NULL ? synchronize(context) : CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult usable = sim_context_check(context);
+    return usable == CUDA_SUCCESS ? synchronize(context) : usable;
 }
 
 SIM_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest) {

@@ -79,30 +79,33 @@ static CUresult transfer_in(struct stream *stream, const struct transfer *transf
     return wait || transfer->waits ? sim_stream_drain(stream) : CUDA_SUCCESS;
 }
 
-static CUresult transfer(const struct transfer *transfer, CUstream handle, bool per_thread, bool wait) {
+/* `device` says which ends must be device memory. */
+enum { TO_DEVICE = 1, FROM_DEVICE = 2 };
+
+static bool is_possible(const struct transfer *transfer, int device) {
+    const CUdeviceptr to = (CUdeviceptr)(uintptr_t)transfer->to, from = (CUdeviceptr)(uintptr_t)transfer->from;
+    const bool fill = transfer->value_bytes > 0;
+    if (to == 0 || (fill ? to % transfer->value_bytes != 0 : from == 0))
+        return false;
+    return ((device & TO_DEVICE) == 0 || sim_memory_has(to, transfer->bytes)) &&
+           ((device & FROM_DEVICE) == 0 || sim_memory_has(from, transfer->bytes));
+}
+
+static CUresult transfer(const struct transfer *transfer, int device, CUstream handle, bool per_thread, bool wait) {
     SIM_CALL_WITH_STREAM(stream);
     if (transfer->bytes == 0)
         return CUDA_SUCCESS;
+    if (!is_possible(transfer, device))
+        return CUDA_ERROR_INVALID_VALUE;
     struct transfer full = *transfer;
     measure(&full);
     return transfer_in(stream, &full, wait);
 }
 
-/* Copies one piece; `device` says which ends must be device memory. */
-enum { TO_DEVICE = 1, FROM_DEVICE = 2 };
-
 static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t bytes, int device, CUstream handle, bool per_thread,
                      bool wait) {
-    if (bytes > 0 && (to == 0 || from == 0))
-        return CUDA_ERROR_INVALID_VALUE;
-    sim_lock();
-    const bool good = bytes == 0 || (((device & TO_DEVICE) == 0 || sim_memory_has(to, bytes)) &&
-                                     ((device & FROM_DEVICE) == 0 || sim_memory_has(from, bytes)));
-    sim_unlock();
-    if (sim_is_initialized() && !good)
-        return CUDA_ERROR_INVALID_VALUE;
     const struct transfer one = {.to = (void *)(uintptr_t)to, .from = (const void *)(uintptr_t)from, .bytes = bytes};
-    return transfer(&one, handle, per_thread, wait);
+    return transfer(&one, device, handle, per_thread, wait);
 }
 
 #define ADDRESS(pointer) (CUdeviceptr)(uintptr_t)(pointer)
@@ -158,14 +161,9 @@ SIM_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr 
 
 static CUresult fill(CUdeviceptr to, uint32_t value, uint32_t each, size_t count, CUstream handle, bool per_thread,
                      bool wait) {
-    sim_lock();
-    const bool good = count == 0 || (sim_memory_has(to, count * each) && to % each == 0);
-    sim_unlock();
-    if (sim_is_initialized() && !good)
-        return CUDA_ERROR_INVALID_VALUE;
     const struct transfer all = {
         .to = (void *)(uintptr_t)to, .bytes = count * each, .value = value, .value_bytes = each};
-    return transfer(&all, handle, per_thread, wait);
+    return transfer(&all, TO_DEVICE, handle, per_thread, wait);
 }
 
 #define FILL(bits, type)                                                                                               \

@@ -25,12 +25,12 @@ static CUresult check_nodes(const struct graph *graph, struct context *context, 
 }
 
 static CUresult instantiate(CUgraphExec *out, CUgraph handle, unsigned long long flags, CUgraphNode *bad) {
-    SIM_CALL();
-    const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     *bad = NULL;
+    SIM_CALL_IN_CONTEXT(context);
+    const struct graph *const graph = sim_handle_get(handle, KIND_GRAPH);
     if (out == NULL || graph == NULL || flags > 15)
         return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = check_nodes(graph, sim_current_context(), bad);
+    const CUresult result = check_nodes(graph, context, bad);
     if (result != CUDA_SUCCESS)
         return result;
     struct exec *const exec = sim_new(1, sizeof *exec);

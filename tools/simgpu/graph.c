@@ -77,8 +77,9 @@ void sim_node_set_launch(struct node *node, const struct launch_request *request
 CUresult sim_node_resolve(struct node *node, struct context *context) {
     if (node->context != NULL)
         context = sim_context_of(node->context);
-    if (context == NULL)
-        return CUDA_ERROR_INVALID_CONTEXT;
+    const CUresult usable = sim_context_check(context);
+    if (usable != CUDA_SUCCESS)
+        return usable;
     struct function *function;
     if (turn_of(node->launch.handle) != node->launch.turn)
         return CUDA_ERROR_INVALID_HANDLE;

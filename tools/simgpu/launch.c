@@ -196,12 +196,12 @@ static CUresult submit(const struct launch_request *request, struct stream *stre
     return CUDA_SUCCESS;
 }
 
-static CUresult prepare(const struct call *call, struct context *context, struct launch_request *request,
-                        struct stream **stream) {
+/* In the context of the stream, which need not be current. */
+static CUresult prepare(const struct call *call, struct launch_request *request, struct stream **stream) {
     const CUlaunchConfig *const config = call->config;
-    CUresult result = sim_function_of(call->handle, context, true, &request->function);
+    CUresult result = sim_stream_of(config->hStream, call->per_thread, stream);
     if (result == CUDA_SUCCESS)
-        result = sim_stream_of(config->hStream, call->per_thread, context, stream);
+        result = sim_function_of(call->handle, (*stream)->context, true, &request->function);
     if (result == CUDA_SUCCESS && request->function->module->context != (*stream)->context)
         result = CUDA_ERROR_INVALID_HANDLE;
     if (result == CUDA_SUCCESS)
@@ -213,7 +213,7 @@ static CUresult prepare(const struct call *call, struct context *context, struct
     return result;
 }
 
-CUresult sim_launch_locked(const struct call *call, struct context *context) {
+CUresult sim_launch_locked(const struct call *call) {
     const CUlaunchConfig *const config = call->config;
     struct launch_request request = {.handle = call->handle,
                                      .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
@@ -222,10 +222,11 @@ CUresult sim_launch_locked(const struct call *call, struct context *context) {
                                      .set.cooperative = call->cooperative};
     struct stream *stream = NULL;
     bool captured = false;
-    CUresult result = prepare(call, context, &request, &stream);
+    CUresult result = prepare(call, &request, &stream);
     if (result == CUDA_SUCCESS)
         result = submit(&request, stream, &captured);
-    if (result != CUDA_SUCCESS && stream != NULL && stream->capture != NULL)
+    const bool refused = result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_HANDLE;
+    if (refused && stream != NULL && stream->capture != NULL)
         sim_capture_invalidate(stream->capture); /* as on the real driver (measured: 580.159) */
     char text[32];
     snprintf(text, sizeof text, "0x%llx",
@@ -241,8 +242,8 @@ CUresult sim_launch_locked(const struct call *call, struct context *context) {
 }
 
 static CUresult launch(const struct call *call) {
-    SIM_CALL_IN_CONTEXT(context);
-    return sim_launch_locked(call, context);
+    SIM_CALL();
+    return sim_launch_locked(call);
 }
 
 #define KERNEL_ARGUMENTS                                                                                               \

@@ -49,8 +49,7 @@ static int active_clusters(const struct gpu *gpu, int blocks, int cluster) {
 /* What a launch would be, with its attributes, in the context of its stream. */
 static CUresult request_of(CUfunction handle, const CUlaunchConfig *config, struct launch_request *request,
                            struct stream **stream) {
-    struct context *const context = sim_current_context();
-    CUresult result = sim_stream_of(config->hStream, false, context, stream);
+    CUresult result = sim_stream_of(config->hStream, false, stream);
     if (result == CUDA_SUCCESS)
         result = sim_function_of(handle, (*stream)->context, true, &request->function);
     if (result == CUDA_SUCCESS && sim_gpu_of(request->function)->major < FIRST_WITH_CLUSTERS)
@@ -156,13 +155,13 @@ CUresult sim_launch_check(struct launch_request *request) {
     return check_residence(request);
 }
 
-/* ---- the interface before cuLaunchKernel: the block shape is state of the function. What sets parameters is not there, so they
- * are zeros ---- */
+/* ---- the interface before cuLaunchKernel: for functions of the current context (measured: 580.159). The block shape is state of
+ * the function. What sets parameters is not there, so they are zeros ---- */
 
 SIM_API CUresult cuFuncSetBlockShape(CUfunction handle, int x, int y, int z) {
     SIM_CALL_IN_CONTEXT(context);
     struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
-    if (function == NULL)
+    if (function == NULL || function->module->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
     if (x < 1 || y < 1 || z < 1)
         return CUDA_ERROR_INVALID_VALUE;
@@ -177,7 +176,7 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
     const struct function *const function = sim_handle_get(handle, KIND_FUNCTION);
     if (width < 1 || height < 1)
         return CUDA_ERROR_INVALID_VALUE;
-    if (function == NULL)
+    if (function == NULL || function->module->context != context)
         return CUDA_ERROR_INVALID_HANDLE;
     const CUlaunchConfig config = {.gridDimX = (unsigned int)width,
                                    .gridDimY = (unsigned int)height,
@@ -191,7 +190,7 @@ static CUresult launch(CUfunction handle, int width, int height, CUstream stream
     void *extra[] = {(void *)LAUNCH_PARAM_BUFFER_POINTER, zeros, (void *)LAUNCH_PARAM_BUFFER_SIZE, &bytes,
                      (void *)LAUNCH_PARAM_END};
     const struct call call = {.config = &config, .handle = handle, .extra = extra};
-    return sim_launch_locked(&call, context);
+    return sim_launch_locked(&call);
 }
 
 SIM_API CUresult cuLaunch(CUfunction handle) {
@@ -226,7 +225,7 @@ SIM_API CUresult cuLaunchCooperativeKernelMultiDevice(const CUDA_LAUNCH_PARAMS *
             one->blockDimZ, one->sharedMemBytes, one->hStream,  NULL,           0};
         const struct call call = {
             .config = &config, .handle = one->func, .parameters = one->kernelParams, .cooperative = true};
-        result = stream != NULL ? sim_launch_locked(&call, stream->context) : CUDA_ERROR_INVALID_HANDLE;
+        result = stream != NULL ? sim_launch_locked(&call) : CUDA_ERROR_INVALID_HANDLE;
     }
     return result;
 }

@@ -11,6 +11,7 @@ struct allocation {
     CUdeviceptr start;
     size_t bytes, mapped; /* mapped: 0 if it came from malloc */
     int type, device;
+    CUcontext context; /* which may have ended since */
 };
 
 static struct allocation *allocations; /* by start */
@@ -77,7 +78,7 @@ CUdeviceptr sim_memory_new(size_t bytes, const struct context *context, int type
     const CUdeviceptr start = (CUdeviceptr)(uintptr_t)memory;
     const size_t at = upper(start);
     memmove(&allocations[at + 1], &allocations[at], (count++ - at) * sizeof *allocations);
-    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device};
+    allocations[at] = (struct allocation){start, bytes, mapped, type, context->device, context->handle};
     if (type == MEMORY_DEVICE)
         used[context->device] += bytes;
     return start;
@@ -111,13 +112,15 @@ static CUresult allocate(void *out, size_t bytes, int type) {
 }
 
 static CUresult release(CUdeviceptr address) {
-    SIM_CALL_IN_CONTEXT(context);
+    SIM_CALL();
     const CUresult forbidden = sim_capture_forbids();
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
     if (address == 0)
         return CUDA_SUCCESS;
-    const CUresult drained = sim_context_drain(context); /* as on the real driver */
+    const struct allocation *const found = find(address);
+    struct context *const context = found != NULL ? sim_context_of(found->context) : NULL;
+    const CUresult drained = context != NULL ? sim_context_drain(context) : CUDA_SUCCESS; /* as on the real driver */
     if (drained != CUDA_SUCCESS)
         return drained;
     return sim_memory_free(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -146,7 +149,7 @@ SIM_API CUresult cuMemGetInfo_v2(size_t *available, size_t *total) {
 
 SIM_API CUresult cuPointerGetAttribute(void *value, int id, CUdeviceptr address) {
     enum { DEVICE_POINTER = 3 };
-    SIM_CALL();
+    SIM_CALL_IN_CONTEXT(context);
     if (value == NULL || find(address) == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (id != DEVICE_POINTER)

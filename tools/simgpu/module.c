@@ -115,7 +115,7 @@ SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned in
 }
 
 SIM_API CUresult cuModuleUnload(CUmodule handle) {
-    SIM_CALL_IN_CONTEXT(context);
+    SIM_CALL();
     const CUresult forbidden = sim_capture_forbids();
     if (forbidden != CUDA_SUCCESS)
         return forbidden;
@@ -127,7 +127,7 @@ SIM_API CUresult cuModuleUnload(CUmodule handle) {
 }
 
 SIM_API CUresult cuModuleGetFunction(CUfunction *out, CUmodule handle, const char *name) {
-    SIM_CALL_IN_CONTEXT(context);
+    SIM_CALL();
     struct module *const module = sim_handle_get(handle, KIND_MODULE);
     if (out == NULL || name == NULL)
         return CUDA_ERROR_INVALID_VALUE;

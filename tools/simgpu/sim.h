@@ -139,14 +139,15 @@ void sim_lock(void);
 #define SIM_CALL_IN_CONTEXT(variable)                                                                                  \
     SIM_CALL();                                                                                                        \
     struct context *const variable = sim_current_context();                                                            \
-    if (variable == NULL)                                                                                              \
-    return CUDA_ERROR_INVALID_CONTEXT
+    const CUresult sim_usable = sim_context_check(variable);                                                           \
+    if (sim_usable != CUDA_SUCCESS)                                                                                    \
+    return sim_usable
 
 /* Inside a body of SIM_BOTH: its stream, which `handle` and `per_thread` name. */
 #define SIM_CALL_WITH_STREAM(variable)                                                                                 \
-    SIM_CALL_IN_CONTEXT(sim_context);                                                                                  \
+    SIM_CALL();                                                                                                        \
     struct stream *variable;                                                                                           \
-    const CUresult sim_found = sim_stream_of(handle, per_thread, sim_context, &variable);                              \
+    const CUresult sim_found = sim_stream_of(handle, per_thread, &variable);                                           \
     if (sim_found != CUDA_SUCCESS)                                                                                     \
     return sim_found
 
@@ -222,6 +223,7 @@ struct context {
     CUcontext handle;
     int device;
     bool primary;
+    bool ended;   /* a primary one, until it is retained again */
     int attached; /* by cuCtxAttach */
     int cache_config;
     struct stream *legacy;
@@ -241,7 +243,8 @@ struct green {
 
 struct context *sim_context_of(CUcontext handle);
 struct context *sim_current_context(void);
-struct green *sim_current_green(void); /* NULL: the current context is not one */
+CUresult sim_context_check(const struct context *context); /* of one that is none or has ended: the error */
+struct green *sim_current_green(void);                     /* NULL: the current context is not one */
 struct context *sim_primary_retain(CUdevice device);
 void sim_primary_release(CUdevice device);
 void sim_green_free(struct green *green);

@@ -115,7 +115,7 @@ struct event {
     struct event *next;
 };
 
-CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out);
+CUresult sim_stream_of(CUstream handle, bool per_thread, struct stream **out);
 struct stream *sim_stream_here(struct context *context, unsigned int flags, int priority);
 struct stream *sim_stream_new(struct context *context, unsigned int flags, int priority);
 void sim_stream_free(struct stream *stream);
@@ -234,7 +234,7 @@ struct call {
     bool cooperative, per_thread;
 };
 
-CUresult sim_launch_locked(const struct call *call, struct context *context);
+CUresult sim_launch_locked(const struct call *call);
 
 struct launch_line {
     const struct launch_request *request;

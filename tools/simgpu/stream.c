@@ -83,16 +83,21 @@ static struct stream *per_thread_stream(struct context *context) {
     return stream;
 }
 
-CUresult sim_stream_of(CUstream handle, bool per_thread, struct context *context, struct stream **out) {
-    const uintptr_t number = (uintptr_t)handle;
-    if (number == STREAM_PER_THREAD || (number == 0 && per_thread)) {
-        *out = per_thread_stream(context);
-        return CUDA_SUCCESS;
-    }
+static CUresult default_stream(bool per_thread, struct stream **out) {
+    struct context *const context = sim_current_context();
     const struct green *const green = sim_current_green();
-    *out = number > STREAM_LEGACY ? sim_handle_get(handle, KIND_STREAM)
-           : green != NULL        ? green->stream
-                                  : context->legacy;
+    const CUresult result = sim_context_check(context);
+    if (result == CUDA_SUCCESS)
+        *out = per_thread ? per_thread_stream(context) : green != NULL ? green->stream : context->legacy;
+    return result;
+}
+
+/* A default stream is the current context's. Any other belongs to its own context, whatever is current (measured: 580.159). */
+CUresult sim_stream_of(CUstream handle, bool per_thread, struct stream **out) {
+    const uintptr_t number = (uintptr_t)handle;
+    if (number <= STREAM_PER_THREAD)
+        return default_stream(number == STREAM_PER_THREAD || (number == 0 && per_thread), out);
+    *out = sim_handle_get(handle, KIND_STREAM);
     if (*out == NULL && sim_config.crashes) {
         fprintf(stderr, "simgpu: a call names a stream that is not there: %p\n", (void *)handle);
         abort();
@@ -254,6 +259,15 @@ static CUresult get_context(CUstream handle, CUcontext *out, bool per_thread) {
 }
 SIM_BOTH(cuStreamGetCtx, get_context, (CUstream handle, CUcontext *out), handle, out)
 
+static CUresult get_device(CUstream handle, CUdevice *device, bool per_thread) {
+    SIM_CALL_WITH_STREAM(stream);
+    if (device == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *device = stream->context->device;
+    return CUDA_SUCCESS;
+}
+SIM_BOTH(cuStreamGetDevice, get_device, (CUstream handle, CUdevice *device), handle, device)
+
 static CUresult get_attribute(CUstream handle, int id, CUlaunchAttributeValue *value, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     if (value == NULL)
@@ -299,9 +313,11 @@ SIM_BOTH(cuStreamSetAttribute, set_attribute, (CUstream handle, int id, const CU
 static CUresult copy_attributes(CUstream to, CUstream handle, bool per_thread) {
     SIM_CALL_WITH_STREAM(stream);
     struct stream *target;
-    const CUresult result = sim_stream_of(to, per_thread, sim_context, &target);
+    const CUresult result = sim_stream_of(to, per_thread, &target);
     if (result != CUDA_SUCCESS)
         return result;
+    if (target->context != stream->context)
+        return CUDA_ERROR_INVALID_VALUE;
     target->priority = stream->priority;
     target->sync_policy = stream->sync_policy;
     return CUDA_SUCCESS;

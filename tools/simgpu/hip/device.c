@@ -42,7 +42,7 @@ static hipError_t bind_to(int device) {
 /* Another thread may have reset the device, and the program may have taken the context away. */
 hipError_t hip_ready(void) {
     sim_lock();
-    const bool bound = sim_is_initialized() && sim_current_context() != NULL;
+    const bool bound = sim_is_initialized() && sim_context_check(sim_current_context()) == CUDA_SUCCESS;
     sim_unlock();
     return bound ? hipSuccess : bind_to(chosen);
 }

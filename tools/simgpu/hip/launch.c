@@ -40,10 +40,10 @@ static hipError_t to_blocks(struct launch_of *what, const struct kernel_image *i
 }
 
 static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) {
-    SIM_CALL_IN_CONTEXT(current);
+    SIM_CALL();
     struct stream *stream;
     struct function *found;
-    if (sim_stream_of(what->stream, what->per_thread, current, &stream) != CUDA_SUCCESS)
+    if (sim_stream_of(what->stream, what->per_thread, &stream) != CUDA_SUCCESS)
         return hipErrorInvalidValue;
     if (sim_function_of(function, stream->context, true, &found) != CUDA_SUCCESS)
         return hipErrorInvalidHandle;
@@ -59,14 +59,13 @@ static hipError_t launch_locked(hipFunction_t function, struct launch_of *what) 
                                             .parameters = what->parameters,
                                             .extra = what->extra,
                                             .cooperative = what->cooperative,
-                                            .per_thread = what->per_thread},
-                             stream->context);
+                                            .per_thread = what->per_thread});
 }
 
 static bool captures(const struct launch_of *what) {
     struct stream *stream;
     sim_lock();
-    const bool found = sim_stream_of(what->stream, what->per_thread, sim_current_context(), &stream) == CUDA_SUCCESS;
+    const bool found = sim_stream_of(what->stream, what->per_thread, &stream) == CUDA_SUCCESS;
     const bool is = found && stream->capture != NULL;
     sim_unlock();
     return is;

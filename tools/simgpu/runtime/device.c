@@ -59,8 +59,7 @@ cudaError_t rt_ready(void) {
 }
 
 bool rt_ready_again(void) {
-    bound = false;
-    return rt_ready() == cudaSuccess;
+    return bind_to(chosen) == cudaSuccess;
 }
 
 cudaError_t rt_device(int *out) {

@@ -55,14 +55,15 @@ const char *cudaGetErrorString(cudaError_t error) {
 
 /* ---- functions ---- */
 
-enum { NO_CONTEXT = CUDA_ERROR_INVALID_CONTEXT };
+enum { NO_CONTEXT = CUDA_ERROR_INVALID_CONTEXT, ENDED = CUDA_ERROR_CONTEXT_IS_DESTROYED };
 
-/* A program may take this thread's context away through the driver; then the call is made again with one. */
+/* A program may take this thread's context away through the driver, and another thread may reset the device; then the call is made
+ * again with a context. */
 #define RETURN(ready, call)                                                                                            \
     cudaError_t result = ready;                                                                                        \
     if (result == cudaSuccess)                                                                                         \
         result = call;                                                                                                 \
-    if (result == NO_CONTEXT && rt_ready_again())                                                                      \
+    if ((result == NO_CONTEXT || result == ENDED) && rt_ready_again())                                                 \
         result = call;                                                                                                 \
     return rt_done(result)
 

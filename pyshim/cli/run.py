@@ -210,19 +210,19 @@ def _prepare(
         made.settings = made.settings._replace(library=None)
         result = environment(base, made.settings)
     elsewhere, changes = False, {}
-    if os.path.basename(path) in program.LAUNCHERS:
+    if os.path.basename(path) in program.LAUNCHER_KINDS:
         from pyshim.start import launchers
 
         name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
         again = (name, *(option for option in ours if option != "--dry-run"))
-        way = launchers.look(launchers.Asked(command, base, launchers.ours(base, result), again, path))
+        way = launchers.look(launchers.LauncherCall(command, base, launchers.ours(base, result), again, path))
         elsewhere, changes = way.elsewhere, dict(way.changes)
         if way.doubt:
             made.doubts.append(way.doubt)
             found = found if found and found.harmful else None
     if found:
         made.doubts.append(found.sentence)
-        if os.path.basename(path) not in program.LAUNCHERS:
+        if os.path.basename(path) not in program.LAUNCHER_KINDS:
             made.obstacle = found.sentence, found.hint
     if made.simulate is None and not elsewhere:
         made.driver = bool(program.vendors(base))

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from pyshim.doctor import child
 from pyshim.start import driver, program
-from pyshim.start.driver import Gpu as Simulated
+from pyshim.start.driver import SimulatedGpu
 
 HIP = driver.HIP
 _ASK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ask.py")
@@ -44,7 +44,7 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-class Gpu(NamedTuple):
+class DriverGpu(NamedTuple):
     name: str
     architecture: str = ""  # sm_90, gfx90a
     multiprocessors: int = 0
@@ -55,7 +55,7 @@ class Gpu(NamedTuple):
 class DriverReply(NamedTuple):
     """error: why there are no GPUs, for the middle of a sentence. code: the driver's own number for it."""
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[DriverGpu, ...] = ()
     version: int = 0
     error: str = ""
     code: int = 0
@@ -82,8 +82,8 @@ def refusal(data: dict[str, Any]) -> DriverReply | None:
     return None
 
 
-def _gpu(data: dict[str, Any]) -> Gpu:
-    return Gpu(
+def _gpu(data: dict[str, Any]) -> DriverGpu:
+    return DriverGpu(
         name=str(data["name"]),
         architecture=str(data.get("architecture", "")),
         multiprocessors=int(data.get("multiprocessors") or 0),
@@ -92,9 +92,9 @@ def _gpu(data: dict[str, Any]) -> Gpu:
     )
 
 
-def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
+def alike(gpus: Iterable[DriverGpu]) -> dict[DriverGpu, list[int]]:
     """Group equal GPUs, with the numbers under which they are found."""
-    found: dict[Gpu, list[int]] = {}
+    found: dict[DriverGpu, list[int]] = {}
     for index, gpu in enumerate(gpus):
         found.setdefault(gpu, []).append(index)
     return found
@@ -120,7 +120,7 @@ class Machine:
     access: Callable[[str, int], bool] = os.access
     command: Sequence[str] = ()  # PROGRAM and its arguments
     policy: str | None = None  # of --policy
-    simulated: Simulated | None = None
+    simulated: SimulatedGpu | None = None
     patience: float = 20.0  # seconds for a question to a driver; with eight GPUs and no persistence mode it takes a few
 
     def path(self, absolute: str) -> str:
@@ -158,5 +158,5 @@ class Machine:
         numbered = [name for name in runtimes if name != HIP] or list(runtimes)
         return ask("hip", runtimes[numbered[-1]][0], self.environment, self.patience)
 
-    def gpus(self) -> tuple[Gpu, ...]:
+    def gpus(self) -> tuple[DriverGpu, ...]:
         return tuple(gpu for answer in (self.cuda, self.hip) if answer for gpu in answer.gpus)

@@ -43,7 +43,7 @@ def program(machine: Machine) -> Iterator[Line]:
             line_ends(path) or "install it, or write one that is there behind the #!",
         )
         return
-    is_launcher = os.path.basename(path) in programs.LAUNCHERS
+    is_launcher = os.path.basename(path) in programs.LAUNCHER_KINDS
     doubt = _doubt(machine, path) if is_launcher else None
     if doubt:
         sentence, _, hint = doubt.partition(": ")
@@ -78,7 +78,7 @@ def _doubt(machine: Machine, path: str) -> str | None:
     """Return what overlap-run says about a launcher that loses the environment."""
     needed = {"LD_PRELOAD": plan.LIBRARY, "OVERLAP_TABLE": "..."}
     again = ("overlap-run", *(("--policy", machine.policy) if machine.policy else ()))
-    return launchers.look(launchers.Asked(machine.command, machine.environment, needed, again, path)).doubt
+    return launchers.look(launchers.LauncherCall(machine.command, machine.environment, needed, again, path)).doubt
 
 
 def _libraries(machine: Machine, path: str) -> dict[str, str]:
@@ -134,7 +134,7 @@ def _reach(machine: Machine, path: str) -> Iterator[Line]:
         yield fail(f"{some(foreign)}: {_NOT_SIMULATED}", hint)
 
 
-def _other_vendor(name: str, simulated: driver.Gpu) -> Line:
+def _other_vendor(name: str, simulated: driver.SimulatedGpu) -> Line:
     theirs, own, other = ("AMD", "NVIDIA", "h100") if simulated.vendor == "amd" else ("NVIDIA", "AMD", "mi250x")
     return fail(
         f"{name} is for GPUs of {own}: it finds no GPU on the simulated {simulated.name}, which is one of {theirs}",

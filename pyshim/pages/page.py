@@ -40,7 +40,7 @@ class Row(NamedTuple):
     merged: bool = False  # all further kernels of a rule, once there was no room for a row of each
 
 
-class Rule(NamedTuple):
+class PageRule(NamedTuple):
     policy: str
     line: int
     shape: str  # as it is written in a policy: make_room, blocks_per_sm: 50%
@@ -108,7 +108,7 @@ class Page:
     judgements: int  # of the streams of a device
     reasons: dict[str, int]  # those that occurred
     rows: tuple[Row, ...] = ()  # of launches; their sum is launches
-    rules: tuple[Rule, ...] = ()  # of the policies that the devices run under, whether or not they matched
+    rules: tuple[PageRule, ...] = ()  # of the policies that the devices run under, whether or not they matched
     streams: tuple[Stream, ...] = ()  # that were judged, whether or not they were raised
     waits: int = 0  # of the host, by threads that launch
 
@@ -264,13 +264,13 @@ def _device(device: Any) -> Device:
     )
 
 
-def _rows(page: Any, totals: Any, reasons: list[str], places: Places, rules: tuple[Rule, ...]) -> tuple[Row, ...]:
+def _rows(page: Any, totals: Any, reasons: list[str], places: Places, rules: tuple[PageRule, ...]) -> tuple[Row, ...]:
     counts = enumerate(totals.rows)
     return tuple(_row(page, totals, index, count, reasons, places, rules) for index, count in counts if count)
 
 
 def _row(
-    page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places, rules: tuple[Rule, ...]
+    page: Any, totals: Any, index: int, launches: int, reasons: list[str], places: Places, rules: tuple[PageRule, ...]
 ) -> Row:
     record, number = page.rows[index], totals.row_reasons[index]
     known = record.state == _VALID
@@ -297,7 +297,7 @@ def _row(
     )
 
 
-def _inside(reason: str, number: int, rule: Rule | None) -> bool | None:
+def _inside(reason: str, number: int, rule: PageRule | None) -> bool | None:
     """Return whether launches counted for this reason were in an overlap window; None: it does not depend on one."""
     if reason == "not_overlapping":
         return False
@@ -305,9 +305,9 @@ def _inside(reason: str, number: int, rule: Rule | None) -> bool | None:
     return True if windowed else None
 
 
-def _rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[int, int]]:
+def _rules(page: Any, policies: dict[int, str]) -> tuple[tuple[PageRule, ...], dict[int, int]]:
     """Return the policies' rules in order, and their indices by those in the page. policies: by device of the page."""
-    found: list[Rule] = []
+    found: list[PageRule] = []
     places: dict[int, int] = {}
     for index, (state, *_) in enumerate(_records("<8B2I", page.rules)):
         if state == _VALID:
@@ -317,12 +317,12 @@ def _rules(page: Any, policies: dict[int, str]) -> tuple[tuple[Rule, ...], dict[
     return tuple(found), places
 
 
-def _rule(record: Any, policy: str) -> Rule:
+def _rule(record: Any, policy: str) -> PageRule:
     library = _native.library()
     kinds = {getattr(library, f"OVERLAP_SHAPE_{kind.upper()}"): kind for kind in get_args(ShapeKind)}
     words = shape_words(kinds.get(record.shape, f"shape_{record.shape}"), record.value)
     line, depth = _native.line_of(record.line)
-    return Rule(
+    return PageRule(
         policy=policy,
         line=line,
         depth=depth,

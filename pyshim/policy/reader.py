@@ -162,7 +162,7 @@ class _Drafted:
     findings: tuple[Finding, ...]
 
 
-class _Way(NamedTuple):
+class _LookupPath(NamedTuple):
     """How a file is found."""
 
     environment: Mapping[str, str]
@@ -176,12 +176,12 @@ _INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy file, and what it extends; unreadable is a finding, too. environment: where names are found."""
     file = shown or str(path)
-    return _reading(file, _draft_file(path, file, _Way(environment or {})))
+    return _reading(file, _draft_file(path, file, _LookupPath(environment or {})))
 
 
 def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy's content, and what it extends beside `file`; mistakes are findings. `file` is shown."""
-    return _reading(file, _draft(data, file, Path(file).parent, _Way(environment or {})))
+    return _reading(file, _draft(data, file, Path(file).parent, _LookupPath(environment or {})))
 
 
 def _reading(file: str, drafted: _Drafted) -> Reading:
@@ -191,7 +191,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
     return Reading(file, drafted.source, draft.policy, drafted.findings)
 
 
-def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
+def _draft_file(path: Path, file: str, way: _LookupPath) -> _Drafted:
     try:
         if path.is_dir():
             hint = "name a file in it; `overlap policy check` takes a folder, too"
@@ -211,7 +211,7 @@ def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
     return _draft(data, file, path.parent, way._replace(chain=(*way.chain, os.path.realpath(path))))
 
 
-def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
+def _draft(data: bytes, file: str, folder: Path, way: _LookupPath) -> _Drafted:
     source = document.decode(data)
     if isinstance(source, Finding):
         return _failed(source, data[: document.MAX_BYTES].decode(document.encoding(data), "replace"))
@@ -239,7 +239,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
     return _Drafted(draft, source, (*findings, *of_others))
 
 
-def _find(name: str, folder: Path, way: _Way) -> Path:
+def _find(name: str, folder: Path, way: _LookupPath) -> Path:
     """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
     try:
         base = find(name, way.environment, folder)

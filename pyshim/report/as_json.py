@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from pyshim.pages.page import Page, Row, Rule
+from pyshim.pages.page import Page, PageRule, Row
 from pyshim.report.collect import Collected, Step
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
 from pyshim.report.verdict import verdict
@@ -106,7 +106,7 @@ def _kernel(kernel: Kernel) -> dict[str, Any]:
     }
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: PageRule) -> dict[str, Any]:
     return {"policy": rule.policy, "file": rule.file or None, "line": rule.line, "shape": rule.shape}
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.start.driver import text
-from pyshim.start.environment import DEFAULT_POLICY, SHIPPED, Asked, Chosen
+from pyshim.start.environment import DEFAULT_POLICY, SHIPPED, Chosen, PolicySettings
 from pyshim.start.folder import EXTENDS, RAISE_SHARE
 
 if TYPE_CHECKING:
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from pyshim.policy.model import Policy
     from pyshim.policy.reader import Reading
-    from pyshim.start.driver import Gpu
+    from pyshim.start.driver import SimulatedGpu
 
 
 # The shipped policies that `auto` carries, in this order: the last one is for every GPU.
 DEFAULTS: tuple[str, ...] = ("mi250x", "mi300x", "default")
 
 
-def fits(table: str, gpu: Gpu) -> bool:
+def fits(table: str, gpu: SimulatedGpu) -> bool:
     """Return whether a policy of the table, in base64, is for a GPU."""
     from pyshim.policy import layout
 
@@ -130,7 +130,7 @@ def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
         for policy, file in zip(policies, _files(value, environment))
     )
     asked = tuple(
-        Asked(
+        PolicySettings(
             policy.name,
             policy.gpus,
             tuple(sorted(gpus.vendors(policy.gpus))),

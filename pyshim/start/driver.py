@@ -15,7 +15,7 @@ _HIP_NUMBERED = re.compile(re.escape(HIP) + r"\.\d+")
 MOST = 16  # simulated GPUs
 
 
-class Gpu(NamedTuple):
+class SimulatedGpu(NamedTuple):
     key: str  # h100
     name: str  # as the driver says it
     architecture: str  # sm_90
@@ -28,7 +28,7 @@ class Gpu(NamedTuple):
         return f"{self.key},{self.number}" if self.number > 1 else self.key
 
 
-def parse(text: str) -> Gpu:
+def parse(text: str) -> SimulatedGpu:
     """Parse a --simulate value. Raises OverlapError with 125 where the GPU or the count is not known."""
     from pyshim.policy.gpus import named
 
@@ -44,7 +44,7 @@ def parse(text: str) -> Gpu:
     if comma and not (number.isascii() and number.isdigit() and len(number) < 4 and 1 <= int(number) <= MOST):
         hint = f"write 1 to {MOST}: --simulate {key},2"
         raise OverlapError(f"{number!r} is not a number of GPUs", hint, LAUNCHER_FAILED)
-    return Gpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, int(number) if comma else 1)
+    return SimulatedGpu(gpu.key, gpu.name, gpu.architecture, gpu.vendor, int(number) if comma else 1)
 
 
 def version(root: str = "/") -> str | None:

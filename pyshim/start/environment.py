@@ -50,7 +50,7 @@ class Settings(NamedTuple):
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
 
 
-class Asked(NamedTuple):
+class PolicySettings(NamedTuple):
     """What one policy asks to be set."""
 
     policy: str
@@ -64,7 +64,7 @@ class Chosen(NamedTuple):
 
     table: str  # base64
     described: tuple[Mapping[str, str | None], ...]  # name, hash, file, raise_share
-    asked: tuple[Asked, ...]  # by each of them
+    asked: tuple[PolicySettings, ...]  # by each of them
 
 
 def shipped(value: str, base: Mapping[str, str], path: str = os.path.join(BUILT, SHIPPED)) -> Chosen | None:
@@ -78,7 +78,10 @@ def shipped(value: str, base: Mapping[str, str], path: str = os.path.join(BUILT,
         with open(path, "rb") as file:
             data: Any = json.load(file)
         found = data[value[: -len(".yaml")] if value.endswith(".yaml") else value]
-        asked = (Asked(policy, tuple(gpus), tuple(vendors), names) for policy, gpus, vendors, names in found["asked"])
+        asked = (
+            PolicySettings(policy, tuple(gpus), tuple(vendors), names)
+            for policy, gpus, vendors, names in found["asked"]
+        )
         return Chosen(found["table"], tuple(found["described"]), tuple(asked))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

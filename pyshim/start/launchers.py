@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.start.environment import NAME, preloaded
-from pyshim.start.program import LAUNCHERS
+from pyshim.start.program import LAUNCHER_KINDS
 
 # What an overlap-run around this one may have set. OVERLAP_LAUNCHER_PID means nothing in another process.
 _OURS = ("OVERLAP_TABLE", "OVERLAP_REPORT", "OVERLAP_QUIET")
 _OWN = "OVERLAP_LAUNCHER_PID"
 
 
-class Asked(NamedTuple):
+class LauncherCall(NamedTuple):
     command: Sequence[str]  # the launcher and its words
     base: Mapping[str, str]  # the environment around overlap-run
     ours: Mapping[str, str]  # what must arrive
@@ -89,8 +89,8 @@ TABLE = {
 }
 
 
-def look(asked: Asked) -> Route:
-    launcher = TABLE.get(LAUNCHERS.get(os.path.basename(asked.command[0]), "")) if asked.command else None
+def look(asked: LauncherCall) -> Route:
+    launcher = TABLE.get(LAUNCHER_KINDS.get(os.path.basename(asked.command[0]), "")) if asked.command else None
     if launcher is None:
         return Route()
     route = _look(asked, launcher)
@@ -106,7 +106,7 @@ def ours(base: Mapping[str, str], result: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _look(asked: Asked, launcher: Launcher) -> Route:
+def _look(asked: LauncherCall, launcher: Launcher) -> Route:
     parts = _parts(asked)
     if launcher is TABLE["mpirun"] and not _names_list(parts) and not _configured(asked):
         merged = _merged(asked)
@@ -124,7 +124,7 @@ def _look(asked: Asked, launcher: Launcher) -> Route:
     return behind._replace(elsewhere=behind.elsewhere or launcher.elsewhere)
 
 
-def _loses(words: str, asked: Asked, launcher: Launcher) -> str | None:
+def _loses(words: str, asked: LauncherCall, launcher: Launcher) -> str | None:
     """Return the words with which the environment is lost; None: it is not."""
     if re.search(launcher.unless, " ".join(asked.command[1:])) or launcher.passed_by in asked.base:
         return None
@@ -144,7 +144,7 @@ def _loses(words: str, asked: Asked, launcher: Launcher) -> str | None:
     return None if alone else found[0].strip()
 
 
-def _doubt(where: str, asked: Asked, launcher: Launcher) -> str:
+def _doubt(where: str, asked: LauncherCall, launcher: Launcher) -> str:
     name, (verb, *_) = os.path.basename(asked.command[0]), (*asked.command[1:2], "")
     folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
     instead = launcher.instead.format(
@@ -158,12 +158,12 @@ def _doubt(where: str, asked: Asked, launcher: Launcher) -> str:
     return f"{name}{said} starts programs without this environment: {instead}"
 
 
-def _differs(name: str, value: str, asked: Asked) -> bool:
+def _differs(name: str, value: str, asked: LauncherCall) -> bool:
     """Whether a variable of ours is given another value on the way. Of other variables that is the user's word."""
     return (name in _OURS or name == "LD_PRELOAD") and asked.ours.get(name, value) != value
 
 
-def _exported(asked: Asked, launcher: Launcher, words: str) -> str:
+def _exported(asked: LauncherCall, launcher: Launcher, words: str) -> str:
     """Return --export as the variable has it, or the #SBATCH lines of a script, which end at its first command."""
     if launcher.variable in asked.base:
         return "" if "--export" in words else f"--export={asked.base[launcher.variable]}"
@@ -197,7 +197,7 @@ def _names_list(parts: Sequence[str]) -> bool:
     return any(named.search(part) for part in parts)
 
 
-def _configured(asked: Asked) -> bool:
+def _configured(asked: LauncherCall) -> bool:
     """Whether a file of Open MPI gives the list: the variable would take its place."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(asked.path)))
     files = [
@@ -210,7 +210,7 @@ def _configured(asked: Asked) -> bool:
     return any(re.search(rb"^\s*[^#\s]*mca_base_env_list", _head(file), re.MULTILINE) for file in files if file)
 
 
-def _merged(asked: Asked) -> str | None:
+def _merged(asked: LauncherCall) -> str | None:
     """Merge the user's own list with ours, each variable with its value.
 
     mpirun 4.1 misreads, or dies of, a bare name whose value ends with =, as base64 does. None where a value cannot
@@ -226,7 +226,7 @@ def _merged(asked: Asked) -> str | None:
 # Words
 
 
-def _is_bound(asked: Asked) -> bool:
+def _is_bound(asked: LauncherCall) -> bool:
     """Whether Apptainer binds the library's folder: it, one above it, home, the working directory or /tmp."""
     folder = os.path.dirname(_library(asked.ours.get("LD_PRELOAD", "")))
     bound = [value for key, value in asked.base.items() if key.endswith(("_BIND", "_BINDPATH"))]
@@ -254,7 +254,7 @@ def _program(command: Sequence[str], base: Mapping[str, str]) -> int:
     return len(command)
 
 
-def _parts(asked: Asked) -> list[str]:
+def _parts(asked: LauncherCall) -> list[str]:
     """Return the launcher's own words for each of several programs, which : parts."""
     parts: list[list[str]] = [[asked.command[0]]]
     for word in asked.command[1:]:
@@ -270,7 +270,7 @@ def _library(value: str) -> str:
     return next((entry for entry in preloaded(value) if os.path.basename(entry) == NAME), "")
 
 
-def _printed(asked: Asked) -> str:
+def _printed(asked: LauncherCall) -> str:
     """Return `overlap env --format docker` with those of the options that it knows."""
     kept: list[str] = []
     options = list(asked.again[1:])

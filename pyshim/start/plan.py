@@ -12,8 +12,8 @@ from pyshim.start.environment import (
     BUILT,
     DEFAULT_POLICY,
     NAME,
-    Asked,
     Chosen,
+    PolicySettings,
     Settings,
     can_preload,
     checksum,
@@ -26,7 +26,7 @@ from pyshim.start.environment import (
 from pyshim.start.program import vendors
 
 if TYPE_CHECKING:
-    from pyshim.start.driver import Gpu
+    from pyshim.start.driver import SimulatedGpu
 
 LIBRARY = os.path.join(BUILT, NAME)
 SIMULATED_DRIVER = os.path.join(BUILT, "simgpu", "libcuda.so.1")
@@ -119,7 +119,7 @@ def _around(base: Mapping[str, str]) -> str | None:
     return unquote(base["OVERLAP_REPORT"]) if base.get("OVERLAP_TABLE") and base.get("OVERLAP_REPORT") else None
 
 
-def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | None:
+def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> SimulatedGpu | None:
     if request.simulate is None:
         return None
     from pyshim.start.driver import parse
@@ -142,7 +142,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Gpu | No
     return gpu
 
 
-def simulated(value: str, base: Mapping[str, str]) -> tuple[Gpu, dict[str, str]]:
+def simulated(value: str, base: Mapping[str, str]) -> tuple[SimulatedGpu, dict[str, str]]:
     """Return the GPU of a --simulate value, and the environment for its driver. Raises OverlapError with 125."""
     plan = Plan()
     gpu = _simulate(Request(simulate=value), base, plan)
@@ -163,7 +163,7 @@ def _library(path: str, plan: Plan) -> str | None:
     return path
 
 
-def _policies(request: Request, base: Mapping[str, str], gpu: Gpu | None, plan: Plan) -> None:
+def _policies(request: Request, base: Mapping[str, str], gpu: SimulatedGpu | None, plan: Plan) -> None:
     policy = wanted(request.policy, base)
     if policy is None and base.get("OVERLAP_TABLE"):
         return  # inside another overlap-run: its word stands
@@ -201,7 +201,7 @@ def choose(value: str | None, base: Mapping[str, str]) -> Chosen:
 
 
 def _variables(
-    request: Request, base: Mapping[str, str], gpu: Gpu | None, asked: tuple[Asked, ...], plan: Plan
+    request: Request, base: Mapping[str, str], gpu: SimulatedGpu | None, asked: tuple[PolicySettings, ...], plan: Plan
 ) -> None:
     if any(item.environment for item in asked):
         here = None if gpu or request.elsewhere else vendors(base)
@@ -215,7 +215,9 @@ def _variables(
         plan.left += left
 
 
-def decide(asked: Iterable[Asked], base: Mapping[str, str], etc: str = ETC) -> tuple[dict[str, str], list[str]]:
+def decide(
+    asked: Iterable[PolicySettings], base: Mapping[str, str], etc: str = ETC
+) -> tuple[dict[str, str], list[str]]:
     """Return the variables to be set, and a sentence for each that is not. asked: by the policies that could apply.
 
     A variable is set for the whole process, before it is known on which GPU it will run. So where several policies are
@@ -230,8 +232,8 @@ def decide(asked: Iterable[Asked], base: Mapping[str, str], etc: str = ETC) -> t
 
 
 def could_apply(
-    asked: Iterable[Asked], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
-) -> tuple[Asked, ...]:
+    asked: Iterable[PolicySettings], vendors: frozenset[str] | None, gpu: tuple[str, str] | None
+) -> tuple[PolicySettings, ...]:
     """Return those for a GPU here: of the vendors with a driver (None: not known), or of the only GPU.
 
     Where AMD's driver is alone, a policy for every GPU does not count behind others: `default` has no say in what

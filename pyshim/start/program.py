@@ -18,7 +18,7 @@ from pyshim.start.environment import DEFAULT_PATH, is_sanitizer, preloaded
 
 BUNDLED = ("demo-stencil",)  # ours, in PATH with --simulate
 # Programs that start others elsewhere or anew, and their row of launchers.py.
-LAUNCHERS = {
+LAUNCHER_KINDS = {
     "srun": "srun",
     "sbatch": "sbatch",
     "salloc": "salloc",

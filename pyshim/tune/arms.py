@@ -194,9 +194,9 @@ def environment_of(arm: Arm, started: TunedProgram) -> dict[str, str]:
         result = environment(own, made.settings)
     result.pop(POLICY_PATH, None)
     base.pop(POLICY_PATH, None)
-    if os.path.basename(started.command[0]) in program.LAUNCHERS and result != base:
+    if os.path.basename(started.command[0]) in program.LAUNCHER_KINDS and result != base:
         path = program.find(started.command[0], base)
-        way = launchers.look(launchers.Asked(started.command, base, launchers.ours(base, result), path=path))
+        way = launchers.look(launchers.LauncherCall(started.command, base, launchers.ours(base, result), path=path))
         if way.doubt:
             what = way.doubt.partition(" starts programs without")[0]
             hint = "leave out what drops the environment, or run `overlap tune` where the program itself starts"
@@ -219,7 +219,7 @@ def useless(started: TunedProgram, path: str, here: Platform) -> str | None:
     found = program.obstacle(path, started.base)
     if found:
         return found.sentence
-    if not here.vendors and os.path.basename(path) not in program.LAUNCHERS:
+    if not here.vendors and os.path.basename(path) not in program.LAUNCHER_KINDS:
         return "no GPU driver on this machine"
     return None
 

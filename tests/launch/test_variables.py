@@ -6,15 +6,15 @@ import pytest
 
 from pyshim.start import plan, program
 from pyshim.start.chosen import nccl_files
-from pyshim.start.environment import Asked
+from pyshim.start.environment import PolicySettings
 from pyshim.start.plan import could_apply, decide
 
 NONE = "/nonexistent"
 
 
-def asked(policy: str, environment: dict[str, str], **more: object) -> Asked:
+def asked(policy: str, environment: dict[str, str], **more: object) -> PolicySettings:
     base = {"gpus": ("NVIDIA H100*",), "vendors": ("nvidia",), **more}
-    return Asked(policy, environment=environment, **base)  # type: ignore[arg-type]
+    return PolicySettings(policy, environment=environment, **base)  # type: ignore[arg-type]
 
 
 def test_nothing_asked_for_is_nothing_set_and_nothing_said() -> None:

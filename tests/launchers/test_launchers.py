@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pyshim.start import launchers
-from pyshim.start.program import LAUNCHERS
+from pyshim.start.program import LAUNCHER_KINDS
 
 LIBRARY = "/opt/lib/liboverlap.so"
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
@@ -21,7 +21,7 @@ ENV = "/opt/bin/overlap env --policy h100 --format"
 def programs(tmp_path_factory, monkeypatch):
     """The words p, q, a and b, and the launchers, are programs in PATH."""
     folder = tmp_path_factory.mktemp("bin")
-    for name in ("p", "q", "a", "b", *LAUNCHERS):
+    for name in ("p", "q", "a", "b", *LAUNCHER_KINDS):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
@@ -29,7 +29,7 @@ def programs(tmp_path_factory, monkeypatch):
 
 def look(command: str | list[str], base: dict[str, str] | None = None, ours: dict[str, str] = OURS) -> launchers.Route:
     split = command.split() if isinstance(command, str) else command
-    return launchers.look(launchers.Asked(split, {"PATH": os.environ["PATH"], **(base or {})}, ours, AGAIN))
+    return launchers.look(launchers.LauncherCall(split, {"PATH": os.environ["PATH"], **(base or {})}, ours, AGAIN))
 
 
 FRONT = f"{RUN} in front of the program that it starts"
@@ -162,7 +162,7 @@ def test_where_it_arrives_or_that_cannot_be_told_nothing_is_said(command, base):
 
 
 def test_every_launcher_of_the_table_is_silent_where_nothing_is_set():
-    for name in LAUNCHERS:
+    for name in LAUNCHER_KINDS:
         way = look([name, "--export=NONE", "run", "x"], {"SLURM_EXPORT_ENV": "NONE"}, {})
         assert (way.doubt, way.changes) == (None, {})
 
@@ -265,6 +265,6 @@ def test_what_must_arrive():
 
 def test_options_that_overlap_env_knows_are_told():
     again = ["overlap-run", "--quiet", "--simulate", "h100", "--policy=a b", "--strict", "--report", "d"]
-    asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
+    asked = launchers.LauncherCall(["docker", "run", "i"], {}, OURS, again)
     told = "write overlap env '--policy=a b' --report d --format docker >"
     assert told in (launchers.look(asked).doubt or "")

@@ -12,7 +12,7 @@ import pytest
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.pages.page import Rule
+from pyshim.pages.page import PageRule
 from pyshim.report.collect import collect, run_of
 from pyshim.report.tables import reasons
 from pyshim.report.verdict import Verdict, verdict
@@ -34,7 +34,7 @@ def of(report, write_page, library):
         write_page(made, devices=(("NVIDIA H100 80GB HBM3", policy),), counters=numbers, streams=streams)
         collected = collect(str(report), waiting_room="/nonexistent")
         if rules:
-            rule = Rule("h100", 4, "make_room", "overlapping", "unknown", "hold")
+            rule = PageRule("h100", 4, "make_room", "overlapping", "unknown", "hold")
             collected = replace(collected, pages=tuple(replace(page, rules=(rule,)) for page in collected.pages))
         return verdict(collected)
 

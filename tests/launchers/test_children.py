@@ -90,7 +90,7 @@ def test_of_a_static_launcher_only_that_is_said_which_helps(run, tmp_path):
         pytest.skip("no static C library here: apt-get install gcc libc6-dev")
     done = run(*QUIET, "./docker", "run", "image", cwd=tmp_path)
     (line,) = done.stderr.removeprefix(SAID).splitlines()
-    assert line.startswith("overlap: docker starts programs without the library: write ")
+    assert line.startswith("overlap: docker starts programs without this environment: write ")
 
 
 def test_a_setuid_program(run, tmp_path):

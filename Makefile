@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-cac
 # Where the compiler from the package index keeps what it makes of the C library; the home folder may be read-only.
 export ZIG_GLOBAL_CACHE_DIR ?= $(CURDIR)/$(VENV)/zig
 # Files, no folders: Python adds its cache to a folder, which would then be newer than what is built.
-BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/launch/policies.py))
+BUILT_FROM := $(sort $(wildcard shim/*.h shim/*.map $(addsuffix /*.*,shim/core shim/preload shim/sys shim/gpu shim/cuda shim/hip tools/demo tools/simgpu tools/simgpu/runtime) tools/release/launcher.c $(addprefix tools/simgpu/hip/,*.c *.h *.def names.py) policies/*.yaml pyshim/policy/*.py pyshim/start/chosen.py))
 
 # A virtual environment holds the path that it was made for, and the path of its Python.
 ifneq ($(shell test -x $(BIN)/python && cat $(VENV)/.made),$(CURDIR))
@@ -22,7 +22,7 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):.* ## /  make \1\t/p' Makefile | expand -t 18
 
 # With what tests need, too; the demo needs none of that.
-setup: $(BIN)/overlap-run $(VENV)/.extra-test ## build all, and install what tests need into .venv (200 MB)
+setup: $(BIN)/overlap-run $(VENV)/.group-test ## build all, and install what tests need into .venv (200 MB)
 
 $(VENV)/.made:
 	@echo 'make: making the virtual environment $(VENV)' >&2
@@ -30,11 +30,11 @@ $(VENV)/.made:
 	    echo 'make: no virtual environment; on Debian and Ubuntu: apt-get install python3-venv' >&2; exit 1; }
 	@echo '$(CURDIR)' >$@
 
-# Debian 11's pip is older than editable installs without a setup.py. The build is the next rule's, and where there is
+# Groups of dependencies need pip 25.1. The build is the next rule's, and where there is
 # no compiler, that rule finds one here.
 $(VENV)/.installed: pyproject.toml tools/release/hatch_build.py tools/release/overlap-run.py pyshim/__init__.py $(VENV)/.made
 	@echo 'make: installing the package and what it needs into $(VENV): pip may take a minute, and says nothing' >&2
-	@$(PIP) 'pip>=21.3'
+	@$(PIP) 'pip>=25.1'
 	@OVERLAP_BUILD=off $(PIP) --editable . $$($(BIN)/python shim/build.py --requires)
 	@touch $@
 
@@ -52,10 +52,10 @@ $(BIN)/overlap-run: pyshim/_lib/.built $(VENV)/.installed
 	@cp -f pyshim/_lib/launcher $(BIN)/overlap
 	@cp -f pyshim/_lib/launcher $@
 
-# The package is there: this adds an extra of pyproject.toml. Of its modules few are imported, and compiled then.
-$(VENV)/.extra-%: $(VENV)/.installed
-	@echo 'make: installing the extra $* into $(VENV): pip may take some minutes, and says nothing' >&2
-	@$(PIP) --no-compile 'overlap-run[$*]'
+# The package is there: this adds a group of pyproject.toml. Of its modules few are imported, and compiled then.
+$(VENV)/.group-%: $(VENV)/.installed
+	@echo 'make: installing the group $* into $(VENV): pip may take some minutes, and says nothing' >&2
+	@$(PIP) --no-compile --group '$*'
 	@touch $@
 
 loadable:
@@ -77,10 +77,10 @@ test: loadable setup ## the tests, on every core; ARGS: for pytest
 # much, and where. SYSTEM=1, as root: installs packages of the system, without which tests are skipped.
 test-all: test ## these, and those with other C libraries and containers
 	@$(BIN)/python tests/needs.py
-	@$(MAKE) --no-print-directory $(addprefix $(VENV)/.extra-,clients lint release docs)
+	@$(MAKE) --no-print-directory $(addprefix $(VENV)/.group-,clients lint release docs)
 	$(PYTEST) -m slow $(ARGS) $(NONE)
 
-lint: setup $(VENV)/.extra-lint $(VENV)/.extra-release ## formatters, type checkers, checks of the structure
+lint: setup $(VENV)/.group-lint $(VENV)/.group-release ## formatters, type checkers, checks of the structure
 	$(BIN)/python -m tools.checks.lint
 
 # Races of many threads under sanitizers, the analyzer, valgrind, the tests with AddressSanitizer: long.
@@ -102,11 +102,11 @@ bench: loadable setup ## what the library costs a launch and a start; ARGS
 	$(BIN)/python -m tools.bench.run $(ARGS)
 
 # What is released, into dist: tools/release/README.md. ARGS: --check, --test.
-wheels: setup $(VENV)/.extra-release ## what is released, into dist; ARGS: --check, --test
+wheels: setup $(VENV)/.group-release ## what is released, into dist; ARGS: --check, --test
 	$(BIN)/python -m tools.release.wheels $(ARGS)
 
 # The site of docs/, in build/docs. Needs Python 3.11 or newer.
-docs: setup $(VENV)/.extra-docs ## the site of docs/, in build/docs
+docs: setup $(VENV)/.group-docs ## the site of docs/, in build/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # The folder of a cluster: docs/how-to/deploy.md. ARGS: --default NAME, policies of the site.

@@ -1,14 +1,14 @@
-"""The only door to C: the preloaded library itself, opened by cffi with the header that it was compiled from."""
+"""The only door to C: the preloaded library itself, opened by cffi with the header that it was compiled from.
+
+The build writes the header as cffi reads it, _lib/abi.py: parsing the header would take half of a command's time.
+"""
 
 from __future__ import annotations
 
 import functools
 import os
-import threading
 from pathlib import Path
 from typing import Any
-
-import cffi
 
 from pyshim.errors import OverlapError
 
@@ -19,19 +19,22 @@ DEMO = DIRECTORY / "demo"
 
 AGAIN = "install the package again: pip install ."
 
-ffi = cffi.FFI()
-_one_at_a_time = threading.RLock()  # a cache alone lets several threads begin, and cffi takes a header once only
 
+def _types() -> Any:
+    """Return cffi's view of the header: what the build made of it, or of the header itself while that is built."""
+    try:
+        from pyshim._lib.abi import ffi as made
+    except ModuleNotFoundError:
+        from cffi import FFI
 
-def header() -> Any:
-    """Declare the header's types to `ffi`, and return its constants as attributes; needs no object code."""
-    with _one_at_a_time:
-        return _header()
+        made = FFI()
+        made.cdef(source("overlap_abi.h"))
+    return made
 
 
 @functools.cache
-def _header() -> Any:
-    ffi.cdef(source("overlap_abi.h"))
+def header() -> Any:
+    """Return the header's constants as attributes; needs no object code."""
     return ffi.dlopen(None)
 
 
@@ -47,24 +50,18 @@ def source(name: str) -> str:
         raise OverlapError(f"{path.name} cannot be read: {error}", AGAIN) from error
 
 
+@functools.cache
 def library() -> Any:
     """Return the library's functions, after a check that header and object code are of one version.
 
     Raises OverlapError where the library was not built or does not load.
     """
-    with _one_at_a_time:
-        return _library()
-
-
-@functools.cache
-def _library() -> Any:
-    header()
     try:
         lib = _opened()
     except OSError as error:
         raise OverlapError(f"the library cannot be loaded: {error}", AGAIN) from error
     if lib.overlap_abi_version() != lib.OVERLAP_ABI_VERSION:
-        raise OverlapError(f"{SHIM} is of another version than overlap_abi.h beside it", AGAIN)
+        raise OverlapError(f"{SHIM} is of another version than abi.py beside it", AGAIN)
     return lib
 
 
@@ -92,3 +89,6 @@ def gpus() -> tuple[Any, ...]:
 def text(value: Any) -> str:
     """Return a C string, or a field of bytes up to its first NUL, decoded; "" for NULL."""
     return "" if value == ffi.NULL else ffi.string(value).decode("utf-8", "replace")
+
+
+ffi = _types()

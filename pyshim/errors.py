@@ -17,3 +17,8 @@ class OverlapError(Exception):
         self.sentence = sentence
         self.hint = hint
         self.status = status
+
+
+def printable(text: str) -> str:
+    """Return one line that cannot move a terminal's cursor, whatever a program or a file is called."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)

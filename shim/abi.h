@@ -21,10 +21,9 @@ OVERLAP_SIZE_IS(overlap_plan, 552);
 OVERLAP_SIZE_IS(overlap_shard, 2752);
 OVERLAP_SIZE_IS(overlap_row, 288);
 OVERLAP_SIZE_IS(overlap_page_rule, 16);
-OVERLAP_SIZE_IS(overlap_cadence, 12352);
 OVERLAP_SIZE_IS(overlap_device, 192);
 OVERLAP_SIZE_IS(overlap_page_stream, 80);
-OVERLAP_SIZE_IS(overlap_page, 225280);
+OVERLAP_SIZE_IS(overlap_page, 200576);
 OVERLAP_SIZE_IS(overlap_totals, 4224);
 _Static_assert(sizeof(((struct overlap_shard *)0)->launches) == sizeof(uint64_t[OVERLAP_ROWS]), "launches");
 _Static_assert(sizeof(((struct overlap_shard *)0)->counters) == sizeof(uint64_t[OVERLAP_COUNTERS]), "counters");
@@ -37,11 +36,6 @@ _Static_assert(sizeof(((struct overlap_page *)0)->rows) == OVERLAP_ROWS * sizeof
 _Static_assert(sizeof(((struct overlap_page *)0)->rules) == OVERLAP_RULES * sizeof(struct overlap_page_rule) &&
                    OVERLAP_TABLE_MAX_SIZE / sizeof(struct overlap_rule) <= OVERLAP_RULES,
                "rules");
-_Static_assert(sizeof(((struct overlap_page *)0)->cadences) == OVERLAP_PACES * sizeof(struct overlap_cadence) &&
-                   sizeof(((struct overlap_shard *)0)->sample_at) == sizeof(uint64_t[OVERLAP_PACES]),
-               "cadences");
-_Static_assert(sizeof(((struct overlap_cadence *)0)->samples) == OVERLAP_SAMPLES * sizeof(struct overlap_sample),
-               "samples");
 _Static_assert(sizeof(((struct overlap_totals *)0)->row_reasons) == sizeof(uint32_t[OVERLAP_ROWS]), "totals");
 
 /* Exports a symbol; all others are hidden (-fvisibility=hidden). */

@@ -1,4 +1,5 @@
-"""Builds what the package carries, with a compiler and the standard library only.
+"""Builds what the package carries, with a compiler and the standard library. With cffi and PyYAML it adds what makes
+commands start faster.
 
 Used by the packaging hook, by `make`, by sanitizer builds and by tests:
 
@@ -251,11 +252,24 @@ def copy(source: Path, target: Path) -> Path:
     return target
 
 
+def keep_header(output: Path) -> list[Path]:
+    """overlap_abi.h as cffi reads it, so that no command parses C. Without cffi every command does."""
+    if not importlib.util.find_spec("cffi"):
+        return []
+    from cffi import FFI
+    from cffi.recompiler import make_py_source  # FFI.emit_python_code() is this, and prints
+
+    ffi = FFI()
+    ffi.cdef((ROOT / "shim/overlap_abi.h").read_text(encoding="utf-8"))
+    make_py_source(ffi, "pyshim._lib.abi", str(output / "abi.py"))
+    return [output / "abi.py"]
+
+
 def keep_policies(output: Path) -> list[Path]:
     """What the shipped policies compile to: overlap-run starts faster. Without cffi and PyYAML it starts slower."""
     if not all(importlib.util.find_spec(name) for name in ("cffi", "yaml")):
         return []
-    command = [sys.executable, "-m", "pyshim.launch.policies", str(output)]
+    command = [sys.executable, "-m", "pyshim.start.chosen", str(output)]
     # What pip isolates a build with is in PYTHONPATH, too.
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -290,7 +304,8 @@ def build(
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         made = list(pool.map(one, wanted))
     if only in (None, "shim"):
-        made += [copy(ROOT / "shim" / name, output / Path(name).name) for name in ("overlap_abi.h", "core/reason.def")]
+        made += [copy(ROOT / "shim" / name, output / Path(name).name) for name in ("core/reason.def", "sys/rank.def")]
+        made += keep_header(output)
         made += keep_policies(output)
     if only is None or only.startswith("demo-"):
         made += carry(output / "demo")

@@ -6,7 +6,7 @@
  *   - any change here increments OVERLAP_ABI_VERSION. Both sides are little-endian 64-bit machines.
  */
 
-#define OVERLAP_ABI_VERSION 19
+#define OVERLAP_ABI_VERSION 20
 
 /* ---- Policy table: passed by value from the launcher to the library, in OVERLAP_TABLE (base64) ----
  *
@@ -196,9 +196,7 @@ struct overlap_plan {
 #define OVERLAP_SHARDS 33 /* one for each thread that launches; threads that find none share the last one */
 #define OVERLAP_DEVICES 16
 #define OVERLAP_PAGE_STREAMS 16
-#define OVERLAP_RULES 768   /* more than a table can hold */
-#define OVERLAP_SAMPLES 512 /* times of a pace */
-#define OVERLAP_PACES 2
+#define OVERLAP_RULES 768 /* more than a table can hold */
 
 enum overlap_counter {
     OVERLAP_COUNTER_COMMUNICATION = 0, /* communication launches */
@@ -222,8 +220,7 @@ struct overlap_shard {
     uint32_t reserved[15];
     uint64_t launches[320]; /* [OVERLAP_ROWS] */
     uint64_t counters[8];   /* [OVERLAP_COUNTERS] */
-    uint64_t sample_at[2];  /* [OVERLAP_PACES]: the next time is due when this shard has counted so many */
-    uint64_t padding[6];
+    uint64_t padding[8];
 };
 
 /* Every launch is counted in one row. Each of the first OVERLAP_REASONS rows counts a reason, for launches about which nothing
@@ -249,19 +246,6 @@ struct overlap_page_rule {
     uint8_t shape, when, guard; /* as in the table */
     uint8_t reserved[3];
     uint32_t line, value; /* as in the table */
-};
-
-/* When communication was launched, and when a wait of the host ended. Each of the first 512 leaves a time, then every second
- * one until there are 512 more times, then every fourth, and so on up to every 256th. A thread records its own. */
-enum overlap_pace { OVERLAP_PACE_COMMUNICATION = 0, OVERLAP_PACE_WAITS = 1 };
-struct overlap_sample {
-    uint64_t count;       /* launches or waits of the process so far, as all samples represent them; 0: none */
-    uint64_t nanoseconds; /* CLOCK_MONOTONIC */
-    uint64_t check;       /* count ^ nanoseconds; any other value: it is being written */
-};
-struct overlap_cadence {
-    uint64_t taken, reserved[7];        /* number of times so far; modulo OVERLAP_SAMPLES: index of the next one */
-    struct overlap_sample samples[512]; /* [OVERLAP_SAMPLES] */
 };
 
 struct overlap_device {
@@ -319,7 +303,6 @@ struct overlap_page {
     struct overlap_device devices[16];      /* [OVERLAP_DEVICES], indexed by the driver's ordinal */
     struct overlap_page_rule rules[768];    /* [OVERLAP_RULES], as in the table */
     struct overlap_row rows[320];           /* [OVERLAP_ROWS]; the first OVERLAP_REASONS have no record */
-    struct overlap_cadence cadences[2];     /* [OVERLAP_PACES] */
     struct overlap_shard shards[33];        /* [OVERLAP_SHARDS] */
 };
 

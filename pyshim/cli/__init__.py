@@ -41,7 +41,7 @@ exit status: 0 success, 1 findings, 2 wrong usage. See `overlap COMMAND --help`.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
-        from pyshim.launch.environment import restore
+        from pyshim.start.environment import restore
 
         restore()
         with suppress(OSError):

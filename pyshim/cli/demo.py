@@ -12,7 +12,9 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pyshim.demo.arms import Run
+    from pyshim.demo.arms import DemoResult
+
+    pass
 
 DEFAULT_GPU = "h100"
 EPILOG = """\
@@ -57,7 +59,7 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _as_json(run: Run) -> dict[str, object]:
+def _as_json(run: DemoResult) -> dict[str, object]:
     from pyshim.demo.picture import following, gained
 
     counters = run.default.counters

@@ -1,7 +1,6 @@
 """Diagnose problems on this machine: the library, the driver and its GPUs (queried
-in a separate process), policies, PROGRAM and its libraries, NCCL, environment
-variables, Slurm, containers and profilers. Nothing is changed, and PROGRAM is
-not started; a Python is asked which packages it finds.
+in a separate process), policies, PROGRAM and the libraries that it is linked to, environment variables,
+Slurm, containers and profilers. Nothing is changed, and PROGRAM is not started.
 """  # noqa: D205 (the description of the command)
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _machine(options: argparse.Namespace, base: Mapping[str, str]) -> Machine:
     from pyshim.doctor.machine import Machine
-    from pyshim.launch import plan
+    from pyshim.start import plan
 
     command = options.command[1:] if options.command[:1] == ["--"] else options.command
     if options.simulate is None:

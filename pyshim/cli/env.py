@@ -17,22 +17,20 @@ from pyshim.errors import USAGE, OverlapError
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
 
-TEXT = "text"
-FORMATS = ("sh", "slurm", "docker", "json", TEXT)
+    from pyshim.cli.parser import Parser
+
+FORMATS = ("sh", "docker")
 EPILOG = """\
 formats:
   sh      export NAME='value', for eval and job scripts
-  slurm   export NAME=value, for a TaskProlog (no quotes)
-  docker  NAME=value, for --env-file
-  json    one object
-  text    for a person: a checksum for OVERLAP_TABLE
+  docker  NAME=value, for --env-file and srun --export
 
 examples:
   eval "$(overlap env --policy h100 --report out)"
   overlap env --policy h100 --format docker > overlap.env"""
 
 
-def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "env", help="print the environment that overlap-run would set", description=__doc__, epilog=EPILOG
     )
@@ -41,17 +39,20 @@ def add_to(commands: _SubParsersAction[argparse.ArgumentParser]) -> None:
     )
     parser.add_argument("--report", metavar="DIR", help="write counters to this folder, which is created now")
     parser.add_argument("--library", metavar="FILE", help="absolute path of liboverlap.so where the program runs")
-    parser.add_argument("--format", choices=FORMATS, help="(default: sh; text on a terminal)")
+    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="(default: sh)")
     parser.set_defaults(run=_run)
+    parser.removed = {
+        "--format slurm": "--format docker, with `export ` in front of each line",
+        "--format json": "--format docker: a line NAME=value for each variable",
+        "--format text": "overlap-run --dry-run true",
+    }
 
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.launch import plan
-    from pyshim.launch.environment import added, can_preload, environment
+    from pyshim.start import plan
+    from pyshim.start.environment import added, can_preload, environment
 
-    if options.format is None:
-        options.format = TEXT if ui.is_to_terminal() else "sh"
     if options.library is not None and not (options.library.startswith("/") and can_preload(options.library)):
         hint = "write a path from / on, without spaces, colons and quotes"
         raise OverlapError(f"--library {options.library}: LD_PRELOAD cannot hold that", hint, USAGE)
@@ -74,24 +75,17 @@ def _run(options: argparse.Namespace) -> int:
     values = added(base, environment(base, made.settings))
     # Already there counts as asked for, too: the place of use is another one.
     values["LD_PRELOAD"] = environment(base, made.settings)["LD_PRELOAD"]
-    if options.format == TEXT:
-        values = {name: made.readable(value) for name, value in values.items()}
     ui.answer(_format(values, options.format))
     return 0
 
 
 def _format(values: Mapping[str, str], form: str) -> str:
-    if form == "json":
-        import json
-
-        return json.dumps(values, indent=2, sort_keys=True)
     if form == "sh":
         return "\n".join(f"export {name}={_quoted(value)}" for name, value in sorted(values.items()))
     for name, value in values.items():
         if "\n" in value or "\r" in value:
-            raise OverlapError(f"{name} holds a line break, which this format cannot say", "use --format sh or json")
-    before = "export " if form == "slurm" else ""
-    return "\n".join(f"{before}{name}={value}" for name, value in sorted(values.items()))
+            raise OverlapError(f"{name} holds a line break, which this format cannot say", "use --format sh")
+    return "\n".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def _quoted(value: str) -> str:

@@ -11,9 +11,9 @@ from pyshim.errors import USAGE, OverlapError
 STDOUT = "-"
 
 
-def add_to(parser: argparse.ArgumentParser | argparse._ArgumentGroup, also: str = "") -> None:
+def add_to(parser: argparse.ArgumentParser | argparse._ArgumentGroup) -> None:
     parser.add_argument("--html", metavar="FILE", help="write a self-contained HTML page")
-    parser.add_argument("--force", action="store_true", help=f"with --html: replace an existing file{also}")
+    parser.add_argument("--force", action="store_true", help="with --html: replace an existing file")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -29,7 +29,7 @@ def check(options: argparse.Namespace) -> None:
 def put(text: str, options: argparse.Namespace) -> None:
     """Write the page. Raises OverlapError, and leaves an existing file as it is, if that fails."""
     from pyshim.cli import ui
-    from pyshim.stats.file import write_whole
+    from pyshim.pages.untrusted import write_whole
 
     if options.html == STDOUT:
         ui.answer(text.rstrip("\n"))
@@ -44,7 +44,7 @@ def put(text: str, options: argparse.Namespace) -> None:
 
 def _place(path: str, force: bool) -> str:
     """Return the path behind symlinks. force: replace a file that exists. Raises OverlapError."""
-    from pyshim.launch.folder import absolute
+    from pyshim.start.folder import absolute
 
     real = os.path.realpath(absolute(path))
     folder = os.path.dirname(real)

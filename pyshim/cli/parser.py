@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from pyshim.errors import USAGE, OverlapError
@@ -14,24 +14,38 @@ _OPTIONS = 24  # column in which what options mean begins, at most
 
 
 class Parser(argparse.ArgumentParser):
-    """status: the exit status of a usage error."""
+    """status: the exit status of a usage error. removed: options and values that there were: what to do instead."""
 
     def __init__(self, *arguments: Any, status: int = USAGE, **keywords: Any) -> None:
         keywords.setdefault("allow_abbrev", False)
         keywords.setdefault("formatter_class", Help)
         super().__init__(*arguments, **keywords)
         self.status = status
+        self.removed: Mapping[str, str] = {}
         self._optionals.title = "options"  # Python 3.9 has two words for it
 
     def error(self, message: str) -> NoReturn:
         raise OverlapError(message, f"{self.prog} --help", self.status)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        options, unknown = self.parse_known_args(args, namespace)
+        try:
+            options, unknown = self.parse_known_args(args, namespace)
+        except OverlapError:
+            self._refuse_removed(args or ())
+            raise
         if unknown:
+            self._refuse_removed(unknown[:1], args or ())
             sentence = f"unrecognized arguments: {' '.join(unknown)}"
             raise OverlapError(sentence, _of_command(self, args or ()).hint(unknown[0]), self.status)
         return options
+
+    def _refuse_removed(self, words: Sequence[str], arguments: Sequence[str] | None = None) -> None:
+        """Raise OverlapError if one of these words is an option that the command of the arguments had once."""
+        instead = _of_command(self, words if arguments is None else arguments).removed
+        for word, behind in zip(words, [*words[1:], ""]):
+            for name in (word.partition("=")[0].replace("_", "-"), word.replace("=", " ", 1), f"{word} {behind}"):
+                if name in instead:
+                    raise OverlapError(f"{name} was removed", instead[name], self.status)
 
     def hint(self, word: str) -> str:
         """Return the option that may have been meant, or where the options are listed."""

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from pyshim import __version__
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, OverlapError
-from pyshim.launch import plan, program
-from pyshim.launch.environment import TooLong, added, environment, execute, restore
+from pyshim.start import plan, program
+from pyshim.start.environment import TooLong, added, environment, execute, restore
 
 if TYPE_CHECKING:
     from pyshim.cli.parser import Parser
@@ -32,9 +32,34 @@ exit status: PROGRAM's own; 125 overlap-run failed before it started, 126 PROGRA
 not found. OVERLAP_RUN=off disables everything.
 
 see also: overlap report DIR, overlap doctor PROGRAM, overlap explain, overlap policy check FILE."""
-_TAKE_A_VALUE = ("--policy", "--simulate", "--report")
-_FLAGS = ("--quiet", "--strict", "--dry-run")
-_SHORT = {"p": "--policy", "o": "--report", "q": "--quiet", "n": "--dry-run"}
+
+
+class _Option(NamedTuple):
+    help: str
+    value: str = ""  # what it is called in help; empty: it takes none
+    short: str = ""
+
+
+# Read by argparse for help and mistakes, and by _options() for the other starts.
+_OPTIONS = {
+    "--policy": _Option(
+        "policy file or name, or several separated by commas (default: $OVERLAP_POLICY, else auto: mi250x, mi300x or "
+        "default, by the GPU)",
+        "POLICY",
+        "p",
+    ),
+    "--simulate": _Option(
+        "run on a simulated GPU: h100[,COUNT], or another of `overlap policy list`. Bundled program: demo-stencil",
+        "GPU",
+    ),
+    "--report": _Option("write counters to this folder, for `overlap report DIR`", "DIR", "o"),
+    "--quiet": _Option("print errors only", short="q"),
+    "--strict": _Option(
+        "exit with 125 if the library cannot work, or, with --report, if ranks were started differently"
+    ),
+    "--dry-run": _Option("print what would be set, and do not start PROGRAM", short="n"),
+}
+_SHORT = {option.short: name for name, option in _OPTIONS.items() if option.short}
 
 
 class Options(NamedTuple):
@@ -57,29 +82,13 @@ def _parser() -> Parser:
         epilog=EPILOG,
         status=LAUNCHER_FAILED,
     )
-    add = parser.add_argument
-    add(
-        "-p",
-        "--policy",
-        metavar="POLICY",
-        help="policy file or name, or several separated by commas (default: "
-        "$OVERLAP_POLICY, else auto: mi250x, mi300x or default, by the GPU)",
-    )
-    add(
-        "--simulate",
-        metavar="GPU",
-        help="run on a simulated GPU: h100[:hold|drain|backfill][,COUNT], or another of `overlap policy list`. Bundled "
-        "program: demo-stencil",
-    )
-    add("-o", "--report", metavar="DIR", help="write counters to this folder, for `overlap report DIR`")
-    add("-q", "--quiet", action="store_true", help="print errors only")
-    add(
-        "--strict",
-        action="store_true",
-        help="exit with 125 if the library cannot work, or, with --report, if ranks were started differently",
-    )
-    add("-n", "--dry-run", action="store_true", help="print what would be set, and do not start PROGRAM")
-    add("--version", action="version", version=f"overlap-run {__version__}", help="print the version")
+    for name, option in _OPTIONS.items():
+        names = [f"-{option.short}", name] if option.short else [name]
+        if option.value:
+            parser.add_argument(*names, metavar=option.value, help=option.help)
+        else:
+            parser.add_argument(*names, action="store_true", help=option.help)
+    parser.add_argument("--version", action="version", version=f"overlap-run {__version__}", help="print the version")
     return parser
 
 
@@ -92,10 +101,14 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if argument == "--":
             break
         ours += [_dashes(argument)] if argument.startswith("--") else _long(argument[1:])
-        if ours[-1] in _TAKE_A_VALUE:
+        if _takes_a_value(ours[-1]):
             ours += left[:1]
             del left[:1]
     return ours, left
+
+
+def _takes_a_value(name: str) -> bool:
+    return name in _OPTIONS and bool(_OPTIONS[name].value)
 
 
 def _dashes(argument: str) -> str:
@@ -111,7 +124,7 @@ def _long(letters: str) -> list[str]:
         return [f"-{letters}"]
     if len(letters) == 1:
         return [name]
-    return [f"{name}={letters[1:]}"] if name in _TAKE_A_VALUE else [name, *_long(letters[1:])]
+    return [f"{name}={letters[1:]}"] if _takes_a_value(name) else [name, *_long(letters[1:])]
 
 
 def _options(ours: list[str]) -> Options:
@@ -120,9 +133,9 @@ def _options(ours: list[str]) -> Options:
     left = list(ours)
     while left:
         name, equals, value = left.pop(0).partition("=")
-        if name in _TAKE_A_VALUE and (equals or (left and not left[0].startswith("-"))):
+        if _takes_a_value(name) and (equals or (left and not left[0].startswith("-"))):
             values[name[2:]] = value if equals else left.pop(0)
-        elif name in _FLAGS and not equals:
+        elif name in _OPTIONS and not _takes_a_value(name) and not equals:
             values[name[2:].replace("-", "_")] = True
         else:
             return Options(**vars(_parser().parse_args(ours)))
@@ -197,18 +210,20 @@ def _prepare(
         made.settings = made.settings._replace(library=None)
         result = environment(base, made.settings)
     elsewhere, changes = False, {}
-    if os.path.basename(path) in program.LAUNCHERS:
-        from pyshim.launch import launchers
+    if os.path.basename(path) in program.LAUNCHER_KINDS:
+        from pyshim.start import launchers
 
         name = os.path.abspath(sys.argv[0]) if os.path.basename(sys.argv[0]) == "overlap-run" else "overlap-run"
         again = (name, *(option for option in ours if option != "--dry-run"))
-        way = launchers.look(launchers.Asked(command, base, launchers.ours(base, result), again, path))
+        way = launchers.look(launchers.LauncherCall(command, base, launchers.ours(base, result), again, path))
         elsewhere, changes = way.elsewhere, dict(way.changes)
         if way.doubt:
             made.doubts.append(way.doubt)
             found = found if found and found.harmful else None
     if found:
         made.doubts.append(found.sentence)
+        if os.path.basename(path) not in program.LAUNCHER_KINDS:
+            made.obstacle = found.sentence, found.hint
     if made.simulate is None and not elsewhere:
         made.driver = bool(program.vendors(base))
     if made.driver is False:
@@ -225,7 +240,7 @@ def _prepare(
 def _notes(lines: list[str], options: Options, base: Mapping[str, str]) -> None:
     """One rank says them."""
     if lines and not options.quiet:
-        from pyshim.launch.folder import rank
+        from pyshim.start.folder import rank
 
         for line in lines if not rank(base) else ():
             _say(line)

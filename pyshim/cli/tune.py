@@ -18,8 +18,9 @@ from pyshim.errors import FINDINGS, USAGE, OverlapError
 from pyshim.tune.sets import SETS
 
 if TYPE_CHECKING:
-    from pyshim.tune.answer import Answer
-    from pyshim.tune.search import Result, Setup
+    from pyshim.cli.parser import Parser
+    from pyshim.tune.answer import TuneResult
+    from pyshim.tune.search import SearchResult, Setup
 
 EPILOG = """\
 examples:
@@ -28,8 +29,11 @@ examples:
   overlap tune --metric 'step ([0-9.]+) ms' -- ./stencil
   overlap tune --same 'energy .*' -- srun -N2 ./app in.nml"""
 
+_PAPER = "the published method is a policy, GPU-paper: --arm paper=h100-paper"
+_GRID = "each --try goes on top of the best arm so far; to try X under one value of Y: Y=2 overlap tune --try X=1,2"
 
-def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+
+def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "tune",
         help="run a program under each choice, in turns, and keep the best as a policy",
@@ -45,7 +49,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         default=[],
         help="a policy file or name, by a name for the table",
     )
-    add("--paper", action="store_true", help="the published method for this GPU")
     add(
         "--try",
         metavar="VAR=V1,V2",
@@ -55,7 +58,6 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         help="values of a variable; of several, one after the other",
     )
     add("--set", metavar="NAME", action="append", default=[], dest="sets", help=f"variables by set: {', '.join(SETS)}")
-    add("--grid", action="store_true", help="compare all combinations of the values")
     add("--metric", metavar="REGEX", help="numbers that PROGRAM prints (default: its time)")
     add("--higher", action="store_true", help="a higher number is better")
     add("--skip", metavar="N", type=int, help="leave out the first N numbers (default: a tenth)")
@@ -67,6 +69,7 @@ def add_to(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     add("--simulate", metavar="GPU", help="run on a simulated GPU: h100, or another of `overlap policy list`")
     add("--json", action="store_true", help="print one JSON object")
     add("command", metavar="PROGRAM", nargs=argparse.REMAINDER, help="the program, with its launcher")
+    parser.removed = {"--paper": _PAPER, "--grid": _GRID}
     parser.set_defaults(run=_run)
 
 
@@ -124,7 +127,7 @@ def _signals() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _show(made: Setup, result: Result, found: Answer) -> None:
+def _show(made: Setup, result: SearchResult, found: TuneResult) -> None:
     from pyshim.cli import ui
     from pyshim.tune import answer
 

@@ -17,12 +17,12 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.errors import OverlapError
-from pyshim.launch import plan
-from pyshim.launch.environment import environment, preloaded
-from pyshim.stats.file import Unreadable, me
-from pyshim.stats.page import Page, read_page
-from pyshim.traces import open_trace
-from pyshim.traces.record import TracedLaunch
+from pyshim.pages.page import Page, read_page
+from pyshim.pages.untrusted import Unreadable, me
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import TracedLaunch
+from pyshim.start import plan
+from pyshim.start.environment import environment, preloaded
 
 PROGRAM = "demo-stencil"
 ITERATIONS = 2  # of a step
@@ -56,18 +56,18 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Arm:
+class DemoArm:
     milliseconds: float  # of an iteration
     spans: tuple[Span, ...]  # of the last step
     counters: Page | None = None  # None without the library
 
 
 @dataclass(frozen=True)
-class Run:
+class DemoResult:
     gpu: str  # its name, as the driver says it
     simulated: str | None  # the value of --simulate; None: a real GPU
-    bare: Arm
-    default: Arm
+    bare: DemoArm
+    default: DemoArm
     noise_percent: float = 0.0  # by how much the bare runs differ
 
     @property
@@ -80,7 +80,7 @@ def change(before: float, after: float) -> float:
     return 100.0 * (after - before) / before
 
 
-def simulate(value: str, base: Mapping[str, str]) -> Run:
+def simulate(value: str, base: Mapping[str, str]) -> DemoResult:
     """Run both arms on a simulated GPU. value: of --simulate. Raises OverlapError if the program cannot run."""
     _check_built(_native.SIMULATED_DRIVER)
     own = clean(base)
@@ -88,10 +88,10 @@ def simulate(value: str, base: Mapping[str, str]) -> Run:
     with ThreadPoolExecutor(max_workers=2) as pool:
         jobs = [pool.submit(_simulated, gpu.value, names, own if default else None) for default in (False, True)]
         bare, default = (job.result() for job in jobs)
-    return Run(gpu.name, gpu.value, bare, default)
+    return DemoResult(gpu.name, gpu.value, bare, default)
 
 
-def _simulated(value: str, names: Mapping[str, str], base: Mapping[str, str] | None) -> Arm:
+def _simulated(value: str, names: Mapping[str, str], base: Mapping[str, str] | None) -> DemoArm:
     """Run one arm. base: the environment of the arm with the library; None: the bare arm."""
     with tempfile.TemporaryDirectory(prefix="overlap-demo-") as folder:
         path = Path(folder) / "trace"
@@ -101,16 +101,16 @@ def _simulated(value: str, names: Mapping[str, str], base: Mapping[str, str] | N
             steps, counters = _call(words, {**names, **more}), None
         else:
             steps, counters = _under_overlap_run(words, {**base, **more}, value)
-        return Arm(float(steps[-1]["milliseconds"]), _of_trace(path), counters)
+        return DemoArm(float(steps[-1]["milliseconds"]), _of_trace(path), counters)
 
 
-def measure(base: Mapping[str, str]) -> Run:
+def measure(base: Mapping[str, str]) -> DemoResult:
     """Run both arms on the real GPU, several times in turn; medians count.
 
     Raises NoGpu without one, and OverlapError where the program fails."""
     _check_built()
     own = clean(base)
-    rounds: tuple[list[Arm], list[Arm]] = ([], [])
+    rounds: tuple[list[DemoArm], list[DemoArm]] = ([], [])
     words = ["-", "plain", str(REAL_STEPS), "stencil/style-0", "256", "spans"]
     for _ in range(REAL_ROUNDS):
         rounds[0].append(_measured(_call(words, own)))
@@ -120,10 +120,10 @@ def measure(base: Mapping[str, str]) -> Run:
     name = counters.devices[0].name if counters and counters.devices else "the GPU of this machine"
     middle = REAL_ROUNDS // 2
     noise = change(bare[0].milliseconds, bare[-1].milliseconds)
-    return Run(name, None, bare[middle], default[middle], noise)
+    return DemoResult(name, None, bare[middle], default[middle], noise)
 
 
-def _measured(lines: Lines, counters: Page | None = None) -> Arm:
+def _measured(lines: Lines, counters: Page | None = None) -> DemoArm:
     """Return the median of the second half of the steps, and the spans of the last. The last line has its moments."""
     times = [float(line["milliseconds"]) for line in lines[:-1]]
     late = sorted(times[len(times) // 2 :])
@@ -131,7 +131,7 @@ def _measured(lines: Lines, counters: Page | None = None) -> Arm:
     for ready, edge, exchanged, begin, end in lines[-1]["spans"]:
         spans += [Span("boundary", ready, ready, edge), Span("exchange", edge, edge, exchanged)]
         spans.append(Span("interior", begin, begin, end))
-    return Arm(late[len(late) // 2], tuple(spans), counters)
+    return DemoArm(late[len(late) // 2], tuple(spans), counters)
 
 
 def _of_trace(path: Path) -> tuple[Span, ...]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 
-from pyshim.demo.arms import Arm, Run
+from pyshim.demo.arms import DemoArm, DemoResult
 from pyshim.report.streams import RAISED, outcome
 
 MINIMUM_WIDTH, MAXIMUM_WIDTH = 60, 120
@@ -39,7 +39,7 @@ def style_for(encoding: str | None, color: bool) -> Style:
     return Style(("█", "▓"), "·", color)
 
 
-def report(run: Run, why: str | None, width: int, style: Style) -> list[str]:
+def report(run: DemoResult, why: str | None, width: int, style: Style) -> list[str]:
     """Return all lines, of at most `width` columns. why: a simulated GPU was not asked for."""
     columns = max(MINIMUM_WIDTH, min(MAXIMUM_WIDTH, width))
     if run.simulated:
@@ -56,7 +56,7 @@ def report(run: Run, why: str | None, width: int, style: Style) -> list[str]:
     return [*lines, "", *_wrapped(f"gained: {gained(run)}.", columns), *_wrapped(f"next: {following(run)}", columns)]
 
 
-def gained(run: Run) -> str:
+def gained(run: DemoResult) -> str:
     """Return what overlap-run changed, and why, as a clause."""
     percent = run.change_percent
     raised = [stream for stream in _streams(run) if stream == RAISED]
@@ -78,19 +78,19 @@ def gained(run: Run) -> str:
     return f"{abs(percent):.1f} % {word} time an iteration{noise}: {stream}{because}"
 
 
-def following(run: Run) -> str:
+def following(run: DemoResult) -> str:
     """Return the next command."""
     where = ", on a machine with a GPU" if run.simulated else ""
     return f"overlap doctor PROGRAM, then overlap-run --report run1 PROGRAM{where}"
 
 
-def _streams(run: Run) -> list[str]:
+def _streams(run: DemoResult) -> list[str]:
     """Return what became of the streams of communication."""
     counters = run.default.counters
     return [stream.status for stream in counters.streams if stream.communicates] if counters else []
 
 
-def lanes(arm: Arm, end_us: float, width: int, style: Style) -> list[str]:
+def lanes(arm: DemoArm, end_us: float, width: int, style: Style) -> list[str]:
     """Draw two lines of at most `width` columns. end_us: the time at the right end."""
     columns = width - LABEL
     compute, halo = (_Lane(columns, columns / end_us) for _ in range(2))

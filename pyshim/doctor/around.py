@@ -11,8 +11,8 @@ from typing import NamedTuple
 import psutil
 
 from pyshim.doctor.machine import Line, Machine, fail, ok, warn
-from pyshim.launch import plan
 from pyshim.policy.finding import closest
+from pyshim.start import plan
 
 # What we read ourselves, or set for another part of ours; a test compares with the reference in docs/.
 OURS = (

@@ -1,8 +1,8 @@
-"""Ask the driver of NVIDIA, or AMD's runtime, which GPUs there are; or NCCL, which version it is.
+"""Ask the driver of NVIDIA, or AMD's runtime, which GPUs there are.
 
 It is a program of its own, never imported: a driver may hang or crash. No context is made.
 
-    python -I -S ask.py cuda|hip|nccl LIBRARY DESCRIPTOR    # one JSON object to the descriptor
+    python -I -S ask.py cuda|hip LIBRARY DESCRIPTOR    # one JSON object to the descriptor
 
 Nothing of the package is known here, so that it starts fast and without anybody's path.
 """
@@ -88,16 +88,9 @@ def _hip_gpu(library: ctypes.CDLL, index: int) -> dict[str, object]:
     return found
 
 
-def nccl(path: str) -> dict[str, object]:
-    library = ctypes.CDLL(path)
-    version = c_int()
-    failed = library.ncclGetVersion(byref(version))
-    return {"error": failed} if failed else {"version": version.value}
-
-
 if __name__ == "__main__":
     try:
-        answer = {"cuda": cuda, "hip": hip, "nccl": nccl}[sys.argv[1]](sys.argv[2])
+        answer = {"cuda": cuda, "hip": hip}[sys.argv[1]](sys.argv[2])
     except (OSError, AttributeError) as error:
         answer = {"not_loaded": str(error)}
     os.write(int(sys.argv[3]), json.dumps(answer).encode()[: 1 << 16])  # noqa: TID251 (the parent's pipe)

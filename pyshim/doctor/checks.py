@@ -22,7 +22,6 @@ CHECKS: tuple[Check, ...] = (
     Check("driver", devices.drivers),
     Check("policy", devices.policy),
     Check("program", reach.program),
-    Check("nccl", reach.nccl),
     Check("variables", around.variables),
     Check("profilers", around.profilers),
     Check("slurm", around.slurm),

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.doctor import child
-from pyshim.doctor.machine import HIP, Answer, Line, Machine, alike, fail, gib, numbers, ok, warn
+from pyshim.doctor.machine import HIP, DriverReply, Line, Machine, alike, fail, gib, numbers, ok, warn
 from pyshim.errors import OverlapError
-from pyshim.launch import driver, plan, policies, program
 from pyshim.policy import layout
+from pyshim.start import chosen, driver, plan, program
 
 _NO_DEVICE = 100  # of CUDA and of HIP
 # CUresult -> what to do about it. Meanings: cuda.h 13.0.
@@ -60,7 +60,7 @@ def _kernel_driver(machine: Machine) -> Line:
     return fail(f"this user may not read and write {device}, so HIP finds no GPU", hint)
 
 
-def _nvidia(machine: Machine, answer: Answer) -> Iterator[Line]:
+def _nvidia(machine: Machine, answer: DriverReply) -> Iterator[Line]:
     if answer.error:
         yield fail(f"NVIDIA's driver: {program.CUDA}: {answer.error}", what_to_do(machine, answer))
         return
@@ -74,7 +74,7 @@ def _nvidia(machine: Machine, answer: Answer) -> Iterator[Line]:
     yield from _each(answer)
 
 
-def what_to_do(machine: Machine, answer: Answer) -> str:
+def what_to_do(machine: Machine, answer: DriverReply) -> str:
     """Return what to do about an error of NVIDIA's driver."""
     if answer.code == _NO_DEVICE and (hidden := _hidden(machine, (_CUDA,))):
         return hidden
@@ -85,7 +85,7 @@ def what_to_do(machine: Machine, answer: Answer) -> str:
     return _HANGS if answer.error.endswith(child.LATE) else _MORE
 
 
-def _amd(machine: Machine, answer: Answer) -> Iterator[Line]:
+def _amd(machine: Machine, answer: DriverReply) -> Iterator[Line]:
     if answer.error:
         hidden = _hidden(machine, (_HIP, _ROCR, _CUDA)) if answer.code == _NO_DEVICE else ""
         hint = hidden or "rocminfo, and the groups of /dev/kfd and /dev/dri, may say more"
@@ -109,11 +109,11 @@ def _who(machine: Machine, vendor: str) -> str:
     return "the simulated" if machine.simulated or machine.set("SIMGPU") else f"{vendor}'s"
 
 
-def _number(answer: Answer) -> str:
+def _number(answer: DriverReply) -> str:
     return f"{len(answer.gpus)} GPU{'s' * (len(answer.gpus) != 1)}"
 
 
-def _each(answer: Answer) -> Iterator[Line]:
+def _each(answer: DriverReply) -> Iterator[Line]:
     for gpu, indices in alike(answer.gpus).items():
         units = "compute units" if gpu.architecture.startswith("gfx") else "multiprocessors"
         who = f"{numbers(indices)}: {gpu.name} ({gpu.architecture})"
@@ -150,7 +150,7 @@ def policy(machine: Machine) -> Iterator[Line]:
         yield ok(f"{taken.said} is valid")
     for gpu, indices in found.items():
         who = f"{numbers(indices)} ({gpu.name})"
-        index = policies.index_for(taken.data, gpu.name, gpu.architecture)
+        index = chosen.index_for(taken.data, gpu.name, gpu.architecture)
         if index is None:
             yield fail(
                 f"{taken.said} is not for {who}: nothing would be changed", "the policy default is for every GPU"
@@ -174,7 +174,7 @@ def _around(text: str) -> _Taken:
 
 
 def _asked(wanted: str | None, machine: Machine) -> _Taken:
-    chosen = policies.choose(wanted, machine.environment)
-    names = [str(item["name"]) for item in chosen.described]
+    choice = plan.choose(wanted, machine.environment)
+    names = [str(item["name"]) for item in choice.described]
     asked = wanted or (names[0] if len(names) == 1 else "default")
-    return _Taken(f"policy {asked}", names, layout.decode(chosen.table))
+    return _Taken(f"policy {asked}", names, layout.decode(choice.table))

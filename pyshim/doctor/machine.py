@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from pyshim.doctor import child
-from pyshim.launch import driver, program
-from pyshim.launch.driver import Gpu as Simulated
+from pyshim.start import driver, program
+from pyshim.start.driver import SimulatedGpu
 
 HIP = driver.HIP
 _ASK = os.path.join(os.path.dirname(os.path.realpath(__file__)), "ask.py")
@@ -44,7 +44,7 @@ def some(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
-class Gpu(NamedTuple):
+class DriverGpu(NamedTuple):
     name: str
     architecture: str = ""  # sm_90, gfx90a
     multiprocessors: int = 0
@@ -52,38 +52,38 @@ class Gpu(NamedTuple):
     compute_mode: int = 0  # CUcomputemode
 
 
-class Answer(NamedTuple):
+class DriverReply(NamedTuple):
     """error: why there are no GPUs, for the middle of a sentence. code: the driver's own number for it."""
 
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[DriverGpu, ...] = ()
     version: int = 0
     error: str = ""
     code: int = 0
 
 
-def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> Answer:
-    """Ask a driver. kind: cuda, hip or nccl, as ask.py takes it."""
+def ask(kind: str, library: str, environment: Mapping[str, str], seconds: float) -> DriverReply:
+    """Ask a driver. kind: cuda or hip, as ask.py takes it."""
     data, why = child.ask(_ASK, (kind, library), environment, seconds)
     if why:
-        return Answer(error=why)
+        return DriverReply(error=why)
     try:
-        return refusal(data) or Answer(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
+        return refusal(data) or DriverReply(tuple(_gpu(gpu) for gpu in data.get("gpus", ())), int(data["version"]))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return Answer(error=child.NO_SENSE)
+        return DriverReply(error=child.NO_SENSE)
 
 
-def refusal(data: dict[str, Any]) -> Answer | None:
+def refusal(data: dict[str, Any]) -> DriverReply | None:
     """Return the answer for a driver that does not load, or that answers an error; None for any other."""
     if "not_loaded" in data:
-        return Answer(error=f"it does not load: {data['not_loaded']}")
+        return DriverReply(error=f"it does not load: {data['not_loaded']}")
     if "error" in data:
         name = data.get("name")
-        return Answer(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
+        return DriverReply(error=f"error {data['error']}" + (f" ({name})" if name else ""), code=int(data["error"]))
     return None
 
 
-def _gpu(data: dict[str, Any]) -> Gpu:
-    return Gpu(
+def _gpu(data: dict[str, Any]) -> DriverGpu:
+    return DriverGpu(
         name=str(data["name"]),
         architecture=str(data.get("architecture", "")),
         multiprocessors=int(data.get("multiprocessors") or 0),
@@ -92,9 +92,9 @@ def _gpu(data: dict[str, Any]) -> Gpu:
     )
 
 
-def alike(gpus: Iterable[Gpu]) -> dict[Gpu, list[int]]:
+def alike(gpus: Iterable[DriverGpu]) -> dict[DriverGpu, list[int]]:
     """Group equal GPUs, with the numbers under which they are found."""
-    found: dict[Gpu, list[int]] = {}
+    found: dict[DriverGpu, list[int]] = {}
     for index, gpu in enumerate(gpus):
         found.setdefault(gpu, []).append(index)
     return found
@@ -120,7 +120,7 @@ class Machine:
     access: Callable[[str, int], bool] = os.access
     command: Sequence[str] = ()  # PROGRAM and its arguments
     policy: str | None = None  # of --policy
-    simulated: Simulated | None = None
+    simulated: SimulatedGpu | None = None
     patience: float = 20.0  # seconds for a question to a driver; with eight GPUs and no persistence mode it takes a few
 
     def path(self, absolute: str) -> str:
@@ -143,14 +143,14 @@ class Machine:
         return program.vendors(self.environment, self.root)
 
     @cached_property
-    def cuda(self) -> Answer | None:
+    def cuda(self) -> DriverReply | None:
         """What NVIDIA's driver says, or the simulated one; None: there is none."""
         if "nvidia" not in self.vendors():
             return None
         return ask("cuda", program.CUDA, self.environment, self.patience)
 
     @cached_property
-    def hip(self) -> Answer | None:
+    def hip(self) -> DriverReply | None:
         """What AMD's runtime says, or a simulated one; None: there is no driver, or no runtime."""
         runtimes = driver.hip_runtimes(self.environment, self.root) if "amd" in self.vendors() else {}
         if not runtimes:
@@ -158,5 +158,5 @@ class Machine:
         numbered = [name for name in runtimes if name != HIP] or list(runtimes)
         return ask("hip", runtimes[numbered[-1]][0], self.environment, self.patience)
 
-    def gpus(self) -> tuple[Gpu, ...]:
+    def gpus(self) -> tuple[DriverGpu, ...]:
         return tuple(gpu for answer in (self.cuda, self.hip) if answer for gpu in answer.gpus)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pyshim import __version__, _native
 from pyshim.doctor import child
 from pyshim.doctor.machine import Line, Machine, fail, ok, warn
-from pyshim.launch.environment import can_preload, is_sanitizer, preload, preloaded
+from pyshim.start.environment import can_preload, is_sanitizer, preload, preloaded
 
 ETC = "/etc/ld.so.preload"
 # Is it in the process, first to be asked for a symbol, and of which layout?

@@ -38,13 +38,17 @@ _REFUSED = {
 
 Outcome = Union[yaml.Node, Finding]
 
-# What goes wrong where a comparison or a pattern stands without quotes, and what YAML takes it for.
-_UNQUOTED = {
-    "expected chomping or indentation indicators": "YAML reads the `>` of {} as the start of a block of text",
-    "found character '>' that cannot start any token": "YAML reads the `>` of {} as the start of a block of text",
-    "expected a comment or a line break": "YAML reads the `>` of {} as the start of a block of text",
-    "found undefined alias": "YAML reads {} as an alias, and no anchor of that name stands before it",
-    "expected alphabetic or numeric character, but found": "YAML reads the `*` of {} as an alias",
+# What PyYAML says -> what is said instead, and what to do. Else it is said as PyYAML says it.
+_HINTS = {
+    r"found character '\t'": ("a tab, where YAML takes spaces only", "indent with spaces"),
+    **dict.fromkeys(
+        ("expected chomping or indentation", "found character '>'", "expected a comment or a line break"),
+        ("an unquoted `>` begins a block of text", 'write a comparison in quotes: ">=128"'),
+    ),
+    **dict.fromkeys(
+        ("found undefined alias", "expected alphabetic or numeric character, but found"),
+        ("an unquoted `*` begins an alias", 'write a pattern in quotes: "*gemm*"'),
+    ),
 }
 _OPEN = {
     "found unexpected end of stream": ("this quote is not closed", "write another one behind the text"),
@@ -52,28 +56,6 @@ _OPEN = {
     "expected ',' or ']'": ("this bracket is not closed", "write `]` behind the list"),
     "expected ',' or '}'": ("this bracket is not closed", "write `}` behind the mapping"),
 }
-_INDENTED = (
-    "the indentation fits nothing above it",
-    "keys of one mapping begin in the same column, and so do the rules of a list",
-)
-# What PyYAML says, what is said instead (nothing: that it is not YAML, and what PyYAML says), and what to do.
-_HINTS = {
-    r"found character '\t'": ("a tab, where YAML takes spaces only", "indent with spaces"),
-    "mapping values are not allowed here": (
-        "a colon where no key can stand",
-        "look for a wrong indentation, or put quotes around a text with a colon",
-    ),
-    "expected <block end>, but found '<": _INDENTED,
-    "expected <block end>, but found '-'": _INDENTED,
-    "found duplicate anchor": ("", "give each &NAME a name of its own"),
-    "found character '`'": ("a text cannot begin with `", "put quotes around it"),
-    "found character '@'": ("a text cannot begin with @", "put quotes around it"),
-    "found character '%'": ("a text cannot begin with %", "write a percentage with its number first: 50%"),
-    "expected ',' or ']'": ("", "look for a `]` that is missing, or a text that needs quotes"),
-    "expected ',' or '}'": ("", "look for a `}` that is missing, or a text that needs quotes"),
-}
-
-
 _LOOK = "look at this line and the one above it: a quote, a bracket or a colon too many or too few"
 
 
@@ -180,9 +162,9 @@ def _opening(error: yaml.MarkedYAMLError) -> Finding | None:
         return None
     for start, (sentence, hint) in _OPEN.items():
         if problem.startswith(start) and (opening.line != end.line or "," not in start):
-            column, word = _word(opening, back=False)
-            length = len(word) if "key" in str(error.context) else 1
-            return Finding("yaml", f"not YAML: {sentence}", opening.line + 1, column, hint, length=max(1, length))
+            length = len(_word(opening)) if "key" in str(error.context) else 1
+            place = opening.line + 1, opening.column + 1
+            return Finding("yaml", f"not YAML: {sentence}", *place, hint, length=max(1, length))
     return None
 
 
@@ -194,43 +176,23 @@ def _marked(error: yaml.MarkedYAMLError) -> Finding:
     line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
     problem = str(error.problem or error.context or "cannot be read")
     if isinstance(error, _Refused):
-        length = len(_word(mark, back=False)[1]) if mark else 1
+        length = len(_word(mark)) if mark else 1
         return Finding(str(error.context), problem, line, column, _REFUSED[str(error.context)], length=max(1, length))
     context = f" ({error.context})" if error.context and error.problem else ""
     sentence = f"not YAML: {problem}{context}"
     plain, hint = next((said for start, said in _HINTS.items() if problem.startswith(start)), ("", _LOOK))
     sentence = f"not YAML: {plain}" if plain else sentence
-    if mark is None:
-        return Finding("yaml", sentence, line, column, hint)
-    unquoted = next((text for start, text in _UNQUOTED.items() if problem.startswith(start)), "")
-    column, word = _word(mark, back=bool(unquoted))
-    if unquoted and word[:1] not in (">", "*"):
-        column, word = _after_a_space(mark) or (column, word)
-    if unquoted and word[:1] in (">", "*"):
-        sentence, hint = unquoted.format(quote(word)), f'write it in quotes: "{word}"'
-    return Finding("yaml", sentence, line, column, hint, length=max(1, len(word)))
+    length = len(_word(mark)) if mark else 1
+    return Finding("yaml", sentence, line, column, hint, length=max(1, length))
 
 
-def _word(mark: yaml.Mark, back: bool) -> tuple[int, str]:
-    """Return the word at a mark, and its column. back: it may begin before the mark."""
+def _word(mark: yaml.Mark) -> str:
+    """Return the word that begins at a mark."""
     text = str(mark.buffer or "").rstrip("\0")
-    start = end = mark.pointer
-    while back and start > 0 and text[start - 1] not in _BETWEEN:
-        start -= 1
+    end = mark.pointer
     while end < len(text) and text[end] not in _BETWEEN:
         end += 1
-    return mark.column + 1 - (mark.pointer - start), text[start:end]
-
-
-def _after_a_space(mark: yaml.Mark) -> tuple[int, str] | None:
-    """Return the column and text of a comparison such as `> 2`, in front of whose number the mark is."""
-    text = str(mark.buffer or "").rstrip("\0")
-    before = text[mark.pointer - mark.column : mark.pointer]
-    start = len(before.rstrip(" ="))
-    if before[:start][-1:] != ">":
-        return None
-    _, word = _word(mark, back=False)
-    return start, before[start - 1 :] + word
+    return text[mark.pointer : end]
 
 
 def _next(loader: yaml.SafeLoader) -> yaml.Event:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from pyshim.errors import printable
+
 Severity = Literal["error", "warning"]
-Paint = Callable[[str, str], str]  # text, and a style of rich's
+Paint = Callable[[str, str], str]  # text, and a style of pyshim/cli/ui.py
 STYLES = {"error": "bold red", "warning": "bold yellow"}
 
 # Where YAML ends a line; str.splitlines() knows more ends and would number the lines differently.
@@ -61,11 +62,6 @@ def quote(text: str) -> str:
     return f"`{shown}`" if len(shown) <= _QUOTED else f"`{shown[:_QUOTED]}...`"
 
 
-def printable(text: str) -> str:
-    """Return one line that a terminal shows and does not obey."""
-    return text if text.isprintable() else "".join(one if _printable(one) else "?" for one in text)
-
-
 def did_you_mean(text: str, names: Iterable[str]) -> str:
     """Return a hint that names the closest of the names, or the empty string."""
     close = closest(text, names)
@@ -87,7 +83,7 @@ def _one(file: str, lines: list[str], finding: Finding, columns: int, paint: Pai
     shown = [f"{_place(file, finding)}: {code}: {printable(finding.sentence)}"]
     source = finding.text if finding.file else lines[finding.line - 1] if 0 < finding.line <= len(lines) else ""
     # One character each, tabs too: the caret stands below its place.
-    source = "".join(character if _printable(character) else " " for character in source).rstrip()
+    source = "".join(character if character.isprintable() else " " for character in source).rstrip()
     margin = " " * len(str(finding.line))
     if source:
         start = finding.column - 1
@@ -108,7 +104,3 @@ def _window(line: str, start: int, room: int) -> tuple[str, int]:
     if cut + room < len(line):
         part = part[:-3] + "..."
     return ("..." + part[3:] if cut else part), start - cut
-
-
-def _printable(character: str) -> bool:
-    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")

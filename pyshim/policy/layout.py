@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from pyshim.errors import OverlapError
 
@@ -80,29 +79,3 @@ def assemble(policies: Sequence[Record], rules: Sequence[Record], sections: Sect
     counts = len(policies), len(rules), len(sections.patterns), len(sections.strings)
     trusted = constants.OVERLAP_TABLE_MAGIC, constants.OVERLAP_ABI_VERSION, size, zlib.crc32(body)
     return _HEAD.pack(*trusted, *counts) + body
-
-
-class View:
-    """The records of a table; of a bytearray they can be changed, behind the back of its checksum."""
-
-    def __init__(self, table: bytes | bytearray) -> None:
-        from pyshim import _native
-
-        _native.header()
-        self._native, ffi = _native, _native.ffi
-        *_, policies, rules, patterns, _ = _HEAD.unpack_from(table)
-        self._data = ffi.from_buffer(table)  # what the pointers below lead into
-        self.policies: Any = ffi.cast("struct overlap_policy *", self._data + _HEAD.size)
-        self.rules: Any = ffi.cast("struct overlap_rule *", self.policies + policies)
-        first: Any = ffi.cast("uint32_t *", self.rules + rules)
-        self._patterns = ffi.unpack(first, patterns) if patterns else []
-        self._strings: Any = ffi.cast("char *", first + patterns)
-
-    def text(self, offset: int) -> str:
-        """Return the text that a field names by its offset."""
-        return self._native.text(self._strings + offset)
-
-    def matches(self, span: Any, name: bytes) -> bool:
-        """Return whether one of a span's patterns matches the name. span: struct overlap_span."""
-        match = self._native.library().overlap_glob_match
-        return any(match(self._strings + self._patterns[span.first + i], name) for i in range(span.count))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 
 import yaml
 
+from pyshim.enums import ShapeKind, shape_words
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (
@@ -56,17 +57,16 @@ from pyshim.policy.values import (
     WHENS,
     Bad,
     Range,
-    ShapeKind,
     When,
     either,
     number,
     percent,
 )
 
-OFF, AUTO = 0, 50  # per cent of the device's computation that a raised stream has at most
+NONE_RAISED, HALF = 0, 50  # per cent of the device's computation that a raised stream has at most
 RAISES = ("auto", "off")
 _PATH = "streams.raise"
-_FORMS = f"write auto, off or a share of the computation: {{share: {AUTO}%}}"
+_FORMS = f"write auto, off or a share of the computation: {{share: {HALF}%}}"
 # What is written elsewhere for a thing that is on or off.
 _MEANT = {"on": "auto", "yes": "auto", "true": "auto", "highest": "auto", "all": "auto"}
 _MEANT |= dict.fromkeys(("no", "false", "none", "never", "inherit"), "off")
@@ -75,13 +75,13 @@ _MEANT |= dict.fromkeys(("no", "false", "none", "never", "inherit"), "off")
 @dataclass(frozen=True)
 class Raise:
     # fmt: off
-    share: int = key(AUTO, f"{_PATH}.share", Percent(), "a percentage", REQUIRED,
-        "A stream that carries more of the device's computation is not raised.", f"{AUTO}%")
+    share: int = key(HALF, f"{_PATH}.share", Percent(), "a percentage", REQUIRED,
+        "A stream that carries more of the device's computation is not raised.", f"{HALF}%")
     # fmt: on
 
 
 class RaiseKind(Number):
-    """The largest share in per cent; OFF: no stream is raised."""
+    """The largest share in per cent; NONE_RAISED: no stream is raised."""
 
     holder = Raise
 
@@ -91,7 +91,7 @@ class RaiseKind(Number):
             return None
         if not isinstance(node, yaml.MappingNode):
             word = reader.value(node, "`raise`", _word)
-            return None if word is None else AUTO if word == "auto" else OFF
+            return None if word is None else HALF if word == "auto" else NONE_RAISED
         found = mapping(reader, node, "`raise`", Raise, key.path)
         share = found[1].get("share") if found else None
         return share if isinstance(share, int) else None
@@ -100,7 +100,7 @@ class RaiseKind(Number):
         return words_form(RAISES)
 
     def shown(self, value: int) -> object:
-        return {AUTO: "auto", OFF: "off"}.get(value) or shown(Raise(value), _PATH)
+        return {HALF: "auto", NONE_RAISED: "off"}.get(value) or shown(Raise(value), _PATH)
 
 
 def _word(text: str) -> str:
@@ -238,12 +238,8 @@ class _ShapeKind(Kind[Shape]):
         return words_form(SHAPES)
 
     def shown(self, value: Shape) -> str | dict[str, str]:
-        if value.kind in ("blocks", "percent"):
-            return {"blocks_per_sm": f"{value.value}{'%' if value.kind == 'percent' else ''}"}
-        if value.kind == "bytes":
-            size = value.value
-            return {"dynamic_shared_memory": f"{size >> 10}KiB" if size and size % 1024 == 0 else str(size)}
-        return value.kind
+        words = shape_words(value.kind, value.value)
+        return words if isinstance(words, str) else dict([words])
 
     def packed(self, value: Shape, name: str) -> dict[str, Packed]:
         return {name: member("shape", value.kind), "value": value.value}
@@ -336,8 +332,8 @@ class Policy:
         "The GPUs that the policy is for: the driver's names for them, or architectures.", '["NVIDIA H100*", sm_90]')
     streams: ClassVar[Key] = Key("streams", Section(), "a mapping", "its keys have their defaults",
         "Which streams get the greatest priority of the device, with all that is launched on them.", "{raise: auto}")
-    # Per cent; OFF: none is raised.
-    raise_share: int = key(AUTO, "streams.raise", RaiseKind(), f"{', '.join(RAISES)}, or a mapping", "auto",
+    # Per cent; NONE_RAISED: none is raised.
+    raise_share: int = key(HALF, "streams.raise", RaiseKind(), f"{', '.join(RAISES)}, or a mapping", "auto",
         "Streams that something waits for, if they carry at most a share of the device's computation: half of it"
         " (auto), or your own. A program that sets priorities itself is left alone.", "auto")
     stream_creators: tuple[str, ...] = key((), "streams.created_by", Libraries(words=_CREATORS),

@@ -11,72 +11,14 @@ from typing import Any, NamedTuple
 
 import yaml
 
-import pyshim
-from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.errors import OverlapError
 from pyshim.policy import document, gpus
 from pyshim.policy.document import Nodes, has_error
-from pyshim.policy.finding import Finding, did_you_mean, line_of, quote
+from pyshim.policy.files import find
+from pyshim.policy.finding import Finding, line_of, quote
 from pyshim.policy.kinds import PartsReader, below, entries, keys_of, mapping, said
 from pyshim.policy.model import KEYS, MAX_RULES, VERSION, Policy, Rule
 from pyshim.policy.values import KEEP, Bad
-
-PATH_VARIABLE = "OVERLAP_POLICY_PATH"
-SUFFIX = ".yaml"
-
-
-def find(name: str, environment: Mapping[str, str], beside: Path | None = None) -> Path:
-    """Return the file of a policy; a path need not exist. Raises OverlapError (125) for an unknown name.
-
-    beside: the folder that is looked into first, and that a path starts from; without it, the working directory."""
-    if "/" in name:
-        return Path(name) if beside is None else beside / name
-    if beside is None and name.endswith(SUFFIX) and os.path.isfile(name):
-        return Path(name)
-    for directory in _directories(environment, beside):
-        for candidate in (directory / name, directory / (name + SUFFIX)):
-            # Unlike pathlib's, this question has an answer for a name that is too long.
-            if candidate.suffix == SUFFIX and os.path.isfile(candidate) and not _planted(candidate, beside):
-                return candidate
-    stem = name[: -len(SUFFIX)] if name.endswith(SUFFIX) else name
-    close = did_you_mean(stem, names(environment, beside))
-    hint = close or names_hint(environment, beside)
-    if beside is None and os.path.exists(name):
-        hint = f"what has that name in this folder is ./{name}"
-    raise OverlapError(f"there is no policy {quote(name)}", hint, LAUNCHER_FAILED)
-
-
-def _planted(candidate: Path, beside: Path | None) -> bool:
-    """Return whether this is another user's file under a shipped policy's name, in a world-writable policy folder."""
-    if candidate.parent != beside:
-        return False
-    return os.stat(candidate).st_uid not in (os.geteuid(), 0, os.stat(beside).st_uid)
-
-
-def names(environment: Mapping[str, str], beside: Path | None = None) -> tuple[str, ...]:
-    """Return every name that find() knows, in alphabetical order."""
-    found = {
-        path.stem
-        for directory in _directories(environment, beside)
-        for path in directory.glob("*" + SUFFIX)
-        if path.is_file()
-    }
-    return tuple(sorted(found))
-
-
-def names_hint(environment: Mapping[str, str], beside: Path | None = None) -> str:
-    return f"write a file or one of: {', '.join(names(environment, beside))}"
-
-
-def shipped_directory() -> Path:
-    """Return the folder of shipped policies: in the installed package, or beside it in a checkout."""
-    package = Path(pyshim.__file__).resolve().parent
-    inside = package / "policies"
-    return inside if inside.is_dir() else package.parent / "policies"
-
-
-def _directories(environment: Mapping[str, str], beside: Path | None) -> list[Path]:
-    own = [Path(part) for part in environment.get(PATH_VARIABLE, "").split(os.pathsep) if part]
-    return [*([beside] if beside else []), *own, shipped_directory()]
 
 
 @dataclass(frozen=True)
@@ -220,7 +162,7 @@ class _Drafted:
     findings: tuple[Finding, ...]
 
 
-class _Way(NamedTuple):
+class _LookupPath(NamedTuple):
     """How a file is found."""
 
     environment: Mapping[str, str]
@@ -234,12 +176,12 @@ _INHERITED = ("/dev/fd/", "/dev/stdin", "/proc/self/fd/")
 def read_file(path: Path, shown: str = "", environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy file, and what it extends; unreadable is a finding, too. environment: where names are found."""
     file = shown or str(path)
-    return _reading(file, _draft_file(path, file, _Way(environment or {})))
+    return _reading(file, _draft_file(path, file, _LookupPath(environment or {})))
 
 
 def read_bytes(data: bytes, file: str, environment: Mapping[str, str] | None = None) -> Reading:
     """Read a policy's content, and what it extends beside `file`; mistakes are findings. `file` is shown."""
-    return _reading(file, _draft(data, file, Path(file).parent, _Way(environment or {})))
+    return _reading(file, _draft(data, file, Path(file).parent, _LookupPath(environment or {})))
 
 
 def _reading(file: str, drafted: _Drafted) -> Reading:
@@ -249,7 +191,7 @@ def _reading(file: str, drafted: _Drafted) -> Reading:
     return Reading(file, drafted.source, draft.policy, drafted.findings)
 
 
-def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
+def _draft_file(path: Path, file: str, way: _LookupPath) -> _Drafted:
     try:
         if path.is_dir():
             hint = "name a file in it; `overlap policy check` takes a folder, too"
@@ -269,7 +211,7 @@ def _draft_file(path: Path, file: str, way: _Way) -> _Drafted:
     return _draft(data, file, path.parent, way._replace(chain=(*way.chain, os.path.realpath(path))))
 
 
-def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
+def _draft(data: bytes, file: str, folder: Path, way: _LookupPath) -> _Drafted:
     source = document.decode(data)
     if isinstance(source, Finding):
         return _failed(source, data[: document.MAX_BYTES].decode(document.encoding(data), "replace"))
@@ -297,7 +239,7 @@ def _draft(data: bytes, file: str, folder: Path, way: _Way) -> _Drafted:
     return _Drafted(draft, source, (*findings, *of_others))
 
 
-def _find(name: str, folder: Path, way: _Way) -> Path:
+def _find(name: str, folder: Path, way: _LookupPath) -> Path:
     """Return the file that `extends` means. Raises Bad where there is none, or where it leads back."""
     try:
         base = find(name, way.environment, folder)

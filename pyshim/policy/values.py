@@ -16,10 +16,10 @@ from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Literal, TypeVar
 
+from pyshim.enums import ShapeKind
 from pyshim.policy.finding import did_you_mean, quote
 
 When = Literal["overlapping", "always"]
-ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
 
 WHENS: tuple[When, ...] = ("overlapping", "always")
 SHAPES: tuple[ShapeKind, ...] = ("leave", "make_room")

@@ -1,6 +1,6 @@
 """Gathers the pages of a run, from its folder or from one on every node, and those that still wait in /dev/shm.
 
-A report folder has a subfolder for each run and a link `last` to the latest one (pyshim/launch/folder.py). A folder
+A report folder has a subfolder for each run and a link `last` to the latest one (pyshim/start/folder.py). A folder
 with pages in it is a run itself. Where it is on a network file system, pages wait in /dev/shm until their process ends,
 which then brings them itself. A killed process brings nothing: that is done here.
 """
@@ -16,9 +16,9 @@ from functools import cache, cached_property
 from typing import Protocol
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch import folder
-from pyshim.stats.file import Unreadable, me, of_folder, read, write_whole
-from pyshim.stats.page import OtherLayout, Page, Stranger, page_size, read_page
+from pyshim.pages.page import OtherLayout, Page, Stranger, page_size, read_page
+from pyshim.pages.untrusted import Unreadable, me, of_folder, read, write_whole
+from pyshim.start import folder
 
 WAITING_ROOM = "/dev/shm"
 _WAITING = re.compile(r"overlap-(.+\.\d+\.\d+)\.page\Z")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
-from pyshim.launch.folder import setting, under
+from pyshim.pages.page import Page, Stranger, sentences
+from pyshim.report.as_json import policy_of
 from pyshim.report.collect import Collected, Skipped, Step, disk_is_full, ranks, running, some, which, who
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.streams import remarks as of_streams
-from pyshim.report.summary import policy_of
-from pyshim.stats.page import Page, Stranger, sentences
+from pyshim.start.folder import setting, under
 
 _ANSWERS = 4
 _BY_FAR = 0.9
@@ -215,7 +215,7 @@ def _without_room(collected: Collected) -> Iterator[str]:
             yield (
                 f"rule {use.rule.place} ({use.rule.shape}): {capped:,} of {use.shaped:,} launches "
                 "that it changed are capped_without_room: the kernel loses blocks, and communication gains no "
-                "room. `overlap explain` shows for one kernel what would make room; `shape: leave` costs nothing"
+                "room. `overlap policy room` says which sizes make room; `shape: leave` costs nothing"
             )
 
 

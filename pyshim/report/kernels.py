@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.stats.page import Page, Row, Rule
+from pyshim.pages.page import Page, PageRule, Row
 
 if TYPE_CHECKING:
     from pyshim.report.collect import Collected
@@ -51,7 +51,7 @@ class Kernel:
     raised: int
     refused: int
     reasons: dict[str, int]
-    rule: Rule | None
+    rule: PageRule | None
     footprint: Footprint
     launched_shared_memory: int  # the most dynamic bytes that a launch was given
     blocks: int  # of the grid, last seen
@@ -65,7 +65,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class RuleUse:
-    rule: Rule
+    rule: PageRule
     launches: int
     shaped: int
     in_window: int | None
@@ -92,7 +92,7 @@ class RuleUse:
         return not self.acted and bool(might)
 
 
-Key = tuple[str, str, "Rule | None", Footprint, str]
+Key = tuple[str, str, "PageRule | None", Footprint, str]
 
 
 def keyed(page: Page) -> Iterator[tuple[Key, Row]]:
@@ -149,8 +149,8 @@ def count(rows: Iterable[Row]) -> Counts:
 
 def rules(collected: Collected) -> list[RuleUse]:
     """Return every rule of the policies that these processes' devices ran under, in the files' order; no guards."""
-    groups: dict[Rule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
-    open_: dict[Rule, list[Row]] = {rule: [] for rule in groups}
+    groups: dict[PageRule, list[Row]] = {rule: [] for page in collected.pages for rule in page.rules}
+    open_: dict[PageRule, list[Row]] = {rule: [] for rule in groups}
     for page in collected.pages:
         unrecorded = [row for row in page.rows if not row.recorded]
         for rule in page.rules if unrecorded else ():
@@ -161,14 +161,14 @@ def rules(collected: Collected) -> list[RuleUse]:
     return [_use(rule, rows, open_[rule]) for rule, rows in groups.items() if not rule.guard]
 
 
-def _may_be(rule: Rule, row: Row) -> bool:
+def _may_be(rule: PageRule, row: Row) -> bool:
     """Whether it may be the rule of a row that tells none."""
     if row.reason in _OF_NO_RULE or (row.inside is not None and rule.when != "overlapping"):
         return False
     return (row.reason == "rule_leave") == (rule.shape == "leave")
 
 
-def _use(rule: Rule, rows: list[Row], unrecorded: list[Row]) -> RuleUse:
+def _use(rule: PageRule, rows: list[Row], unrecorded: list[Row]) -> RuleUse:
     launches, shaped, in_window, _, refused, reasons = count(rows)
     names = len({row.kernel for row in rows} - {""})
     return RuleUse(rule, launches, shaped, in_window, refused, names, reasons, count(unrecorded).reasons)

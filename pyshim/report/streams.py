@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pyshim.enums import STREAM_STATUSES
+from pyshim.pages.page import Page, Stream
 from pyshim.report.collect import Collected, some, who
-from pyshim.stats.page import Page, Stream
 
 HEADS = ("streams", "made by", "comm", "last share", "threads", "outcome")
 RAISED, FIXED = "raised", "fixed"

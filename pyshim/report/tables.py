@@ -8,12 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import quantiles
 
-from pyshim.launch.folder import Run
+from pyshim.pages.page import Page, sentences
+from pyshim.report.as_json import policy_of, totals
 from pyshim.report.collect import Collected, Step, ranks, some
 from pyshim.report.kernels import Kernel, RuleUse, kernels
 from pyshim.report.kernels import rules as rules_of
-from pyshim.report.summary import policy_of, totals
-from pyshim.stats.page import Page, sentences
+from pyshim.start.folder import Run
 
 Rows = list[list[str]]
 FEW = 16  # processes that have a row each

@@ -1,7 +1,7 @@
 """Summarize a run in three sentences: what was done, what it gained or why it cannot, and what to do next.
 
 Pages hold counts and no time of the GPU, so no sentence claims a gain, and none denies one: where nothing was changed
-it says which condition of the rule did not hold, by stream. `overlap report --compare` measures.
+it says which condition of the rule did not hold, by stream. `overlap tune` measures.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pyshim.errors import OverlapError
-from pyshim.launch.environment import AUTO
-from pyshim.launch.folder import LAST, RAISE_SHARE
-from pyshim.launch.program import BUNDLED, LAUNCHERS, Obstacle, find, obstacle
+from pyshim.pages.page import sentences
 from pyshim.report import streams
 from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
-from pyshim.stats.page import sentences
+from pyshim.start.environment import DEFAULT_POLICY
+from pyshim.start.folder import LAST, RAISE_SHARE
+from pyshim.start.program import BUNDLED
 
 if TYPE_CHECKING:
-    from pyshim.launch.folder import Run
-    from pyshim.stats.page import Page, Stream
+    from pyshim.pages.page import Page, Stream
+    from pyshim.start.folder import Run
 
 _BY_FAR = 0.9
 _NAMED = "yours"  # the arm of a policy that is not the default
@@ -34,14 +33,14 @@ _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
 _OTHER_REASONS = SHAPED | {COMMUNICATION, RAISED}
 _EXPLAIN = "overlap explain TRACE (torch.profiler or nsys) shows what waits behind what"
-_KERNEL = "overlap explain --gpu GPU --threads N --registers N shows for one kernel what would change that"
+_KERNEL = "overlap policy room --gpu GPU --kernel THREADS:REGISTERS says which sizes make room, if any"
 # What to do about the commonest reason for which computation was left alone.
 _NEXT = {
     "no_communication_seen": "if the program communicates by kernels of its own, name them in the policy: "
     '`communication: {kernels: [all, "NAME*"]}`',
     "no_rule": "compare the `match` of the rules with the kernels of overlap report --json: names, threads, blocks",
 }
-_ARITHMETIC = ("one_wave", "below_keep", "no_room_")  # of which _KERNEL says what would change them
+_ARITHMETIC = ("below_keep", "no_room_")
 
 
 class Verdict(NamedTuple):
@@ -126,13 +125,13 @@ def _no_gpu(counts: _Counts) -> Verdict:
         )
     if run and not pages and (full := disk_is_full(counts.collected.directories)):
         return Verdict(
-            f"not known: no process left a page, and the disk of {full} is full",
+            f"not known: no process left a page, and the disk of {full} is full now",
             "not known",
             _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
         )
-    is_here = run is not None and run.host in ("", os.uname().nodename)  # else its file of that name may be another one
-    if run and run.command and not pages and is_here and (found := _obstacle(run.command[0])):
-        return Verdict(f"nothing: {found.sentence}", "not known: no launch was seen", found.hint)
+    if run and run.obstacle and not pages:
+        sentence, hint = run.obstacle
+        return Verdict(f"nothing: {sentence}", "not known: no launch was seen", hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
@@ -145,15 +144,6 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "overlap demo runs a program that does; for PyTorch: overlap explain TRACE (torch.profiler or nsys)",
         )
     return Verdict(f"nothing: {opened}", gain, f"{_doctor(counts)} shows why the library sees no launch")
-
-
-def _obstacle(name: str) -> Obstacle | None:
-    """Return what keeps the library out of a program, as far as its file is here and shows it."""
-    try:
-        path = find(name, os.environ)
-    except OverlapError:
-        return None
-    return None if os.path.basename(path) in LAUNCHERS else obstacle(path, os.environ)
 
 
 def _no_launch(counts: _Counts) -> Verdict:
@@ -233,7 +223,7 @@ def _observed(counts: _Counts) -> tuple[str, str]:
     if not named:
         what = "the driver did not report the limits of" if "unknown_limits" in counts.reasons else "no policy is for"
         why = f"{what} {some(counts.gpus) or 'this GPU'}"
-    again = _again(counts, AUTO, "default")
+    again = _again(counts, DEFAULT_POLICY, "default")
     return f"nothing was changed, because {why}", f"{again} runs it under the default policy"
 
 

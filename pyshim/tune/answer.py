@@ -12,16 +12,16 @@ import yaml
 
 from pyshim import __version__
 from pyshim.errors import OverlapError
-from pyshim.stats.file import write_whole
-from pyshim.tune.arms import BARE, Machine, extends, split
+from pyshim.pages.untrusted import write_whole
+from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change
-from pyshim.tune.search import INTERRUPTED, Result, Row, Setup, again
+from pyshim.tune.search import INTERRUPTED, ArmRow, SearchResult, Setup, again
 
 TUNED = "tuned.yaml"
 LEAVE = "leave it as it is"
 
 
-class Answer(NamedTuple):
+class TuneResult(NamedTuple):
     sentence: str
     tuned: str | None  # the file
     use: str | None  # the command
@@ -43,27 +43,27 @@ def shown(change: Change, higher: bool) -> str:
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
-def answer(setup: Setup, result: Result, here: Machine) -> Answer:
+def answer(setup: Setup, result: SearchResult, here: Platform) -> TuneResult:
     """Say what to do, and write tuned.yaml where that is sure. Raises OverlapError where it cannot be written."""
     simulated = " on a simulated GPU" if here.simulated else ""
     higher = setup.metric.higher
     goes_on = again(setup.folder).partition(": ")[2]
     if result.broken:
-        return Answer(f"not known: {result.stopped}", None, None)
+        return TuneResult(f"not known: {result.stopped}", None, None)
     if result.best is not BARE and result.change is not None:
         less = "more" if higher else "less"
         low, middle, high = sorted(map(abs, interval(result.change, higher)))
         early = f"; {result.stopped} before all was sure ({goes_on})" if result.stopped else ""
         kept = f"keep {result.best.name}: {middle:.1f} % {less} than bare{simulated} ({low:.1f} to {high:.1f} %){early}"
-        return Answer(kept, *_write(setup, result, here))
+        return TuneResult(kept, *_write(setup, result, here))
     if result.stopped:
-        return Answer(f"{LEAVE}: no arm is surely better so far; {result.stopped} ({goes_on})", None, None)
+        return TuneResult(f"{LEAVE}: no arm is surely better so far; {result.stopped} ({goes_on})", None, None)
     worth = abs(percent(-setup.worth, higher))
     sentence = f"{LEAVE}: no arm is better than bare by {worth:.2g} % or more{simulated}"
-    return Answer(sentence, *_write(setup, result, here))
+    return TuneResult(sentence, *_write(setup, result, here))
 
 
-def _write(setup: Setup, result: Result, here: Machine) -> tuple[str, str]:
+def _write(setup: Setup, result: SearchResult, here: Platform) -> tuple[str, str]:
     base = setup.started.base
     inside, outside = split(result.best, base)
     policy: dict[str, object] = {"policy": 1, "name": "tuned"}
@@ -92,7 +92,7 @@ def _write(setup: Setup, result: Result, here: Machine) -> tuple[str, str]:
     return path, use
 
 
-def _comment(setup: Setup, result: Result, here: Machine, use: str) -> list[str]:
+def _comment(setup: Setup, result: SearchResult, here: Platform, use: str) -> list[str]:
     lines = [
         f"overlap tune of overlap-run {__version__}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"command: {shlex.join(setup.started.command)}",
@@ -105,17 +105,17 @@ def _comment(setup: Setup, result: Result, here: Machine, use: str) -> list[str]
     return ["".join(char if char.isprintable() else "?" for char in line) for line in lines]
 
 
-def _told(row: Row, higher: bool) -> str:
+def _told(row: ArmRow, higher: bool) -> str:
     change = f", {shown(row.change, higher)}" if row.change else ""
     figure = "-" if row.median is None else f"{row.median:.6g}"
     return f"{figure}{change}, {row.runs} runs{f', {row.verdict}' if row.verdict else ''}"
 
 
-def noise(result: Result) -> float | None:
+def noise(result: SearchResult) -> float | None:
     return None if result.noise is None else percent(result.noise, False)
 
 
-def as_json(setup: Setup, result: Result, here: Machine, found: Answer) -> dict[str, object]:
+def as_json(setup: Setup, result: SearchResult, here: Platform, found: TuneResult) -> dict[str, object]:
     higher = setup.metric.higher
     arms = []
     for row in result.rows:

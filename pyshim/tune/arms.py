@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from fnmatch import fnmatchcase
-from itertools import product
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch import driver, launchers, plan, program
-from pyshim.launch.environment import AUTO, NAME, environment, line_ends, preloaded
-from pyshim.policy import library, values
+from pyshim.policy import files, values
 from pyshim.policy.finding import quote
+from pyshim.start import chosen, driver, launchers, plan, program
+from pyshim.start.environment import DEFAULT_POLICY, NAME, environment, line_ends, preloaded
 from pyshim.tune.sets import SETS
 
 Variables = tuple[tuple[str, str], ...]
@@ -32,16 +30,14 @@ class Arm(NamedTuple):
 BARE = Arm("bare")
 
 
-class Asked(NamedTuple):
+class ArmOptions(NamedTuple):
     """What is compared, as the command line says it."""
 
     arms: tuple[str, ...] = ()  # NAME=POLICY
     tries: tuple[str, ...] = ()  # VAR=V1,V2
-    paper: bool = False
-    grid: bool = False
 
 
-class Machine(NamedTuple):
+class Platform(NamedTuple):
     gpu: str  # as the driver says it; empty where none was found
     architecture: str  # of a simulated GPU
     driver: str
@@ -55,15 +51,15 @@ class Machine(NamedTuple):
         return f"{gpu}, driver {self.driver}" if self.driver else gpu
 
 
-def machine(simulate: str | None, base: Mapping[str, str]) -> Machine:
+def machine(simulate: str | None, base: Mapping[str, str]) -> Platform:
     """Return what this machine has, by files alone: no driver is opened. Raises OverlapError for an unknown GPU."""
     if simulate is not None:
         gpu, _ = plan.simulated(simulate, base)
-        return Machine(gpu.name, gpu.architecture, "", True, frozenset({gpu.vendor}))
+        return Platform(gpu.name, gpu.architecture, "", True, frozenset({gpu.vendor}))
     folder = "/proc/driver/nvidia/gpus"
     files = [driver.text(os.path.join(folder, name, "information")) for name in driver.names(folder)]
     models = [found[1].strip() for found in (re.search(r"Model:\s*(.+)", text) for text in files) if found]
-    return Machine(next(iter(models), ""), "", driver.version() or "", False, program.vendors(base))
+    return Platform(next(iter(models), ""), "", driver.version() or "", False, program.vendors(base))
 
 
 class Stage(NamedTuple):
@@ -84,30 +80,22 @@ def _with(arm: Arm, variables: Variables) -> Arm:
 
 
 def stages(
-    asked: Asked, here: Machine, base: Mapping[str, str], why: str | None = None
+    options: ArmOptions, here: Platform, base: Mapping[str, str], why: str | None = None
 ) -> tuple[list[Stage], list[str]]:
     """Return the stages of a search, and what is to be said about them. Raises OverlapError for a wrong word.
 
     why: no policy can do anything for this program."""
-    first = [] if why else _policies(asked, here, base)
+    first = [] if why else _policies(options.arms, base)
     said: list[str] = []
     tried = []
-    for word in asked.tries:
+    for word in options.tries:
         name, given = _try(word)
         own = base.get(name)
         if own is not None:
             said.append(f"{name} is set here: bare, and arms that do not try it, keep {own}")
         tried.append([((name, value),) for value in given if value != own])
     tried = [one for one in tried if one]
-    if not asked.grid:
-        found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
-    else:
-        names: dict[str, list[Variables]] = {}  # a variable that is tried twice has all its values
-        for one in tried:
-            kept = names.setdefault(one[0][0][0], [])
-            kept += [variables for variables in one if variables not in kept]
-        mixed = [sum(parts, ()) for parts in product(*([(), *one] for one in names.values()))]
-        found = [Stage(tuple(_with(arm, one) for arm in (BARE, *first) for one in mixed if one or arm is not BARE))]
+    found = [Stage(tuple(first)), *(Stage(tried=tuple(one)) for one in tried)]
     found = [stage for stage in found if stage.arms or stage.tried]
     if not found:
         sentence = f"there is nothing to compare{f': {why}' if why else ''}"
@@ -116,38 +104,24 @@ def stages(
     return found, said
 
 
-def _policies(asked: Asked, here: Machine, base: Mapping[str, str]) -> list[Arm]:
-    arms = [Arm("default", AUTO)]
-    if asked.paper:
-        arms.append(Arm("paper", _paper(here, base)))
-    for word in asked.arms:
+def _policies(words: Sequence[str], base: Mapping[str, str]) -> list[Arm]:
+    arms = [Arm("default", DEFAULT_POLICY)]
+    for word in words:
         name, equals, policy = word.partition("=")
         if not equals or not policy or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,30}", name):
             raise OverlapError(f"--arm {word}: not NAME=POLICY", "--arm mine=./my.yaml", USAGE)
-        if "," in policy or policy == AUTO:
+        if "," in policy or policy == DEFAULT_POLICY:
             raise OverlapError(f"--arm {word}: an arm has one policy", "--arm mine=./my.yaml", USAGE)
         arms.append(Arm(name, os.path.abspath(policy) if _is_file(policy) else policy))
     for arm in arms:
         if [other.name for other in (BARE, *arms)].count(arm.name) > 1:
             raise OverlapError(f"--arm {arm.name}=...: there is an arm of that name", "choose another name", USAGE)
-        library.load(arm.policy or AUTO, base)
+        chosen.load(arm.policy or DEFAULT_POLICY, base)
     return arms
 
 
 def _is_file(policy: str) -> bool:
     return "/" in policy or (policy.endswith(".yaml") and os.path.isfile(policy))
-
-
-def _paper(here: Machine, base: Mapping[str, str]) -> str:
-    names = [name for name in library.names(base) if name.endswith("-paper")]
-    for name in names:
-        (policy,) = library.load(name, base)
-        if any(fnmatchcase(word, glob) for word in (here.gpu, here.architecture) if word for glob in policy.gpus):
-            return name
-    which = here.gpu or "a machine without a GPU"
-    raise OverlapError(
-        f"--paper: no published method for {which}", f"--arm paper=NAME; known: {', '.join(names)}", USAGE
-    )
 
 
 def _try(word: str) -> tuple[str, list[str]]:
@@ -175,7 +149,7 @@ def of_set(name: str) -> list[str]:
 # ---- the program under an arm ----
 
 
-class Program(NamedTuple):
+class TunedProgram(NamedTuple):
     command: tuple[str, ...]
     base: Mapping[str, str]  # the user's environment, without an overlap-run around us
     simulate: str | None = None
@@ -206,7 +180,7 @@ class Program(NamedTuple):
         return found
 
 
-def environment_of(arm: Arm, started: Program) -> dict[str, str]:
+def environment_of(arm: Arm, started: TunedProgram) -> dict[str, str]:
     """Return the environment in which the program is started. Raises OverlapError if it would not reach all ranks."""
     base = dict(started.base)
     own = {**base, **dict(arm.variables)}
@@ -220,9 +194,9 @@ def environment_of(arm: Arm, started: Program) -> dict[str, str]:
         result = environment(own, made.settings)
     result.pop(POLICY_PATH, None)
     base.pop(POLICY_PATH, None)
-    if os.path.basename(started.command[0]) in program.LAUNCHERS and result != base:
+    if os.path.basename(started.command[0]) in program.LAUNCHER_KINDS and result != base:
         path = program.find(started.command[0], base)
-        way = launchers.look(launchers.Asked(started.command, base, launchers.ours(base, result), path=path))
+        way = launchers.look(launchers.LauncherCall(started.command, base, launchers.ours(base, result), path=path))
         if way.doubt:
             what = way.doubt.partition(" starts programs without")[0]
             hint = "leave out what drops the environment, or run `overlap tune` where the program itself starts"
@@ -240,29 +214,29 @@ def own_environment(base: Mapping[str, str]) -> dict[str, str]:
     return {**kept, **({"LD_PRELOAD": ":".join(others)} if others else {})}
 
 
-def useless(started: Program, path: str, here: Machine) -> str | None:
+def useless(started: TunedProgram, path: str, here: Platform) -> str | None:
     """Return why no policy can do anything for this program; None where one may."""
     found = program.obstacle(path, started.base)
     if found:
         return found.sentence
-    if not here.vendors and os.path.basename(path) not in program.LAUNCHERS:
+    if not here.vendors and os.path.basename(path) not in program.LAUNCHER_KINDS:
         return "no GPU driver on this machine"
     return None
 
 
-def extends(arm: Arm, here: Machine, base: Mapping[str, str]) -> tuple[str, str]:
+def extends(arm: Arm, here: Platform, base: Mapping[str, str]) -> tuple[str, str]:
     """Return what tuned.yaml extends, and its `gpu`. mi250x and mi300x differ in nothing else."""
-    if arm.policy == AUTO and here.vendors == {"amd"}:
-        return library.DEFAULTS[0], "AMD Instinct*"
-    name = "default" if arm.policy == AUTO else arm.policy or ""
-    return (str(library.find(name, base).resolve()) if "/" in name else name), ""
+    if arm.policy == DEFAULT_POLICY and here.vendors == {"amd"}:
+        return chosen.DEFAULTS[0], "AMD Instinct*"
+    name = "default" if arm.policy == DEFAULT_POLICY else arm.policy or ""
+    return (str(files.find(name, base).resolve()) if "/" in name else name), ""
 
 
 def split(arm: Arm, base: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the variables that a policy may set here, and those that must be set where the job is started.
 
     The latter: on which all ranks must agree, those of Open MPI, and what the user has set."""
-    from pyshim.launch.policies import without_users
+    from pyshim.start.chosen import without_users
 
     inside: dict[str, str] = {}
     outside: dict[str, str] = {}

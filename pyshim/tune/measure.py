@@ -83,7 +83,7 @@ def _number(match: re.Match[str]) -> str:
     return next((group for group in match.groups() if group is not None), match[0])
 
 
-class Run(NamedTuple):
+class TimedRun(NamedTuple):
     seconds: float
     value: float | None = None
     wrong: str = ""  # why it counts for nothing
@@ -91,20 +91,20 @@ class Run(NamedTuple):
     late: bool = False  # ended because it took too long
 
 
-def run(command: Sequence[str], names: Mapping[str, str], file: str, patience: float, metric: Metric) -> Run:
+def run(command: Sequence[str], names: Mapping[str, str], file: str, patience: float, metric: Metric) -> TimedRun:
     """Run the program. patience: seconds until it is ended. Raises OverlapError where it cannot be started."""
     seconds, status, late = _start(command, names, file, patience)
     if late:
-        return Run(seconds, wrong="took too long", late=True)
+        return TimedRun(seconds, wrong="took too long", late=True)
     if status:
-        return Run(seconds, wrong=_ended(status))
+        return TimedRun(seconds, wrong=_ended(status))
     with open(file, encoding="utf-8", errors="replace") as output:
         text = output.read(_MOST)
     try:
         value = seconds if metric.pattern is None else metric.read(text)
     except ValueError as error:
-        return Run(seconds, wrong=str(error))
-    return Run(seconds, value, results=metric.results(text))
+        return TimedRun(seconds, wrong=str(error))
+    return TimedRun(seconds, value, results=metric.results(text))
 
 
 def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience: float) -> tuple[float, int, bool]:

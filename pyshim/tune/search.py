@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.tune import judge, measure
-from pyshim.tune.arms import BARE, Arm, Program, Stage, environment_of
-from pyshim.tune.measure import Metric, Run
+from pyshim.tune.arms import BARE, Arm, Stage, TunedProgram, environment_of
+from pyshim.tune.measure import Metric, TimedRun
 
 FILE = "tune.jsonl"
 INTERRUPTED, TIME = "interrupted", "the time is up"
@@ -37,24 +37,24 @@ _ROOM = 1 << 16  # bytes; a disk with less is full
 
 
 class Setup(NamedTuple):
-    started: Program
+    started: TunedProgram
     stages: Sequence[Stage]
     metric: Metric
     worth: float  # as a logarithm
     folder: str
 
 
-class Result(NamedTuple):
+class SearchResult(NamedTuple):
     best: Arm
     change: judge.Change | None  # of the best against bare
-    rows: list[Row]
+    rows: list[ArmRow]
     noise: float | None
     runs: int
     stopped: str  # why the search ended early; empty: it is sure
     broken: bool  # a run that should have worked did not: nothing is known
 
 
-class Row(NamedTuple):
+class ArmRow(NamedTuple):
     arm: Arm
     median: float | None
     change: judge.Change | None
@@ -86,7 +86,7 @@ class Search:
         self.names: dict[str, dict[str, str]] = {}  # of each arm: a policy that is edited meanwhile changes nothing
         self.number_of_arms = sum(len(stage.on(BARE)) for stage in setup.stages)
 
-    def go(self, limit: float) -> Result:
+    def go(self, limit: float) -> SearchResult:
         """Search for so many seconds. Raises OverlapError where nothing can be found out."""
         self.end = self.clock() + limit
         try:
@@ -224,7 +224,7 @@ class Search:
         changed = sorted(self._environment(arm).items() - self.setup.started.base.items())
         return hashlib.sha256(json.dumps(changed).encode()).hexdigest()[:_DIGITS]
 
-    def _new(self, at: judge.Round, arm: Arm, copy: int) -> Run:
+    def _new(self, at: judge.Round, arm: Arm, copy: int) -> TimedRun:
         patience, last = self._patience()
         self.number += 1
         name = f"{self.number:03d}-{re.sub(r'[^A-Za-z0-9._=-]+', '_', arm.name)[:80]}.txt"
@@ -249,18 +249,18 @@ class Search:
             raise OverlapError(f"the disk of {self.setup.folder} is full", again(self.setup.folder))
         return run
 
-    def _keep(self, at: judge.Round, arm: Arm, copy: int, run: Run) -> None:
+    def _keep(self, at: judge.Round, arm: Arm, copy: int, run: TimedRun) -> None:
         where = {"stage": at[0], "round": at[1], "arm": arm.name, "copy": copy, "file": os.path.basename(self.file)}
         append(self.setup.folder, {**where, "choice": self._choice(arm), **run._asdict()})
 
-    def _again(self, line: dict[str, Any], arm: Arm) -> Run:
+    def _again(self, line: dict[str, Any], arm: Arm) -> TimedRun:
         if line["choice"] != self._choice(arm):
             sentence = f"{arm.name} is no longer what it was: its policy, its variables or overlap-run changed"
             raise OverlapError(sentence, "change it back, or begin anew without --resume", USAGE)
         self.file = os.path.join(self.setup.folder, line["file"])
-        return Run(*(line[name] for name in Run._fields))
+        return TimedRun(*(line[name] for name in TimedRun._fields))
 
-    def _failed(self, at: judge.Round, arm: Arm, run: Run) -> None:
+    def _failed(self, at: judge.Round, arm: Arm, run: TimedRun) -> None:
         why = f"took longer than {_TOO_LONG} times the best" if run.late else run.wrong
         if at == _FIRST:
             raise OverlapError(f"the program as it is: {why}", self._hint(wrong_output="--" in why))
@@ -278,14 +278,14 @@ class Search:
 
     # ---- the answer ----
 
-    def _result(self, best: Arm) -> Result:
+    def _result(self, best: Arm) -> SearchResult:
         rows = []
         for arm in dict.fromkeys(self.arms):
             values = self.values.get(arm.name, [])
             verdict = "" if arm is BARE else self.verdicts.get(arm.name, "")
-            rows.append(Row(arm, median(values) if values else None, self._against_bare(arm), len(values), verdict))
+            rows.append(ArmRow(arm, median(values) if values else None, self._against_bare(arm), len(values), verdict))
         kept = self._against_bare(best)
-        return Result(best, kept, rows, judge.noise(self.figures), self.number, self.stopped, self.broken)
+        return SearchResult(best, kept, rows, judge.noise(self.figures), self.number, self.stopped, self.broken)
 
     def _against_bare(self, arm: Arm) -> judge.Change | None:
         if arm is BARE or arm.name not in self.figures:

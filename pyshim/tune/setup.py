@@ -12,15 +12,15 @@ from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch.folder import absolute
+from pyshim.start.folder import absolute
 from pyshim.tune import arms
-from pyshim.tune.measure import Metric, Run
+from pyshim.tune.measure import Metric, TimedRun
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
-VERSION = 1
-WORDS = ("arm", "tries", "paper", "grid", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
-_RUN = {"stage", "round", "arm", "copy", "file", "choice", *Run._fields}  # of the other lines
+VERSION = 2
+WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
+_RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
 _MANY = 1000  # folders
 
@@ -76,7 +76,7 @@ def read(folder: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return lines[0], lines[1:]
 
 
-def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple[Setup, arms.Machine, list[str]]:
+def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple[Setup, arms.Platform, list[str]]:
     """Return the search, the machine, and what is to be said. Raises OverlapError for everything that is wrong."""
     metric = Metric(kept["metric"], kept["higher"], kept["skip"], kept["same"])
     metric.check()
@@ -88,11 +88,11 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     if kept.get("gpu", here.name) != here.name:
         sentence = f"{folder} was begun on {kept['gpu']}, and this is {here.name}"
         raise OverlapError(sentence, "begin anew without --resume: times of two GPUs cannot be compared", USAGE)
-    started = arms.Program(tuple(kept["command"]), own, kept["simulate"])
+    started = arms.TunedProgram(tuple(kept["command"]), own, kept["simulate"])
     path = started.path()
-    asked = arms.Asked(tuple(kept["arm"]), tuple(kept["tries"]), kept["paper"], kept["grid"])
+    options = arms.ArmOptions(tuple(kept["arm"]), tuple(kept["tries"]))
     why = arms.useless(started, path, here)
-    stages, said = arms.stages(asked, here, own, why)
+    stages, said = arms.stages(options, here, own, why)
     if why:
         said.insert(0, f"{why}: no policy is compared")
     for stage in stages:

@@ -130,18 +130,6 @@ static inline void overlap_add_own(uint64_t *counter, uint64_t value) {
 /* Adds one to a counter of the shard: without an atomic operation in an owned shard, atomically in the shared one. */
 void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *shard, uint64_t *counter);
 
-/* What a pace counts. */
-static inline enum overlap_counter overlap_counter_of(enum overlap_pace pace) {
-    return pace == OVERLAP_PACE_WAITS ? OVERLAP_COUNTER_HOST_WAITS : OVERLAP_COUNTER_COMMUNICATION;
-}
-/* Must the next launch or wait that this shard counts record its time? */
-static inline bool overlap_sample_is_due(const struct overlap_shard *shard, enum overlap_pace pace) {
-    return OVERLAP_RELAXED(shard->counters[overlap_counter_of(pace)]) >= OVERLAP_RELAXED(shard->sample_at[pace]);
-}
-/* Records the time if it is due. nanoseconds: the current time. */
-void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, enum overlap_pace pace,
-                         uint64_t nanoseconds);
-
 /* ---- Rows of the statistics page (rows.c) ---- */
 
 /* Which rows of a page are claimed, and by which keys. One thread at a time claims rows. All zeros: none of this page. */

@@ -61,41 +61,6 @@ void overlap_shard_add(const struct overlap_page *page, struct overlap_shard *sh
         overlap_add_own(counter, 1);
 }
 
-/* Returns, as a power of 2, how many launches or waits the sample of this number represents: at most 256. */
-enum { MOST_SPARSE = 8 };
-static uint64_t sparse(uint64_t number) {
-    const uint64_t rounds = number / OVERLAP_SAMPLES;
-    return rounds < MOST_SPARSE ? rounds : MOST_SPARSE;
-}
-
-/* Returns how many this sample and all samples before it represent. */
-static uint64_t count_at(uint64_t number) {
-    const uint64_t power = sparse(number), before = OVERLAP_SAMPLES * ((UINT64_C(1) << power) - 1);
-    return before + ((number + 1 - OVERLAP_SAMPLES * power) << power);
-}
-
-void overlap_sample_take(struct overlap_page *page, struct overlap_shard *shard, enum overlap_pace pace,
-                         uint64_t nanoseconds) {
-    struct overlap_cadence *cadence = &page->cadences[pace];
-    uint64_t *const at = &shard->sample_at[pace], due = OVERLAP_RELAXED(*at);
-    if (due == 0) { /* a new shard samples at the current interval of the process */
-        const uint64_t worth = UINT64_C(1) << sparse(OVERLAP_RELAXED(cadence->taken));
-        if (__atomic_compare_exchange_n(at, &due, worth, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-            due = worth;
-    }
-    /* Only one of the threads that share a shard takes the sample. */
-    if (!overlap_sample_is_due(shard, pace) ||
-        !__atomic_compare_exchange_n(at, &due, UINT64_MAX, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        return;
-    const uint64_t number = __atomic_fetch_add(&cadence->taken, 1, __ATOMIC_RELAXED), count = count_at(number);
-    struct overlap_sample *sample = &cadence->samples[number % OVERLAP_SAMPLES];
-    const uint64_t counted = OVERLAP_RELAXED(shard->counters[overlap_counter_of(pace)]);
-    __atomic_store_n(at, counted + (UINT64_C(1) << sparse(number + 1)), __ATOMIC_RELAXED);
-    __atomic_store_n(&sample->count, count, __ATOMIC_RELAXED);
-    __atomic_store_n(&sample->nanoseconds, nanoseconds, __ATOMIC_RELAXED);
-    __atomic_store_n(&sample->check, count ^ nanoseconds, __ATOMIC_RELAXED);
-}
-
 OVERLAP_EXPORT void overlap_page_totals(const struct overlap_page *page, struct overlap_totals *totals) {
     memset(totals, 0, sizeof *totals);
     overlap_row_reasons(page, totals->row_reasons);

@@ -30,7 +30,7 @@ void count_special(bool communicates, bool raised, struct stream *stream) {
     if (raised)
         count(OVERLAP_COUNTER_RAISED);
     if (communicates) {
-        count_communication();
+        count(OVERLAP_COUNTER_COMMUNICATION);
         if (streams_wanted() & STREAMS_WINDOWS)
             window_opens(stream);
     }

@@ -161,10 +161,6 @@ bool overlap_page_used(void) {
     return opened || initialised || __atomic_load_n(&state, __ATOMIC_ACQUIRE) == MADE;
 }
 
-bool overlap_page_is_kept(void) {
-    return overlap_current_page != private_page;
-}
-
 void overlap_page_initialised(void) {
     set_once(&initialised);
 }

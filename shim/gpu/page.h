@@ -32,9 +32,6 @@ void overlap_page_opened(void);
 /* The driver was initialized through a route that we see, so later calls are seen as well. */
 void overlap_page_initialised(void);
 
-/* Are the counters in a file, which `overlap report` can read? */
-bool overlap_page_is_kept(void);
-
 /* Has this process initialized a driver, or launched a kernel? */
 bool overlap_page_used(void);
 

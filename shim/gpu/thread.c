@@ -126,22 +126,6 @@ void count_launch(uint32_t row) {
     add(offsetof(struct overlap_shard, launches) + 8 * (size_t)row);
 }
 
-/* Without a report the sample is not read, so sampling stops. Strict seccomp forbids reading the clock, too (it disables
- * x86's RDTSC). */
-RARE void sample_take(struct overlap_shard *shard, enum overlap_pace pace) {
-    if (overlap_page_is_kept())
-        overlap_sample_take(overlap_current_page, shard, pace, overlap_clock());
-    else
-        __atomic_store_n(&shard->sample_at[pace], UINT64_MAX, __ATOMIC_RELAXED);
-}
-
-void count_communication(void) {
-    struct overlap_shard *const shard = this_thread.shard;
-    count(OVERLAP_COUNTER_COMMUNICATION);
-    if (shard && overlap_sample_is_due(shard, OVERLAP_PACE_COMMUNICATION))
-        sample_take(shard, OVERLAP_PACE_COMMUNICATION);
-}
-
 RARE void thread_forked(void) {
     this_thread.shard = NULL;
     this_thread.launcher = NULL;

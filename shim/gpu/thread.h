@@ -54,18 +54,11 @@ static inline void thread_add(uint64_t *counter) {
 /* Adds one to a counter, or to the launches of a row. */
 void count(enum overlap_counter counter);
 void count_launch(uint32_t row);
-/* Counts a launch of communication, and samples its time. */
-void count_communication(void);
-/* Samples the time of a launch or wait that is due. */
-void sample_take(struct overlap_shard *shard, enum overlap_pace pace);
-/* Counts a wait of the host that has ended, by a thread that has launched or opened the GPU, and samples its time. */
+/* Counts a wait of the host that has ended, by a thread that has launched or opened the GPU. */
 static inline void count_host_wait(void) {
     struct overlap_shard *const shard = this_thread.shard;
-    if (!shard)
-        return;
-    thread_add(&shard->counters[OVERLAP_COUNTER_HOST_WAITS]);
-    if (__builtin_expect(overlap_sample_is_due(shard, OVERLAP_PACE_WAITS), 0))
-        sample_take(shard, OVERLAP_PACE_WAITS);
+    if (shard)
+        thread_add(&shard->counters[OVERLAP_COUNTER_HOST_WAITS]);
 }
 
 /* In a forked child, where pointers into the parent's page must not be used. */

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyshim.explain.answer import usual_block
 from pyshim.policy.gpus import known
+from pyshim.room.room import usual_block
 from tools.docs import planned
 from tools.docs.planned import Kernel, Sizes
 
@@ -49,7 +49,7 @@ def test_what_a_block_of_nccl_takes_on_h100() -> None:
 
 
 @pytest.mark.parametrize("gpu", known(), ids=lambda gpu: gpu.key)
-def test_explain_plans_beside_the_newest_of_them(gpu: Any) -> None:
+def test_room_is_made_for_the_newest_of_them(gpu: Any) -> None:
     name, takes = usual_block(gpu)
     *_, newest = (one for one in planned.communication(gpu.architecture) if one.usual and one.path != "hipLaunchKernel")
     kernel = newest.kernel

@@ -18,9 +18,9 @@ import pytest
 from made import GEMM, NCCL, K, kineto, kineto_events, step
 from made_waits import Program, boundary, by_host, chain, collective, copy, interior, steps
 
+from pyshim.diagnosis import answer as explained
 from pyshim.errors import OverlapError
-from pyshim.explain import trace as explained
-from pyshim.traces.chrome import ChromeFile
+from pyshim.profiles.chrome import ChromeFile
 
 GOLDEN = Path(__file__).parent / "golden"
 ROOT = Path(__file__).resolve().parents[2]
@@ -272,7 +272,7 @@ def test_what_no_trace_needs_is_not_loaded(clean_environment):
         capture_output=True, text=True, env=clean_environment, cwd=ROOT, check=True,
     )  # fmt: skip
     loaded = {line.split("|")[-1].strip() for line in done.stderr.splitlines()}
-    assert "pyshim.traces.waiting" in loaded
+    assert "pyshim.diagnosis.find" in loaded
     assert not {name for name in loaded if re.match(r"yaml|rich|sqlite3|psutil|pyshim\.(policy|report|stats\.)", name)}
 
 
@@ -495,11 +495,10 @@ def test_numbers_that_no_launch_has_are_not_known(overlap, library, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ([STEP, "--gpu", "h100"], "--gpu cannot be combined with a trace"),
-        ([STEP, "--comm-threads", "3"], "--comm-threads cannot be combined with a trace"),
-        (["--full"], "--full needs a TRACE"),
-        (["--html", "x.html"], "--html needs a TRACE"),
-        ([], "neither a TRACE nor a kernel is named"),
+        ([STEP, "--gpu", "h100"], "--gpu was removed"),
+        (["--full"], "no TRACE is named"),
+        (["--html", "x.html"], "no TRACE is named"),
+        ([], "no TRACE is named"),
         (["--from", STEP], "unrecognized arguments: --from"),
         (["--report", "x"], "unrecognized arguments: --report"),
         ([STEP, "--force"], "--force needs --html FILE"),
@@ -509,3 +508,19 @@ def test_options_that_do_not_go_together(overlap, library, arguments, error):
     done = overlap("explain", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"overlap: error: {error}")
+
+
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [
+        ("README.md", "README.md is no trace that we can read"),
+        ("/bin/ls", "/bin/ls is no trace that we can read"),
+        ("/dev/null", "/dev/null is a pipe, a socket or a device"),
+    ],
+)
+def test_a_mistake_about_files_is_one_sentence(overlap, library, file, error):
+    done = overlap("explain", file, cwd=ROOT)
+    assert (done.returncode, done.stdout) == (2, "")
+    first, *hints = done.stderr.splitlines()
+    assert first.startswith(f"overlap: error: {error}")
+    assert all(hint.startswith("overlap: help: ") for hint in hints) and len(hints) <= 1

@@ -14,7 +14,7 @@ from pyshim.cli import COMMANDS
 
 GOLDEN = Path(__file__).parent / "golden"
 SCREEN = 45  # lines
-ALL = ["", *COMMANDS, "policy check", "policy show", "policy schema"]
+ALL = ["", *COMMANDS, "policy check", "policy show", "policy room", "policy schema"]
 
 
 @pytest.mark.parametrize("command", [*ALL, "run"])

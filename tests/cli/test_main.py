@@ -70,9 +70,8 @@ def test_a_name_cannot_move_the_cursor(capfd):
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        ("explain --gpu h100 --threads 128 --registers 64 --dynamic_smem 48KiB", "did you mean --dynamic-smem?"),
-        ("explain --gpu h100 --threads 128 --registers 64 --keep_at_least=50%", "did you mean --keep-at-least?"),
-        ("explain --gpu h100 --thread 128", "did you mean --threads?"),
+        ("policy room --gpu h100 --kernel 128:64 --com 288:96", "did you mean --comm?"),
+        ("policy room --gpu h100 --kernel 128:64 --Json=yes", "did you mean --json?"),
         ("demo --simulate h100", "did you mean --gpu?"),
         ("report out --jsn", "did you mean --json?"),
         ("policy list --zzzz", "overlap policy list --help"),

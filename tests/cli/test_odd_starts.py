@@ -40,7 +40,7 @@ def test_in_a_deleted_folder_a_program_runs_and_a_report_elsewhere_is_kept(overl
 @pytest.mark.parametrize(
     "command",
     [
-        *("env --report out", "report {run} --html page.html", "policy check ./x.yaml", "policy show ./x.yaml"),
+        *("env --report out", "explain demo-stencil --html page.html", "policy check ./x.yaml", "policy show ./x.yaml"),
         *("tune --try A=1,2 -- true", "tune --resume {run}"),
     ],
 )

@@ -99,8 +99,6 @@ def two_folders(tmp_path_factory, library, overlap_run):
 @pytest.mark.parametrize(("step", "words", "said"), [
     ("pyshim.report.collect.collect", ["report", "one"], "making the report of one"),
     ("pyshim.report.findings.findings", ["report", "one"], "making the report of one"),
-    ("pyshim.report.collect.collect", ["report", "--compare", "one", "two"], "comparing one and two"),
-    ("pyshim.report.cadence.compared", ["report", "--compare", "one", "two", "--json"], "comparing one and two"),
     ("pyshim.doctor.checks.run", ["doctor", "--simulate", "h100"], "checking this machine"),
 ])  # fmt: skip
 def test_what_may_take_long_says_so(step, words, said, two_folders, clean_environment):

@@ -15,7 +15,7 @@ import pytest
 
 from pyshim import __version__
 from pyshim.errors import OverlapError
-from pyshim.launch import folder, plan
+from pyshim.start import folder, plan
 
 STENCIL = ("demo-stencil", "-", "plain", "2", "stencil/style-0")
 TWO = {"SLURM_STEP_NUM_TASKS": "2"}

@@ -13,7 +13,7 @@ OVERLAP, OVERLAP_RUN = "pyshim", "pyshim.cli.run"
 COMMANDS = {
     "a table": (OVERLAP, "policy", "list"),
     "an object": (OVERLAP, "policy", "list", "--json"),
-    "a screen": (OVERLAP, "explain", "--gpu", "h100", "--threads", "128", "--registers", "64"),
+    "a screen": (OVERLAP, "policy", "room", "--gpu", "h100", "--kernel", "128:64"),
     "checks": (OVERLAP, "doctor", "--simulate", "h100"),
     "the launcher's help": (OVERLAP_RUN, "--help"),
 }

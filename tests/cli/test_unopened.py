@@ -18,9 +18,9 @@ def lines(done: CompletedProcess[str]) -> list[str]:
 
 @pytest.mark.parametrize("program", [["true"], [sys.executable, "-c", "print()"], ["sh", "-c", "exec true"]])
 def test_it_is_said_at_the_end(overlap_run: Call, library: object, program: list[str]) -> None:
-    done = overlap_run("--simulate", "H200:drain", *program)
+    done = overlap_run("--simulate", "H200,2", *program)
     assert done.returncode == 0
-    assert lines(done) == [f"{SAID}h200:drain,1), so there was nothing to do; `demo-stencil` in its place does use it"]
+    assert lines(done) == [f"{SAID}h200,2), so there was nothing to do; `demo-stencil` in its place does use it"]
     assert done.stderr.splitlines()[-1] == lines(done)[0]
 
 

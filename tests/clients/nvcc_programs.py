@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from interposing import Build
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]

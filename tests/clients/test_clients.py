@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, NCCL, Build
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 HERE = Path(__file__).resolve().parent
 CAP = """policy: 1
@@ -154,7 +154,7 @@ def without(launches: list[dict[str, Any]], names: list[str]) -> list[dict[str, 
     return [{name: value for name, value in launch.items() if name not in names} for launch in launches]
 
 
-@pytest.mark.parametrize("gpu", ["a100", "h100:backfill", "b200,2"])
+@pytest.mark.parametrize("gpu", ["a100", "h100,2", "b200,2"])
 def test_clients_run_on_other_gpus(
     gpu: str, command: Callable[[str], list[str]], overlap_run: Run, scratch: Path, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ import pytest
 from interposing import ONE, Build
 from nvidia_packages import file_of, runtime_folder, runtime_library
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import driver_table
 
 HERE = Path(__file__).resolve().parent

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nvidia_packages import runtime_library
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import check_exports
 
 RUNTIME = Path(__file__).resolve().parents[2] / "tools" / "simgpu" / "runtime"

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from test_clients import Run, lines, triton_lacks, without
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
+from pyshim.start import plan
+from pyshim.start.environment import environment
 
 CLIENT = Path(__file__).resolve().parent / "triton_amd_client.py"
 CAP = """policy: 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import recipes
 
-from pyshim.stats.page import Page, read_page
+from pyshim.pages.page import Page, read_page
 
 WORDS = "ptx=k repeat=3 launch=k,4000,256,0"
 

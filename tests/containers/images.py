@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 # What every image has, or its engine makes.
 FOLDERS = ("bin", "dev", "driver", "etc", "home", "opt", "proc", "report", "run", "sys", "tmp", "usr", "var/tmp")

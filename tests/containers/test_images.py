@@ -16,7 +16,7 @@ from containers import Engine, launches
 from interposing import PROGRAMS
 from test_engines import inside, no_variables
 
-from pyshim.launch.program import inspect
+from pyshim.start.program import inspect
 
 # Of Debian 11: glibc 2.31, a shell, and what task-prolog starts.
 BULLSEYE = ("libc6", "dash", "coreutils", "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "libgcc-s1")

@@ -1,5 +1,5 @@
-/* What rows_stress.c does not reach: names, other reasons, a page that is full, the times of communication launches.
- * rows_corners names | reasons | every | full | late | cadence SHARDS LAUNCHES [waits] | newcomers SHARDS LAUNCHES | damaged */
+/* What rows_stress.c does not reach: names, other reasons, a page that is full, damaged.
+ * rows_corners names | reasons | every | full | late | damaged */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,39 +128,6 @@ static void late(void) {
     }
 }
 
-/* Launches by turns in so many shards, the time of each being its number. */
-static void cadence(int shards, uint64_t launches, enum overlap_pace pace) {
-    const struct overlap_cadence *const cadence = &page.cadences[pace];
-    for (uint64_t number = 1; number <= launches; number++) {
-        struct overlap_shard *shard = &page.shards[number % (uint64_t)shards];
-        overlap_shard_add(&page, shard, &shard->counters[overlap_counter_of(pace)]);
-        if (overlap_sample_is_due(shard, pace))
-            overlap_sample_take(&page, shard, pace, number);
-        overlap_sample_take(&page, shard, pace, number + 1); /* a thread that shares the shard comes too late */
-    }
-    printf("%llu\n", (unsigned long long)cadence->taken);
-    for (int i = 0; i < OVERLAP_SAMPLES; i++) {
-        const struct overlap_sample *sample = &cadence->samples[i];
-        if (sample->count)
-            printf("%llu %llu %d\n", (unsigned long long)sample->count, (unsigned long long)sample->nanoseconds,
-                   sample->check == (sample->count ^ sample->nanoseconds));
-    }
-}
-
-/* Threads that come one after the other, each to a shard of its own; then how often a time was left. */
-static void newcomers(int shards, uint64_t launches) {
-    for (int i = 0; i < shards; i++)
-        for (uint64_t number = 0; number < launches; number++) {
-            struct overlap_shard *shard = &page.shards[i];
-            overlap_shard_add(&page, shard, &shard->counters[OVERLAP_COUNTER_COMMUNICATION]);
-            if (overlap_sample_is_due(shard, OVERLAP_PACE_COMMUNICATION))
-                overlap_sample_take(&page, shard, OVERLAP_PACE_COMMUNICATION, number);
-            if (i && number == 0)
-                printf("%llu ", (unsigned long long)page.cadences[OVERLAP_PACE_COMMUNICATION].taken);
-        }
-    printf("%llu\n", (unsigned long long)page.cadences[OVERLAP_PACE_COMMUNICATION].taken);
-}
-
 static void damaged(void) {
     memset(page.rows, 0xFF, sizeof page.rows);
     for (uint64_t reason = 0; reason < 64; reason++)
@@ -185,9 +152,5 @@ int main(int argc, char **argv) {
         late();
     else if (strcmp(argv[1], "damaged") == 0)
         damaged();
-    else if (argc == 4 && strcmp(argv[1], "newcomers") == 0)
-        newcomers(atoi(argv[2]), strtoull(argv[3], NULL, 10));
-    else if (argc >= 4)
-        cadence(atoi(argv[2]), strtoull(argv[3], NULL, 10), argc > 4 ? OVERLAP_PACE_WAITS : OVERLAP_PACE_COMMUNICATION);
     return 0;
 }

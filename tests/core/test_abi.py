@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any, Callable
 import pytest
 
 from pyshim import _native
-from pyshim.stats.page import sentences
+from pyshim.pages.page import sentences
+from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = ROOT / "shim" / "overlap_abi.h"
@@ -61,6 +63,27 @@ def test_the_compiler_and_cffi_agree(printed: list[str]) -> None:
     assert [line for line in printed if not line.startswith("reasons")] == layout_by_cffi()
 
 
+def test_what_the_build_made_of_the_header_is_of_this_header(tmp_path: Path) -> None:
+    """Commands read _lib/abi.py, so a stale one would read tables and pages at wrong offsets."""
+    (made,) = shim_build.load().keep_header(tmp_path)
+    assert (_native.DIRECTORY / "abi.py").read_bytes() == made.read_bytes(), "make setup"
+
+
+def test_no_command_parses_the_header() -> None:
+    command = [sys.executable, "-X", "importtime", "-c", "from pyshim._native import library; library()"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "pyshim._lib.abi" in done.stderr and "pycparser" not in done.stderr
+
+
+def test_while_the_package_is_built_the_header_itself_is_read(tmp_path: Path) -> None:
+    """A build from an archive compiles the shipped policies before there is any pyshim/_lib."""
+    for name in ("pyshim", "shim", "policies"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("_lib", "__pycache__"))
+    program = "from pyshim import _native; print(_native.header().OVERLAP_ABI_VERSION, _native.__file__)"
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(_native.header().OVERLAP_ABI_VERSION), str(tmp_path / "pyshim/_native.py")]
+
+
 def test_no_padding_and_a_multiple_of_eight() -> None:
     sizes = {line.split()[0]: list(map(int, line.split()[1:])) for line in layout_by_cffi()}
     for name in structs():
@@ -85,7 +108,6 @@ def test_the_arrays_have_the_sizes_that_the_defines_say() -> None:
     assert shard["launches"].type.length == lib.OVERLAP_ROWS
     for array, length in (("rules", lib.OVERLAP_RULES), ("rows", lib.OVERLAP_ROWS)):
         assert page[array].type.length == length
-    assert dict(page["cadences"].type.item.fields)["samples"].type.length == lib.OVERLAP_SAMPLES
     assert shard["counters"].type.length == lib.OVERLAP_COUNTERS
     assert (page["devices"].type.length, page["shards"].type.length) == (lib.OVERLAP_DEVICES, lib.OVERLAP_SHARDS)
     assert ffi.sizeof("struct overlap_shard") % 64 == 0, "shards of two threads share no cache line"
@@ -124,7 +146,6 @@ def test_the_header_is_what_its_first_lines_promise() -> None:
 
 
 def test_threads_that_need_the_header_at_once_all_get_it() -> None:
-    """A header that is given twice is an error to cffi."""
     program = (
         "import sys, threading; from pyshim import _native; sys.setswitchinterval(1e-6); failed = []\n"
         "threading.excepthook = failed.append\n"

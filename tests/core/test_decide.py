@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from pyshim import _native
-from pyshim.policy.model import AUTO, OFF, Match, Policy, Rule, Shape
+from pyshim.policy.model import HALF, NONE_RAISED, Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table
 from pyshim.policy.values import UNLIMITED, Range
 
@@ -45,7 +45,7 @@ class Decider:
         footprint: Footprint = GEMM,
         maximum: int | None = None,
         communication: Footprint | None = None,
-        raise_share: int = AUTO,
+        raise_share: int = HALF,
         creators: tuple[str, ...] = (),
         table: bytes | None = None,
     ) -> Any:
@@ -83,11 +83,11 @@ CASES: list[tuple[str, list[Rule], dict[str, Any]]] = [
     ("no_rule", [], {}),
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {}),
     ("rule_leave", [replace(MATCHED, shape=Shape("leave"))], {"flags": "COOPERATIVE"}),
-    ("observe_only", [], {"raise_share": OFF}),
+    ("observe_only", [], {"raise_share": NONE_RAISED}),
     ("no_rule", [], {"raise_share": 1}),
-    ("no_rule", [], {"raise_share": OFF, "creators": ("libnccl.so*",)}),
-    ("no_rule", [replace(MATCHED, match=Match(kernels=("other",)))], {"raise_share": OFF}),
-    ("shaped", [MATCHED], {"raise_share": OFF}),
+    ("no_rule", [], {"raise_share": NONE_RAISED, "creators": ("libnccl.so*",)}),
+    ("no_rule", [replace(MATCHED, match=Match(kernels=("other",)))], {"raise_share": NONE_RAISED}),
+    ("shaped", [MATCHED], {"raise_share": NONE_RAISED}),
     ("observe_only", [MATCHED], {"policy": NOTHING}),
     ("shaped", [OVERLAPPING], {}),
     ("communication", [MATCHED], {"flags": "COMMUNICATION"}),

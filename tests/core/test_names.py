@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.traces.names import readable
+from pyshim.profiles.kernel_names import readable
 
 
 def oracle(pattern: bytes, name: bytes) -> bool:

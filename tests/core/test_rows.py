@@ -12,7 +12,7 @@ from pyshim import _native
 CORE = ("core/rows.c", "core/match.c", "core/stats.c")
 TSAN, ASAN = ("-fsanitize=thread",), ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 NO_REPORT = {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66"}
-BARE, ROWS, SAMPLES = 40, 320, 512
+BARE, ROWS = 40, 320
 OF_COMPUTATION = ROWS - 56 - 24
 
 
@@ -125,42 +125,3 @@ def test_damage_is_within_bounds(corners: Callable[..., list[str]]) -> None:
     # A key of 0 is free; one that is only a reason is not.
     assert reasons[BARE : BARE + 64] == [BARE - 1, *range(1, BARE), *[BARE - 1] * 24]
     assert set(reasons[BARE + 64 :]) == {BARE - 1}
-
-
-def expected(launches: int) -> tuple[list[int], int]:
-    """Numbers of the launches that leave their time, and how many do: by what the header says."""
-    taken, number = [], 0
-    while number + 2 ** min(len(taken) // SAMPLES, 8) <= launches:
-        number += 2 ** min(len(taken) // SAMPLES, 8)
-        taken.append(number)
-    return taken[-SAMPLES:], len(taken)
-
-
-@pytest.mark.parametrize("pace", [(), ("waits",)], ids=["launches", "waits"])
-@pytest.mark.parametrize("launches", [0, 1, 512, 513, 514, 5000, 200_000, 400_000])
-def test_every_2_to_the_n_th_leaves_its_time(
-    launches: int, pace: tuple[str, ...], corners: Callable[..., list[str]]
-) -> None:
-    taken, *lines = corners("cadence", 1, launches, *pace)
-    kept, count = expected(launches)
-    assert int(taken) == count
-    samples = sorted(tuple(map(int, line.split())) for line in lines)
-    assert samples == [(number, number, 1) for number in kept]
-    assert launches < 400_000 or kept[-1] - kept[-2] == 256, "the longest distance is reached"
-
-
-@pytest.mark.parametrize("shards", [2, 7])
-def test_threads_leave_times_of_their_own_and_the_sum_is_right(shards: int, corners: Callable[..., list[str]]) -> None:
-    launches = 100_000
-    samples = sorted(tuple(map(int, line.split())) for line in corners("cadence", shards, launches)[1:])
-    assert len(samples) == SAMPLES
-    assert all(abs(said - number) <= shards * 256 and whole for said, number, whole in samples)
-
-
-def test_a_new_thread_does_not_begin_with_a_time(corners: Callable[..., list[str]]) -> None:
-    """Its first launch is one, and the time that it would leave stands for many."""
-    *firsts, last = map(int, corners("newcomers", 4, 5000)[0].split())
-    _, taken = expected(5000)
-    _, all_taken = expected(20_000)
-    assert firsts[0] == taken, "that of the first thread, and none since"
-    assert abs(last - all_taken) <= 4

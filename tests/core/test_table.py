@@ -10,10 +10,10 @@ from typing import Any, Callable
 import pytest
 
 from pyshim import _native
-from pyshim.policy import library as shipped
 from pyshim.policy.model import Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table
 from pyshim.policy.values import Range
+from pyshim.start import chosen as shipped
 
 Run = Callable[..., str]
 HEAD = struct.Struct("<8I")

@@ -31,7 +31,7 @@ def test_the_report_of_observe_names_the_run_under_the_default_policy(
     overlap_run("--quiet", "--simulate", "h100", "--policy", "observe", "--report", out, *words)
     verdict = json.loads(overlap("report", out, "--json").stdout)["verdict"]
     assert verdict["gain"] == "nothing was changed, because the policy observe only counts"
-    again = f"overlap-run --simulate h100:hold,1 --policy auto --report {out}-default {' '.join(words)}"
+    again = f"overlap-run --simulate h100 --policy auto --report {out}-default {' '.join(words)}"
     assert verdict["next"] == f"{again} runs it under the default policy"
 
 

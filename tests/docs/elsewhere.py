@@ -27,6 +27,7 @@ WORDS = (
     ("/opt/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("$HOME/overlap", "a site's folder; tests/slurm/test_install.py makes one"),
     ("overlap tune --limit 30m -- ./stencil", "takes half an hour where there is noise; tests/tune"),
+    ("overlap tune --arm mine=./mine.yaml -- python train.py", "needs a GPU; tests/tune has simulated ones"),
     ("tools/gpu/run", "needs a GPU; tests/gpu runs it on sets that are made up"),
     ("-m gpu tests/gpu", "needs a GPU"),
     ("OVERLAP_REPORT=$PWD/report", "needs Slurm; tests/slurm starts a cluster and runs such"),

@@ -24,16 +24,13 @@ compute:
   - match: {kernel: nothing}
     shape: leave
 """
-# Communication is not given: then the answer has all of its fields.
-_EXPLAIN = "--gpu h100 --threads 128 --registers 96 --dynamic-smem 48KiB --policy fields.yaml --kernel sgemm"
 _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
-    "overlap report --compare BEFORE AFTER --json": "overlap report --compare run again --json",
     "overlap tune ... --json": "overlap tune --simulate h100 --metric '([0-9.]+) ms an' --json -- demo-stencil",
-    "overlap explain ... --json": f"overlap explain {_EXPLAIN} --json",
     "overlap explain TRACE --json": f"overlap explain {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",
+    "overlap policy room --json": "overlap policy room --gpu mi250x --kernel 256:64:8192 --json",
     "overlap doctor --json": "overlap doctor --json",
 }
 

@@ -10,7 +10,7 @@ from subprocess import CompletedProcess
 from typing import Any
 
 from pyshim import _native
-from pyshim.stats.page import names
+from pyshim.pages.page import names
 from tools.docs import write
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands

@@ -1,4 +1,4 @@
-"""README is short, and its picture and numbers are those of their commands. All pages together are short, too."""
+"""The picture and the numbers of the README are those of their commands."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Callable
 from subprocess import CompletedProcess
 
 import pytest
-from blocks import ROOT, pages
+from blocks import ROOT
 
 from tools.docs import programs
 from tools.docs.table import span
 from tools.gpu.whole.table import SMALLEST
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-LIMIT, ALL, SITE = 600, 24_000, 15_000  # words, as `wc -w` counts them
 FAMILIES = {
     "our stencils, exchange through host memory": "stencils, through host memory",
     "our stencils, exchange by NCCL": "stencils, halo by NCCL",
@@ -32,10 +31,6 @@ FOREIGN = {
 }
 
 
-def words(text: str) -> int:
-    return len(text.split())
-
-
 def row(begin: str) -> list[str]:
     """The cells behind the first of the one row that begins so."""
     (line,) = [line for line in README.splitlines() if line.startswith(f"| {begin}")]
@@ -45,17 +40,6 @@ def row(begin: str) -> list[str]:
 @pytest.fixture(scope="module")
 def families() -> dict[str, list[dict[str, str]]]:
     return programs.families(ROOT, programs.TWO)
-
-
-def test_the_readme_is_short() -> None:
-    assert words(README) <= LIMIT
-
-
-def test_all_pages_together_are_short() -> None:
-    """What is longer is data, or said twice: docs/data takes the first, and the second goes."""
-    counted = {page: words((ROOT / page).read_text(encoding="utf-8")) for page in pages()}
-    assert sum(counted.values()) <= ALL, sorted(counted.items(), key=lambda item: -item[1])
-    assert sum(number for page, number in counted.items() if page.startswith("docs/")) <= SITE
 
 
 def test_the_table_is_that_of_the_data(families: dict[str, list[dict[str, str]]]) -> None:

@@ -209,11 +209,12 @@ def test_nothing_is_written_and_pytorch_is_not_imported(
         "PYTHONPATH": f"{clean_environment['PYTHONPATH']}:{tmp_path}", "HOME": str(tmp_path), "TMPDIR": str(tmp_path),
         "PYTHONDONTWRITEBYTECODE": "1",
     }, cwd=tmp_path)  # fmt: skip
-    assert "torch was imported" not in done.stdout + done.stderr and "torch" in done.stdout
+    assert "torch was imported" not in done.stdout + done.stderr
     assert sorted(os.listdir(tmp_path)) == ["torch"] and os.listdir(tmp_path / "torch") == ["__init__.py"]
 
 
-def test_a_route_that_was_not_found_is_said_in_the_first_line(overlap: Any, library: Any, compiled: Compile) -> None:
-    source = "#include <dlfcn.h>\nint main(int n, char **v) { return dlopen(v[n - 1], 1) != 0; }"
-    done = overlap("doctor", "--simulate", "h100", str(compiled("opens", source)))
-    assert done.stdout.startswith("nothing is in the way; warning: no route to a GPU was found in opens "), done.stdout
+def test_a_warning_is_said_in_the_first_line(overlap: Any, library: Any, tmp_path: Path) -> None:
+    (tmp_path / "odd").write_bytes(b"\x7fELF cut off")
+    (tmp_path / "odd").chmod(0o755)
+    done = overlap("doctor", "--simulate", "h100", str(tmp_path / "odd"))
+    assert done.stdout.startswith(f"nothing is in the way; warning: {tmp_path}/odd: it is no ELF file"), done.stdout

@@ -15,7 +15,7 @@ import pytest
 from doctoring import Compile, Lines, Look, states
 
 from pyshim.doctor import ask, machine
-from pyshim.launch import driver
+from pyshim.start import driver
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from pyshim.launch import program as elf
+from pyshim.start import program as elf
 
 SLOWEST, LONGEST = 10.0, 1 << 16
 WORDS = (

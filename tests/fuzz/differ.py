@@ -29,8 +29,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
+from pyshim.start import plan
+from pyshim.start.environment import environment
 from tests.fuzz import differ_rows
 from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 

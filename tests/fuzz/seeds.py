@@ -11,13 +11,14 @@ POLICIES = sorted((ROOT / "policies").glob("*.yaml"))
 
 def tables() -> dict[str, bytes]:
     """Of all shipped policies, of those that travel by default, and of none."""
-    from pyshim.policy import library, reader
+    from pyshim.policy import reader
     from pyshim.policy.table import compile_table
+    from pyshim.start import chosen
 
     read = {path.stem: reader.read_file(path).policy for path in POLICIES}
     made = {name: compile_table([policy]) for name, policy in read.items() if policy}
     assert len(made) == len(POLICIES) > 0
-    return {**made, "auto": compile_table(library.load("auto", {})), "empty": compile_table([])}
+    return {**made, "auto": compile_table(chosen.load("auto", {})), "empty": compile_table([])}
 
 
 def pages() -> dict[str, bytes]:

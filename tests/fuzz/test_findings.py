@@ -19,7 +19,7 @@ import pytest
 from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy import reader
-from pyshim.traces import open_trace
+from pyshim.profiles import open_trace
 from tests.fuzz import report_fuzz
 from tests.fuzz.saying import ask
 from tests.traces.made import K, kineto_events, nsys, step
@@ -65,7 +65,7 @@ def test_a_run_that_began_at_no_time(report, started):
     run = {**report_fuzz._RUN._asdict(), "started": 12345.0, "expected_world_size": 10**30}
     text = json.dumps(run).replace("12345.0", started)
     (report / "run.json").write_text(text, encoding="utf-8")
-    for more in ((), ("--json",), ("--html", str(report / "page.html"))):
+    for more in ((), ("--json",), ("--full",)):
         assert ask("report", str(report), *more).status == 0
 
 

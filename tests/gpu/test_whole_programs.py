@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from interposing import Build
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.gpu import build as gpu_build
 
 STYLES = ("halo-stream", "third-stream", "host-polling", "host-copy", "swapped", "one-stream", "equal", "warmed")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS, NCCL, ONE, Build, Done, Runner, rule, same, smallest_size
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 BIG = f"launch=k,{BLOCKS},256,0"
 SIZE = smallest_size(1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from interposing import ONE, Build, Done, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 STATES = ["armed", "off", "not set up"]
 NAMES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from interposing import ONE, Build, Runner, same, smallest_size
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 
 @pytest.mark.parametrize("kind", ["", "lib"])

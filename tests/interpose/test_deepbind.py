@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 pytestmark = pytest.mark.plain("sanitizers refuse RTLD_DEEPBIND", sanitized=True)
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0".split()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from interposing import Build, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 NAMES = ("cuInit", "cuLaunchKernel", "cudaLaunchKernel", "hipLaunchKernel", "cuNobodyHasThis")
 OURS = Path(plan.LIBRARY).name

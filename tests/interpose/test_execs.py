@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from interposing import ONE, Build, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 Tables = Callable[[str], Mapping[str, str]]
 HOW = ("execl", "execlp", "execle", "execv", "execvp", "execvpe", "execve", "fexecve", "execveat")

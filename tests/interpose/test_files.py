@@ -18,7 +18,7 @@ import pytest
 from interposing import Build, Runner
 
 from pyshim.errors import OverlapError
-from pyshim.launch import folder, plan
+from pyshim.start import folder, plan
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 SOMEBODY, ANOTHER, NOBODY = 65532, 65533, 65534
@@ -193,7 +193,7 @@ PLANTED = {
     [
         ["overlap-run", "--policy", "observe", "--simulate", "h100", "--report", "{report}", "{client}", *WORDS],
         ["overlap-run", "{client}", *WORDS],
-        ["overlap", "env", "--policy", "h100", "--format", "json"],
+        ["overlap", "env", "--policy", "h100"],
         ["overlap", "policy", "show", "h100"],
         ["overlap", "policy", "list"],
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from interposing import ONE, Build, Done, Runner, same, smallest_size
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 SIZE = smallest_size(1)
 ASKS = ("persistent", "flags", "potential", "cooperative", "cluster", "captured")

@@ -8,7 +8,7 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Done, Runner, rule, smallest_size
 from peers import forwarding_driver
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 NODE = "GLIBC_2.2.5" if platform.machine() == "x86_64" else "GLIBC_2.17"
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"

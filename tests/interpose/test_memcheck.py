@@ -17,7 +17,7 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule
 from iterating import STYLE_0
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 pytestmark = pytest.mark.plain("valgrind takes the place of a sanitizer", sanitized=True, coverage=True)
 

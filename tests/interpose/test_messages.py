@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner
 
-from pyshim.launch.environment import quote
+from pyshim.start.environment import quote
 
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 RANK = {"RANK": "0"}

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Done, Runner, rule, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 OFF = {"OVERLAP_RUN": "off", "RANK": "0", "OVERLAP_LAUNCHER_PID": "1"}
 RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto, created_by: ['*']}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS, NCCL, Build, Runner, glibc, rule, same, smallest_size
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 WORDS = f"ptx=k,{NCCL} repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 launch={NCCL},16,256,0"
 RAISED = rule("{blocks_per_sm: 1}", more="streams: {raise: auto}")

@@ -10,7 +10,7 @@ import pytest
 from interposing import Build, Runner, same
 from peers import third_party
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from interposing import BLOCKS, ONE, WAYS, Build, Runner, same, smallest_size
 from peers import DRIVER_VERSIONS, forwarding_driver, nvidia_runtimes
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import driver_table
 
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,64 sync"

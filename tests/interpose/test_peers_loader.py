@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, Build, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import check_exports
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

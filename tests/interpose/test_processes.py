@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, ONE, Build, Done, Runner, report_of, same
 
+from pyshim.pages.page import Page, read_page
+from pyshim.pages.untrusted import Unreadable
 from pyshim.report.collect import collect
-from pyshim.stats.file import Unreadable
-from pyshim.stats.page import Page, read_page
 
 THREE = f"repeat=3 launch=k,{BLOCKS},256,0"
 TWO = f"repeat=2 launch=k,{BLOCKS},256,0"

@@ -11,8 +11,8 @@ import pytest
 from interposing import BLOCKS, Build, Runner, report_of, same
 
 from pyshim import __version__
-from pyshim.launch import plan
-from pyshim.launch.environment import checksum
+from pyshim.start import plan
+from pyshim.start.environment import checksum
 
 WORDS = f"ptx=k launch=k,{BLOCKS},256,0"
 

@@ -20,7 +20,7 @@ import pytest
 from interposing import BLOCKS, NCCL, WAYS, Build, Runner, rule, same
 from peers import third_party
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 pytestmark = pytest.mark.plain("a sanitizer has its own allocator and clock, and hangs in a child", sanitized=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from interposing import BLOCKS, ONE, Build, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 CODE = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0 ex=k,{BLOCKS},256,0 unload=0"
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from interposing import BLOCKS, NCCL, Runner, rule, same
 
-from pyshim.explain.answer import Explainer
+from pyshim.policy import gpus
+from pyshim.room import planner
+from pyshim.room.planner import BlockFootprint, Case, RoomPlan, RoomRule
 
 OTHER = "ncclDevKernel_SendRecv"
 BIG = f"k,{BLOCKS},256"
 ROOM = rule("make_room")
 
 
-def explain(threads: int, dynamic: int, asked: int = 0) -> dict[str, Any]:
-    """What `overlap explain` says of k, 256 threads of 32 registers, beside communication of 32."""
-    request = {"gpu": "h100", "threads": 256, "registers": 32, "dynamic_smem": asked, "shape": "make_room"}
-    comm = {"comm_threads": threads, "comm_registers": 32, "comm_static_smem": 0, "comm_dynamic_smem": dynamic}
-    return Explainer({}).answer({name: str(value) for name, value in {**request, **comm}.items()})
+def plan(threads: int, dynamic: int, asked: int = 0) -> RoomPlan:
+    """What the planner says of k, 256 threads of 32 registers, beside communication of 32, with half of its blocks."""
+    make_room = RoomRule(planner.member("SHAPE", "make_room"), 0, 50)
+    kernel, communication = BlockFootprint(256, 32, 0, asked), BlockFootprint(threads, 32, 0, dynamic)
+    return planner.plan(Case(gpus.named("h100"), kernel, communication, make_room))
 
 
 @pytest.mark.parametrize("asked", [0, 20000])
 @pytest.mark.parametrize(("threads", "dynamic"), [(256, 0), (512, 20000), (544, 82240), (64, 100000)])
-def test_what_is_launched_is_what_explain_says(
+def test_what_is_launched_is_what_the_planner_says(
     threads: int, dynamic: int, asked: int, bare: Runner, preloaded: Runner
 ) -> None:
     words = f"ptx=k,{NCCL} set={NCCL},8,{max(dynamic, 1)} stream=0 launch={NCCL},16,{threads},{dynamic},1 "
     words += f"repeat=4 launch={BIG},{asked}"
     done = preloaded(words, ROOM)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
-    said = explain(threads, dynamic, asked)
-    assert done.sizes == [dynamic] + [said["dynamic_shared_memory"]] * 4
-    assert done.reasons == {"communication": 1, said["reason"]: 4}
+    said = plan(threads, dynamic, asked)
+    assert done.sizes == [dynamic] + [said.dynamic] * 4
+    assert done.reasons == {"communication": 1, said.reason: 4}
 
 
 def test_before_any_was_seen_computation_is_left_alone(bare: Runner, preloaded: Runner) -> None:
@@ -50,7 +50,7 @@ def test_a_footprint_that_grows_is_followed(bare: Runner, preloaded: Runner) -> 
     for kernel, comm_threads, comm_dynamic in seen:
         words += f"launch={kernel},16,{comm_threads},{comm_dynamic},1 launch={BIG},0 launch={BIG},0 "
         threads, dynamic = max(threads, comm_threads), max(dynamic, comm_dynamic)
-        wanted += [explain(threads, dynamic)["dynamic_shared_memory"]] * 2
+        wanted += [plan(threads, dynamic).dynamic] * 2
     done = preloaded(words, ROOM)
     same(done, bare(words), but=["dynamic_shared", "priority", "entry"])
     assert [launch["dynamic_shared"] for launch in done.launches if launch["kernel"] == "k"] == wanted

@@ -8,8 +8,8 @@ import pytest
 from interposing import BLOCKS, NCCL, ONE, Runner, rule, smallest_size
 from iterating import AUTO, STYLE_0, Iterations
 
+from pyshim.pages.page import Page
 from pyshim.report.collect import collect
-from pyshim.stats.page import Page
 
 
 @pytest.fixture
@@ -114,33 +114,12 @@ def test_more_kernels_than_rows_are_counted_all_the_same(preloaded: Runner, fold
     assert [row.launches for row in page.rows if row.kernel == NCCL] == [3], "communication comes late"
 
 
-@pytest.mark.parametrize("policy", [ONE, rule("{blocks_per_sm: 1}", when="overlapping")], ids=["always", "windows"])
-def test_the_time_of_communication(policy: str, preloaded: Runner, folder: Path) -> None:
-    words = f"ptx={NCCL} lib=k repeat=900 launch={NCCL},16,256,0 repeat=50 launch=k,{BLOCKS},256,0"
-    preloaded(words, policy, report=folder)
-    page = only(folder)
-    # 512 that stand for themselves; then every second one has written over one of those.
-    numbers = [launches for launches, _ in page.cadence]
-    assert numbers == [*range(195, 513), *range(514, 901, 2)] and len(numbers) == 512
-    times = [nanoseconds for _, nanoseconds in page.cadence]
-    assert times == sorted(times) and 0 < times[-1] - times[0] < 60e9
-
-
-def test_nothing_is_timed_where_nothing_communicates(preloaded: Runner, folder: Path) -> None:
-    preloaded(f"ptx=k launch=k,{BLOCKS},256,0", ONE, report=folder)
-    assert only(folder).cadence == ()
-
-
 OFF = "streams: {raise: off}"
 
 
 @pytest.mark.parametrize("policy", [AUTO, OFF], ids=["default", "observe"])
-def test_the_time_of_waits(policy: str, iterations: Iterations) -> None:
+def test_waits_are_counted(policy: str, iterations: Iterations) -> None:
     """Stream, event, its query, context, copy; a query that finds work and a stream's wait for another are none."""
     done = iterations("k:1:8 s:1 r:1:1 e:1 r:2:1 Q:2 x m w:2:1 k:2:8", 40, policy)
     (process,) = done.report["processes"]
-    assert process["waits"] >= 5 * 40
-    numbers = [count for count, _ in process["wait_cadence"]]
-    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) == process["waits"]
-    times = [nanoseconds for _, nanoseconds in process["wait_cadence"]]
-    assert times == sorted(times) and not process["cadence"]
+    assert 5 * 40 <= process["waits"] < 6 * 40

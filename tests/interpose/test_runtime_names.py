@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from interposing import BLOCKS, ONE, Build, Done, Runner, rule, same, smallest_size
 
-from pyshim.launch import plan
 from pyshim.report.collect import collect
+from pyshim.start import plan
 from tools.checks import check_exports
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS, Build
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 WORDS = ["ptx=k", f"launch=k,{BLOCKS},256,0"]
 

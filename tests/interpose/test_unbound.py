@@ -7,7 +7,7 @@ import platform
 import pytest
 from interposing import ONE, Build, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 NODE = {"x86_64": "GLIBC_2.2.5", "aarch64": "GLIBC_2.17"}.get(platform.machine(), "GLIBC_2.2.5")
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from threading import Timer
 
-from pyshim.launch import driver, program
+from pyshim.start import driver, program
 
 
 def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyshim.launch import program
+from pyshim.start import program
 
 HERE = {"x86_64": 62, "aarch64": 183}.get(platform.machine(), 62)
 

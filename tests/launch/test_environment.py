@@ -6,7 +6,7 @@ import urllib.parse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyshim.launch.environment import Settings, added, environment, quote
+from pyshim.start.environment import Settings, added, environment, quote
 
 LIBRARY = "/opt/liboverlap.so"
 FULL = Settings(

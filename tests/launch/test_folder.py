@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.launch import folder
+from pyshim.start import folder
 
 H100 = {"name": "h100", "hash": "ab", "file": None}
 HIGH = {"TORCH_NCCL_HIGH_PRIORITY": "1"}
@@ -133,6 +133,7 @@ def test_run_json_is_what_the_contract_says_and_comes_back(tmp_path: Path) -> No
         "pid": None,
         "table": None,
         "driver": None,
+        "obstacle": None,
     }
     assert files(tmp_path) == {"run.json": RUN}
     assert stat.S_IMODE((tmp_path / "run.json").stat().st_mode) == 0o600

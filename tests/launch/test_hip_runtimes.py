@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import driver
+from pyshim.start import driver
 
 SHOW = (sys.executable, "-c", "import os, json; print(json.dumps(dict(os.environ)))")
 

@@ -185,10 +185,11 @@ RELATIVE = '"$(dirname -- "$(realpath -- "$0")")"/\'python\''
         "#!/bin/sh\n'''exec' \"{python}\" \"$0\" \"$@\"\n' '''\n",
         "#!/bin/sh\n'''exec' '{python}' \"$0\" \"$@\"\n' '''\n",
         f"#!/bin/sh\n'''exec' {RELATIVE} \"$0\" \"$@\"\n' '''\n",
+        "#!/bin/sh /opt/spack/bin/sbang\n#!{python}\n",
         "#!/usr/bin/env python\n",
         "#!/moved/from/here/bin/python\n",
     ],
-    ids=["plain", "pip", "uv", "uv relocatable", "conda", "moved"],
+    ids=["plain", "pip", "uv", "uv relocatable", "sbang", "conda", "moved"],
 )
 @pytest.mark.parametrize("name", ["with spaces", "long" * 50])
 def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: str, tmp_path: Path) -> None:
@@ -206,7 +207,15 @@ def test_the_interpreter_is_the_one_that_the_installer_names(header: str, name: 
 
 
 @pytest.mark.parametrize(
-    "header", ["#!/nonexistent/python\n", "no header\n", "#!/bin/sh\nexit 0\n", "#!/etc/passwd\n", ""]
+    "header",
+    [
+        "#!/nonexistent/python\n",
+        "no header\n",
+        "#!/bin/sh\nexit 0\n",
+        "#!/bin/sh /opt/spack/bin/sbang\nx\n",
+        "#!/etc/passwd\n",
+        "",
+    ],
 )
 def test_what_cannot_start_is_one_line_and_125(header: str, tmp_path: Path) -> None:
     install(tmp_path, header)

@@ -21,7 +21,7 @@ def ask(*_):
     os._exit(0)
 
 os.execve = ask
-from pyshim.launch import environment, folder, plan, program
+from pyshim.start import environment, folder, plan, program
 
 calls = {}
 for module in (environment, folder, plan, program):

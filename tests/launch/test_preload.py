@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.launch.environment import can_preload, preload
+from pyshim.start.environment import can_preload, preload
 
 OURS = "/opt/overlap/liboverlap.so"
 

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import policies
-from pyshim.launch.environment import shipped
+from pyshim.start import chosen, plan
+from pyshim.start.environment import shipped
 
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file that this checkout has just made."""
     monkeypatch.chdir(tmp_path)
-    policies.write_shipped(str(tmp_path))
+    chosen.write_shipped(str(tmp_path))
     return tmp_path / "shipped.json"
 
 
@@ -21,8 +21,8 @@ def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_is_kept_is_what_would_be_compiled(kept: Path, value: str) -> None:
     found = shipped(value, {}, str(kept))
     assert found is not None
-    assert found == policies.compiled(value, {})
-    assert policies.choose(value, {}) == policies.compiled(value, {})
+    assert found == chosen.compiled(value, {})
+    assert plan.choose(value, {}) == chosen.compiled(value, {})
 
 
 def test_what_may_mean_something_else_is_not_looked_up(kept: Path, tmp_path: Path) -> None:
@@ -51,9 +51,9 @@ def test_a_damaged_file_counts_for_nothing(kept: Path, tmp_path: Path) -> None:
 
 def test_the_path_of_a_users_own_policy_is_said_and_a_shipped_one_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\n")
-    chosen = policies.compiled(str(tmp_path / "mine.yaml"), {})
-    assert [(item["name"], item["file"]) for item in chosen.described] == [("mine", str(tmp_path / "mine.yaml"))]
-    (item,) = policies.compiled("observe", {}).described
+    mine = chosen.compiled(str(tmp_path / "mine.yaml"), {})
+    assert [(item["name"], item["file"]) for item in mine.described] == [("mine", str(tmp_path / "mine.yaml"))]
+    (item,) = chosen.compiled("observe", {}).described
     assert item["file"] == "observe.yaml"
     assert set(item) == {"name", "hash", "file", "raise_share"}
-    assert item["raise_share"] == "0" and chosen.described[0]["raise_share"] == "50"
+    assert item["raise_share"] == "0" and mine.described[0]["raise_share"] == "50"

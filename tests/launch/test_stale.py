@@ -56,7 +56,7 @@ def test_a_build_of_everything_removes_what_it_did_not_make(
     output = tmp_path / "_lib"
     monkeypatch.setattr(build, "OUTPUT", output)
     left = built(output)
-    assert {"liboverlap.so", "overlap_abi.h", "demo/demo-stencil", "simgpu/libcuda.so.1"} < left
+    assert {"liboverlap.so", "abi.py", "demo/demo-stencil", "simgpu/libcuda.so.1"} < left
     assert {name for name in left if name.startswith(".")} == {".built", ".build-1/liboverlap.so"}
     assert not {"demo/overlap-demo", "old/library.so"} & left and not (output / "old").exists()
 
@@ -71,9 +71,9 @@ def test_a_build_of_one_artifact_or_into_a_folder_of_the_user_removes_nothing(
 
 def test_the_folder_of_this_tree_holds_only_what_is_built(build: ModuleType) -> None:
     carried = {"stencil.ptx", "stencil_amd.co", "costs.yaml", *build.TRACES}
-    known = {*build.FILES.values(), "overlap_abi.h", "reason.def", "shipped.json"}
+    known = {*build.FILES.values(), "abi.py", "reason.def", "rank.def", "shipped.json"}
     known |= {f"demo/{name}" for name in carried}
-    found = {name for name in files(_native.DIRECTORY) if not any(p.startswith(".") for p in Path(name).parts)}
+    found = {name for name in files(_native.DIRECTORY) if not any(p.startswith((".", "__")) for p in Path(name).parts)}
     assert found - known == set(), "make setup builds anew, and removes these"
 
 

@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import policies, program
-from pyshim.launch.environment import Asked
-from pyshim.launch.plan import could_apply, decide
-from pyshim.launch.policies import nccl_files
+from pyshim.start import plan, program
+from pyshim.start.chosen import nccl_files
+from pyshim.start.environment import PolicySettings
+from pyshim.start.plan import could_apply, decide
 
 NONE = "/nonexistent"
 
 
-def asked(policy: str, environment: dict[str, str], **more: object) -> Asked:
+def asked(policy: str, environment: dict[str, str], **more: object) -> PolicySettings:
     base = {"gpus": ("NVIDIA H100*",), "vendors": ("nvidia",), **more}
-    return Asked(policy, environment=environment, **base)  # type: ignore[arg-type]
+    return PolicySettings(policy, environment=environment, **base)  # type: ignore[arg-type]
 
 
 def test_nothing_asked_for_is_nothing_set_and_nothing_said() -> None:
@@ -97,5 +97,5 @@ def test_whose_drivers_are_here(tmp_path: Path) -> None:
     [({"amd"}, {"TORCH_NCCL_HIGH_PRIORITY": "1"}), ({"nvidia"}, {}), ({"amd", "nvidia"}, {}), (set(), {})],
 )
 def test_without_a_policy_pytorch_is_asked_for_streams_of_high_priority_on_amd(vendors: set[str], own: object) -> None:
-    chosen = policies.choose(None, {})
+    chosen = plan.choose(None, {})
     assert decide(could_apply(chosen.asked, frozenset(vendors), None), {}, NONE)[0] == own

@@ -11,7 +11,7 @@ from pathlib import Path
 OVERLAP_RUN = str(Path(sys.executable).parent / "overlap-run")
 # A line a rank: its variables, long ones by their hash, and whether the library is in it. Launchers mix long lines.
 SHOW = """import hashlib, json, os
-from pyshim.launch import folder
+from pyshim.start import folder
 mapped = "liboverlap.so" in open("/proc/self/maps").read()
 names = ("LD_", "OVERLAP_", "NCCL_", "MINE", "THEIRS", "MY_OWN", "SLURMD_NODENAME")
 shown = {name: value for name, value in os.environ.items() if name.startswith(names)}

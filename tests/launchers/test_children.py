@@ -16,9 +16,9 @@ import pytest
 from seen import OVERLAP_RUN
 
 QUIET = (OVERLAP_RUN, "--policy", "observe", "--simulate", "h100")
-SAID = "overlap: simulated NVIDIA H100 80GB HBM3, rule hold\n"  # by overlap-run; each program is silent
+SAID = "overlap: simulated NVIDIA H100 80GB HBM3\n"  # by overlap-run; each program is silent
 UNUSED = (
-    "overlap: the program never used the simulated GPU (h100:hold,1), so there was nothing to do; `demo-stencil` in "
+    "overlap: the program never used the simulated GPU (h100), so there was nothing to do; `demo-stencil` in "
     "its place does use it\n"
 )
 CC = shlex.split(os.environ.get("CC", "cc"))
@@ -90,7 +90,7 @@ def test_of_a_static_launcher_only_that_is_said_which_helps(run, tmp_path):
         pytest.skip("no static C library here: apt-get install gcc libc6-dev")
     done = run(*QUIET, "./docker", "run", "image", cwd=tmp_path)
     (line,) = done.stderr.removeprefix(SAID).splitlines()
-    assert line.startswith("overlap: docker starts programs without the library: write ")
+    assert line.startswith("overlap: docker starts programs without this environment: write ")
 
 
 def test_a_setuid_program(run, tmp_path):

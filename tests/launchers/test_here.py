@@ -50,7 +50,7 @@ def test_a_login_begins_anew(run):
     shell = "grep -c liboverlap.so /proc/self/maps"
     done = run(*OUTSIDE, "su", "-", "root", "-c", shell)
     assert done.stdout == "0\n"
-    assert "su for a login starts programs without this environment: write " in done.stderr
+    assert "su with - starts programs without this environment: write " in done.stderr
     assert int(run("su", "-", "root", "-c", f"{OVERLAP_RUN} --quiet {shell}").stdout) > 0
     plain = run(*OUTSIDE, "su", "root", "-c", shell)
     assert (int(plain.stdout) > 0, "without this environment" in plain.stderr) == (True, False)

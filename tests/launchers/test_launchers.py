@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from pyshim.launch import launchers
-from pyshim.launch.program import LAUNCHERS
+from pyshim.start import launchers
+from pyshim.start.program import LAUNCHER_KINDS
 
 LIBRARY = "/opt/lib/liboverlap.so"
 OURS = {"LD_PRELOAD": LIBRARY, "OVERLAP_TABLE": "Ul+/=="}
@@ -21,15 +21,15 @@ ENV = "/opt/bin/overlap env --policy h100 --format"
 def programs(tmp_path_factory, monkeypatch):
     """The words p, q, a and b, and the launchers, are programs in PATH."""
     folder = tmp_path_factory.mktemp("bin")
-    for name in ("p", "q", "a", "b", *LAUNCHERS):
+    for name in ("p", "q", "a", "b", *LAUNCHER_KINDS):
         (folder / name).write_text("#!/bin/sh\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", str(folder))
 
 
-def look(command: str | list[str], base: dict[str, str] | None = None, ours: dict[str, str] = OURS) -> launchers.Way:
+def look(command: str | list[str], base: dict[str, str] | None = None, ours: dict[str, str] = OURS) -> launchers.Route:
     split = command.split() if isinstance(command, str) else command
-    return launchers.look(launchers.Asked(split, {"PATH": os.environ["PATH"], **(base or {})}, ours, AGAIN))
+    return launchers.look(launchers.LauncherCall(split, {"PATH": os.environ["PATH"], **(base or {})}, ours, AGAIN))
 
 
 FRONT = f"{RUN} in front of the program that it starts"
@@ -41,32 +41,32 @@ DOCKER = f"{ENV} docker >overlap.env;"
     ("command", "where"),
     [
         ("srun --export=NONE -n2 p -x", "with --export=NONE"),
-        ("srun -n 2 --export NONE p", "with --export=NONE"),
+        ("srun -n 2 --export NONE p", "with --export NONE"),
         ("srun --export=A,LD_PRELOAD p", "with --export=A,LD_PRELOAD"),
-        (f"srun {EXPORT} p", f"with {EXPORT}"),
+        (f"srun {EXPORT} p", "with LD_PRELOAD=/x"),
         ("srun --export=ALL --export=NONE p", "with --export=NONE"),
         ("srun --export= p", "with --export="),
         ("srun p : --export=NONE q", "with --export=NONE"),
         ("srun --export=NONE p : q", "with --export=NONE"),
         ("srun --export=NONE --multi-prog c", "with --export=NONE"),
         ("nohup env A=1 srun --export=NIL p", "with --export=NIL"),
-        ("env SLURM_EXPORT_ENV=A srun p", "with SLURM_EXPORT_ENV=A"),
+        ("env SLURM_EXPORT_ENV=A srun p", "with --export=A"),
         ("salloc -N2 srun --export=NONE p", "with --export=NONE"),
-        ("mpirun -x A --host x,y p", "on other hosts"),
-        ("mpirun -x LD_PRELOAD=/x p", "on other hosts"),
-        ("mpirun --tune f -H x p : -H y q", "on other hosts"),
-        ("mpirun --app f", "on other hosts"),
-        ("mpiexec -genvnone -n 2 p", "with these options"),
-        ("mpiexec -envlist A,B p", "with these options"),
-        ("env -i A=1 p", "with these words"),
-        ("env - p", "with these words"),
-        ("env -u LD_PRELOAD p", "with these words"),
-        ("env LD_PRELOAD=/x p", "with these words"),
+        ("mpirun -x A --host x,y p", "with --host"),
+        ("mpirun -x LD_PRELOAD=/x p", "with LD_PRELOAD=/x"),
+        ("mpirun --tune f -H x p : -H y q", "with -H"),
+        ("mpirun --app f", "with --app"),
+        ("mpiexec -genvnone -n 2 p", "with -genvnone"),
+        ("mpiexec -envlist A,B p", "with -envlist"),
+        ("env -i A=1 p", "with -i"),
+        ("env - p", "with -"),
+        ("env -u LD_PRELOAD p", "with -u LD_PRELOAD"),
+        ("env LD_PRELOAD=/x p", "with LD_PRELOAD=/x"),
         ("sudo -u me A=1 p", ""),
         ("sudo -E p", ""),
         ("doas p", ""),
-        ("su - me", "for a login"),
-        ("runuser -l me -c p", "for a login"),
+        ("su - me", "with -"),
+        ("runuser -l me -c p", "with -l"),
         ("ssh h p", ""),
     ],
 )
@@ -80,7 +80,7 @@ def test_where_the_environment_is_lost_a_line_says_what_to_write(command, where)
     [
         ("sbatch --export=NONE job", {}, "with --export=NONE"),
         ("sbatch --export-file=f job", {}, "with --export-file"),
-        ("sbatch job", {"SBATCH_EXPORT": "A"}, "with SBATCH_EXPORT=A"),
+        ("sbatch job", {"SBATCH_EXPORT": "A"}, "with --export=A"),
     ],
 )
 def test_a_batch_script_is_told_where_it_belongs(command, base, where):
@@ -108,12 +108,11 @@ def test_a_script_that_can_be_read_once_is_left_to_sbatch(tmp_path):
 )
 def test_a_container_is_told_to_bring_folder_and_environment(command, written):
     name = command.partition(" ")[0]
-    assert look(command).doubt == f"{name} starts programs without the library: write {written}"
+    assert look(command).doubt == f"{name} starts programs without this environment: write {written}"
 
 
-def test_ray_is_told_the_environment_of_the_job():
-    variables = f'"{{\\"env_vars\\": $({ENV} json)}}"'
-    told = f"give it --runtime-env-json {variables}"
+def test_a_job_of_ray_starts_with_overlap_run():
+    told = "write /opt/bin/overlap-run --policy h100 in front of the program that it starts"
     assert look("ray job submit --address a -- p").doubt == f"ray starts programs without this environment: {told}"
 
 
@@ -163,7 +162,7 @@ def test_where_it_arrives_or_that_cannot_be_told_nothing_is_said(command, base):
 
 
 def test_every_launcher_of_the_table_is_silent_where_nothing_is_set():
-    for name in LAUNCHERS:
+    for name in LAUNCHER_KINDS:
         way = look([name, "--export=NONE", "run", "x"], {"SLURM_EXPORT_ENV": "NONE"}, {})
         assert (way.doubt, way.changes) == (None, {})
 
@@ -203,7 +202,7 @@ def test_beside_another_list_there_is_none(command):
 
 def test_a_value_that_no_list_can_hold_is_not_put_there():
     way = look("mpirun --host x p", {}, {**OURS, "NCCL_X": "a;b"})
-    assert (way.changes, "on other hosts" in (way.doubt or "")) == ({}, True)
+    assert (way.changes, "with --host" in (way.doubt or "")) == ({}, True)
 
 
 def test_files_of_open_mpi_that_name_a_list_keep_theirs(tmp_path):
@@ -230,7 +229,7 @@ def test_lines_of_the_batch_script_count(tmp_path, script, lost):
     (tmp_path / "job").write_text(script, encoding="latin-1")
     way = look(f"sbatch {tmp_path}/job")
     assert bool(way.doubt) == lost
-    assert not lost or "by the line #SBATCH --export=NONE of the script" in (way.doubt or "")
+    assert not lost or "with --export" in (way.doubt or "")
     assert look(f"sbatch --export=ALL {tmp_path}/job").doubt is None
 
 
@@ -251,8 +250,9 @@ def test_deepspeed_on_several_hosts(tmp_path, options, hosts, base, lost):
     file = tmp_path / "hosts"
     file.write_text(hosts)
     command = f"deepspeed {options.format(file)} train.py --hostfile {file}"
+    where = options.split(" --")[0]
     told = f"write {ENV} docker >overlap.env; export DS_ENV_FILE=$PWD/overlap.env"
-    wanted = f"deepspeed on the hosts of {file} starts programs without this environment: {told}" if lost else None
+    wanted = f"deepspeed with {where.format(file)} starts programs without this environment: {told}" if lost else None
     assert look(command, base).doubt == wanted
 
 
@@ -265,6 +265,6 @@ def test_what_must_arrive():
 
 def test_options_that_overlap_env_knows_are_told():
     again = ["overlap-run", "--quiet", "--simulate", "h100", "--policy=a b", "--strict", "--report", "d"]
-    asked = launchers.Asked(["docker", "run", "i"], {}, OURS, again)
+    asked = launchers.LauncherCall(["docker", "run", "i"], {}, OURS, again)
     told = "write overlap env '--policy=a b' --report d --format docker >"
     assert told in (launchers.look(asked).doubt or "")

@@ -14,7 +14,7 @@ from interposing import Build
 from seen import OVERLAP_RUN, Ranks
 
 from pyshim import _native
-from pyshim.launch import plan
+from pyshim.start import plan
 
 ITERATIONS = 40
 LEARNING = 6  # iterations before the first judgement, at the 16th wait; each has three waits
@@ -89,18 +89,3 @@ def test_the_stream_that_mpi_waits_for_is_raised_in_every_rank(
         assert (computing["status"], computing["priority"]) == ("large", None), "what the halo stream waits for in turn"
         assert process["waits"] >= ITERATIONS
     assert answer["totals"]["raised"] == sum(process["raised"] for process in answer["processes"])
-
-
-def test_two_runs_are_compared_by_the_waits_of_the_host(
-    mpi: Any, run: Launch, stencil: Path, overlap: Any, tmp_path: Path
-) -> None:
-    folders = []
-    for policy in ("observe", "default"):
-        folders.append(str(tmp_path / policy))
-        ours = (OVERLAP_RUN, "--policy", policy, "--simulate", "h200", "--quiet", "--report", folders[-1])
-        command = (*mpi.alone, "-np", "2", *ours, str(stencil), str(ITERATIONS))
-        assert run(*command, env={**mpi.environment, **SIMULATED}).status == 0
-    answer = json.loads(overlap("report", "--compare", *folders, "--json").stdout)
-    assert answer["what"] == "time between waits of the host" and answer["simulated"]
-    assert [pair["rank"] for pair in answer["ranks"]] == [0, 1]
-    assert all(pair["change"]["same_launches"] for pair in answer["ranks"])

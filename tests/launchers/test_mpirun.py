@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from seen import OVERLAP_RUN
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 POLICY = "policy: 1\nname: p\nenvironment: {MY_OWN: x=y==}\n"
 LIST = "OMPI_MCA_mca_base_env_list"

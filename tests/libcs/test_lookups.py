@@ -10,7 +10,7 @@ import pytest
 from environments import Pair, World
 from interposing import BLOCKS, ONE, WAYS, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 WORDS = f"ptx=k repeat=3 launch=k,{BLOCKS},256,0"
 every_environment = pytest.mark.parametrize("environment", environments.ALL)

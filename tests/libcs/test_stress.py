@@ -7,7 +7,7 @@ import pytest
 from environments import Pair, World, counts
 from interposing import Build, Done, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import sanitize
 
 STRESS = "../fuzz/stress.c"

@@ -14,7 +14,7 @@ import site_folder
 from module_systems import Step, System
 
 from pyshim import __version__
-from pyshim.launch.environment import is_sanitizer, preload, preloaded
+from pyshim.start.environment import is_sanitizer, preload, preloaded
 
 LOAD, UNLOAD = "module load overlap-preload", "module unload overlap-preload"
 ENTRY = "lib/liboverlap.so"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.cli import policy
+from pyshim.cli import policy_files
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "policy: 1\nname: good\n"
@@ -70,8 +70,8 @@ def test_a_folder_is_every_policy_in_it(tmp_path: Path, check: Check) -> None:
 def test_a_folder_that_cannot_be_read_is_not_called_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read every folder: here it may not."""
     write(tmp_path, b=GOOD)
-    monkeypatch.setattr(policy.os, "access", lambda path, mode: False)
-    ((finding,),) = (reading.findings for reading in policy._read_all(str(tmp_path)))
+    monkeypatch.setattr(policy_files.os, "access", lambda path, mode: False)
+    ((finding,),) = (reading.findings for reading in policy_files._read_all(str(tmp_path)))
     assert (finding.code, finding.sentence) == ("unreadable", "the folder cannot be read by this user")
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pyshim.errors import OverlapError
-from pyshim.policy import library
 from pyshim.policy.finding import render
 from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_file
+from pyshim.start import chosen
 
 BASE = """\
 policy: 1
@@ -151,7 +151,7 @@ def test_the_launcher_names_the_other_file_too(tmp_path: Path) -> None:
     write(tmp_path, "base", "wen: always\n")
     child = write(tmp_path, "child", "extends: base\n")
     with pytest.raises(OverlapError) as caught:
-        library.load(str(child), {})
+        chosen.load(str(child), {})
     assert caught.value.sentence == f"{tmp_path}/base.yaml:3:1: error[unknown-key]: unknown key `wen`"
 
 

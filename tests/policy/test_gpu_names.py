@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pyshim.errors import OverlapError
-from pyshim.launch import driver
 from pyshim.policy import gpus
+from pyshim.start import driver
 
 WORDS = {
     "h100": "h100",
@@ -34,8 +36,8 @@ def test_every_command_takes_it(word, overlap, overlap_run, library):
     assert (done.returncode, f"simulated {name}" in done.stderr) == (0, True), done.stderr
     shown = overlap("policy", "show", "auto", "--gpu", word)
     assert (shown.returncode, shown.stderr) == (0, "")
-    explained = overlap("explain", "--gpu", word, "--threads", "128", "--registers", "64", "--policy", key, "--json")
-    assert (explained.returncode, explained.stderr) == (0, "")
+    room = overlap("policy", "room", "--gpu", word, "--kernel", "128:64", "--json")
+    assert (room.returncode, room.stderr, json.loads(room.stdout)["gpu"]) == (0, "", key)
 
 
 def test_every_gpu_has_its_names(library):
@@ -73,7 +75,7 @@ def test_every_command_refuses_it(overlap, overlap_run, library):
         (overlap("doctor", "--simulate", "h10"), 2),
         (overlap("policy", "show", "auto", "--gpu", "h10"), 2),
         (overlap("demo", "--gpu", "h10"), 2),
-        (overlap("explain", "--gpu", "h10", "--threads", "1", "--registers", "1"), 2),
+        (overlap("policy", "room", "--gpu", "h10", "--kernel", "1:1"), 2),
     )
     for done, status in commands:
         assert (done.returncode, done.stdout) == (status, "")

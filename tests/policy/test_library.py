@@ -10,12 +10,13 @@ import pytest
 from gpu_def import KEYS, ROOT
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
-from pyshim.policy import gpus, library
+from pyshim.policy import files, gpus
 from pyshim.policy.gpus import matching
-from pyshim.policy.model import AUTO, OFF, Match, Policy, Shape
+from pyshim.policy.model import HALF, NONE_RAISED, Match, Policy, Shape
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 from pyshim.policy.values import Range
+from pyshim.start import chosen
 
 SHIPPED = tuple(sorted(path.stem for path in (ROOT / "policies").glob("*.yaml")))
 PAPER = ("a100", "a40", "h100", "h200", "mi250x")  # the GPUs of the published method, and one that is like one of them
@@ -23,7 +24,7 @@ PAPER = ("a100", "a40", "h100", "h200", "mi250x")  # the GPUs of the published m
 
 @pytest.fixture(name="built")
 def fixture_built(library: Any) -> Any:
-    """The library's functions; `library` is the module here."""
+    """The library's functions; a fixture of that name gives them."""
     return library
 
 
@@ -34,12 +35,12 @@ def write(path: Path, name: str, more: str = "") -> Path:
 
 
 def names(value: str, path: str = "") -> list[str]:
-    return [policy.name for policy in library.load(value, {"OVERLAP_POLICY_PATH": path})]
+    return [policy.name for policy in chosen.load(value, {"OVERLAP_POLICY_PATH": path})]
 
 
 def refused(value: str, path: str = "") -> OverlapError:
     with pytest.raises(OverlapError) as caught:
-        library.load(value, {"OVERLAP_POLICY_PATH": path})
+        chosen.load(value, {"OVERLAP_POLICY_PATH": path})
     assert caught.value.status == LAUNCHER_FAILED
     return caught.value
 
@@ -70,7 +71,7 @@ def test_the_folders_of_the_user_go_before_the_shipped_ones_in_their_order(tmp_p
     path = f"{tmp_path / 'a'}::{tmp_path / 'b'}:{tmp_path / 'none'}"
     assert names("observe", path) == ["mine"]
     assert names("second.yaml", path) == ["second"]
-    assert library.names({"OVERLAP_POLICY_PATH": path}) == tuple(sorted({*SHIPPED, "second"}))
+    assert files.names({"OVERLAP_POLICY_PATH": path}) == tuple(sorted({*SHIPPED, "second"}))
 
 
 def test_a_name_is_looked_up_with_its_ending_only(tmp_path: Path) -> None:
@@ -137,15 +138,22 @@ def test_a_policy_for_every_gpu_stands_behind_those_for_some(tmp_path: Path) -> 
 
 
 def test_auto_carries_the_default_of_every_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert names("auto") == list(library.DEFAULTS)
-    assert names("h100-paper,auto") == ["h100-paper", *library.DEFAULTS]
-    monkeypatch.setattr(library, "DEFAULTS", ("a40-paper", "a100-paper"))
+    assert names("auto") == list(chosen.DEFAULTS)
+    assert names("h100-paper,auto") == ["h100-paper", *chosen.DEFAULTS]
+    monkeypatch.setattr(chosen, "DEFAULTS", ("a40-paper", "a100-paper"))
     assert names("auto") == ["a40-paper", "a100-paper"]
+
+
+@pytest.mark.parametrize("name", ["b200", "l40s", "b200.yaml"])
+def test_a_policy_that_is_shipped_no_more_says_what_to_take(name: str) -> None:
+    error = refused(name)
+    assert error.sentence == f"there is no policy `{name}`"
+    assert error.hint == "`default`, which is for every GPU, does what this policy did"
 
 
 @pytest.mark.parametrize("name", SHIPPED)
 def test_a_shipped_policy_is_sound_and_named_as_its_file(name: str) -> None:
-    reading = read_file(library.find(name, {}))
+    reading = read_file(files.find(name, {}))
     assert reading.findings == ()
     assert reading.policy is not None
     assert reading.policy.name == name
@@ -153,16 +161,17 @@ def test_a_shipped_policy_is_sound_and_named_as_its_file(name: str) -> None:
 
 
 def test_these_policies_are_shipped() -> None:
-    expected = {"default", "observe", *KEYS, *(f"{key}-paper" for key in PAPER)}
-    assert library.names({}) == SHIPPED == tuple(sorted(expected))
-    assert set(library.DEFAULTS) <= expected
+    of_gpus = {*KEYS} - {"b200", "l40s"}
+    expected = {"default", "observe", *of_gpus, *(f"{key}-paper" for key in PAPER)}
+    assert files.names({}) == SHIPPED == tuple(sorted(expected))
+    assert set(chosen.DEFAULTS) <= expected
 
 
 @pytest.mark.usefixtures("library")
-def test_each_known_gpu_has_a_policy_of_its_name_which_is_the_default() -> None:
-    (default,) = library.load("default", {})
-    for gpu in gpus.known():
-        (own,) = library.load(gpu.key, {})
+def test_a_policy_with_the_name_of_a_gpu_is_the_default() -> None:
+    (default,) = chosen.load("default", {})
+    for gpu in (gpu for gpu in gpus.known() if gpu.key in SHIPPED):
+        (own,) = chosen.load(gpu.key, {})
         assert matching(own.gpus) == (gpu,)
         if gpu.vendor == gpus.NVIDIA:
             assert replace(own, name="default", gpus=()) == default
@@ -190,7 +199,7 @@ def test_each_known_gpu_has_a_policy_of_its_name_which_is_the_default() -> None:
     ],
 )
 def test_auto_applies_on_every_gpu(built: Any, device: str, expected: str) -> None:
-    policies = library.load("auto", {})
+    policies = chosen.load("auto", {})
     index = built.overlap_policy_for(compile_table(policies), device.encode(), b"sm_00")
     assert policies[index].name == expected
 
@@ -210,28 +219,28 @@ def test_auto_applies_on_every_gpu(built: Any, device: str, expected: str) -> No
         ("NVIDIA A40", "a40"),
         ("NVIDIA A4000", None),
         ("NVIDIA L40", None),
-        ("NVIDIA L40S", "l40s"),
-        ("NVIDIA B200", "b200"),
+        ("NVIDIA L40S", None),
+        ("NVIDIA B200", None),
         ("NVIDIA GH200 480GB", None),
         ("Tesla T4", None),
     ],
 )
 def test_a_policy_of_a_gpu_is_for_all_its_forms(built: Any, device: str, expected: str | None) -> None:
-    policies = library.load("h100,h200,b200,l40s,a100,a40", {})
+    policies = chosen.load("h100,h200,a100,a40", {})
     index = built.overlap_policy_for(compile_table(policies), device.encode(), b"sm_00")
     assert (None if index == 2**32 - 1 else policies[index].name) == expected
 
 
 def test_default_raises_and_does_nothing_else_and_observe_changes_nothing() -> None:
-    assert library.load("default", {}) == (Policy(name="default"),)
-    assert library.load("observe", {}) == (Policy(name="observe", raise_share=OFF),)
+    assert chosen.load("default", {}) == (Policy(name="default"),)
+    assert chosen.load("observe", {}) == (Policy(name="observe", raise_share=NONE_RAISED),)
 
 
 @pytest.mark.parametrize("key", ["h100", "a100", "a40"])
 def test_a_paper_policy_is_the_published_method_on_its_gpu_alone(key: str) -> None:
-    (policy,) = library.load(f"{key}-paper", {})
+    (policy,) = chosen.load(f"{key}-paper", {})
     assert [gpu.key for gpu in matching(policy.gpus)] == [key]
-    assert policy.raise_share == AUTO
+    assert policy.raise_share == HALF
     assert policy.stream_creators == ("libnccl.so*", "librccl.so*")
     (rule,) = policy.rules
     assert rule.match == Match(kernels=("*",), resident_blocks=Range(2), waves_percent=Range(200))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyshim.policy import model
 from pyshim.policy.document import MAX_BYTES
 from pyshim.policy.finding import render
-from pyshim.policy.model import AUTO, Match, Policy, Rule, Shape
+from pyshim.policy.model import HALF, Match, Policy, Rule, Shape
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.values import FAMILIES, UNLIMITED, Range
 
@@ -103,7 +103,7 @@ compute:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    assert read(HEAD).policy == Policy(name="mine", raise_share=AUTO)
+    assert read(HEAD).policy == Policy(name="mine", raise_share=HALF)
     only = rule("{threads: 64}")
     assert (only.when, only.keep_at_least, only.match) == ("overlapping", 0, Match(threads=Range(64, 64)))
 

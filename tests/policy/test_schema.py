@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyshim.policy import reader
+from pyshim.policy import files
 from pyshim.policy.kinds import Key
 from pyshim.policy.model import KEYS, schema
 from pyshim.policy.reader import Reading, read_bytes
@@ -101,12 +101,12 @@ def test_the_example_of_a_key_is_valid(key: Key, validator: Any) -> None:
         assert reading.ok, reading.findings
 
 
-@pytest.mark.parametrize("name", reader.names({}))
+@pytest.mark.parametrize("name", files.names({}))
 def test_a_shipped_policy_is_valid_and_names_the_schema(name: str, validator: Any) -> None:
-    text = reader.find(name, {}).read_text(encoding="utf-8")
+    text = files.find(name, {}).read_text(encoding="utf-8")
     assert list(validator.iter_errors(yaml.load(text, Loader))) == []
     (line,) = re.findall(r"^# yaml-language-server: \$schema=(.*)$", text, re.M)
-    assert (reader.find(name, {}).parent / line).resolve() == SCHEMA
+    assert (files.find(name, {}).parent / line).resolve() == SCHEMA
 
 
 def agree(reading: Reading, validator: Any) -> None:

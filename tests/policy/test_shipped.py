@@ -9,9 +9,9 @@ import pytest
 from pyshim import _native
 from pyshim.policy import gpus
 from pyshim.policy.layout import encode
-from pyshim.policy.library import DEFAULTS, load
 from pyshim.policy.model import Policy
 from pyshim.policy.table import compile_table
+from pyshim.start.chosen import DEFAULTS, load
 
 
 def policy(name: str) -> Policy:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from pyshim.policy import reader
+from pyshim.policy import files
 from pyshim.policy.model import as_text
 from pyshim.policy.reader import Reading, read_bytes, read_file
 from pyshim.policy.table import fingerprint
@@ -48,9 +48,9 @@ def same(first: Reading, again: Reading) -> None:
     assert again.policy.environment == first.policy.environment
 
 
-@pytest.mark.parametrize("name", reader.names({}))
+@pytest.mark.parametrize("name", files.names({}))
 def test_a_shipped_policy_reads_back_to_the_same_table(name: str, overlap: Any, library: object) -> None:
-    first = read_file(reader.find(name, {}))
+    first = read_file(files.find(name, {}))
     assert first.policy
     text = as_text(first.policy)
     same(first, read_bytes(text.encode(), "again.yaml"))

@@ -6,7 +6,7 @@ import pytest
 
 from pyshim import _native
 from pyshim.policy.finding import render
-from pyshim.policy.model import AUTO, OFF, Policy, as_text
+from pyshim.policy.model import HALF, NONE_RAISED, Policy, as_text
 from pyshim.policy.reader import Reading, read_bytes
 from pyshim.policy.table import compile_table
 
@@ -26,13 +26,13 @@ def policy(text: str) -> Policy:
 @pytest.mark.parametrize(
     ("text", "expected", "shown"),
     [
-        ("", AUTO, "raise: auto"),
-        ("streams: {}\n", AUTO, "raise: auto"),
-        ("streams: {created_by: [nccl]}\n", AUTO, "raise: auto"),
-        ("streams: {raise: auto}\n", AUTO, "raise: auto"),
-        ("streams: {raise: off}\n", OFF, "raise: 'off'"),
-        ('streams: {raise: "off"}\n', OFF, "raise: 'off'"),
-        ("streams: {raise: {share: 50%}}\n", AUTO, "raise: auto"),
+        ("", HALF, "raise: auto"),
+        ("streams: {}\n", HALF, "raise: auto"),
+        ("streams: {created_by: [nccl]}\n", HALF, "raise: auto"),
+        ("streams: {raise: auto}\n", HALF, "raise: auto"),
+        ("streams: {raise: off}\n", NONE_RAISED, "raise: 'off'"),
+        ('streams: {raise: "off"}\n', NONE_RAISED, "raise: 'off'"),
+        ("streams: {raise: {share: 50%}}\n", HALF, "raise: auto"),
         ("streams: {raise: {share: 1%}}\n", 1, "share: 1%"),
         ("streams:\n  raise:\n    share: 100%\n", 100, "share: 100%"),
     ],

@@ -12,7 +12,7 @@ from pyshim import _native
 from pyshim.errors import OverlapError
 from pyshim.policy.kernel_sets import FUSED, SETS
 from pyshim.policy.layout import decode, encode
-from pyshim.policy.model import OFF, Match, Policy, Rule, Shape
+from pyshim.policy.model import NONE_RAISED, Match, Policy, Rule, Shape
 from pyshim.policy.table import compile_table, fingerprint
 from pyshim.policy.values import UNLIMITED, Range
 
@@ -43,7 +43,7 @@ FIRST = Policy(
     ),
 )
 _SIZE = Rule(Match(), Shape("bytes", 98304), 0, "always", 5)
-SECOND = Policy(name="second", gpus=("NVIDIA A40",), raise_share=OFF, rules=(_SIZE,))
+SECOND = Policy(name="second", gpus=("NVIDIA A40",), raise_share=NONE_RAISED, rules=(_SIZE,))
 
 
 class Table:

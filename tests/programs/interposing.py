@@ -22,10 +22,11 @@ from typing import Any
 
 import pytest
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
-from pyshim.launch.environment import preload as preload_of
-from pyshim.report import collect, summary
+from pyshim.report import as_json as summary
+from pyshim.report import collect
+from pyshim.start import plan
+from pyshim.start.environment import environment
+from pyshim.start.environment import preload as preload_of
 
 PROGRAMS = Path(__file__).resolve().parent
 WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "proc_address_v2": "PROC2"}

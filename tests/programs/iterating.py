@@ -7,7 +7,7 @@ from typing import Any, Callable
 import pytest
 from interposing import Build, Done, Runner, same
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 AUTO = """streams: {raise: auto}
 compute: [{match: {kernel: "*"}, shape: leave}]"""

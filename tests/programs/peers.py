@@ -11,7 +11,7 @@ import pytest
 from interposing import PROGRAMS, Build, glibc
 from nvidia_packages import runtime_library
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 ROOT = PROGRAMS.parents[1]
 RELEASE, RELEASE_GLIBC = "bookworm", (2, 36)

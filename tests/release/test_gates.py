@@ -96,7 +96,7 @@ def test_an_object_file_without_a_rule_is_noticed(tools: ModuleType, compiled: C
         ({LIBRARY: None}, f"{LIBRARY}: is not there"),
         ({DRIVER: b"\x7fELF\x02\x01 cut"}, f"{DRIVER}: cannot be read"),
         ({LIB + "shipped.json": None}, "shipped.json: is not there"),
-        ({LIB + "overlap_abi.h": b"#define OVERLAP 0\n"}, "overlap_abi.h: is not shim/overlap_abi.h"),
+        ({LIB + "abi.py": None}, "abi.py: is not there"),
         ({LIB + "reason.def": None}, "reason.def: is not shim/core/reason.def"),
         ({"pyshim/policies/h100.yaml": b"policy: 2\n"}, "h100.yaml: is not policies/h100.yaml"),
         ({LIB + ".build-x/a": b""}, ".build-x/a: belongs in no wheel"),

@@ -10,7 +10,7 @@ import job
 import pytest
 
 from pyshim import _native
-from pyshim.stats.page import names
+from pyshim.pages.page import names
 
 TESTS = Path(__file__).resolve().parents[1]
 
@@ -21,7 +21,7 @@ Write = Callable[..., Path]
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
     """Make an empty report folder with its run."""
-    from pyshim.launch import folder
+    from pyshim.start import folder
 
     path = tmp_path / "report"
     path.mkdir()

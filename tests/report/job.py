@@ -7,8 +7,8 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
+from pyshim.start import plan
+from pyshim.start.environment import environment
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -22,7 +22,7 @@ def build(folder: Path) -> Path:
     program, host = folder / "rank", folder / "librankhost.so"
     command = [os.environ.get("CC", "cc"), "-O2", "-D_GNU_SOURCE"]
     subprocess.run([*command, "-shared", "-fPIC", str(HERE / "rank_host.c"), "-o", str(host)], check=True)
-    linked = [str(HERE / "rank.c"), plan.SIMULATED_DRIVER, str(host), f"-Wl,-rpath,{folder}"]
+    linked = [str(HERE / "rank.c"), plan.SIMULATED_DRIVER, "-Wl,--no-as-needed", str(host), f"-Wl,-rpath,{folder}"]
     subprocess.run([*command, *linked, "-o", str(program)], check=True)
     return program
 

@@ -1,13 +1,10 @@
 /* The host and the clocks of rank.c, which is linked to this: gethostname() and clock_gettime() of a library behind the preloaded
- * one. There are as many hosts as HOST says, their clocks are AHEAD seconds ahead, and where there is a PACE their monotonic one
- * goes on by so many microseconds with each launch of communication, and not otherwise. */
+ * one. There are as many hosts as HOST says, their clocks are AHEAD seconds ahead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
-
-long rank_communicated;
 
 int gethostname(char *name, size_t size) {
     const char *host = getenv("HOST");
@@ -16,12 +13,7 @@ int gethostname(char *name, size_t size) {
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {
-    const char *ahead = getenv("AHEAD"), *pace = getenv("PACE");
-    if (pace && clock == CLOCK_MONOTONIC) {
-        const long microseconds = rank_communicated * atol(pace);
-        *now = (struct timespec){1000 + microseconds / 1000000, microseconds % 1000000 * 1000 + rank_communicated % 7};
-        return 0;
-    }
+    const char *ahead = getenv("AHEAD");
     const long error = syscall(SYS_clock_gettime, clock, now);
     if (clock == CLOCK_REALTIME && ahead)
         now->tv_sec += atol(ahead);

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.stats import file
+from pyshim.pages import untrusted as file
 
 
 def test_a_file_is_replaced(tmp_path: Path) -> None:

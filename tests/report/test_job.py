@@ -16,8 +16,8 @@ import pytest
 import pytorch
 
 from pyshim import __version__
-from pyshim.stats.file import Unreadable
-from pyshim.stats.page import read_page
+from pyshim.pages.page import read_page
+from pyshim.pages.untrusted import Unreadable
 
 DAEMON = ("sh", "-c", '"$@"; exit $?', "sh")  # as every launcher has one that starts the ranks
 ABI = 4  # an earlier layout of the pages

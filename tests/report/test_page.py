@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyshim import _native
-from pyshim.stats.file import Unreadable
-from pyshim.stats.page import names, read_page
+from pyshim.pages.page import names, read_page
+from pyshim.pages.untrusted import Unreadable
 
 
 def test_counts_beyond_any_process_are_damage(write_page, library):
@@ -129,17 +129,6 @@ def test_damage_is_unreadable_or_a_page_whose_sums_agree(write_page, data):
     except Unreadable:
         return
     assert sum(page.reasons.values()) == page.launches
-
-
-def test_times_that_are_just_being_written_are_left_out(write_page, library):
-    path = write_page()
-    page = _native.ffi.from_buffer("struct overlap_page *", data := bytearray(path.read_bytes()))
-    for place, (launches, nanoseconds) in enumerate([(3, 30), (4, 40), (1, 10), (2, 20)]):
-        sample = page.cadences[0].samples[place]
-        sample.count, sample.nanoseconds, sample.check = launches, nanoseconds, launches ^ nanoseconds
-    page.cadences[0].samples[2].nanoseconds = 50  # the launches of before, the time of now
-    path.write_bytes(data)
-    assert read_page(str(path)).cadence == ((2, 20), (3, 30), (4, 40))
 
 
 def test_a_row_whose_record_is_not_written_yet(write_page, library):

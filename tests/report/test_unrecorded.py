@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from interposing import BLOCKS
 
+from pyshim.pages.page import Page, PageRule, Row
 from pyshim.report.collect import Collected, collect
 from pyshim.report.findings import findings, remarks
 from pyshim.report.kernels import rules
-from pyshim.stats.page import Page, Row, Rule
 
 FULL = """\
 streams: {raise: off}
@@ -40,7 +40,7 @@ def test_a_page_without_room_is_no_finding(preloaded, pages, overlap):
 
 
 RECORD = Row("k", "k", "lib", "shaped", 0, None, 5, 0, 256, 32, 0, 0, 0, 9, 8)
-CAP = Rule("mine", 4, "blocks_per_sm: 1", "always")
+CAP = PageRule("mine", 4, "blocks_per_sm: 1", "always")
 WINDOWS, LEAVE = CAP._replace(line=5, when="overlapping"), CAP._replace(line=6, shape="leave")
 
 
@@ -56,7 +56,7 @@ def page(write_page, tmp_path: Path) -> Page:
     return replace(collect(str(write_page({"no_rule": 1}).parent)).pages[0])
 
 
-def of(page: Page, *rows: Row, also: tuple[Rule, ...] = ()) -> Collected:
+def of(page: Page, *rows: Row, also: tuple[PageRule, ...] = ()) -> Collected:
     """Of rules of which the first is CAP."""
     return Collected(("x",), (), (replace(page, launches=20, rows=rows, rules=(CAP, *also)),), ())
 

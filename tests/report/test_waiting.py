@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.launch import folder
 from pyshim.report.collect import collect, living
+from pyshim.start import folder
 
 RUN = "0123456789abcdef"
 HERE = os.uname().nodename

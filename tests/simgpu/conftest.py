@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import pytest
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent

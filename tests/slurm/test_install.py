@@ -14,7 +14,7 @@ import pytest
 import readers
 
 from pyshim import __version__, _native
-from pyshim.policy import library as policies
+from pyshim.policy import files as policies
 
 TREE = Path(__file__).resolve().parent.parent.parent
 INSTALL = TREE / "tools" / "deploy" / "install"
@@ -51,8 +51,9 @@ def test_a_folder_holds_what_jobs_need(install, overlap, tmp_path, library):
     assert made["libexec/task-prolog"] == (TREE / "tools/deploy/task-prolog").read_bytes()
     for name in ("auto", "mi300x", "mine"):
         policy = str(tmp_path / "own.yaml") if name == "mine" else name
-        words = ("env", "--policy", policy, "--library", f"{prefix}/lib/liboverlap.so", "--format", "slurm")
-        assert made[f"env/{name}.env"].decode() == overlap(*words).stdout
+        words = ("env", "--policy", policy, "--library", f"{prefix}/lib/liboverlap.so", "--format", "docker")
+        lines = [f"export {line}\n" for line in overlap(*words).stdout.splitlines()]
+        assert made[f"env/{name}.env"].decode() == "".join(lines)
 
 
 def test_everybody_may_read_it(install, tmp_path, library):

@@ -13,8 +13,8 @@ import pytest
 import readers
 from readers import EVIL, FOREIGN, OWN, elf
 
-from pyshim.launch import folder
-from pyshim.launch.environment import preload
+from pyshim.start import folder
+from pyshim.start.environment import preload
 
 SHELLS = {"dash": ["dash"], "busybox": ["busybox", "sh"], "bash": ["bash", "--posix"]}
 SET = {"LD_PRELOAD", "OVERLAP_TABLE"}

@@ -38,7 +38,7 @@ def test_the_library_does_not_define_dlopen() -> None:
 @pytest.fixture(scope="module", params=["x86_64", "aarch64"])
 def cross(request: pytest.FixtureRequest) -> Path:
     if not importlib.util.find_spec("ziglang"):
-        pytest.skip("no ziglang: pip install '.[lint]'")
+        pytest.skip("no ziglang: make lint")
     return zig.library(request.param)
 
 

@@ -31,7 +31,7 @@ def tree(tmp_path: Path) -> Path:
 def test_the_law_is_kept_and_a_breach_is_noticed(tree: Path) -> None:
     pytest.importorskip("importlinter")
     lint(tree, "import-linter", "ruff")
-    with (tree / "pyshim/launch/plan.py").open("a", encoding="utf-8") as source:
+    with (tree / "pyshim/start/plan.py").open("a", encoding="utf-8") as source:
         source.write("\nfrom pyshim.cli import ui\nprint(ui)\n")
-    assert "pyshim.launch is not allowed to import pyshim.cli" in lint(tree, "import-linter")
+    assert "pyshim.start is not allowed to import pyshim.cli" in lint(tree, "import-linter")
     assert "T201" in lint(tree, "ruff")

@@ -9,18 +9,18 @@ import pytest
 from made import K
 from made_waits import Program, boundary, chain, copy, interior, steps
 
-from pyshim.traces.found import Waiting
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult
 
 
-def look(program: Program, tmp_path: Path, waves: float | None = 1000) -> Waiting:
+def look(program: Program, tmp_path: Path, waves: float | None = 1000) -> ProcessResult:
     """waves: of a kernel of 105,600 blocks."""
     blocks = round(1056 * 100 / waves) if waves else None
     (process,) = find(str(program.kineto(tmp_path / "trace.json")), lambda gpu: lambda kernel: blocks).processes
     return process
 
 
-def played(tmp_path: Path, waves: float | None, parts: int, **more: bool) -> Waiting:
+def played(tmp_path: Path, waves: float | None, parts: int, **more: bool) -> ProcessResult:
     program = Program()
     for number in range(5):
         at = 1000.0 + 1000 * number
@@ -59,7 +59,7 @@ def test_what_is_launched_ahead_is_a_chain_of_its_stream(tmp_path):
     assert found.saves_us == pytest.approx(302, abs=0.5)
 
 
-def apart(step: Callable[[Program, float], None], tmp_path: Path) -> Waiting:
+def apart(step: Callable[[Program, float], None], tmp_path: Path) -> ProcessResult:
     """Five steps of a millisecond, behind waves of 40 us."""
     program = Program()
     for number in range(5):
@@ -153,7 +153,7 @@ def test_where_the_gpu_is_not_known_blocks_are_taken_for_short(tmp_path):
 def test_the_set_up_is_not_counted(tmp_path):
     """Steps are not marked; 4 ms in front of the first, a small kernel ran, and another 9 ms before that."""
 
-    def found(*before: K) -> Waiting:
+    def found(*before: K) -> ProcessResult:
         program = steps(Program(), lambda program, at: chain(program, 5000 + 10 * at, parts=1))
         program.steps, program.kernels = [], [*before, *program.kernels]
         return look(program, tmp_path)

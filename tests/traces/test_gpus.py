@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from made import GEMM, NCCL, K, kineto, kineto_events
 from made_waits import Program, boundary, collective, interior, steps
 
-from pyshim.traces.found import Found, Waiting
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult, TraceResult
 
 
-def only(found: Found) -> Waiting:
+def only(found: TraceResult) -> ProcessResult:
     (process,) = found.processes
     return process
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyshim.traces.names import driver_name, is_communication, plain
+from pyshim.profiles.kernel_names import driver_name, is_communication, plain
 
 CASES = [
     ("gemm", "gemm", "gemm", False),

@@ -11,8 +11,8 @@ import pytest
 from made import K
 from made_waits import PROCESS, Program, boundary, collective, interior, steps
 
-from pyshim.traces.found import Waiting
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult
 
 SMALLER = "the smaller number is the greater priority"
 
@@ -28,12 +28,12 @@ def halo(front: int | None = None, waiting: int | None = None) -> Program:
     return steps(Program(), step)
 
 
-def kineto(program: Program, folder: Path) -> Waiting:
+def kineto(program: Program, folder: Path) -> ProcessResult:
     (process,) = find(str(program.kineto(folder / "trace.json"))).processes
     return process
 
 
-def nsys(program: Program, folder: Path, streams: Sequence[tuple[int, int, int]], creates: int = 0) -> Waiting:
+def nsys(program: Program, folder: Path, streams: Sequence[tuple[int, int, int]], creates: int = 0) -> ProcessResult:
     """streams: process ID, stream, priority of every stream that was created."""
     for _ in range(creates):
         program.calls.append(("cudaStreamCreateWithPriority", 900.0, 1.0, len(program.calls) + 1))
@@ -50,7 +50,7 @@ def nsys(program: Program, folder: Path, streams: Sequence[tuple[int, int, int]]
 
 
 PID = PROCESS >> 24 & 0xFFFFFF  # as NVIDIA packs them
-FORMS: list[Callable[[Path, int, int], Waiting]] = [
+FORMS: list[Callable[[Path, int, int], ProcessResult]] = [
     lambda folder, front, waiting: kineto(halo(front, waiting), folder),
     lambda folder, front, waiting: nsys(halo(), folder, [(PID, 15, front), (PID, 20, waiting), (PID + 1, 20, -9)]),
     # CUPTI's record has no sign.

@@ -14,9 +14,9 @@ import pytest
 from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
 
 from pyshim.errors import OverlapError
-from pyshim.traces import chrome, open_trace
-from pyshim.traces.chrome import ChromeFile
-from pyshim.traces.record import Call, Gpu, MemoryOperation, Span, Trace, TracedLaunch, Wait
+from pyshim.profiles import chrome, open_trace
+from pyshim.profiles.chrome import ChromeFile
+from pyshim.profiles.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
 
 KERNELS = [
     K(GEMM, 100.0, 40.5),
@@ -33,10 +33,10 @@ def read(path: Path) -> tuple[Trace, list[object]]:
 
 def test_kineto(tmp_path):
     trace, records = read(kineto(tmp_path / "trace.json", kineto_events(KERNELS, STEPS), rank=5))
-    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("pytorch", 5, {0: Gpu(GPU, "sm_90", 132)}, [])
+    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("pytorch", 5, {0: TracedGpu(GPU, "sm_90", 132)}, [])
     assert records == [
-        Span("ProfilerStep#3", 80.0, 280.0, on_gpu=False),
-        Span("ProfilerStep#4", 280.0, 430.5, on_gpu=False),
+        NamedRange("ProfilerStep#3", 80.0, 280.0, on_gpu=False),
+        NamedRange("ProfilerStep#4", 280.0, 430.5, on_gpu=False),
         TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, shared_memory=99328),
         TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, shared_memory=103808, correlation=1),
         MemoryOperation(0, "7", 90.0, 95.0, correlation=2),
@@ -118,14 +118,14 @@ def test_garbage_in_the_middle_is_said(tmp_path):
 
 def test_nsys(tmp_path):
     trace, records = read(nsys(tmp_path / "export", KERNELS, [("step 3", 80.0, 200.0), ("step 4", 280.0, 150.5)]))
-    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("nsys", None, {0: Gpu(GPU, "sm_90", 132)}, [])
+    assert (trace.kind, trace.rank, trace.gpus, trace.warnings) == ("nsys", None, {0: TracedGpu(GPU, "sm_90", 132)}, [])
     pid = 0x11000000000000
     assert records == [
         TracedLaunch(GEMM, False, 0, "7", 100.0, 140.5, 264, 128, 168, 1024, 98304, 99328, pid, 1),
         TracedLaunch(NCCL, True, 0, "20", 120.25, 180.25, 24, 544, 96, 21568, 82240, 103808, pid, 1),
         MemoryOperation(0, "7", 90.0, 95.0, pid, 1),
-        Span("step 3", 80.0, 280.0, False, pid),
-        Span("step 4", 280.0, 430.5, False, pid),
+        NamedRange("step 3", 80.0, 280.0, False, pid),
+        NamedRange("step 4", 280.0, 430.5, False, pid),
     ]
 
 
@@ -187,12 +187,22 @@ def test_the_simulated_gpu(overlap_run, tmp_path):
     path, log = tmp_path / "trace", tmp_path / "launches"
     variables = {"SIMGPU_TRACE": str(path), "SIMGPU_LAUNCHES": str(log)}
     done = overlap_run(
-        "--quiet", "--simulate", "h100:drain", "demo-stencil", "-", "plain", "2", "stencil/style-0", env=variables
+        "--quiet",
+        "--simulate",
+        "h100",
+        "env",
+        "SIMGPU=h100:drain",
+        "demo-stencil",
+        "-",
+        "plain",
+        "2",
+        "stencil/style-0",
+        env=variables,
     )
     assert done.returncode == 0, done.stderr
     trace = open_trace(str(path))
     records = list(trace.activity())
-    assert (trace.kind, trace.gpus, trace.warnings) == ("simulated", {0: Gpu("NVIDIA H100 80GB HBM3")}, [])
+    assert (trace.kind, trace.gpus, trace.warnings) == ("simulated", {0: TracedGpu("NVIDIA H100 80GB HBM3")}, [])
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     kernels = sorted(
         (one for one in records if isinstance(one, TracedLaunch)), key=lambda one: (one.correlation, one.start_us)
@@ -301,7 +311,7 @@ def test_a_pipe_is_refused_at_once(tmp_path):
 # Not by getrusage: a process's greatest size is also that of the one that has started it, before exec.
 PEAK = """
 import re, sys
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
 assert find(sys.argv[1]).processes
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read()).group(1))
 """

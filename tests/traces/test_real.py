@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pyshim.traces import open_trace
-from pyshim.traces.record import Gpu, TracedLaunch
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 DATA = Path(__file__).with_name("data")
 BEFORE, AFTER = (str(DATA / f"{name}-rank0.json.gz") for name in ("bare", "h200-paper"))
@@ -54,7 +54,7 @@ def test_what_they_say_of_themselves():
     trace = open_trace(BEFORE)
     kernels = [record for record in trace.activity() if isinstance(record, TracedLaunch)]
     assert (trace.kind, trace.rank, trace.python, trace.warnings) == ("pytorch", 0, True, [])
-    assert trace.gpus[0] == Gpu("NVIDIA H200", "sm_90", 132)
+    assert trace.gpus[0] == TracedGpu("NVIDIA H200", "sm_90", 132)
     assert {one.kernel.partition("(")[0] for one in kernels if one.communication} == {
         "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"
     }

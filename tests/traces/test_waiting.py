@@ -24,11 +24,11 @@ from made_waits import (
     steps,
 )
 
+from pyshim.diagnosis import find as waiting
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.errors import OverlapError
-from pyshim.traces import waiting
-from pyshim.traces.found import Found, Waiting
-from pyshim.traces.record import Gpu, TracedLaunch
-from pyshim.traces.waiting import find
+from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
 FORMS: list[Callable[[Program, Path], Path]] = [
@@ -38,15 +38,15 @@ FORMS: list[Callable[[Program, Path], Path]] = [
 ]
 
 
-def resident(gpu: Gpu) -> Callable[[TracedLaunch], int]:
+def resident(gpu: TracedGpu) -> Callable[[TracedLaunch], int]:
     return lambda kernel: RESIDENT
 
 
-def look(program: Program, path: Path, told: str = WHOLE, **more: Any) -> Found:
+def look(program: Program, path: Path, told: str = WHOLE, **more: Any) -> TraceResult:
     return find(str(program.kineto(path / "trace.json", told, **more)), resident)
 
 
-def only(found: Found) -> Waiting:
+def only(found: TraceResult) -> ProcessResult:
     (process,) = found.processes
     return process
 

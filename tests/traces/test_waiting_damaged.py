@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 from made_waits import Program
 
-from pyshim.traces import open_trace
-from pyshim.traces.record import MemoryOperation, TracedLaunch
-from pyshim.traces.waiting import find
+from pyshim.diagnosis.find import find
+from pyshim.profiles import open_trace
+from pyshim.profiles.record import MemoryOperation, TracedLaunch
 from tests.traces.test_waiting import by_host, by_nccl, resident, steps
 
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from pyshim.errors import OverlapError
-from pyshim.launch import driver, plan
 from pyshim.policy.model import Policy
 from pyshim.policy.reader import read_bytes
+from pyshim.start import driver, plan
 from pyshim.tune import arms
-from pyshim.tune.arms import BARE, Arm, Asked, Machine, Program
+from pyshim.tune.arms import BARE, Arm, ArmOptions, Platform, TunedProgram
 from pyshim.tune.sets import SETS
 
-NVIDIA = Machine("NVIDIA H100 80GB HBM3", "", "580.1", False, frozenset({"nvidia"}))
-AMD = Machine("", "", "", False, frozenset({"amd"}))
+NVIDIA = Platform("NVIDIA H100 80GB HBM3", "", "580.1", False, frozenset({"nvidia"}))
+AMD = Platform("", "", "", False, frozenset({"amd"}))
 HERE = {"PATH": "/usr/bin:/bin"}
 
 
@@ -30,7 +29,7 @@ def extending(name: str, gpu: str) -> Policy:
 def test_a_file_is_extended_by_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.yaml").write_text("policy: 1\nname: mine\nstreams: {raise: {share: 10%}}\n")
     monkeypatch.chdir(tmp_path)
-    (stage,), _ = arms.stages(Asked(arms=("mine=mine.yaml", "other=observe")), NVIDIA, {})
+    (stage,), _ = arms.stages(ArmOptions(arms=("mine=mine.yaml", "other=observe")), NVIDIA, {})
     assert [arm.name for arm in stage.arms] == ["default", "mine", "other"]
     found = [arms.extends(arm, NVIDIA, {}) for arm in stage.arms]
     assert found == [("default", ""), (str(tmp_path / "mine.yaml"), ""), ("observe", "")]
@@ -43,15 +42,6 @@ def test_on_amd_the_default_is_that_of_its_gpus() -> None:
     assert [(one.stream_creators, one.environment) for one in policies[:1]] == [
         (one.stream_creators, one.environment) for one in policies[1:]
     ]
-
-
-def test_the_published_method_is_that_of_the_gpu() -> None:
-    (stage,), _ = arms.stages(Asked(paper=True), NVIDIA, {})
-    assert Arm("paper", "h100-paper") in stage.arms
-    (stage,), _ = arms.stages(Asked(paper=True), arms.machine("mi250x", {}), {})
-    assert Arm("paper", "mi250x-paper") in stage.arms
-    with pytest.raises(OverlapError, match="no published method for a machine without a GPU"):
-        arms.stages(Asked(paper=True), AMD, {})
 
 
 def test_the_gpu_is_that_of_the_drivers_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +65,7 @@ def test_what_a_policy_may_set_here(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def environment(arm: Arm, *command: str, **base: str) -> dict[str, str]:
-    return arms.environment_of(arm, Program(command, {**HERE, **base}))
+    return arms.environment_of(arm, TunedProgram(command, {**HERE, **base}))
 
 
 def test_bare_is_the_users_environment_and_an_arm_adds_to_it() -> None:
@@ -95,6 +85,6 @@ def test_sets_hold_what_may_be_tried_and_never_what_hangs() -> None:
     assert not found & {"NCCL_P2P_USE_CUDA_MEMCPY", "NCCL_ALGO", "NCCL_PROTO"}
     for name, settings in SETS.items():
         assert all(setting.source.startswith("https://") for setting in settings)
-        stages, _ = arms.stages(Asked(tries=tuple(arms.of_set(name))), NVIDIA, {}, why="static")
+        stages, _ = arms.stages(ArmOptions(tries=tuple(arms.of_set(name))), NVIDIA, {}, why="static")
         assert [len(stage.tried) for stage in stages] == [len(setting.values) for setting in settings]
     assert "NCCL_MAX_CTAS" in found

@@ -14,7 +14,7 @@ import pytest
 
 from pyshim.errors import OverlapError
 from pyshim.tune import measure
-from pyshim.tune.measure import Metric, Run
+from pyshim.tune.measure import Metric, TimedRun
 
 # Ignores SIGTERM, as does a child in a process group of its own; both would run on.
 STUBBORN = """
@@ -36,7 +36,7 @@ time.sleep(1000)
 TIME = Metric()
 
 
-def run(tmp_path: Path, code: str, patience: float = 60, metric: Metric = TIME) -> tuple[Run, str]:
+def run(tmp_path: Path, code: str, patience: float = 60, metric: Metric = TIME) -> tuple[TimedRun, str]:
     file = tmp_path / "output.txt"
     found = measure.run((sys.executable, "-c", code), {}, str(file), patience, metric)
     return found, file.read_text()

@@ -196,7 +196,11 @@ def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None
         (("--simulate", "h100", "--arm", "a=b,c"), "--arm a=b,c: an arm has one policy"),
         (("--simulate", "h100", "--arm", "default=observe"), "there is an arm of that name"),
         (("--simulate", "h100", "--arm", "a=nowhere"), "there is no policy `nowhere`"),
-        (("--simulate", "b200", "--paper"), "--paper: no published method for NVIDIA B200"),
+        (
+            ("--simulate", "h100", "--paper"),
+            "help: the published method is a policy, GPU-paper: --arm paper=",
+        ),
+        (("--try", "X=1", "--grid"), "help: each --try goes on top of the best arm so far; to try X under "),
         ((), "there is nothing to compare: no GPU driver on this machine"),
         (("--resume", "tune-1"), "--resume takes all but --limit and --json from DIR"),
     ],
@@ -245,8 +249,8 @@ def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run)
     for text, why in (
         ("", "it was written by another version"),
         ("x\n", "Expecting value"),
-        ('{"version": 0}\n', "it was"),
-        ('{"version": 1}\n', "line 1 is not whole"),
+        ('{"version": 1}\n', "it was"),
+        ('{"version": 2}\n', "line 1 is not whole"),
     ):
         (program.folder / "tune.jsonl").write_text(text)
         done = overlap("tune", "--resume", ".", cwd=program.folder)
@@ -299,11 +303,10 @@ def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> N
 
 
 @pytest.mark.parametrize("order", [("X=slow", "Y=2", "X=fast"), ("X=fast,slow", "Y=2", "X=fast")])
-def test_combinations_of_a_variable_that_is_tried_twice(program: Program, order: tuple[str, ...]) -> None:
+def test_a_variable_that_is_tried_twice(program: Program, order: tuple[str, ...]) -> None:
     """As in two sets: CUDA_DEVICE_MAX_CONNECTIONS."""
-    answer = program.answer("--grid", *(word for one in order for word in ("--try", one)))
-    assert answer["kept"] == "X=fast Y=2" and len(answer["arms"]) == 6
-    assert all(arm["runs"] == (6 if arm["name"] == "bare" else 3) for arm in answer["arms"])
+    answer = program.answer(*(word for one in order for word in ("--try", one)))
+    assert set(answer["kept"].split()) == {"X=fast", "Y=2"} and "X=slow" in verdicts(answer)
 
 
 def test_a_gain_below_worth_is_none(program: Program) -> None:
@@ -319,12 +322,6 @@ def test_no_stage_is_left_out_for_want_of_time(program: Program) -> None:
     assert done.returncode == 1 and "so 3 rounds of 9 runs do not fit into --limit 8.0 s" in done.stderr
     done = program.tune("--try", "X=fast,slow,faster", "--try", "Y=2", "--limit", "14s")
     assert "answer  keep X=faster Y=2" in done.stdout, done.stdout + done.stderr
-
-
-def test_all_combinations_on_demand(program: Program) -> None:
-    answer = program.answer("--try", "X=fast,slow", "--try", "Y=1,2", "--grid")
-    assert answer["kept"] == "X=fast Y=2" and len(answer["arms"]) == 9
-    assert {":1:::", "slow:2:::", "fast::::"} <= set(program.runs)
 
 
 def test_what_the_user_has_set_is_an_arm_and_not_overwritten(program: Program) -> None:
@@ -360,7 +357,7 @@ def test_without_a_metric_the_time_of_the_run_counts(program: Program) -> None:
 
 
 def test_a_policy_on_a_simulated_gpu(overlap: Run, tmp_path: Path) -> None:
-    words = ("--simulate", "h100", "--metric", "([0-9.]+) ms an iteration", "--paper", "--arm", "idle=observe")
+    words = ("--simulate", "h100", "--metric", "([0-9.]+) ms an iteration", "--arm", "idle=observe")
     done = overlap("tune", *words, "--", "demo-stencil", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "keep default: " in done.stdout and "less than bare on a simulated GPU" in done.stdout

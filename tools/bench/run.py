@@ -23,8 +23,8 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.policy.layout import encode
-from pyshim.policy.library import load
 from pyshim.policy.table import compile_table
+from pyshim.start.chosen import load
 from tools.bench import start
 from tools.bench.cases import CASES, DEFAULT, Case
 

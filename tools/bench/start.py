@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pyshim import _native
-from pyshim.launch import plan
+from pyshim.start import plan
 
 HERE = Path(__file__).resolve().parent
 # The program, and how often it is started for each round.

@@ -24,8 +24,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyshim.tune.arms import BARE, Arm, Program, Stage
-from pyshim.tune.measure import Metric, Run
+from pyshim.tune.arms import BARE, Arm, Stage, TunedProgram
+from pyshim.tune.measure import Metric, TimedRun
 from pyshim.tune.search import Search, Setup
 
 OUT = Path(__file__).resolve().parents[2] / "docs" / "data" / "tune-simulated.csv"
@@ -55,17 +55,17 @@ class Simulated(Search):
         arms = tuple(Arm(f"X={effect}-{number}") for number, effect in enumerate(effects))
         self.effects = {BARE.name: 0.0, **{arm.name: effect for arm, effect in zip(arms, effects)}}
         self.noise, self.dice, self.now = noise, dice, 0.0
-        setup = Setup(Program((), {}), [Stage(arms)], Metric(), math.log1p(WORTH), "")
+        setup = Setup(TunedProgram((), {}), [Stage(arms)], Metric(), math.log1p(WORTH), "")
         super().__init__(setup, (), lambda _: nullcontext())
         self.clock = lambda: self.now
 
-    def _new(self, at: Any, arm: Arm, copy: int) -> Run:
+    def _new(self, at: Any, arm: Arm, copy: int) -> TimedRun:
         self.number += 1
         seconds = (1 + self.effects[arm.name] / 100) * math.exp(self.noise(self.dice, self.number, arm is not BARE))
         self.now += seconds
-        return Run(seconds, seconds)
+        return TimedRun(seconds, seconds)
 
-    def _keep(self, at: Any, arm: Arm, copy: int, run: Run) -> None:
+    def _keep(self, at: Any, arm: Arm, copy: int, run: TimedRun) -> None:
         pass
 
 

@@ -5,9 +5,7 @@ docs/reference.md is made of both. Empty: nothing is to be done.
 
 from __future__ import annotations
 
-_SMALLER = (
-    "`overlap explain` names settings of NCCL or RCCL that make its blocks smaller. Otherwise only priority can help."
-)
+_SMALLER = "`overlap policy room` names settings of NCCL or RCCL with smaller blocks. Otherwise only priority can help."
 _PROGRAMS_OWN_FAILURE = "The launch fails without the library, too."
 
 ADVICE = {
@@ -30,11 +28,11 @@ ADVICE = {
     "programmatic": "It begins before the kernel in front of it has ended.",
     "occupancy_asked": "The program may have sized its grid by the answer, which must stay true.",
     "reads_dynamic_size": "",
-    "below_keep": "Write a smaller `keep_at_least` in the rule, and measure. `overlap explain` says what it costs.",
+    "below_keep": "Write a smaller `keep_at_least` in the rule, and measure. `overlap policy room` says what stays.",
     "no_room_registers": _SMALLER,
     "no_room_warps": _SMALLER,
     "no_room_slots": "Only priority can help.",
-    "no_room_shared_memory": "`overlap explain` prints the sizes that would do.",
+    "no_room_shared_memory": "`overlap policy room` prints the sizes that would do.",
     "refused": "Report the driver's version, the kernel and the policy.",
     "unknown_footprint": "On AMD a kernel of a module, as of rocBLAS; on NVIDIA one of cuFFT.",
     "cannot_launch": _PROGRAMS_OWN_FAILURE,

@@ -35,7 +35,7 @@ def box(x: float, y: float, width: float, color: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 0.0):.1f}" height="20" fill="{color}"{edge}/>'
 
 
-def panel(top: float, title: str, arm: arms.Arm, scale: float) -> Iterator[str]:
+def panel(top: float, title: str, arm: arms.DemoArm, scale: float) -> Iterator[str]:
     yield text(10, top, title, weight="bold")
     compute, halo = top + 10, top + 10 + LANE
     yield text(10, compute + 15, "compute")

@@ -15,7 +15,6 @@ from typing import Any
 
 from pyshim import _native
 from pyshim.demo.arms import change
-from pyshim.enums import DISPATCH_RULES
 from pyshim.policy.gpus import KnownGpu, known
 from tools.bench.suites import kernels
 from tools.bench.suites.arms import Bench
@@ -25,6 +24,7 @@ from tools.docs.table import Table, Value, rounded
 
 SMALL = {"NCCL_ALGO": "Ring", "NCCL_NTHREADS": "256", "NCCL_CGA_CLUSTER_SIZE": "0"}
 ALONE_WAVES = 7
+DISPATCH_RULES = ("hold", "drain", "backfill")  # of SIMGPU; the first is what an H200 does
 
 
 @dataclass(frozen=True)

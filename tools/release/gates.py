@@ -124,13 +124,15 @@ def check_objects(wheel: Wheel) -> Iterator[str]:
 
 def check_carried(wheel: Wheel) -> Iterator[str]:
     """What goes with the object files is that of these sources."""
-    carried = {LIB + Path(name).name: ROOT / "shim" / name for name in ("overlap_abi.h", "core/reason.def")}
+    carried = {LIB + Path(name).name: ROOT / "shim" / name for name in ("core/reason.def", "sys/rank.def")}
     carried.update({f"pyshim/policies/{path.name}": path for path in (ROOT / "policies").glob("*.yaml")})
     for name, source in carried.items():
         if wheel.files.get(name) != source.read_bytes():
             yield f"{name}: is not {source.relative_to(ROOT)} of these sources"
-    if LIB + "shipped.json" not in wheel.files:
-        yield f"{LIB}shipped.json: is not there: every start would compile its policy anew"
+    costs = {"shipped.json": "start would compile its policy", "abi.py": "command would parse the header"}
+    for made, cost in costs.items():
+        if LIB + made not in wheel.files:
+            yield f"{LIB}{made}: is not there: every {cost} anew"
 
 
 def places() -> list[bytes]:

@@ -43,7 +43,7 @@ class CustomBuildHook(BuildHookInterface[Any]):
     def dependencies(self) -> list[str]:
         if os.environ.get("OVERLAP_BUILD") == "off":
             return []
-        # The first two compile the shipped policies.
+        # The first two write down the header and what the shipped policies compile to.
         return ["cffi>=1.15", "PyYAML>=6.0", *builder(self.root).requirements()]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:

@@ -41,7 +41,7 @@ PLACES = ("{pyenv}/versions/3.{minor}.*/bin/python3.{minor}", "/usr/local/bin/py
 # Opens every object file that is not a program, each with all of its symbols bound at once.
 OPEN = """
 import ctypes, os, pathlib, pyshim
-from pyshim.launch.environment import shipped
+from pyshim.start.environment import shipped
 for path in sorted(pathlib.Path(pyshim.__file__).parent.joinpath("_lib").rglob("*.so*")):
     if path.read_bytes()[4] == 2: ctypes.CDLL(str(path), os.RTLD_NOW | os.RTLD_LOCAL); print(path.name)
 assert shipped("h100-paper", {}), "shipped.json is not of this wheel"
@@ -72,7 +72,7 @@ def trials(programs: Path, library: Path, policies: Sequence[str]) -> Iterator[T
     """What a user does first; the report is that of the run before it."""
     overlap, run, python = (str(programs / name) for name in ("overlap", "overlap-run", "python"))
     demo = (str(library / "demo/demo-stencil"),)
-    kernel = ("--gpu", "h100", "--threads", "128", "--registers", "224", "--json")
+    room = ("--gpu", "h100", "--kernel", "128:224", "--json")
     yield Trial((overlap, "--help"), lambda text: len(text) > 200)
     yield Trial((run, "--help"), lambda text: len(text) > 200)
     yield Trial((python, "-c", OPEN), str.split, lambda names: "liboverlap.so" in names and "libcuda.so.1" in names)
@@ -80,7 +80,7 @@ def trials(programs: Path, library: Path, policies: Sequence[str]) -> Iterator[T
     yield Trial((run, "--simulate", "h100", "--policy", "h100-paper", "--report", "out", *demo), lambda text: True)
     yield Trial((overlap, "report", "out", "--json"), counted, lambda counts: all(counts.values()))
     yield Trial((overlap, "demo", "--json"), json.loads, lambda said: said["default_ms"] < said["bare_ms"])
-    yield Trial((overlap, "explain", *kernel), json.loads, lambda said: said["native_blocks"] == 2)
+    yield Trial((overlap, "policy", "room", *room), json.loads, lambda said: said["kernel"]["resident"] == 2)
     # Of this machine, which may have faults of its own: that there is an answer.
     yield Trial((overlap, "doctor", "--json"), lambda text: sorted(json.loads(text)), status=(0, 1))
     yield Trial((python, *PIP, "check"), lambda text: True)

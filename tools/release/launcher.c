@@ -41,15 +41,26 @@ static int own_path(char path[PATH_MAX]) {
  * the kernel reads:
  *     #!/bin/sh
  *     '''exec' "PATH" "$0" "$@"
- * uv's relocatable form begins with "$(dirname ...)"/ there, and names a file in the script's folder. */
+ * uv's relocatable form begins with "$(dirname ...)"/ there, and names a file in the script's folder. Spack's sbang:
+ *     #!/bin/sh /opt/spack/bin/sbang
+ *     #!PATH */
 static char *interpreter(char *text, const char *folder, char joined[2 * PATH_MAX]) {
     char *end = strchr(text, '\n');
     if (strncmp(text, "#!", 2) != 0 || !end)
         return NULL;
     *end = 0;
+    char *path = end + 1;
+    static const char shell[] = "#!/bin/sh ", sbang[] = "/sbang";
+    size_t header = strlen(text);
+    if (strncmp(text, shell, sizeof shell - 1) == 0 && header > sizeof sbang - 1 &&
+        strcmp(text + header - (sizeof sbang - 1), sbang) == 0) {
+        if (strncmp(path, "#!", 2) != 0 || !(end = strchr(path, '\n')))
+            return NULL;
+        *end = 0;
+        return path + 2;
+    }
     if (strcmp(text, "#!/bin/sh") != 0)
         return text + 2;
-    char *path = end + 1;
     static const char exec[] = "'''exec' ";
     end = strchr(path, '\n');
     if (!end || strncmp(path, exec, sizeof exec - 1) != 0)

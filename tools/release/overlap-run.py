@@ -36,7 +36,7 @@ def main() -> int:
     sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     complete_path()
     try:
-        from pyshim.launch import environment
+        from pyshim.start import environment
 
         environment.ignored_signals = ignored
         if command == "overlap":

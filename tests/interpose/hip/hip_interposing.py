@@ -16,8 +16,8 @@ from typing import Any
 
 from interposing import Build, Done, report_of, with_runtime
 
-from pyshim.launch import plan
-from pyshim.launch.environment import environment
+from pyshim.start import plan
+from pyshim.start.environment import environment
 from tools.simgpu.hip import code_object
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent

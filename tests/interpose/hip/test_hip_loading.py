@@ -8,7 +8,7 @@ import pytest
 from hip_interposing import BLOCKS, ONE, Hip, World, by_kernel, runtime, smallest
 from interposing import Build, same, smallest_size
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 LAUNCH = f"launch=k,{BLOCKS},64"
 H100_TWO = smallest_size(2)

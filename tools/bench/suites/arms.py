@@ -12,9 +12,9 @@ from pathlib import Path
 from pyshim import _native
 from pyshim.demo.arms import clean, read_counters
 from pyshim.errors import USAGE, OverlapError
-from pyshim.launch import plan
-from pyshim.launch.environment import Settings, environment
 from pyshim.policy.gpus import KnownGpu
+from pyshim.start import plan
+from pyshim.start.environment import Settings, environment
 from tools.bench.suites import kernels
 from tools.bench.suites.programs import Program, words
 from tools.checks import shim_build
@@ -80,11 +80,12 @@ class Bench:
         return [str(self.folder / "suite-program"), str(self._cubin(gpu)), arm, steps, kind, *words(program, gpu)]
 
     def settings(self, policy: str, gpu: KnownGpu, rule: str) -> Settings:
-        """As overlap-run --policy POLICY --simulate GPU:RULE has them."""
+        """As overlap-run --policy POLICY --simulate GPU has them, under a dispatch rule."""
         key = (policy, gpu.key, rule)
         if key not in self._settings:
-            asked = plan.Request(policy=policy, simulate=f"{gpu.key}:{rule}", quiet=True)
-            self._settings[key] = plan.make(asked, self.base).settings
+            asked = plan.Request(policy=policy, simulate=gpu.key, quiet=True)
+            made = plan.make(asked, self.base).settings
+            self._settings[key] = made._replace(simulated_gpu=f"{gpu.key}:{rule}")
         return self._settings[key]
 
     def bare(self, program: Program, gpu: KnownGpu, rule: str, arm: str) -> Outcome:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pyshim.explain import planner
 from pyshim.policy.gpus import KnownGpu
+from pyshim.room import planner
 from tools.simgpu.simgpu_cubin import Kernel as CubinKernel
 from tools.simgpu.simgpu_cubin import cubin
 
@@ -92,7 +92,7 @@ def _number(gpu: KnownGpu) -> int:
 
 def resident(kernel: Kernel, gpu: KnownGpu) -> int:
     """Return the blocks on one multiprocessor, as launched."""
-    block = planner.Footprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
+    block = planner.BlockFootprint(kernel.threads, kernel.registers, kernel.static_shared, kernel.dynamic_shared)
     return planner.occupancy(gpu, block)[0]
 
 

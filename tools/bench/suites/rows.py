@@ -10,14 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyshim.demo.arms import change
-from pyshim.policy import library
+from pyshim.policy import files
 from pyshim.policy.gpus import NVIDIA, known
 from tools.bench.suites.arms import Bench, Outcome, built
 from tools.bench.suites.programs import Program
 
 LIMIT_PERCENT = 1.0  # what a default policy may lose
 RULE = "hold"
-GPUS = {gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA}  # the programs are CUDA's
+GPUS = {
+    gpu.key: gpu for gpu in known() if gpu.simulated and gpu.vendor == NVIDIA and gpu.key in files.names({})
+}  # the programs are CUDA's
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ Runs = dict[str, "Future[Outcome]"]
 
 def policies_of(key: str) -> tuple[str, ...]:
     """Return the default policy of a GPU and its variants."""
-    return (key, *(name for name in sorted(library.names({})) if name.startswith(f"{key}-")))
+    return (key, *(name for name in sorted(files.names({})) if name.startswith(f"{key}-")))
 
 
 def measured(gpus: Iterable[str], programs: Sequence[Program], policies: Sequence[str] = ()) -> list[Row]:

@@ -1,0 +1,1 @@
+"""What waits behind what in a profile, why, and what to do about it: `overlap explain`."""

@@ -1,0 +1,263 @@
+"""When each piece of work on the GPUs of one process was ready, and which work its streams and the host waited for.
+
+Calls of one process are numbered in their order (CUPTI's correlation IDs), and so are the launches, waits and records
+of events that they enqueue. One walk in this order keeps, for each stream, when all that was enqueued on it so far had
+ended. Work is ready once that has ended, the events that its stream waits for included, and its launch call has
+returned. A wait delays the waiter (another stream, the host) by its slack: the time from when the waiter had nothing
+else to wait for until the wait was over.
+
+Where a trace does not say what a stream waited for, its next work counts as ready only after the last work of any
+stream, launched earlier, that had ended when it began: an event is complete when work ends. What is said to have
+waited then waited at least so long.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from itertools import islice
+from math import inf
+from typing import NamedTuple
+
+from pyshim.diagnosis.result import LEGACY
+from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch, Wait, Work
+
+LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
+LEGACY_US = 10.0  # from the end of work that a copy waited for to its start, at most
+HOST, COMMUNICATION = "the host", "communication"
+_STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
+_HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
+_BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
+_MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
+_FAR = 1000  # ends that are looked at for one that can have released a stream
+
+
+class Cause(IntEnum):
+    """What work became ready by, last."""
+
+    LAUNCH = 0
+    STREAM = 1
+    EVENT = 2
+
+
+class Queued:
+    """Work on a stream. released_us: when it was ready; None where its launch call is not in the trace."""
+
+    __slots__ = ("at_least", "cause", "place", "released_us", "work")
+
+    def __init__(self, work: Work, released_us: float | None, cause: Cause, at_least: bool) -> None:
+        self.work = work
+        self.place = work.device, work.stream
+        self.released_us = released_us
+        self.cause = cause
+        self.at_least = at_least  # what it waited is no less
+
+
+class Delay(NamedTuple):
+    """A waiter waited for the work [first, end) of a stream, for at most slack_us longer than without it."""
+
+    waiter: str
+    place: tuple[int, str]
+    first: int
+    end: int
+    slack_us: float
+
+
+class _Ended(NamedTuple):
+    """All that was enqueued on a stream up to some call."""
+
+    time_us: float
+    at_least: bool  # or later
+    place: tuple[int, str]
+    works: int
+
+
+@dataclass
+class StreamQueue:
+    place: tuple[int, str]
+    works: list[Queued] = field(default_factory=list)
+    time_us: float = -inf
+    at_least: bool = True  # what it did before the trace began is not known
+    by_event: bool = False
+    last: int = 0  # correlation
+
+    def ended(self) -> _Ended:
+        return _Ended(self.time_us, self.at_least or not self.works, self.place, len(self.works))
+
+
+@dataclass
+class Queues:
+    """streams: of one process, their work in the order of its calls."""
+
+    streams: dict[tuple[int, str], StreamQueue]
+    delays: list[Delay]
+    without_call: int  # pieces of work
+    stream_waits: int
+    stream_waits_untold: int  # of these, for what is not said
+    host_waits_untold: int
+
+
+def walk(works: Sequence[Work], calls: Iterable[Call], waits: Sequence[Wait]) -> Queues:
+    """Return the queues of one process."""
+    return _Walk(works, {call.correlation: call for call in calls}, waits).run()
+
+
+class _Walk:
+    def __init__(self, works: Sequence[Work], calls: dict[int, Call], waits: Sequence[Wait]) -> None:
+        self.works, self.calls, self.waits = works, calls, waits
+        self.streams: dict[tuple[int, str], StreamQueue] = {}
+        self.delays: list[Delay] = []
+        self.devices: defaultdict[str, set[int]] = defaultdict(set)
+        self.recorded: dict[tuple[int, str], _Ended] = {}  # by the event's record: correlation and stream
+        self.polled: dict[tuple[tuple[int, str], int], tuple[float, _Ended]] = {}  # since when the host waits for what
+        self.seen: dict[tuple[str, tuple[int, str]], int] = {}  # by waiter and stream: work that it waited for before
+        self.shared = Counter(work.correlation for work in works)  # of a graph
+        told = any(not wait.host for wait in waits)
+        self.vague = [] if told else sorted(c for c, call in calls.items() if _STREAM_WAIT.fullmatch(call.name))
+        self.untold = len(self.vague)
+
+    def run(self) -> Queues:
+        for work in self.works:
+            self.devices[work.stream].add(work.device)
+        records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
+        steps: list[tuple[int, int, Work | Wait | str]] = [(c, 0, stream) for c, stream in records.items()]
+        steps += [(wait.correlation, 0, wait) for wait in self.waits]
+        # Of a graph, in the order of time.
+        ordered = sorted(self.works, key=lambda work: work.start_us)
+        steps += [(work.correlation or 0, number, work) for number, work in enumerate(ordered, 1)]
+        for correlation, _, step in sorted(steps, key=lambda step: step[:2]):
+            if isinstance(step, str):
+                self._record(correlation, step)
+            elif isinstance(step, Wait):
+                self._wait(step)
+            else:
+                self._work(step)
+        self._host_delays()
+        for stream in self.streams.values():
+            self._communication(stream)
+        self._bound_the_vague()
+        queued = [one for stream in self.streams.values() for one in stream.works]
+        hosts = sum(1 for wait in self.waits if wait.host and wait.stream is None and wait.event is None)
+        if not any(wait.host for wait in self.waits):
+            hosts = sum(1 for call in self.calls.values() if _HOST_WAIT.fullmatch(call.name))
+        return Queues(
+            streams=self.streams,
+            delays=self.delays,
+            without_call=sum(1 for one in queued if one.released_us is None),
+            stream_waits=len(self.vague) or sum(1 for wait in self.waits if not wait.host),
+            stream_waits_untold=self.untold,
+            host_waits_untold=hosts,
+        )
+
+    def _stream(self, place: tuple[int, str]) -> StreamQueue:
+        stream = self.streams.get(place)
+        if stream is None:
+            stream = self.streams[place] = StreamQueue(place)
+        return stream
+
+    def _place(self, stream: str, device: int) -> tuple[int, str]:
+        """Streams have numbers of their own in a process, but for the default ones."""
+        devices = self.devices[stream]
+        return (next(iter(devices)) if len(devices) == 1 else device), stream
+
+    # ---- one step each ----
+
+    def _work(self, work: Work) -> None:
+        stream = self._stream((work.device, work.stream))
+        correlation = work.correlation or 0
+        call = self.calls.get(correlation)
+        of_graph = self.shared[work.correlation] > 1
+        waits_between = bisect_left(self.vague, correlation) > bisect_right(self.vague, stream.last)
+        at_least = stream.at_least or of_graph or waits_between
+        released, cause = None, Cause.EVENT if stream.by_event else Cause.STREAM
+        if call is not None:
+            launched = min(call.end_us, work.start_us)
+            released = min(max(stream.time_us, launched), work.start_us)
+            cause = Cause.LAUNCH if launched >= stream.time_us else cause
+        stream.works.append(Queued(work, released, cause, at_least))
+        stream.time_us, stream.at_least = max(stream.time_us, work.end_us), of_graph
+        stream.by_event, stream.last = False, correlation
+        if call is not None and isinstance(work, MemoryOperation) and call.end_us >= work.end_us:  # it blocks
+            self._host_waits(call.start_us, stream.ended())
+            if work.stream == LEGACY and _BLOCKING.fullmatch(call.name):
+                self._legacy_waits(call, work)
+
+    def _legacy_waits(self, call: Call, copy: MemoryOperation) -> None:
+        """Let the host wait for blocking streams, as a copy on the legacy one does: those that ended just before it."""
+        for other in islice(self.streams.values(), _MANY):
+            device, name = other.place
+            ended_just_before = other.time_us <= copy.start_us <= other.time_us + LEGACY_US
+            if device == copy.device and name != LEGACY and call.start_us < other.time_us and ended_just_before:
+                self._host_waits(call.start_us, other.ended())
+
+    def _record(self, correlation: int, name: str) -> None:
+        for device in self.devices[name]:
+            stream = self.streams.get((device, name))
+            if stream is not None and stream.works:
+                self.recorded[correlation, name] = stream.ended()
+
+    def _wait(self, wait: Wait) -> None:
+        stream, correlation = wait.event or ("", 0)
+        ended = self.recorded.get((correlation, stream))
+        if not wait.host:
+            self._stream_waits(self._stream((wait.device, str(wait.stream))), ended)
+        elif wait.stream is not None:
+            place = self._place(wait.stream, wait.device)
+            if place in self.streams:
+                self._host_waits(wait.start_us, self.streams[place].ended())
+        elif ended is not None:
+            self._host_waits(wait.start_us, ended)
+
+    def _stream_waits(self, stream: StreamQueue, ended: _Ended | None) -> None:
+        if ended is None:
+            stream.at_least = True
+            self.untold += 1
+            return
+        self._delay(f"stream {stream.place[1]}", ended, ended.time_us - stream.time_us)
+        if ended.time_us > stream.time_us:
+            stream.time_us, stream.by_event = ended.time_us, True
+        stream.at_least = stream.at_least or ended.at_least
+
+    def _host_waits(self, since_us: float, ended: _Ended) -> None:
+        """Once, however often the host asks."""
+        begun, _ = self.polled.get((ended.place, ended.works), (inf, ended))
+        self.polled[ended.place, ended.works] = min(begun, since_us), ended
+
+    def _delay(self, waiter: str, ended: _Ended, slack_us: float) -> None:
+        first = self.seen.get((waiter, ended.place), 0)
+        self.seen[waiter, ended.place] = ended.works
+        if first < ended.works:
+            self.delays.append(Delay(waiter, ended.place, first, ended.works, slack_us))
+
+    # ---- when all is known ----
+
+    def _host_delays(self) -> None:
+        for begun, ended in sorted(self.polled.values(), key=lambda one: (one[1].works, one[0])):
+            self._delay(HOST, ended, ended.time_us - begun)
+
+    def _communication(self, stream: StreamQueue) -> None:
+        """Another rank waits for it, and the work in front of it delays it."""
+        first = 0
+        for index, one in enumerate(stream.works, 1):
+            if isinstance(one.work, TracedLaunch) and one.work.communication:
+                self.delays.append(Delay(COMMUNICATION, stream.place, first, index, inf))
+                first = index
+
+    def _bound_the_vague(self) -> None:
+        ends = sorted((work.end_us, work.correlation or 0) for work in self.works)
+        times = [end for end, _ in ends]
+        for stream in self.streams.values():
+            for one in stream.works:
+                if one.at_least and one.released_us is not None:
+                    one.released_us = max(one.released_us, self._released_before(one.work, ends, times))
+
+    def _released_before(self, work: Work, ends: Sequence[tuple[float, int]], times: Sequence[float]) -> float:
+        last = bisect_right(times, work.start_us) - 1
+        for index in range(last, max(-1, last - _FAR), -1):
+            if ends[index][1] <= (work.correlation or 0):
+                return ends[index][0]
+        return times[last - _FAR] if last >= _FAR else -inf

@@ -1,0 +1,120 @@
+"""What all traces have in common: what was recorded, one after the other, in the order of the file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import NamedTuple, Union
+
+
+class TracedLaunch(NamedTuple):
+    """A kernel as it ran. None: the trace does not say. Times are of the trace's own clock."""
+
+    kernel: str  # as the trace has it
+    communication: bool  # by the library's own families of names, and nothing else
+    device: int
+    stream: str
+    start_us: float
+    end_us: float
+    blocks: int | None = None
+    threads: int | None = None
+    registers: int | None = None
+    static_shared_memory: int | None = None  # bytes of a block
+    dynamic_shared_memory: int | None = None
+    shared_memory: int | None = None  # their sum: Kineto says no more
+    process: int | None = None  # where several processes share a file
+    correlation: int | None = None  # of the call that launched it: grows from call to call of a process
+    priority: int | None = None  # of the launch; the smaller number is the greater priority
+    graph: bool = False  # a node of a graph
+
+
+class MemoryOperation(NamedTuple):
+    """A copy or memset on the GPU: neither computation nor communication."""
+
+    device: int
+    stream: str
+    start_us: float
+    end_us: float
+    process: int | None = None
+    correlation: int | None = None
+
+
+class NamedRange(NamedTuple):
+    """A range that the program, or its profiler, has named: ProfilerStep#3."""
+
+    name: str
+    start_us: float
+    end_us: float
+    on_gpu: bool  # from the first to the last kernel inside, instead of host time
+    process: int | None = None
+
+
+class Call(NamedTuple):
+    """A call of the host to the runtime or the driver."""
+
+    name: str
+    start_us: float
+    end_us: float
+    correlation: int
+    process: int | None = None
+
+
+class Wait(NamedTuple):
+    """A stream that waits for an event, or the host that waits for a stream or an event."""
+
+    host: bool
+    device: int
+    stream: str | None  # that waits, or that the host waits for; None: the host waits for an event
+    start_us: float  # of the call
+    end_us: float
+    correlation: int
+    event: tuple[str, int] | None = None  # the stream it was recorded on, and the correlation of the call that did
+    process: int | None = None
+
+
+Work = Union[TracedLaunch, MemoryOperation]
+Activity = Union[TracedLaunch, MemoryOperation, NamedRange, Call, Wait]
+
+
+class TracedGpu(NamedTuple):
+    """A GPU as a trace describes it."""
+
+    name: str
+    architecture: str = ""  # sm_90
+    multiprocessors: int = 0
+
+
+class Trace(ABC):
+    """One file. What it says of itself is known once activity() has come to its end."""
+
+    kind: str  # pytorch, nsys or simulated
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.rank: int | None = None
+        self.gpus: dict[int, TracedGpu] = {}  # by device
+        self.python = False  # PyTorch's operators are in it
+        self.warnings: list[str] = []  # sentences
+        self.torn = False  # the file ends too early
+
+    @abstractmethod
+    def activity(self) -> Iterator[Activity]:
+        """Read the file from its beginning. Raises OverlapError for another kind."""
+
+    def priority_of(self, process: int | None, stream: str) -> int | None:
+        """Return the priority with which a stream was created, if the trace lists streams."""
+        return None
+
+    def priorities_of(self, process: int | None) -> list[int]:
+        """Return those of all streams that a process created."""
+        return []
+
+
+def architecture(major: int | None, minor: int | None) -> str:
+    """Return the name of a compute capability."""
+    return "" if major is None or minor is None else f"sm_{major}{minor}"
+
+
+def priority(number: int | None) -> int | None:
+    """Return a priority that CUPTI may have stored without its sign (CUpti_ActivityStream)."""
+    return number if number is None or number < 1 << 31 else number - (1 << 32)

@@ -1,0 +1,1 @@
+"""Resident blocks of one kernel beside one of communication: `overlap policy room`."""

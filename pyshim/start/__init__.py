@@ -1,0 +1,1 @@
+"""Starting a program: which policy, which environment, which folder for its report."""

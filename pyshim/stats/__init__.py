@@ -1,1 +1,0 @@
-"""What the preloaded library leaves behind, read with suspicion: pages."""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from interposing import Done, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.gpu.build import HERE
 
 ROUNDS, WARM, LAUNCHES = 20, 100, 36  # launches of a round: 4 large ones, 32 small ones

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from interposing import Build, Done, Runner
 
-from pyshim.launch import plan
+from pyshim.start import plan
 from tools.checks import shim_build
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,6 +15,10 @@
  *   R:S        a thread asks for the priority of S until the end, 3,000 times at least: how often was it not the first?
  *   v:D        go to device D (0, 1), or to another context of device 0 (2, 3), which has streams and events of its own
  *   T:N:M C:N:M  N threads at once launch communication, or j of 4 blocks, on stream 2, M times each    F   a child launches it by fork, and ends
+ *   N:C        streams and events stay, and C is current from now on: 0: no context, 1: another one of device 0, 2: the one of device 1;
+ *              3: their own again
+ *   K:S:B      launch l, a kernel of a library, by its handle                                        A:S    copy to S's device and back
+ *   E          end a capture, no more
  *   swap:A:B   change the numbers of two streams               z      end the context, with all streams, and begin a new one
  *   Z:D        reset device D
  */
@@ -30,10 +34,11 @@ extern int cuStreamSetAttribute(void *, int, const void *), cuStreamGetAttribute
     cuStreamCopyAttributes(void *, void *), cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *),
     cuMemsetD8_v2(uint64_t, unsigned char, size_t), cuMemcpyDtoD_v2(uint64_t, uint64_t, size_t),
     cuCtxGetCurrent(void **), cuDevicePrimaryCtxReset_v2(int), cuGraphGetNodes(void *, void **, size_t *),
-    cuGraphExecUpdate_v2(void *, void *, void *);
+    cuGraphExecUpdate_v2(void *, void *, void *), cuMemcpyHtoDAsync_v2(uint64_t, const void *, size_t, void *),
+    cuMemcpyDtoHAsync_v2(void *, uint64_t, size_t, void *);
 
 enum { MOST = 40, CONTEXTS = 4, TRIES = 3000, NON_BLOCKING = 1, NOT_READY = 600, PRIORITY = 8, NODE_PRIORITIES = 8 };
-static void *streams[MOST], *events[MOST], *k, *j, *comm, *exec, *updated, *capturing, *own_context;
+static void *streams[MOST], *events[MOST], *k, *j, *l, *comm, *exec, *updated, *capturing, *own_context, *left;
 static uint64_t a, memory;
 static uint32_t b;
 static void *parameters[] = {&a, &b};
@@ -59,6 +64,29 @@ static void load(void) {
     good(CU(cuModuleGetFunction)(&comm, module, "ncclDevKernel_AllReduce_Sum_f32_RING_LL"), "comm");
     good(CU(cuMemAlloc_v2)(&memory, 4096), "cuMemAlloc");
     free(text);
+}
+
+static void *kernel_of_library(void) {
+    if (l)
+        return l;
+    void *library;
+    char *text = ptx_of("l");
+    good(CU(cuLibraryLoadData)(&library, text, NULL, NULL, 0, NULL, NULL, 0), "cuLibraryLoadData");
+    good(CU(cuLibraryGetKernel)(&l, library, "l"), "l");
+    free(text);
+    return l;
+}
+
+/* Another context is current, or none, and all streams stay. */
+static int make_current(int which) {
+    static void *others[3];
+    if (!left)
+        good(cuCtxGetCurrent(&left), "cuCtxGetCurrent");
+    if (which == 1 && !others[1])
+        good(cuCtxCreate_v2(&others[1], 0, 0), "cuCtxCreate");
+    if (which == 2 && !others[2])
+        good(CU(cuDevicePrimaryCtxRetain)(&others[2], 1), "cuDevicePrimaryCtxRetain");
+    return CU(cuCtxSetCurrent)(which == 3 ? left : others[which]);
 }
 
 /* Streams of the new one may get the addresses of the old one's. */
@@ -114,8 +142,12 @@ static int go_to(int number) {
     return 0;
 }
 
+static int launch_on(void *kernel, void *on, int blocks) {
+    return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, on, parameters, NULL);
+}
+
 static int launch(void *kernel, int number, int blocks) {
-    return CU(cuLaunchKernel)(kernel, (unsigned)blocks, 1, 1, 256, 1, 1, 0, stream(number), parameters, NULL);
+    return launch_on(kernel, stream(number), blocks);
 }
 
 /* A reader of a priority, while this thread goes on. */
@@ -159,7 +191,7 @@ static int make_pool(int count, int priority) {
 }
 
 struct crowd {
-    void *context, *kernel;
+    void *context, *kernel, *stream;
     int count; /* of launches of each thread */
     pthread_barrier_t all;
 };
@@ -168,14 +200,14 @@ static void *launch_often(void *data) {
     struct crowd *const crowd = data;
     good(CU(cuCtxSetCurrent)(crowd->context), "cuCtxSetCurrent");
     for (int i = 0; i < crowd->count; i++)
-        good(launch(crowd->kernel, 2, 4), "thread");
+        good(launch_on(crowd->kernel, crowd->stream, 4), "thread");
     pthread_barrier_wait(&crowd->all);
     return NULL;
 }
 
 static int launch_at_once(void *kernel, int threads, int count) {
     pthread_t thread[MOST];
-    struct crowd crowd = {.kernel = kernel, .count = count};
+    struct crowd crowd = {.kernel = kernel, .stream = stream(2), .count = count}; /* made before the threads */
     good(cuCtxGetCurrent(&crowd.context), "cuCtxGetCurrent");
     pthread_barrier_init(&crowd.all, NULL, (unsigned)threads);
     for (int i = 0; i < threads; i++)
@@ -212,6 +244,17 @@ static int act(const char *word, int first, int second) {
         return launch(k, first, second);
     case 'j':
         return launch(j, first, second);
+    case 'K':
+        return launch(kernel_of_library(), first, second);
+    case 'N':
+        return make_current(first);
+    case 'A': {
+        static int copied;
+        const int result = cuMemcpyHtoDAsync_v2(memory, &copied, sizeof copied, stream(first));
+        return result ? result : cuMemcpyDtoHAsync_v2(&copied, memory, sizeof copied, stream(first));
+    }
+    case 'E':
+        return CU(cuStreamEndCapture)(capturing, &graph);
     case 'c':
         return launch(comm, first, 4);
     case 'r':
@@ -322,6 +365,8 @@ int main(int argc, char **argv) {
         __atomic_store_n(&reader.ended, 1, __ATOMIC_RELEASE);
         pthread_join(reader.thread, NULL);
     }
+    if (left)
+        good(CU(cuCtxSetCurrent)(left), "cuCtxSetCurrent");
     good(CU(cuCtxSynchronize)(), "at last");
     return bad;
 }

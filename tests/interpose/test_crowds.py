@@ -10,7 +10,7 @@ import pytest
 from interposing import Build, Done, Runner
 from iterating import raised
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 LAUNCHES, SHARE = 3200, 0.95
 ROUND = ["barrier", ""]

@@ -11,7 +11,7 @@ from interposing import NCCL, PROGRAMS, Build, Done, Runner, same
 from iterating import AUTO, HOST, STYLE_0, Iterations, raised
 from peers import forwarding_driver
 
-from pyshim.launch import plan
+from pyshim.start import plan
 
 MADE = "n:1 n:2 n:3 r:1:1 r:2:2 r:3:3 K:3:1"  # streams, events and the kernel of a library, with their context current
 OWN, NONE = "N:3", "N:0"

@@ -53,7 +53,9 @@ struct handle *handle_origin(const struct handle *handle) {
 void handles_prepare(void) {
     pool_prepare(&handles);
     map_prepare(&numbers);
+    map_prepare(&owners);
     decisions_prepare();
+    names_prepare();
 }
 
 /* ---- Names ---- */

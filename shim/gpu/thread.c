@@ -92,6 +92,7 @@ RARE static void opens_gpu(void) {
     if (!this_thread.shard)
         shard_of_thread();
     streams_wanted();
+    overlap_answers_prepare();
     if (lock_take()) {
         handles_prepare();
         streams_prepare();

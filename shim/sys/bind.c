@@ -170,7 +170,7 @@ static struct kept *answers_kept(void) {
     return __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
 }
 
-static bool prepare_answers(void) {
+bool overlap_answers_prepare(void) {
     struct kept *none = NULL, *const made = answers_kept() ? NULL : overlap_map(sizeof *made);
     if (made && !__atomic_compare_exchange_n(&kept, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
         overlap_unmap(made, sizeof *made);
@@ -257,7 +257,7 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
-    if (found && held && prepare_answers()) {
+    if (found && held && overlap_answers_prepare()) {
         keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
         keep_of_page(lasts ? ALWAYS : generation, site, number, found);
     }
@@ -274,7 +274,7 @@ const char *overlap_library(uintptr_t site) {
     const uint64_t generation = overlap_generation();
     struct overlap_object object = {.name = ""};
     known = overlap_object_at(site, &object) ? object.name : "";
-    if (!prepare_answers())
+    if (!overlap_answers_prepare())
         return known;
     if (*known)
         keep_of_object(overlap_is_global(site) ? ALWAYS : generation, &object, NUMBER, (void *)(uintptr_t)known);

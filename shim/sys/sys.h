@@ -69,6 +69,9 @@ const char *overlap_own_name(uintptr_t address);
 void *overlap_behind_known(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
+/* Maps the memory of cached answers, which the first one does otherwise. False: the system has none. */
+bool overlap_answers_prepare(void);
+
 /* Is the address in an object loaded at program start? Callers are bound to those first, and they are never
  * unmapped. Takes no lock. */
 bool overlap_is_global(uintptr_t address);

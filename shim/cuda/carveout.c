@@ -26,8 +26,11 @@ static struct handle *effective(struct handle *handle) {
 /* True if the program prefers cache to shared memory for kernels without a preference of their own. */
 static bool context_prefers_cache(void) {
     int config = CU_FUNC_CACHE_PREFER_NONE;
-    return driver.cuCtxGetCacheConfig && driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS &&
-           (config == CU_FUNC_CACHE_PREFER_L1 || config == CU_FUNC_CACHE_PREFER_EQUAL);
+    const bool entered = cuda_enter_launch();
+    const bool known = driver.cuCtxGetCacheConfig && driver.cuCtxGetCacheConfig(&config) == CUDA_SUCCESS;
+    if (entered)
+        cuda_leave_launch();
+    return known && (config == CU_FUNC_CACHE_PREFER_L1 || config == CU_FUNC_CACHE_PREFER_EQUAL);
 }
 
 bool cuda_prefers_cache(struct handle *handle, int device) {

@@ -48,6 +48,9 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
 
 /* The function of a CUkernel in the current context, or NULL. */
 struct handle *cuda_function_of(const struct handle *kernel);
+/* Makes the context of the launch that is being decided current, for questions about the current one. False: it is. */
+bool cuda_enter_launch(void);
+void cuda_leave_launch(void);
 
 /* ---- attribute.c: attributes of kernels that we change (struct setting) ---- */
 

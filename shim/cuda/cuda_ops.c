@@ -42,9 +42,8 @@ uint64_t cuda_stream_context(CUstream stream) {
 bool cuda_stream_facts(CUstream stream, uint64_t *context, uint32_t *flags, int *priority) {
     const int mode = cuda_relax();
     const bool told = !cuda_captures(stream, STREAM_OF_CONTEXT) && (*context = cuda_stream_context(stream)) != 0 &&
-                      driver.cuStreamGetFlags &&
-                      driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS && driver.cuStreamGetPriority &&
-                      driver.cuStreamGetPriority(stream, priority) == CUDA_SUCCESS;
+                      driver.cuStreamGetFlags && driver.cuStreamGetFlags(stream, flags) == CUDA_SUCCESS &&
+                      driver.cuStreamGetPriority && driver.cuStreamGetPriority(stream, priority) == CUDA_SUCCESS;
     cuda_restore(mode);
     return told;
 }
@@ -215,12 +214,24 @@ CUresult handle_set(const struct handle *handle, int attribute, int device, int 
     return result;
 }
 
+bool cuda_enter_launch(void) {
+    const uint64_t context = this_thread.launches_in;
+    return context && context != cuda_context() && push(context);
+}
+
+void cuda_leave_launch(void) {
+    pop();
+}
+
 struct handle *cuda_function_of(const struct handle *kernel) {
     type_cuKernelGetFunction *get = real_export(HOOK_cuKernelGetFunction);
     CUfunction value = NULL;
     int mode = cuda_relax();
+    const bool entered = cuda_enter_launch();
     struct handle *function =
         get && get(&value, (CUkernel)(uintptr_t)kernel->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
+    if (entered)
+        cuda_leave_launch();
     cuda_restore(mode);
     return function;
 }

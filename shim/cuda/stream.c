@@ -75,14 +75,16 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     if (held && OVERLAP_RELAXED(source->raised)) /* what another thread reads meanwhile is not the driver's */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
-    if (result == CUDA_SUCCESS && (uintptr_t)to > STREAM_PER_THREAD) { /* a default stream is not asked */
-        int own = OVERLAP_RELAXED(source->own);
-        const bool known = OVERLAP_RELAXED(source->raised)
-                               ? cuda_stream_set_priority(to, own) == CUDA_SUCCESS
-                               : driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
-        if (held && known)
-            is_programs(target, own);
-    }
+    int own = OVERLAP_RELAXED(source->own);
+    /* The default stream of a thread has another handle in calls of ours; and a question about one may end a capture. */
+    const bool is_default = (uintptr_t)to <= STREAM_PER_THREAD;
+    const CUstream named = !to && default_is_thread(null_stream) ? (CUstream)STREAM_PER_THREAD : to;
+    const bool copied =
+        result == CUDA_SUCCESS && OVERLAP_RELAXED(source->raised)
+            ? cuda_stream_set_priority(named, own) == CUDA_SUCCESS
+            : !is_default && driver.cuStreamGetPriority && driver.cuStreamGetPriority(to, &own) == CUDA_SUCCESS;
+    if (held && result == CUDA_SUCCESS && copied && !is_default)
+        is_programs(target, own);
     if (held)
         raise_release(target);
     if (stays)

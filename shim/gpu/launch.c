@@ -172,7 +172,7 @@ static struct stream *find_stream(struct request *request, bool captured) {
     if (streams_tracked())
         stream = captured ? stream_known(handle, null_stream) : stream_met(handle, null_stream);
     const struct place place = stream_place(handle, null_stream, stream);
-    request->context = place.context;
+    request->context = this_thread.launches_in = place.context;
     request->device = device_at(default_vendor(null_stream), place.device);
     return captured ? &no_stream : stream;
 }
@@ -236,5 +236,6 @@ vendor_result launch_slow(struct request *request) {
                                      .raised = raised};
         remember(&answer);
     }
+    this_thread.launches_in = 0;
     return result;
 }

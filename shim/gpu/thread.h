@@ -15,6 +15,7 @@ struct this_thread {
     uint64_t context[VENDORS];   /* the current context, while contexts_changed is `contexts_at`; 0: not known */
     int32_t device[VENDORS];     /* its device + 1; 0: not known */
     uint32_t contexts_at;
+    uint64_t launches_in; /* context of the launch that is being decided, or 0 */
     /* The call of NVIDIA's runtime in progress: its return address, or 0, and its frame. */
     uintptr_t outer, outer_frame;
     uintptr_t inside; /* AMD: frame of the hook whose call the runtime serves, or 0 */

@@ -58,6 +58,7 @@ static void *packed_parameters[] = {(void *)1, &packed, (void *)2, &packed_size,
 
 #define arg_CUcontext() use(CONTEXT)
 #define arg_CUcontext_p() make(CONTEXT)
+#define arg_cuCtxSetCurrent_context() (roll(3) ? use(CONTEXT) : NULL)
 #define arg_CUgreenCtx() use(GREEN)
 #define arg_CUgreenCtx_p() make(GREEN)
 #define arg_CUmodule() use(MODULE)

@@ -3,12 +3,30 @@
 
 /* ---- Threads and their contexts ---- */
 
-extern CUresult cuInit(uint32_t), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext);
-/* Most blocks begin in the context that most programs use: else nearly all calls after the end of a context fail. */
+extern CUresult cuInit(uint32_t), cuDevicePrimaryCtxRetain(CUcontext *, CUdevice), cuCtxSetCurrent(CUcontext),
+    cuCtxCreate_v2(CUcontext *, uint32_t, CUdevice), cuCtxGetCurrent(CUcontext *);
+/* Another context of the device, which no call ends, or the primary one of the second device. */
+static CUcontext another(uint32_t which) {
+    static CUcontext others[2];
+    CUcontext before = NULL;
+    if (!others[which] && !cuCtxGetCurrent(&before)) {
+        if (which ? cuDevicePrimaryCtxRetain(&others[1], 1) : cuCtxCreate_v2(&others[0], 0, 0))
+            others[which] = NULL;
+        cuCtxSetCurrent(before);
+    }
+    return others[which];
+}
+/* Most blocks begin in the context that most programs use: else nearly all calls after the end of a context fail. Some begin with
+ * none, or with another one than that of most handles. */
 static void enter_block(int first) {
     static CUcontext primary;
+    const uint32_t other = of_block(903, 12);
     if (!first && of_block(902, 8) == 0)
         return;
+    if (!first && primary && other < 4) {
+        cuCtxSetCurrent(other < 2 ? NULL : another(other - 2));
+        return;
+    }
     if (primary && !cuCtxSetCurrent(primary))
         return;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&primary, 0) || cuCtxSetCurrent(primary))
@@ -82,6 +100,11 @@ static const struct theme themes[] = {
       [10] = "cuLaunchKernel",
       "cuStreamSynchronize"}},
     {"raise more", {"cuLaunchKernel", "cuStreamSynchronize", "cuStreamGet*"}, {NULL}},
+    {"current",
+     {"cuCtxSetCurrent", "cuCtxPushCurrent*", "cuCtxPopCurrent*", "cuLaunchKernel*", "cuLaunchKernel*", "cuLaunch*",
+      "cuEventRecord*", "cuStreamWaitEvent*", "cuStreamSynchronize*", "cuEventSynchronize", "cuStreamDestroy*",
+      "cuStream*Attribute*", "cuStreamGetPriority*", "cuMem*Async*", "cuGraphLaunch*"},
+     {"cuCtxSetCurrent", [4] = "cuStreamBeginCapture*", [8] = "cuStreamEndCapture*"}},
     {"order", {"cuEvent*", "cuStream*", "cuCtxSynchronize*", "cuLaunchKernel*", "cuMem*"}, {NULL}},
     {"copy", {"cuMem*", "cuLaunchKernel*"}, {NULL}},
     {"legacy",

@@ -4,8 +4,8 @@
  * ask and set attributes, while kernels are refused and communication grows. A child does the same before the driver
  * was initialised, and one afterwards, which no driver serves. Prints how many launches each process made; ends with 1
  * if an answer was wrong. race: threads also set the limit of functions that others are launching. wait: they order
- * streams by events, and wait for streams that are a minor part of what runs: their own, and one that all use. Linked to
- * a simulated driver.
+ * streams by events, and wait for streams that are a minor part of what runs: their own, and one that all use. Every other
+ * thread has a current context for its creations only. Linked to a simulated driver.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -39,6 +39,8 @@ typedef int launch_ex_type(const Config *, void *, void **, void **);
 extern int cuInit(unsigned);
 extern int cuDevicePrimaryCtxRetain(void **, int);
 extern int cuCtxSetCurrent(void *);
+extern int cuCtxPushCurrent_v2(void *);
+extern int cuCtxPopCurrent_v2(void **);
 extern int cuCtxSynchronize(void);
 extern int cuModuleLoadData(void **, const void *);
 extern int cuModuleUnload(void *);
@@ -66,7 +68,7 @@ static const char ptx[] = ".version 8.0\n.target sm_80\n.address_size 64\n"
                           ".visible .entry elementwise()\n{\n ret;\n}\n"
                           ".visible .entry ncclDevKernel_AllReduce()\n{\n ret;\n}\n";
 static const char *const names[] = {"gemm", "refused_gemm", "elementwise", "ncclDevKernel_AllReduce"};
-enum { KERNELS = 4, LIMIT = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */ };
+enum { KERNELS = 4, STRIDE = 13, LIMIT = 8 /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */ };
 
 static void *context, *shared_functions[KERNELS], *interior, *halo, *handed_over;
 static launch_type *ways[3];
@@ -125,17 +127,34 @@ static void iterate(int round, void *boundary, void *event) {
     expect(cuStreamWaitEvent(interior, event, 0), 0, "wait");
 }
 
+/* Threads without a context have one for what follows. */
+static void push(int none) {
+    if (none)
+        expect(cuCtxPushCurrent_v2(context), 0, "push");
+}
+
+static void pop(int none) {
+    void *popped = NULL;
+    if (none)
+        expect(cuCtxPopCurrent_v2(&popped), 0, "pop");
+}
+
 /* Streams are made by all threads at the same place. */
 static void *iterations(void *argument) {
-    const int offset = (int)(intptr_t)argument;
+    const int offset = (int)(intptr_t)argument, none = offset / STRIDE % 2;
     void *own = NULL, *event = NULL;
-    expect(cuCtxSetCurrent(context), 0, "context");
+    if (!none)
+        expect(cuCtxSetCurrent(context), 0, "context");
+    push(none);
     expect(cuEventCreate(&event, 2), 0, "event");
+    pop(none);
     for (int round = offset; round < rounds + offset; round++) {
         if (round % 40 == 0 || !own) {
             if (own)
                 expect(cuStreamDestroy_v2(own), 0, "destroy");
+            push(none);
             expect(cuStreamCreate(&own, 1), 0, "stream");
+            pop(none);
         }
         iterate(round, round % 4 ? own : halo, event);
     }
@@ -145,21 +164,26 @@ static void *iterations(void *argument) {
 }
 
 static void *work(void *argument) {
-    const int offset = (int)(intptr_t)argument;
+    const int offset = (int)(intptr_t)argument, none = offset / STRIDE % 2;
     void *stream = NULL, *module = NULL, *functions[KERNELS];
     memcpy(functions, shared_functions, sizeof functions);
-    expect(cuCtxSetCurrent(context), 0, "context");
+    if (!none)
+        expect(cuCtxSetCurrent(context), 0, "context");
     for (int round = offset; round < rounds + offset; round++) {
-        if (round % 40 == 0) {
+        if (round % 40 == 0 || (none && !stream)) {
             if (stream)
                 expect(cuStreamDestroy_v2(stream), 0, "destroy");
+            push(none);
             expect(cuStreamCreateWithPriority(&stream, 1, -(round % 3)), 0, "stream");
+            pop(none);
         }
         if (round % 25 == 0) {
             /* Functions of our own, whose addresses a later module may get again. */
             if (module)
                 expect(cuModuleUnload(module), 0, "unload");
+            push(none);
             expect(cuModuleLoadData(&module, ptx), 0, "load");
+            pop(none);
             for (int i = 0; i < KERNELS; i++)
                 expect(cuModuleGetFunction(&functions[i], module, names[i]), 0, "function");
         }
@@ -171,7 +195,7 @@ static void *work(void *argument) {
             expect(limit, 60000, "the limit that the program has set");
         }
         if (round % 50 == 0)
-            expect(cuCtxSynchronize(), 0, "synchronize");
+            expect(none ? cuStreamSynchronize(stream) : cuCtxSynchronize(), 0, "synchronize");
     }
     if (module)
         expect(cuModuleUnload(module), 0, "unload");
@@ -245,7 +269,7 @@ int main(int argc, char **argv) {
     start();
     find_ways();
     for (int i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, waits ? iterations : work, (void *)(intptr_t)(i * 13)))
+        if (pthread_create(&threads[i], NULL, waits ? iterations : work, (void *)(intptr_t)(i * STRIDE)))
             return 2;
     for (int i = 0; i < count; i++)
         pthread_join(threads[i], NULL);

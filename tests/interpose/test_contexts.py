@@ -34,6 +34,17 @@ def test_a_function_is_not_taken_for_one_of_the_context_in_which_it_was_obtained
     assert done.reasons["shaped"] >= 1
 
 
+def test_a_limit_of_one_context_does_not_apply_to_launches_in_another(
+    build: Build, bare: Runner, preloaded: Runner
+) -> None:
+    """The kernel of a library has a function in each context; which one is launched depends on the stream."""
+    program = build("contexts", "contexts.c", link=[plan.SIMULATED_DRIVER])
+    without, done = bare(["apart"], program=program), preloaded(["apart"], ONE, program=program)
+    assert (without.status, without.stdout) == (0, "there: 0\n" * 3 + "here: 1\n"), "nothing was tested"
+    same(done, without, but=["dynamic_shared"])
+    assert done.reasons["shaped"] >= 3
+
+
 def test_a_launch_that_fails_for_another_reason_says_nothing_of_the_context(
     build: Build, bare: Runner, preloaded: Runner
 ) -> None:

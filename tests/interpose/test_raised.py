@@ -284,6 +284,14 @@ def test_a_copy_between_two_streams_that_capture(iterations: Iterations) -> None
     assert done.reasons["raised"]
 
 
+@pytest.mark.parametrize("source", ["1", "2"])
+def test_attributes_are_copied_to_the_default_stream_beside_a_capture(source: str, iterations: Iterations) -> None:
+    """A question about the default stream would end it."""
+    done = iterations(f"n:1 b:4 {again(STYLE_0, 6)} B:4 k:4:8 t:0:{source} G:1 k:2:8 begin", 0)
+    assert done.stdout == "1 nodes\n"
+    assert raised(done)[-1] == "5"
+
+
 def test_captures_again_and_again(iterations: Iterations) -> None:
     done = iterations(f"{again(STYLE_0, 6)} begin B:3 k:2:8 k:3:8 G k:2:8", 100)
     assert raised(done)[6:] == "005" * 100

@@ -1,13 +1,15 @@
 /* Contexts that end and come back, each with a module of the same name, whose handles are the same again.
  * contexts primary | reset | created [lib]: the way in which they end; lib: kernels of a library, which outlives them.
  * contexts other: one whose function is obtained and launched while another one is current, which then ends.
+ * contexts apart: a kernel of a library is launched on a stream of another context, with none, its own and the other context current;
+ * the limit that was set for its function in the first one does not apply there.
  * contexts once: two in turn, each with one launch; the program raises the limit in the first.
  * Prints what every launch answered, what is believed of the limit, and how often a handle was seen before. */
 #define WAY_LINKED
 #include "driver.h"
 
 extern int cuCtxCreate_v2(void **, unsigned, int), cuCtxDestroy_v2(void *);
-extern int cuDevicePrimaryCtxRelease_v2(int), cuDevicePrimaryCtxReset_v2(int);
+extern int cuDevicePrimaryCtxRelease_v2(int), cuDevicePrimaryCtxReset_v2(int), cuLibraryGetModule(void **, void *);
 
 #ifndef BLOCKS
 #define BLOCKS 4000
@@ -37,6 +39,29 @@ static int other(void) {
     return bad;
 }
 
+static int apart(void) {
+    void *contexts[3] = {NULL}, *image, *kernel, *module, *function,
+         *stream; /* of no context, the first and the second one */
+    uint64_t a = 0;
+    uint32_t b = 0;
+    void *parameters[] = {&a, &b};
+    char *text = ptx_of("k");
+    int bad = cuInit(0) + cuDevicePrimaryCtxRetain(&contexts[1], 0) + cuCtxCreate_v2(&contexts[2], 0, 0);
+    bad += cuStreamCreate(&stream, 1) + cuCtxSetCurrent(contexts[1]);
+    bad += cuLibraryLoadData(&image, text, NULL, NULL, 0, NULL, NULL, 0) + cuLibraryGetKernel(&kernel, image, "k");
+    bad += cuLibraryGetModule(&module, image) + cuModuleGetFunction(&function, module, "k");
+    bad += launch(function, 20000) + cuFuncSetAttribute(function, 8, 1);
+    for (int i = 0; i < 3; i++) {
+        bad += cuCtxSetCurrent(contexts[i]);
+        printf("there: %d\n",
+               cuLaunchKernel(kernel, BLOCKS, 1, 1, 128, 1, 1, 40000 + (unsigned)i, stream, parameters, NULL));
+    }
+    bad += cuCtxSetCurrent(contexts[1]);
+    printf("here: %d\n", launch(kernel, 40000));
+    free(text);
+    return bad;
+}
+
 static int once(void) {
     void *context, *image, *function;
     int limit = 0, bad = cuInit(0);
@@ -58,8 +83,8 @@ int main(int argc, char **argv) {
     const char *way = argc > 1 ? argv[1] : "created";
     int by_library = argc > 2, same = 0, limit = 0, bad = 0;
     void *context, *image, *kernel = NULL, *function, *seen = NULL;
-    if (strcmp(way, "other") == 0 || strcmp(way, "once") == 0)
-        return *way == 'o' && way[1] == 't' ? other() : once();
+    if (strcmp(way, "other") == 0 || strcmp(way, "once") == 0 || strcmp(way, "apart") == 0)
+        return *way == 'a' ? apart() : way[1] == 't' ? other() : once();
     char *text = ptx_of("k");
     bad += cuInit(0);
     if (by_library)

@@ -47,7 +47,8 @@ bool overlap_match_any(const struct overlap_view *view, struct overlap_span span
 /* What the patterns of one policy say of a kernel's name, as the driver gives it or plain. The built-in families count for
  * every policy. */
 struct overlap_matches {
-    uint64_t rules[OVERLAP_RULES / 64]; /* bit i: the kernels of the policy's rule i; a rule that names none accepts all */
+    uint64_t
+        rules[OVERLAP_RULES / 64]; /* bit i: the kernels of the policy's rule i; a rule that names none accepts all */
     uint32_t communicates, fixed_size;
     uint64_t one_rank; /* a collective of one rank, which only reduces */
 };

@@ -133,8 +133,8 @@ static bool primary_is_gone(CUdevice device) {
 /* Does this release leave the context to other users? Counted as far as calls are seen. */
 static bool releases_one_of_many(CUdevice device) {
     uint32_t count = has_entry(device) ? OVERLAP_RELAXED(retained[device]) : 0;
-    while (count && !__atomic_compare_exchange_n(&retained[device], &count, count - 1, true, __ATOMIC_RELAXED,
-                                                 __ATOMIC_RELAXED))
+    while (count &&
+           !__atomic_compare_exchange_n(&retained[device], &count, count - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         continue;
     return count > 1;
 }

@@ -32,9 +32,9 @@ RARE static void leave_alone(struct handle *handle, struct handle *origin) {
     handle_doubt(handle);
 }
 
-/* Called before the driver answers: launches that follow from the answer come later. Returns the program's own limit
- * of dynamic bytes if it is not the driver's. */
-static uint32_t note_query(CUfunction function) {
+/* Called before the driver answers: launches that follow from the answer come later. stream: for which the question is, or
+ * NULL. Returns the program's own limit of dynamic bytes if it is not the driver's. */
+static uint32_t note_query(CUfunction function, CUstream stream) {
     /* Only a policy that shapes has to leave the kernel alone, and may have raised its limit. */
     struct handle *const handle =
         streams_wanted() & STREAMS_SHAPES && armed_and_ready(VENDOR_CUDA) ? handle_find(function) : NULL;
@@ -43,8 +43,10 @@ static uint32_t note_query(CUfunction function) {
     struct handle *const origin = handle_origin(handle);
     if (!(OVERLAP_RELAXED(handle->marks) & HANDLE_OCCUPANCY_ASKED))
         leave_alone(handle, origin);
-    const struct device *const device = is_shaped(handle, origin) ? device_current(VENDOR_CUDA) : NULL;
-    return device ? limit_own(handle, device->ordinal) : UINT32_MAX;
+    if (!is_shaped(handle, origin))
+        return UINT32_MAX;
+    const struct place place = stream_place(stream, STREAM_OF_CONTEXT, stream_known(stream, STREAM_OF_CONTEXT));
+    return place.device == NO_DEVICE ? UINT32_MAX : limit_own(handle, place.device);
 }
 
 static size_t within(uint32_t limit, size_t dynamic) {
@@ -74,32 +76,32 @@ static CUoccupancyB2DSize limited_sizes(CUoccupancyB2DSize sizes, uint32_t limit
 
 CUresult occupancy_blocks_body(ENTRY, int *blocks, CUfunction function, int threads, size_t dynamic) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-    return real(blocks, function, threads, within(note_query(function), dynamic));
+    return real(blocks, function, threads, within(note_query(function, NULL), dynamic));
 }
 
 CUresult occupancy_blocks_flags_body(ENTRY, int *blocks, CUfunction function, int threads, size_t dynamic,
                                      uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags);
-    return real(blocks, function, threads, within(note_query(function), dynamic), flags);
+    return real(blocks, function, threads, within(note_query(function, NULL), dynamic), flags);
 }
 
 CUresult occupancy_size_body(ENTRY, int *grid, int *threads, CUfunction function, CUoccupancyB2DSize sizes,
                              size_t dynamic, int limit) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSize);
-    const uint32_t own = note_query(function);
+    const uint32_t own = note_query(function, NULL);
     return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit);
 }
 
 CUresult occupancy_size_flags_body(ENTRY, int *grid, int *threads, CUfunction function, CUoccupancyB2DSize sizes,
                                    size_t dynamic, int limit, uint32_t flags) {
     REAL_OR_RETURN(cuOccupancyMaxPotentialBlockSizeWithFlags);
-    const uint32_t own = note_query(function);
+    const uint32_t own = note_query(function, NULL);
     return real(grid, threads, function, limited_sizes(sizes, own), within(own, dynamic), limit, flags);
 }
 
 CUresult occupancy_available_body(ENTRY, size_t *dynamic, CUfunction function, int blocks, int threads) {
     REAL_OR_RETURN(cuOccupancyAvailableDynamicSMemPerBlock);
-    const uint32_t limit = note_query(function);
+    const uint32_t limit = note_query(function, NULL);
     CUresult result = real(dynamic, function, blocks, threads);
     if (result == CUDA_SUCCESS && dynamic && *dynamic > limit)
         *dynamic = limit;
@@ -109,7 +111,7 @@ CUresult occupancy_available_body(ENTRY, size_t *dynamic, CUfunction function, i
 /* cuOccupancyMaxPotentialClusterSize has the same parameters. */
 CUresult occupancy_clusters_body(ENTRY, int *answer, CUfunction function, const CUlaunchConfig *config) {
     REAL_OR_RETURN(cuOccupancyMaxActiveClusters);
-    const uint32_t limit = note_query(function);
+    const uint32_t limit = note_query(function, config ? config->hStream : NULL);
     if (!config || within(limit, config->sharedMemBytes) == config->sharedMemBytes)
         return real(answer, function, config);
     CUlaunchConfig refused = *config;

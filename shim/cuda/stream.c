@@ -72,12 +72,12 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     bool held = target_first && raise_hold(target);
     const bool stays = raise_hold(source);
     held = held || (!target_first && raise_hold(target));
-    if (held && OVERLAP_RELAXED(source->raised)) /* what another thread reads meanwhile is not the driver's */
+    /* The default stream of a thread has another handle in calls of ours; and a question about one may end a capture. */
+    const bool is_default = (uintptr_t)to <= STREAM_PER_THREAD;
+    if (held && !is_default && OVERLAP_RELAXED(source->raised)) /* what threads read meanwhile is not the driver's */
         __atomic_store_n(&target->touched, 1, __ATOMIC_SEQ_CST);
     const CUresult result = real(to, from);
     int own = OVERLAP_RELAXED(source->own);
-    /* The default stream of a thread has another handle in calls of ours; and a question about one may end a capture. */
-    const bool is_default = (uintptr_t)to <= STREAM_PER_THREAD;
     const CUstream named = !to && default_is_thread(null_stream) ? (CUstream)STREAM_PER_THREAD : to;
     const bool copied =
         result == CUDA_SUCCESS && OVERLAP_RELAXED(source->raised)

@@ -16,8 +16,8 @@ struct device {
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
     /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
     uint32_t streams;
-    bool programs;   /* a stream to which the program gave a priority has carried a launch */
-    uint32_t open;   /* streams on which an overlap window is open */
+    bool programs; /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open; /* streams on which an overlap window is open */
     /* Waits of all threads for its streams; how many there were at the latest judgement, and will be at the next one; written by
      * whoever waits, the judge under the lock, and both. */
     uint64_t waits, judged, due;

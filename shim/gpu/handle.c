@@ -184,8 +184,7 @@ void handle_unsettle(struct handle *handle) {
 static bool is_known(const struct handle *handle, const struct handle *learned) {
     const bool same_owner = handle->owner == learned->owner || (learned->kernel && handle->kernel == learned->kernel);
     return handle->kind == learned->kind && same_owner && (learned->owner || handle->context == learned->context) &&
-           !handle_is_ending(handle) &&
-           (!learned->name_hash || handle->name_hash == learned->name_hash);
+           !handle_is_ending(handle) && (!learned->name_hash || handle->name_hash == learned->name_hash);
 }
 
 /* ---- Records; the lock is held ---- */

@@ -77,7 +77,8 @@ static vendor_result launch_again(struct request *request, bool tried, uint32_t 
 static vendor_result launch_unproven(struct request *request, struct handle *handle, struct decision *decision,
                                      uint32_t *reason) {
     struct handle *const kernel = handle_find(request->function);
-    const bool possible = kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, request->device, decision->size);
+    const bool possible =
+        kernel && OPERATION_OF(hook_vendor(request->hook), prepare)(kernel, request->device, decision->size);
     const vendor_result result = possible ? with_size(request, decision->size) : VENDOR_INVALID_VALUE;
     if (result == VENDOR_SUCCESS) {
         if (handle && !captures(request)) {
@@ -86,11 +87,7 @@ static vendor_result launch_unproven(struct request *request, struct handle *han
         }
         return result;
     }
-    if (is_refusal(request, result))
-        return launch_again(request, possible, reason);
-    if (kernel && (result == VENDOR_INVALID_HANDLE || result == VENDOR_INVALID_CONTEXT))
-        handle_unsettle(kernel); /* any other error, as of an earlier kernel, says nothing about its context */
-    return result;
+    return is_refusal(request, result) ? launch_again(request, possible, reason) : result;
 }
 
 /* ---- Any launch ---- */
@@ -165,7 +162,7 @@ static bool is_wide(const struct request *request, const struct device *device) 
 /* Finds the stream's record (no_stream: streams are not tracked now), and where the launch runs. */
 static struct stream *find_stream(struct request *request, bool captured) {
     const enum default_stream null_stream = hook_default(request->hook);
-    const vendor_stream handle = request->config.hStream;
+    vendor_stream handle = request->config.hStream;
     struct stream *stream = &no_stream;
     if (is_forked_child)
         return stream;
@@ -205,8 +202,12 @@ vendor_result launch_slow(struct request *request) {
     const uint32_t size = changes ? decision.size : request->config.sharedMemBytes;
     const vendor_result result =
         changes && !decision.proven ? launch_unproven(request, handle, &decision, &reason) : with_size(request, size);
-    const uint32_t row =
-        reason == decision.reason ? decision.row : row_of_reason(decision.row, reason);
+    if (result == VENDOR_INVALID_HANDLE || result == VENDOR_INVALID_CONTEXT) {
+        struct handle *const kernel = handle_find(request->function);
+        if (kernel) /* any other error, as of an earlier kernel, says nothing about its context */
+            handle_unsettle(kernel);
+    }
+    const uint32_t row = reason == decision.reason ? decision.row : row_of_reason(decision.row, reason);
     const bool raised = OVERLAP_RELAXED(stream->raised);
     count_launch(row);
     count_special(decision.communicates, raised, stream);

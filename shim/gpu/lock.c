@@ -6,8 +6,8 @@
 #include "table.h"
 #include "thread.h"
 
-static uint32_t holder;   /* thread id of the owner, and the kernel's mark that threads wait; 0: free */
-static uint32_t stuck; /* owner for which a wait has timed out: further ones fail at once until it leaves */
+static uint32_t holder; /* thread id of the owner, and the kernel's mark that threads wait; 0: free */
+static uint32_t stuck;  /* owner for which a wait has timed out: further ones fail at once until it leaves */
 
 /* Does the owner find that it holds the lock itself? Then this is a signal handler that has interrupted it, on whatever
  * stack. Or it has jumped out of its critical section (siglongjmp): no frame or stack tells the two apart, but a handler
@@ -62,8 +62,8 @@ RARE static bool take_contended(uint32_t own) {
 bool lock_take(void) {
     const uint32_t own = thread_id();
     uint32_t found = 0;
-    if (__builtin_expect(
-            !__atomic_compare_exchange_n(&holder, &found, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(!__atomic_compare_exchange_n(&holder, &found, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED),
+                         0))
         return take_contended(own);
     attempts = 0;
     return true;
@@ -74,8 +74,8 @@ void lock_leave(void) {
     uint32_t found = own;
     if (__builtin_expect(OVERLAP_RELAXED(stuck) != 0, 0))
         __atomic_store_n(&stuck, 0, __ATOMIC_RELAXED);
-    if (__builtin_expect(
-            !__atomic_compare_exchange_n(&holder, &found, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED), 0))
+    if (__builtin_expect(!__atomic_compare_exchange_n(&holder, &found, 0, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED),
+                         0))
         overlap_lock_pass(&holder, own);
 }
 

@@ -15,10 +15,11 @@ static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
     struct device *const device = settings ? device_current(vendor) : NULL;
     const struct overlap_policy *const policy = device_policy(device);
-    if (!policy || !policy->stream_creators.count)
+    if (!settings || !policy || !policy->stream_creators.count)
         return false;
     const struct overlap_view view = overlap_table_view(settings->table);
-    if (!overlap_match_any(&view, policy->stream_creators, overlap_library(outer_site(site))) || !device_range(device, 0))
+    if (!overlap_match_any(&view, policy->stream_creators, overlap_library(outer_site(site))) ||
+        !device_range(device, 0))
         return false;
     *priority = device->greatest;
     return true;

@@ -167,7 +167,7 @@ int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority)
 }
 
 static int device_of_context(enum vendor vendor, uint64_t context) {
-    return !context                         ? NO_DEVICE
+    return !context                          ? NO_DEVICE
            : context == context_here(vendor) ? device_here(vendor)
                                              : OPERATION_OF(vendor, context_device)(context);
 }

@@ -119,8 +119,7 @@ static void *search_local(const struct overlap_object *caller, const char *name,
             return defined;
         struct needed needed;
         for (size_t i = 0; (needed.name = string_of(&scope[at], DT_NEEDED, i)) != NULL; i++) {
-            bool known =
-                overlap_iterate_first(find_needed, &needed) != 1 && overlap_iterate(find_needed, &needed) != 1;
+            bool known = overlap_iterate_first(find_needed, &needed) != 1 && overlap_iterate(find_needed, &needed) != 1;
             for (size_t k = 0; !known && k < count; k++)
                 known = scope[k].base == needed.object.base;
             if (!known && count < MOST)
@@ -221,8 +220,8 @@ static void keep_of_object(uint64_t generation, const struct overlap_object *obj
     static uint32_t turns;
     struct answer *const of_name = answers_kept()->by_object[number % NAMES];
     size_t at = 0;
-    while (at < CALLERS && (RELAXED(of_name[at].generation) == overlap_generation() ||
-                            RELAXED(of_name[at].generation) == ALWAYS))
+    while (at < CALLERS &&
+           (RELAXED(of_name[at].generation) == overlap_generation() || RELAXED(of_name[at].generation) == ALWAYS))
         at++;
     if (at == CALLERS)
         at = __atomic_fetch_add(&turns, 1, __ATOMIC_RELAXED) % CALLERS;

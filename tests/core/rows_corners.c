@@ -59,7 +59,7 @@ static void reasons(void) {
     print(refused);
     print(overlap_row_of_reason(&rows, &page, bigger, OVERLAP_REASON_refused));
     print(overlap_row_of_reason(&rows, &page, OVERLAP_REASON_one_wave, OVERLAP_REASON_refused)); /* of no kernel */
-    print(claim("k", 0, OVERLAP_REASON_refused));                                         /* found again */
+    print(claim("k", 0, OVERLAP_REASON_refused));                                                /* found again */
     print(overlap_row_of_reason(&rows, &page, refused, OVERLAP_REASON_shaped));                  /* and back */
     registers = 40;
     print(claim("k", 0, OVERLAP_REASON_shaped));

@@ -1,6 +1,7 @@
 """Streams that something waits for: the smaller ones are raised, all others stay (shim/core/judge.h).
 
-Devices are judged at the 16th, 32nd, 64th, ... wait for one of their streams, and at the first wait for a stream that communicates.
+Devices are judged at the 16th, 32nd, 64th, ... wait for one of their streams, and at the first wait for a stream that
+communicates.
 """
 
 from __future__ import annotations
@@ -91,7 +92,7 @@ def test_what_the_first_wait_for_another_stream_shows(iterations: Iterations) ->
 
 
 def test_a_judgement_at_once_takes_nothing_from_others(iterations: Iterations) -> None:
-    """Stream 2 is raised at the 1,024th wait; four waits later, for others, a stream communicates for the first time."""
+    """Stream 2 is raised at the 1,024th wait; four waits later a stream communicates for the first time."""
     done = iterations(f"{again(WAITED, 512)} n:4 {again('j:1:1000 r:1:1 e:1', 4)} c:4 s:4 k:2:8 begin", 0)
     assert raised(done)[8:] == "5" * (512 - 8 + 1)
 

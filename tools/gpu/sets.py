@@ -47,8 +47,12 @@ NVCC, TORCH, OURS = ("nvcc",), ("torch",), ("overlap-run",)
 LATENCY = "{bin}/launch_latency {cubin} {rounds}"
 LATENCIES = (("bare", LATENCY), ("default", f"overlap-run --policy default -- {LATENCY}"), ("bare, again", LATENCY))
 NO_CONTEXT = "{bin}/no_context {rounds}"
-NO_CONTEXTS = (("bare", ""), ("observe", "overlap-run --quiet --policy observe -- "))
-NO_CONTEXTS += (("default", "overlap-run --quiet --policy default -- "), ("bare, again", ""))
+NO_CONTEXTS = (
+    ("bare", ""),
+    ("observe", "overlap-run --quiet --policy observe -- "),
+    ("default", "overlap-run --quiet --policy default -- "),
+    ("bare, again", ""),
+)
 LARGE_BLOCKS = (4000, 400)  # small kernels stand behind the large one; both fit, so that only the cost of calls differs
 MEASURE = (
     "{python} -m tools.gpu.whole.measure --built {bin} --nccl {nccl} --rounds {rounds} --limit {limit} --out {out}"

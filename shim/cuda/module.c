@@ -4,6 +4,29 @@
 #include "../gpu/handle.h"
 #include "cuda.h"
 
+/* A module belongs to the context that was current when it was loaded, and so do its functions, wherever they are asked
+ * for. */
+static CUresult loaded(const CUmodule *module, CUresult result) {
+    if (result == CUDA_SUCCESS && module && overlap_armed())
+        handle_learn(*module, HANDLE_MODULE, (void *)HANDLE_OWNER_PROGRAM, NULL, NULL);
+    return result;
+}
+
+CUresult module_load_body(ENTRY, CUmodule *module, const char *name) {
+    REAL_OR_RETURN(cuModuleLoad);
+    return loaded(module, real(module, name));
+}
+
+CUresult module_load_data_body(ENTRY, CUmodule *module, const void *image) {
+    REAL_OR_RETURN(cuModuleLoadData);
+    return loaded(module, real(module, image));
+}
+
+CUresult module_load_ex_body(ENTRY, CUmodule *module, const void *image, uint32_t count, int *options, void **values) {
+    REAL_OR_RETURN(cuModuleLoadDataEx);
+    return loaded(module, real(module, image, count, options, values));
+}
+
 /* Track a function of a module by its name (NULL: not known yet). A function of a library's module is a form of the
  * library's CUkernel, whether or not the program has asked for that. A function known to be one stays so: its module
  * may be untracked (cuFuncGetModule). */
@@ -13,7 +36,7 @@ static void learn_function(CUfunction function, CUmodule module, const char *nam
     const bool stays = !alias && known && handle_is(known, HANDLE_FUNCTION) && !handle_is_ending(known);
     const struct handle *origin = stays ? handle_origin(known) : NULL;
     CUkernel kernel = origin ? (CUkernel)(uintptr_t)origin->value : NULL;
-    if (alias && handle_is(alias, HANDLE_MODULE) && get) {
+    if (alias && handle_is(alias, HANDLE_MODULE) && alias->owner != HANDLE_OWNER_PROGRAM && get) {
         CUlibrary library = (CUlibrary)(uintptr_t)alias->owner;
         if (!name && driver.cuFuncGetName && driver.cuFuncGetName(&name, function) != CUDA_SUCCESS)
             name = NULL;

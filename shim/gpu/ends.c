@@ -61,8 +61,12 @@ static bool each(const struct handle_scope *scope, action *act) {
         struct handle *const handle = handle_at_address(scope->value);
         return handle && act_on(handle, scope, act);
     }
-    if (scope->of == HANDLES_OF_OWNER && scope->value)
+    if (scope->of == HANDLES_OF_OWNER && scope->value) {
+        struct handle *const owner = handle_at_address(scope->value);
         decided = act_on_list(handle_first_of(scope->value), scope, act);
+        if (owner && owner->kind == HANDLE_MODULE && (int32_t)(owner->born - scope->born) <= 0)
+            act(owner, scope);
+    }
     if (scope->of == HANDLES_OF_OWNER || scope->of == HANDLES_UNOWNED) /* also those that may belong to any owner */
         return act_on_list(handle_first_of(0), scope, act) || decided;
     for (uint32_t number = 1; number <= handles_used(); number++)
@@ -141,7 +145,7 @@ bool handles_mend(void) {
 
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     struct handle_scope scope = {of, value, 0, 0};
-    if (!handles_born() || (of == HANDLES_OF_OWNER && !handle_first_of(value) && !handle_first_of(0)))
+    if (!handles_born() || (of == HANDLES_OF_OWNER && !handle_first_of(value) && !handle_first_of(0) && !handle_at_address(value)))
         return scope;
     bool decided = true;
     if (lock_take()) {

@@ -15,10 +15,12 @@ enum handle_kind {
     HANDLE_UNKNOWN = 1,      /* was launched, but no call that returned it was seen */
     HANDLE_FUNCTION = 2,     /* CUfunction: of one context */
     HANDLE_KERNEL = 3,       /* CUkernel: of every device */
-    HANDLE_MODULE = 4,       /* of a library, which is its owner */
+    HANDLE_MODULE = 4,       /* of a library, which is its owner, or HANDLE_OWNER_PROGRAM */
     HANDLE_HIP_FUNCTION = 6, /* hipFunction_t: of one device */
     HANDLE_HIP_SYMBOL = 7    /* a host function that stands for a kernel: of every device */
 };
+
+#define HANDLE_OWNER_PROGRAM UINT64_C(1) /* no address: the program itself has loaded the module */
 
 enum handle_mark {
     HANDLE_REFUSED = 1,         /* a changed launch was refused */

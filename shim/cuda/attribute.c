@@ -1,5 +1,7 @@
 /* Function attributes that the program sets and reads, where a policy that shapes may have changed some: see limit.c and
  * carveout.c. The program reads back what it set. */
+#include <string.h>
+
 #include "../core/core.h"
 #include "../gpu/handle.h"
 #include "../gpu/table.h"
@@ -20,15 +22,24 @@ uint32_t setting_bit(const struct handle *handle, int device) {
 struct setting setting_read(const struct setting *setting) {
     struct setting copy = {0};
     if (lock_take()) { /* which those who write `fixed` do not hold */
-        copy = (struct setting){setting->known, setting->ours, setting->own, OVERLAP_RELAXED(setting->fixed)};
+        copy.known = setting->known;
+        copy.ours = setting->ours;
+        copy.fixed = OVERLAP_RELAXED(setting->fixed);
+        memcpy(copy.own, setting->own, sizeof copy.own);
         lock_leave();
     }
     return copy;
 }
 
+int setting_value(const struct setting *setting, uint32_t bit) {
+    return bit ? setting->own[__builtin_ctz(bit) % OVERLAP_DEVICES] : 0;
+}
+
 void setting_own(struct setting *setting, uint32_t bits, int own) {
-    setting->known = (setting->own == own ? setting->known : 0) | bits;
-    setting->own = own;
+    setting->known |= bits;
+    for (int i = 0; i < OVERLAP_DEVICES; i++)
+        if (bits >> i & 1)
+            setting->own[i] = own;
 }
 
 /* ---- Calls of the program ---- */

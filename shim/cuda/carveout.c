@@ -41,7 +41,7 @@ bool cuda_prefers_cache(struct handle *handle, int device) {
     if (carveout.ours & bit)
         return false;
     if (carveout.known & bit)
-        return carveout.own != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
+        return setting_value(&carveout, bit) != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
     if (handle_get(counts, WHICH, device, &preferred) != CUDA_SUCCESS)
         return false;
     return preferred == BY_DEFAULT ? context_prefers_cache() : preferred != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
@@ -64,7 +64,7 @@ void carveout_raise(struct handle *handle, int device) {
         handle_set(form, WHICH, device, CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
     const struct setting now = setting_read(carveout);
     if (free && !(now.ours & bit)) /* the program has set its own meanwhile, and ours may have come after it */
-        handle_set(form, WHICH, device, now.own);
+        handle_set(form, WHICH, device, setting_value(&now, bit));
 }
 
 /* Of one form, on every device. True: it was not so before. */
@@ -86,7 +86,7 @@ bool carveout_program_sets(struct handle *handle, int device, int set) {
     struct setting *const carveout = &handle->carveout;
     if (!lock_take())
         return true;
-    const bool was_ours = carveout->ours & bit, other = !(carveout->known & bit) || carveout->own != set;
+    const bool was_ours = carveout->ours & bit, other = !(carveout->known & bit) || setting_value(carveout, bit) != set;
     __atomic_store_n(&carveout->ours, carveout->ours & ~bit, __ATOMIC_RELAXED);
     setting_own(carveout, bit, set);
     lock_leave();

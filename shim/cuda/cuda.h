@@ -58,8 +58,9 @@ void cuda_leave_launch(void);
 uint32_t setting_bit(const struct handle *handle, int device);
 /* Returns a copy. */
 struct setting setting_read(const struct setting *setting);
-/* The program's value on these devices is `own`; on others it is no longer known if it was another one. Under the lock.
- */
+/* The program's value on the device of a bit, if it is known. */
+int setting_value(const struct setting *setting, uint32_t bit);
+/* The program's value on these devices is `own`. Under the lock. */
 void setting_own(struct setting *setting, uint32_t bits, int own);
 
 /* ---- carveout.c; device: for CUkernels ---- */

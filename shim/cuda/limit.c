@@ -33,7 +33,8 @@ static struct handle *effective(struct handle *handle, int *device) {
 /* The program's limit if the driver has ours instead; else -1. */
 static int hidden(const struct handle *form, int device) {
     const struct setting limit = setting_read(&form->limit);
-    return limit.ours & limit.known & setting_bit(form, device) ? limit.own : -1;
+    const uint32_t bit = setting_bit(form, device);
+    return limit.ours & limit.known & bit ? setting_value(&limit, bit) : -1;
 }
 
 /* The largest limit of a form on a device: what a block has there besides the form's static memory. 0: unknown. */
@@ -47,18 +48,14 @@ static int most_of(struct handle *form, int ordinal) {
 }
 
 /* Records that the driver gets ours, before it does: if the program sets the limit meanwhile, the larger one wins.
- * now: the driver's. False: the program has set other limits on other devices, which one record does not hold. */
+ * now: the driver's. */
 static bool take(struct setting *limit, uint32_t bit, int now) {
     if (!lock_take())
         return false;
-    const int own = limit->known & bit ? limit->own : now;
-    const bool fits = !(limit->ours & ~bit) || limit->own == own;
-    if (fits) {
-        setting_own(limit, bit, own);
-        __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
-    }
+    setting_own(limit, bit, limit->known & bit ? setting_value(limit, bit) : now);
+    __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
     lock_leave();
-    return fits;
+    return true;
 }
 
 /* Tells the driver at every launch that it has not accepted yet: another thread may have recorded the limit but not
@@ -100,11 +97,8 @@ void limit_program_sets(struct handle *handle, int device, int set) {
     struct setting *const limit = &handle->limit;
     if (!lock_take())
         return;
-    const bool lower = !(limit->known & bit) || set < limit->own;
-    if (ours || !limit->ours || limit->own == set)
-        setting_own(limit, bit, set);
-    else /* the driver has it, and the record is of other devices */
-        limit->known &= ~bit;
+    const bool lower = !(limit->known & bit) || set < setting_value(limit, bit);
+    setting_own(limit, bit, set);
     if (ours) /* of a function it may be the CUkernel's so far */
         __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
     lock_leave();

@@ -145,7 +145,8 @@ bool handles_mend(void) {
 
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value) {
     struct handle_scope scope = {of, value, 0, 0};
-    if (!handles_born() || (of == HANDLES_OF_OWNER && !handle_first_of(value) && !handle_first_of(0) && !handle_at_address(value)))
+    if (!handles_born() ||
+        (of == HANDLES_OF_OWNER && !handle_first_of(value) && !handle_first_of(0) && !handle_at_address(value)))
         return scope;
     bool decided = true;
     if (lock_take()) {

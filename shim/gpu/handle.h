@@ -31,10 +31,11 @@ enum handle_mark {
 /* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
  * device, which is a bit here; a function has one, bit 0. */
 struct setting {
-    uint32_t known; /* the program's value is `own` */
+    uint32_t known; /* the program's value is `own`... */
     uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
-    int32_t own;
     uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
+    uint32_t reserved;
+    int32_t own[OVERLAP_DEVICES]; /* ...by the number of the bit */
 };
 
 struct handle {

@@ -134,7 +134,8 @@ static bool is_literal(char c) {
     return c && c != '*' && c != '?' && c != '[';
 }
 
-static bool may_match(const struct names *names, const char *pattern) {
+/* Inline: it nearly always says no. */
+static inline __attribute__((always_inline)) bool may_match(const struct names *names, const char *pattern) {
     const char first = pattern[0];
     if (first != '*')
         return first == names->driver[0] || first == names->plain[0] || !is_literal(first);
@@ -173,7 +174,7 @@ static const sign library_signs[] = {
 
 static bool is_of_family(const struct names *names) {
     for (size_t i = 0; i < sizeof kernel_signs / sizeof *kernel_signs; i++)
-        if (matches(names, kernel_signs[i]))
+        if (may_match(names, kernel_signs[i]) && matches(names, kernel_signs[i]))
             return true;
     return false;
 }

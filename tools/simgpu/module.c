@@ -107,6 +107,7 @@ SIM_API CUresult cuModuleLoad(CUmodule *out, const char *path) {
 }
 
 SIM_ENTRY(cuModuleLoadData, load, (CUmodule * out, const void *data), out, data, 0, false)
+SIM_ENTRY(cuModuleLoadFatBinary, load, (CUmodule * out, const void *data), out, data, 0, false)
 
 SIM_API CUresult cuModuleLoadDataEx(CUmodule *out, const void *data, unsigned int count, int *options, void **values) {
     (void)options;

@@ -246,6 +246,13 @@ def test_copied_attributes(iterations: Iterations) -> None:
     assert raised(done)[-2:] == "50"
 
 
+def test_attributes_copied_to_the_default_stream(iterations: Iterations) -> None:
+    """From a stream that was raised when it was created: its copy has the program's priority."""
+    done = iterations("k:0:8 p:5:-3 t:0:5 P:0 P:5 begin", 0, 'streams: {created_by: ["waiting"]}')
+    assert done.stdout == "priority -3 -3\n" * 2
+    assert done.totals["streams_created_raised"] >= 1
+
+
 # ---- Captures ----
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyshim.start.folder import Run
 
 _BY_FAR = 0.9
+_JUDGED_FROM = 16  # waits of a device (shim/core/judge.h)
 _NAMED = "yours"  # the arm of a policy that is not the default
 _TUNED = "tuned"  # the name of the policy that `overlap tune` writes
 _LONGEST = 160  # characters of a command that is repeated
@@ -241,7 +242,11 @@ def _why_not_raised(counts: _Counts) -> str:
     if known == {"0"}:
         return f"no stream was judged: the policy {some(filter(None, counts.policies))} raises none"
     none = "the policy raises none, or " if not known or known & {"0", None} else ""
-    return f"no stream was judged: {none}the program waited for streams fewer than 16 times"
+    waits = max((page.waits for page in counts.pages), default=0)
+    if waits >= _JUDGED_FROM:
+        few = f"fewer than {_JUDGED_FROM} of {waits:,} waits were for a stream that launches kernels and can be raised"
+        return f"no stream was judged: {none}{few}; waits for a context or a default stream do not count"
+    return f"no stream was judged: {none}the program waited for streams fewer than {_JUDGED_FROM} times"
 
 
 def _limits(counts: _Counts) -> Iterator[str]:

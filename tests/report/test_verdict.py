@@ -236,6 +236,17 @@ def test_one_cause_is_named_where_the_run_tells_whether_the_policy_raises(of, re
     assert of({"no_rule": 8}).gain == f"nothing was changed: no stream was judged: {why}"
 
 
+def test_the_sentence_about_waits_agrees_with_their_counter(of, report):
+    """Judgements are due at the 16th wait for a stream; the counter also has waits for contexts and default streams."""
+    again(report, policies=({"name": "h100", "hash": "ab", "file": None, "raise_share": "50"},))
+    few = "the program waited for streams fewer than 16 times"
+    assert of({"no_rule": 8}, host_waits=15).gain.endswith(few)
+    found = of({"no_rule": 8}, host_waits=2412)
+    assert "no stream was judged: fewer than 16 of 2,412 waits were for a stream that launches kernels" in found.gain
+    assert few not in found.gain
+    assert found.next.startswith("overlap explain TRACE ")
+
+
 def test_one_cause_is_named_of_a_real_run(overlap, overlap_run, tmp_path):
     """Of the policies of `auto` the one counts that the GPU has."""
     words = ["demo-stencil", "-", "plain", "40"]

@@ -92,9 +92,6 @@ void overlap_wait_forked(void) {
 
 /* ---- The lock ---- */
 
-/* Orders what the owner has written before what the next one reads: race detectors do not see that order in system calls. */
-static uint32_t passed_on;
-
 uint32_t overlap_lock_owner(uint32_t word) {
     return word & FUTEX_TID_MASK;
 }
@@ -132,7 +129,7 @@ enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own) {
     const long result = numbered ? lock_inheriting(word, OVERLAP_SECOND) : -ENOSYS;
     switch (result) {
     case 0:
-        (void)__atomic_load_n(&passed_on, __ATOMIC_ACQUIRE);
+        (void)__atomic_load_n(word, __ATOMIC_ACQUIRE);
         return OVERLAP_LOCK_TAKEN;
     case -ETIMEDOUT:
         return OVERLAP_LOCK_TIMED_OUT;
@@ -151,7 +148,9 @@ enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own) {
 }
 
 void overlap_lock_pass(uint32_t *word, uint32_t own) {
-    __atomic_add_fetch(&passed_on, 1, __ATOMIC_RELEASE);
+    /* Orders what the owner has written before what the next one reads, however that one gets the lock: race detectors do not see
+     * that order in system calls. */
+    __atomic_fetch_or(word, 0, __ATOMIC_RELEASE);
     if (kernel6(SYS_futex, (long)word, FUTEX_UNLOCK_PI | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0) != 0 &&
         overlap_lock_owner(__atomic_load_n(word, __ATOMIC_RELAXED)) == own)
         __atomic_store_n(word, 0, __ATOMIC_RELEASE); /* the kernel does not know of waiters */

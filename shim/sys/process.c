@@ -148,8 +148,8 @@ enum overlap_lock_result overlap_lock_wait(uint32_t *word, uint32_t own) {
 }
 
 void overlap_lock_pass(uint32_t *word, uint32_t own) {
-    /* Orders what the owner has written before what the next one reads, however that one gets the lock: race detectors do not see
-     * that order in system calls. */
+    /* Orders what the owner has written before what the next one reads, however that one gets the lock: race detectors do
+     * not see that order in system calls. */
     __atomic_fetch_or(word, 0, __ATOMIC_RELEASE);
     if (kernel6(SYS_futex, (long)word, FUTEX_UNLOCK_PI | FUTEX_PRIVATE_FLAG, 0, 0, 0, 0) != 0 &&
         overlap_lock_owner(__atomic_load_n(word, __ATOMIC_RELAXED)) == own)

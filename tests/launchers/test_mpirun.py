@@ -82,7 +82,7 @@ def test_a_list_in_a_file_of_the_user_still_arrives(ranks, mpi, show, tmp_path):
     (tmp_path / ".openmpi" / "mca-params.conf").write_text("mca_base_env_list = THEIRS=3\n")
     done = ranks(OVERLAP_RUN, "--policy", "observe", *mpi.hosts("n1"), *show, env={"HOME": str(tmp_path)})
     assert (done.status, done.values("THEIRS"), done.mapped) == (0, ["3"], [False])
-    assert "mpirun on other hosts starts programs without this environment" in done.stderr
+    assert "mpirun with --host starts programs without this environment" in done.stderr
 
 
 def test_with_the_users_x_it_runs_as_asked_and_what_we_say_helps(ranks, mpi, show, policy):

@@ -27,9 +27,6 @@ uint32_t launch_flags_of(const CUlaunchConfig *config) {
 CUresult launch_first(ENTRY, uint32_t flags, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                       uint32_t block_x, uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream,
                       void **parameters, void **extra) {
-    type_cuLaunchKernel *const real = (type_cuLaunchKernel *)real_function(route, hook, site);
-    if (real && !flags && overlap_is_off())
-        return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
     struct request request = {.route = route,
                               .hook = hook,
                               .site = site,

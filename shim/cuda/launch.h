@@ -35,6 +35,8 @@ LAUNCH_BODY launch_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t gr
                                           &size, stream, null_stream_of(hook), site),
                          1))
         return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, size, stream, parameters, extra);
+    if (real && overlap_is_off())
+        return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, parameters, extra);
     return launch_first(route, hook, site, 0, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared,
                         stream, parameters, extra);
 }

@@ -92,10 +92,10 @@ bool handle_match(struct handle *handle, uint32_t policy, struct overlap_matches
     handle = named(handle);
     if (!learn_name(handle) || !lock_take())
         return false;
-    if (handle->matched != policy + 1) {
+    if (handle->matched != policy + 2) {
         const struct overlap_view view = overlap_table_view(overlap_armed()->table);
         overlap_match_kernel(&view, policy, name_text(handle->name), &handle->matches);
-        handle->matched = policy + 1;
+        handle->matched = policy + 2;
     }
     *matches = handle->matches;
     lock_leave();

@@ -55,6 +55,8 @@ static uint32_t step_of(uint32_t *own) {
 /* Adds to the waits of the device. The one thread that finds a judgement due, and exchanges the number at which it is due,
  * judges. */
 RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) {
+    if (!device)
+        return;
     const uint64_t waits = __atomic_add_fetch(&device->waits, step, __ATOMIC_RELAXED);
     uint64_t due = OVERLAP_RELAXED(device->due);
     if (own && waits >= OVERLAP_JUDGEMENTS_EVERY)
@@ -71,17 +73,16 @@ RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) 
 /* Counts a wait of this thread, and judges the device when it is due. */
 static void count_wait(struct stream *stream) {
     struct launcher *const launcher = this_thread.launcher;
-    struct device *const device =
-        device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
-    if (!device)
+    const uint32_t ordinal = (uint32_t)OVERLAP_RELAXED(stream->device);
+    if (ordinal >= OVERLAP_DEVICES) /* or NO_DEVICE */
         return;
-    uint32_t *const own = launcher ? &launcher->waits[device->ordinal] : NULL;
+    uint32_t *const own = launcher ? &launcher->waits[ordinal] : NULL;
     const uint32_t step = own ? step_of(own) : 1;
     if (step)
-        add_waits(device, own, step);
+        add_waits(device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), (int)ordinal), own, step);
     if (OVERLAP_RELAXED(stream->judged.communicates) && !OVERLAP_RELAXED(stream->met_wait)) {
         __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
-        raise_judge(device, 0);
+        raise_judge(device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), (int)ordinal), 0);
     }
 }
 

@@ -24,6 +24,9 @@ void events_prepare(void);
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream);
 
 /* A call in which the host has waited for the stream, such as a blocking copy, has returned `result`; returns that. */
-vendor_result host_waited(enum hook hook, vendor_stream stream, vendor_result result);
+vendor_result host_has_waited(enum hook hook, vendor_stream stream);
+static inline vendor_result host_waited(enum hook hook, vendor_stream stream, vendor_result result) {
+    return result == VENDOR_SUCCESS ? host_has_waited(hook, stream) : result; /* queries mostly fail: at once */
+}
 
 #pragma GCC visibility pop

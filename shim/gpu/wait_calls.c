@@ -101,13 +101,11 @@ vendor_result stream_wait_event_body(ENTRY, vendor_stream stream, vendor_event e
     return result;
 }
 
-vendor_result host_waited(enum hook hook, vendor_stream stream, vendor_result result) {
-    if (result != VENDOR_SUCCESS)
-        return result;
+vendor_result host_has_waited(enum hook hook, vendor_stream stream) {
     if (streams_tracked())
         stream_waited_by_handle(stream, hook_default(hook));
     count_host_wait();
-    return result;
+    return VENDOR_SUCCESS;
 }
 
 vendor_result stream_wait_body(ENTRY, vendor_stream stream) {

@@ -27,7 +27,10 @@ RARE void launch_forked(bool used) {
 }
 
 void count_special(bool communicates, bool raised, struct stream *stream) {
-    if (raised)
+    struct overlap_shard *const shard = this_thread.shard;
+    if (raised && shard)
+        thread_add(&shard->counters[OVERLAP_COUNTER_RAISED]);
+    else if (raised)
         count(OVERLAP_COUNTER_RAISED);
     if (communicates) {
         count(OVERLAP_COUNTER_COMMUNICATION);

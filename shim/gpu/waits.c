@@ -52,9 +52,14 @@ static uint32_t step_of(uint32_t *own) {
     return waits == STEP ? STEP : 0;
 }
 
-/* Adds to the waits of the device. The one thread that finds a judgement due, and exchanges the number at which it is due,
- * judges. */
-RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) {
+static struct device *device_of(const struct stream *stream) {
+    return device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
+}
+
+/* Adds to the waits of the stream's device. The one thread that finds a judgement due, and exchanges the number at which it is
+ * due, judges. Not inline, nor is the function below: they would cost every wait the registers that they save. */
+RARE __attribute__((noinline)) static void add_waits(const struct stream *stream, uint32_t *own, uint32_t step) {
+    struct device *const device = device_of(stream);
     if (!device)
         return;
     const uint64_t waits = __atomic_add_fetch(&device->waits, step, __ATOMIC_RELAXED);
@@ -70,6 +75,14 @@ RARE static void add_waits(struct device *device, uint32_t *own, uint32_t step) 
     }
 }
 
+/* Something waits for communication. The first time the device is judged at once. */
+RARE __attribute__((noinline)) static void communication_waited(struct stream *stream) {
+    if (OVERLAP_RELAXED(stream->met_wait))
+        return;
+    __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
+    raise_judge(device_of(stream), 0);
+}
+
 /* Counts a wait of this thread, and judges the device when it is due. */
 static void count_wait(struct stream *stream) {
     struct launcher *const launcher = this_thread.launcher;
@@ -79,11 +92,9 @@ static void count_wait(struct stream *stream) {
     uint32_t *const own = launcher ? &launcher->waits[ordinal] : NULL;
     const uint32_t step = own ? step_of(own) : 1;
     if (step)
-        add_waits(device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), (int)ordinal), own, step);
-    if (OVERLAP_RELAXED(stream->judged.communicates) && !OVERLAP_RELAXED(stream->met_wait)) {
-        __atomic_store_n(&stream->met_wait, 1, __ATOMIC_RELAXED);
-        raise_judge(device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), (int)ordinal), 0);
-    }
+        add_waits(stream, own, step);
+    if (OVERLAP_RELAXED(stream->judged.communicates))
+        communication_waited(stream);
 }
 
 void stream_waited(struct stream *stream, bool behind) {

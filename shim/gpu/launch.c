@@ -171,7 +171,9 @@ static struct stream *find_stream(struct request *request, bool captured) {
         return stream;
     if (streams_tracked())
         stream = captured ? stream_known(handle, null_stream) : stream_met(handle, null_stream);
-    const struct place place = stream_place(handle, null_stream, stream);
+    const struct place place = OVERLAP_RELAXED(stream->device) != NO_DEVICE
+                                   ? (struct place){OVERLAP_RELAXED(stream->context), OVERLAP_RELAXED(stream->device)}
+                                   : stream_place(handle, null_stream, stream);
     request->context = this_thread.launches_in = place.context;
     request->device = device_at(default_vendor(null_stream), place.device);
     return captured ? &no_stream : stream;

@@ -71,20 +71,20 @@ uint32_t streams_used(void) {
     return OVERLAP_LOAD(streams.used);
 }
 
-static struct stream *find(uint64_t key) {
+struct stream *stream_find(uint64_t key) {
     struct stream *const found = stream_at((uint32_t)map_get(&numbers, key));
     return OVERLAP_RELAXED(found->handle) == key ? found : &no_stream;
 }
 
 struct stream *stream_known(vendor_stream stream, enum default_stream null_stream) {
-    return find(stream_key(stream, null_stream));
+    return stream_find(stream_key(stream, null_stream));
 }
 
 /* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
 static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context);
 static struct stream *legacy_of(const struct stream *stream) {
     const uint64_t key = stream->context | STREAM_LEGACY;
-    struct stream *const legacy = find(key);
+    struct stream *const legacy = stream_find(key);
     return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
 }
 
@@ -192,7 +192,7 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     priority = stream_priority_in_range(vendor, context, priority);
     if (!context || !lock_take())
         return &no_stream;
-    struct stream *made = find(key);
+    struct stream *made = stream_find(key);
     if (made != &no_stream) /* its end was not seen */
         end(made);
     made = make(vendor, key, context, false);
@@ -225,7 +225,7 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
                    : &no_stream;
     if (!lock_take())
         return &no_stream;
-    struct stream *made = find(key);
+    struct stream *made = stream_find(key);
     made = made == &no_stream ? make_default(vendor, key, context) : made;
     lock_leave();
     return made;
@@ -233,7 +233,7 @@ static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stre
 
 struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = stream_key(stream, null_stream);
-    struct stream *const known = find(key);
+    struct stream *const known = stream_find(key);
     return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known
                                                                                      : meet(key, stream, null_stream);
 }

@@ -106,6 +106,8 @@ static inline uint32_t stream_number(const struct stream *stream) {
 }
 /* Numbers of records are at most this. */
 uint32_t streams_used(void);
+/* Returns the record of a key, which is a stream's handle or stream_key(), or no_stream. */
+struct stream *stream_find(uint64_t key);
 /* Returns the record of a stream, or no_stream. */
 struct stream *stream_known(vendor_stream stream, enum default_stream null_stream);
 /* The same, and makes one. */
@@ -154,7 +156,7 @@ _Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
 struct launcher {
     uint32_t owner; /* thread id; the next owner takes it over once that thread has ended */
     uint32_t bits;  /* 1 << bits entries */
-    /* Waits that count for the rule, by device, that are not in device->waits yet; MANY: they are added by 16. */
+    /* By device: how many waits until those that count for the rule are added to device->waits; 0: each one is (waits.c). */
     uint32_t waits[OVERLAP_DEVICES];
     struct work works[WORKS + 1];
     struct known known[];

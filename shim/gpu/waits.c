@@ -41,15 +41,15 @@ void window_opens(struct stream *stream) {
 
 /* Waits are the device's, of all threads. While judgements follow each other closely each wait is added to the device's; later
  * a thread adds them by STEP, so that threads that wait often do not share a word at each wait. */
-enum { STEP = 16, MANY = 1U << 31 };
+enum { STEP = 16 };
 
-/* Returns by how many the device's waits increase now. */
+/* Returns by how many the device's waits increase now. *own: waits until that, or 0 while each one is added. */
 static uint32_t step_of(uint32_t *own) {
-    if (!(*own & MANY))
-        return 1;
-    const uint32_t waits = (*own & ~MANY) + 1;
-    *own = waits == STEP ? MANY : MANY | waits;
-    return waits == STEP ? STEP : 0;
+    if (*own > 1) {
+        --*own;
+        return 0;
+    }
+    return *own ? STEP : 1;
 }
 
 static struct device *device_of(const struct stream *stream) {
@@ -65,7 +65,7 @@ RARE __attribute__((noinline)) static void add_waits(const struct stream *stream
     const uint64_t waits = __atomic_add_fetch(&device->waits, step, __ATOMIC_RELAXED);
     uint64_t due = OVERLAP_RELAXED(device->due);
     if (own && waits >= OVERLAP_JUDGEMENTS_EVERY)
-        *own |= MANY;
+        *own = STEP;
     POINT(wait_counted);
     if (waits >= (due ? due : OVERLAP_JUDGEMENTS_FROM) &&
         __atomic_compare_exchange_n(&device->due, &due, overlap_next_judgement(waits), false, __ATOMIC_RELAXED,
@@ -112,8 +112,9 @@ void stream_waited(struct stream *stream, bool behind) {
 }
 
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
-    struct stream *known = stream_known(stream, null_stream);
-    if (known->is_default) {
+    struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_find((uint64_t)(uintptr_t)stream)
+                                                                 : stream_known(stream, null_stream);
+    if (__builtin_expect(known->is_default, 0)) {
         const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
         window_closes(known);
         known = blocking / ONE_BLOCKING == 1 ? stream_at((uint32_t)blocking) : &no_stream;

@@ -18,9 +18,10 @@ struct device {
     uint32_t streams;
     bool programs; /* a stream to which the program gave a priority has carried a launch */
     uint32_t open; /* streams on which an overlap window is open */
-    /* Waits of all threads for its streams; how many there were at the latest judgement, and will be at the next one; written by
-     * whoever waits, the judge under the lock, and both. */
-    uint64_t waits, judged, due;
+    /* Of all threads, for its streams: */
+    uint64_t waits;  /* so far; added to by each thread that waits */
+    uint64_t judged; /* at the latest judgement; under the lock */
+    uint64_t due; /* at the next judgement; exchanged by the thread that will judge, set by the judge under the lock */
     int32_t least, greatest; /* priorities, once `ranged` (device_range) */
     uint32_t ranged;
     bool unreadable; /* the driver does not report the limits, so no policy applies although one may match */

@@ -143,6 +143,13 @@ def test_a_policy_for_another_gpu_says_so_once(bare: Runner, preloaded: Runner) 
     assert done.reasons == {"observe_only": 5}
 
 
+def test_communication_is_known_on_a_gpu_without_a_policy(preloaded: Runner) -> None:
+    """The families of communication kernels are built in."""
+    done = preloaded(f"ptx=k,{NCCL} launch={NCCL},16,640,0 {LAUNCH},0", "a40-paper")
+    assert done.reasons == {"communication": 1, "observe_only": 1}
+    assert done.totals["communication"] == 1
+
+
 def test_the_cap_that_makes_no_room_is_called_so(preloaded: Runner) -> None:
     words = f"ptx=k,{NCCL} set={NCCL},8,82240 launch={NCCL},16,640,82240 {LAUNCH},0"
     done = preloaded(words, rule("{blocks_per_sm: 4}"))

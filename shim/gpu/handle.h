@@ -55,7 +55,7 @@ struct handle {
     uint32_t name;      /* as given by the program or the driver (names.h); 0: unknown */
     uint64_t name_hash;
     uint32_t sibling, before; /* numbers of the next and the previous record of the owner; 0: none */
-    uint32_t matched;         /* number of the policy that `matches` is about, + 2 (1: OVERLAP_NO_POLICY); 0: none yet */
+    uint32_t matched; /* number of the policy that `matches` is about, + 2 (1: OVERLAP_NO_POLICY); 0: none yet */
     uint32_t reserved;
     struct setting limit; /* of dynamic shared memory */
     struct setting carveout;

@@ -54,9 +54,10 @@ PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     *(
         f"shim/gpu/{name}.c"
-        for name in ("decisions", "ends", "handle", "launch", "names", "stream_calls", "streams", "table")
+        for name in ("captures", "current", "decisions", "ends", "handle", "handles", "launch", "names", "raise")
     ),
-    *(f"shim/{name}.c" for name in ("core/match", "core/rows", "gpu/thread", "gpu/wait_calls", "gpu/waits")),
+    *(f"shim/gpu/{name}.c" for name in ("stream_calls", "streams", "table", "thread", "wait_calls", "waits")),
+    *(f"shim/{name}.c" for name in ("core/match", "core/rows", "gpu/windows", "gpu/work")),
     *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "cuda/runtime", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
@@ -67,8 +68,8 @@ NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "log", "memory", "prebind")),
     "shim/sys/process.c",
-    *(f"shim/gpu/{name}.c" for name in ("armed", "name", "page", "unopened")),
-    "shim/preload/start.c",
+    *(f"shim/gpu/{name}.c" for name in ("armed", "name", "page")),
+    *(f"shim/preload/{name}.c" for name in ("end", "start", "unopened")),
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 SOURCES = {

@@ -1,7 +1,9 @@
 /* Contexts: they show that the process may launch kernels, and handles end with them. */
 #include "../core/core.h"
 #include "../gpu/handle.h"
+#include "../gpu/captures.h"
 #include "../gpu/streams.h"
+#include "../gpu/waits.h"
 #include "cuda.h"
 
 /* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
@@ -71,6 +73,8 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
+    if (gone)
+        captures_context_ended((uint64_t)(uintptr_t)context, NO_DEVICE);
     streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE, gone);
     return result;
 }
@@ -119,6 +123,8 @@ static struct ending primary_ends(CUdevice device) {
 
 static void primary_ended(const struct ending *ending, bool gone) {
     handle_ended(&ending->handles, gone);
+    if (gone)
+        captures_context_ended(ending->primary, ending->device);
     streams_context_ended(VENDOR_CUDA, ending->primary, ending->device, gone);
 }
 

@@ -11,13 +11,6 @@
 #include "thread.h"
 #include "vendor_ops.h"
 
-uint32_t launch_epoch = 1; /* 0 marks an entry of a thread's table that is being written */
-
-void invalidate_decisions(void) {
-    if (__atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST) == 0)
-        __atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST);
-}
-
 struct facts {
     const struct request *request;
     struct handle *handle; /* may be NULL */

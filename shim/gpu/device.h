@@ -2,11 +2,10 @@
 #pragma once
 
 #include "../core/core.h"
+#include "current.h"
 #include "hook.h"
 
 #pragma GCC visibility push(hidden)
-
-#define NO_DEVICE (-1)
 
 struct device {
     uint32_t state; /* 2: ready */
@@ -14,10 +13,8 @@ struct device {
     int ordinal;
     uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
-    /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
-    uint32_t streams;
-    bool programs; /* a stream to which the program gave a priority has carried a launch */
-    uint32_t open; /* streams on which an overlap window is open */
+    bool programs;      /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open;      /* streams on which an overlap window is open */
     /* Of all threads, for its streams: */
     uint64_t waits;  /* so far; added to by each thread that waits */
     uint64_t judged; /* at the latest judgement; under the lock */

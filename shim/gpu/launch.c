@@ -14,17 +14,8 @@
 #include "point.h"
 #include "resolve.h"
 #include "vendor_ops.h"
-
-RARE void launch_forked(bool used) {
-    thread_forked();
-    streams_forked();
-    rows_forked();
-    if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
-        is_forked_child = is_forked_child || used;
-        device_forked();
-        decisions_forget();
-    }
-}
+#include "raise.h"
+#include "windows.h"
 
 void count_special(bool communicates, bool raised, struct stream *stream) {
     struct overlap_shard *const shard = this_thread.shard;
@@ -182,7 +173,7 @@ static struct stream *find_stream(struct request *request, bool captured) {
 /* Notes what this launch is the first to show of its stream. */
 static void first_of_stream(const struct request *request, struct stream *stream, bool communicates) {
     const bool wide = communicates && is_wide(request, request->device);
-    if (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+    if (!OVERLAP_RELAXED(stream->carries) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
         (wide && !OVERLAP_RELAXED(stream->judged.is_wide)))
         stream_carries(stream, communicates, wide);
 }

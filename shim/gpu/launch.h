@@ -7,38 +7,12 @@
 #include "../core/core.h"
 #include "../text.h"
 #include "handle.h"
+#include "request.h"
 #include "streams.h"
 #include "thread.h"
 #include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
-
-/* Incremented whenever an answer that threads have kept may be stale. */
-extern uint32_t launch_epoch;
-void invalidate_decisions(void);
-
-/* As the program asked for it. */
-struct request {
-    enum route route; /* selects the driver's function */
-    enum hook hook;
-    uintptr_t site; /* return address of the outermost hook */
-    uint32_t flags; /* enum overlap_launch_flag, by the entry point and its arguments */
-    void *function;
-    void **parameters;
-    void **extra;
-    vendor_launch config;
-    const void *more; /* AMD: further arguments of the call (struct hip_more), or NULL */
-    /* Where it runs, by its stream (launch_slow()); NULL: not known, or nothing is decided. */
-    struct device *device;
-    uint64_t context;
-};
-
-static inline uint64_t threads_of(const struct request *request) {
-    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
-}
-static inline uint64_t blocks_of(const struct request *request) {
-    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
-}
 
 /* The key of a call with 1 to 1024 threads and less than 256 KiB requested; further ones are decided each time. Its page
  * identifies the calling library, because two libraries never share a page; 36 bits hold the page number of every user
@@ -121,8 +95,5 @@ extern bool is_forked_child;
 
 /* Makes any launch that the thread's table does not hold. */
 vendor_result launch_slow(struct request *request);
-
-/* In a forked child. used: as overlap_page_used() said of the parent. */
-void launch_forked(bool used);
 
 #pragma GCC visibility pop

@@ -53,7 +53,6 @@ static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
         return none != 3 && overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
     if (!overlap_page_prepare()) { /* as if there were no driver */
-        overlap_say("there is no memory for the library's tables: nothing is done here", NULL, NULL);
         __atomic_store_n(&known[vendor].state, 3, __ATOMIC_RELEASE);
         return false;
     }

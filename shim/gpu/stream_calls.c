@@ -7,6 +7,8 @@
 #include "resolve.h"
 #include "calls.h"
 #include "vendor_ops.h"
+#include "captures.h"
+#include "raise.h"
 
 /* ---- Creation ---- */
 

@@ -8,6 +8,7 @@
 #include "resolve.h"
 #include "streams.h"
 #include "calls.h"
+#include "waits.h"
 
 /* ---- Events ---- */
 
@@ -15,10 +16,6 @@ enum { SERIAL_SHIFT = 16, COMMUNICATIONS_SHIFT = 32 }; /* bits 0 to 15: number o
 _Static_assert(STREAMS < 1 << SERIAL_SHIFT, "an event's entry of 48 bits");
 
 static struct map events; /* -> entry */
-
-void events_prepare(void) {
-    map_prepare(&events);
-}
 
 static void put(uint64_t event, uint64_t entry) {
     if (lock_take()) {

@@ -6,6 +6,7 @@
 #include "../gpu/device.h"
 #include "../gpu/handle.h"
 #include "../gpu/launch.h"
+#include "../gpu/captures.h"
 #include "../gpu/streams.h"
 #include "hip.h"
 
@@ -118,6 +119,8 @@ hipError_t hip_device_reset_body(ENTRY) {
     streams_context_ends(VENDOR_HIP, context, NO_DEVICE);
     const hipError_t result = real();
     handle_ended(&ending, result == VENDOR_SUCCESS);
+    if (result == VENDOR_SUCCESS)
+        captures_context_ended(context, NO_DEVICE);
     streams_context_ended(VENDOR_HIP, context, NO_DEVICE, result == VENDOR_SUCCESS);
     return result;
 }

@@ -256,7 +256,8 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
-    if (found && held && overlap_answers_prepare()) {
+    const bool stored = lasts && overlap_is_off(); /* by real_find(), for every caller: no memory is mapped for it */
+    if (found && held && !stored && overlap_answers_prepare()) {
         keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
         keep_of_page(lasts ? ALWAYS : generation, site, number, found);
     }

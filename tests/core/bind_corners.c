@@ -44,6 +44,10 @@ struct overlap_object overlap_object_of(const struct dl_phdr_info *info) {
 const char *overlap_basename(const char *path) {
     return path;
 }
+bool overlap_is_off(void) {
+    return false;
+}
+
 bool overlap_is_ours(uintptr_t address) {
     return address >= BASE && address < BASE + SIZE;
 }

@@ -41,6 +41,9 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
     )
+    parser.add_argument(
+        "--fetch", action="store_true", help="first move pages that killed processes left on this node into DIR"
+    )
     parser.set_defaults(run=_run)
     parser.removed = {
         **dict.fromkeys(("--html", "--force"), "the same text: overlap report DIR --full > FILE"),
@@ -57,6 +60,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
+    failed = _fetch(options.directory) if options.fetch else False
     with ui.progress(f"making the report of {', '.join(options.directory)}"):
         collected = collect(*options.directory)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
@@ -73,7 +77,19 @@ def _run(options: argparse.Namespace) -> int:
             ui.tell(f"warning: {sentence}")
     else:
         _show(collected, found, about, options.full)
-    return FINDINGS if options.check and found else 0
+    return FINDINGS if failed or (options.check and found) else 0
+
+
+def _fetch(directories: Sequence[str]) -> bool:
+    """Move the pages that wait on this node into their folders; return whether one cannot be moved."""
+    from pyshim.cli import ui
+    from pyshim.pages.waiting import fetch
+    from pyshim.report.collect import run_of
+
+    failed = [why for directory in directories for why in fetch(run_of(directory))]
+    for name, reason in failed:
+        ui.tell(f"warning: {name}: {reason}")
+    return bool(failed)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 from pyshim import _native
-from pyshim.enums import STREAM_STATUSES, ShapeKind, shape_words
+from pyshim._native import STREAM_STATUSES, ShapeKind, shape_words
 from pyshim.pages.untrusted import Unreadable, read
 
 _VALID = 2  # state of a record

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 import yaml
 
-from pyshim.enums import ShapeKind, shape_words
+from pyshim._native import ShapeKind, shape_words
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (

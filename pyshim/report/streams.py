@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pyshim.enums import STREAM_STATUSES
+from pyshim._native import STREAM_STATUSES
 from pyshim.pages.page import Page, Stream
 from pyshim.report.collect import Collected, some, who
 

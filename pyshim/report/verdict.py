@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.pages.page import sentences
 from pyshim.report import streams
-from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
+from pyshim.report.collect import Collected, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
 from pyshim.start.environment import DEFAULT_POLICY
 from pyshim.start.folder import LAST, RAISE_SHARE
@@ -124,18 +124,14 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "nothing can be gained without a GPU",
             f"run it on a machine with a GPU; overlap doctor on {hosts} shows what was looked for",
         )
-    if run and not pages and (full := disk_is_full(counts.collected.directories)):
-        return Verdict(
-            f"not known: no process left a page, and the disk of {full} is full now",
-            "not known",
-            _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
-        )
     if run and run.obstacle and not pages:
         sentence, hint = run.obstacle
         return Verdict(f"nothing: {sentence}", "not known: no launch was seen", hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
+    if not pages:
+        opened += ", or its page could not be written"
     gain = "not known: no launch was seen"
     if counts.simulated:
         return Verdict(
@@ -280,15 +276,14 @@ def _measure(counts: _Counts) -> str:
 
 
 def _again(counts: _Counts, policy: str | None, folder: str) -> str:
-    """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
+    """Return a command that runs the program again. folder: what the name of the report ends with."""
     run = counts.run
     words = [*["LAUNCHER"] * bool(run and (run.expected_world_size or 1) > 1), "overlap-run"]
     if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:
         words += ["--policy", policy]
-    report = shlex.quote(_beside(counts, folder)) if folder else "DIR"
-    return f"{shlex.join(words)} --report {report} {_command(counts)}"
+    return f"{shlex.join(words)} --report {shlex.quote(_beside(counts, folder))} {_command(counts)}"
 
 
 def _bundled(counts: _Counts) -> bool:

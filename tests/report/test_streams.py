@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyshim import _native
-from pyshim.enums import STREAM_STATUSES
+from pyshim._native import STREAM_STATUSES
 from pyshim.pages.page import read_page
 from pyshim.report import streams
 from pyshim.report.collect import collect

@@ -173,31 +173,3 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
                               .config = *config};
     return launch_request(&request);
 }
-
-/* ---- Launches that are counted and passed on ---- */
-
-/* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(uint32_t launches, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && launches <= OVERLAP_DEVICES && i < launches; i++)
-        count_launch(reason);
-}
-
-RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
-    REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several((uint32_t)count, hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
-                                                                                   : OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
-    REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
-    count_several(count, OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-/* Only the runtime has what hipConfigureCall set up. */
-RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
-    REAL_OR_RETURN(hipLaunchByPtr);
-    count_several(1, OVERLAP_REASON_unknown_footprint);
-    return real(function);
-}

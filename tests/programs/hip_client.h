@@ -31,13 +31,7 @@ typedef hipError_t type_hipStreamGetFlags(hipStream_t, unsigned *);
 typedef hipError_t type_hipModuleLoadData(hipModule_t *, const void *);
 typedef hipError_t type_hipConfigureCall(dim3, dim3, size_t, hipStream_t);
 typedef hipError_t type_hipSetupArgument(const void *, size_t, size_t);
-struct hipLaunchParams {
-    const void *function;
-    dim3 grid, block;
-    void **arguments;
-    size_t shared;
-    hipStream_t stream;
-};
+typedef hipError_t type_hipLaunchByPtr(const void *);
 typedef hipError_t type_hipGraphInstantiate(hipGraphExec_t *, hipGraph_t, void *, char *, size_t);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
@@ -50,6 +44,7 @@ extern type_hipStreamGetFlags hipStreamGetFlags;
 extern type_hipModuleLoadData hipModuleLoadData;
 extern type_hipConfigureCall hipConfigureCall;
 extern type_hipSetupArgument hipSetupArgument;
+extern type_hipLaunchByPtr hipLaunchByPtr;
 extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;

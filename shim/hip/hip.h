@@ -18,6 +18,7 @@
 #define DRIVER(name, body, parameters, ...) hipError_t body(ENTRY, PARAMETERS_OF parameters);
 #define DRIVER_VOID(name, body) hipError_t body(ENTRY);
 #define LAUNCH(name, body, parameters, ...) /* launch.h */
+#define SAME(name, first, body, parameters, ...)
 #include "driver.def"
 #undef DRIVER
 
@@ -57,15 +58,15 @@ bool hip_launches_function(enum hook hook);
 /* While it serves a call of the program, the runtime calls its own entry points: by name through the dynamic linker, and
  * through its dispatch table, where our hooks are, too. Only the program's call is decided and counted. */
 
-/* Is this thread in a call that one of our hooks has passed to the runtime? A siglongjmp out of it leaves the mark of a
- * frame behind that is not above ours. */
-static inline bool hip_is_inside(void) {
-    return this_thread.inside && (uintptr_t)__builtin_frame_address(0) < this_thread.inside;
+/* Is this thread in a call that one of our hooks has passed to the runtime? frame: of the thunk. A siglongjmp out of that
+ * call leaves the mark of a frame behind that is not above ours. */
+static inline bool hip_is_inside(uintptr_t frame) {
+    return this_thread.inside && frame < this_thread.inside;
 }
 /* Marks that. Returns what the caller puts back into this_thread.inside. */
-static inline __attribute__((always_inline)) uintptr_t hip_enter(void) {
+static inline uintptr_t hip_enter(uintptr_t frame) {
     const uintptr_t before = this_thread.inside;
-    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
+    this_thread.inside = frame;
     return before;
 }
 
@@ -73,10 +74,6 @@ static inline __attribute__((always_inline)) uintptr_t hip_enter(void) {
  * By name the caller tells, also in a thread of the runtime's own. It is this library if the runtime has jumped from one
  * entry point to the other. By the table the caller does not tell: a profiler may have been called in between. */
 void *hip_passes_by_name(ENTRY);
-static inline void *hip_passes(ENTRY) {
-    if (route != ROUTE_TABLE)
-        return hip_passes_by_name(route, hook, site);
-    return hip_is_inside() ? real_known(hook, ROUTE_TABLE) : NULL;
-}
+void *hip_passes(ENTRY, uintptr_t frame);
 
 #pragma GCC visibility pop

@@ -88,6 +88,18 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- From a call to a request ---- */
 
+struct hip_known hip_known(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
+                           size_t shared, hipStream_t stream, bool events) {
+    void *const real = real_known(hook, route);
+    if (route == ROUTE_TABLE && hip_is_inside(frame))
+        return (struct hip_known){real, shared};
+    if (!real || events || shared > OVERLAP_LARGEST_SIZE)
+        return (struct hip_known){NULL, 0};
+    uint32_t size = (uint32_t)shared;
+    const bool known = launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    return (struct hip_known){known ? real : NULL, size};
+}
+
 /* Makes a launch that is not known, or that is not the program's. */
 static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;

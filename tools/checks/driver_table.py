@@ -8,8 +8,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER_DEF = ROOT / "shim" / "cuda" / "driver.def"
-# NVIDIA's macros of which one line is two entry points -> their endings.
-ENDINGS = {"BOTH": ("", "_ptsz"), "COPY_HOST": ("", "_ptds")}
+# The macros of which one line is two entry points -> their endings, by vendor.
+ENDINGS = {
+    "cuda": {"BOTH": ("", "_ptsz"), "COPY_HOST": ("", "_ptds")},
+    "hip": {"BOTH": ("", "_spt"), "LAUNCH_BOTH": ("", "_spt")},
+}
 
 
 class Row(NamedTuple):
@@ -27,11 +30,11 @@ def rows(path: Path = DRIVER_DEF) -> list[Row]:
         include = re.match(r'#include "(\w+\.def)"', line)
         if include:
             found += rows(path.with_name(include[1]))
-        row = re.match(r"([A-Z_]+)\((\w+)(?:, \w+)??(?:, (\w+_PARAMETERS|\(.*?\)), .*)?\)$", line)
+        row = re.match(r"([A-Z_]+)\((\w+)(?:, \w+)*?(?:, (\w+_PARAMETERS|\(.*?\)), .*)?\)$", line)
         if not row:
             continue
         kind, base, written = str(row[1]), str(row[2]), str(row[3] or "(void)")
         parameters = shared.get(written, written)
-        endings = ENDINGS.get(kind, ("",)) if path.parent == DRIVER_DEF.parent else ("",)
+        endings = ENDINGS[path.parent.name].get(kind, ("",))
         found += [Row(base + ending, parameters, kind, base) for ending in endings]
     return found

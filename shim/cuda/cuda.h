@@ -2,21 +2,21 @@
 #pragma once
 
 #include "../gpu/resolve.h"
+#include "../gpu/rows.h"
 #include "../gpu/vendor_ops.h"
 #include "cuda_abi.h"
 
 #pragma GCC visibility push(hidden)
 
 /* Types of the entry points: type_cuInit and so on. */
-#define DRIVER(name, body, parameters, ...) typedef CUresult type_##name parameters;
+#define DRIVER(name, body, ...) typedef CUresult type_##name(PARAMETERS(__VA_ARGS__));
 #include "driver.def"
 #undef DRIVER
 
 /* Bodies; several rows may share one. */
-#define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...) CUresult body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER(name, body, ...) CUresult body(ENTRY, PARAMETERS(__VA_ARGS__));
 #define DRIVER_VOID(name, body) CUresult body(ENTRY);
-#define DRIVER_LAUNCH(name, body, parameters, ...) /* launch.h */
+#define DRIVER_LAUNCH(name, body, ...) /* launch.h */
 #include "driver.def"
 #undef DRIVER
 

@@ -50,15 +50,16 @@ __attribute__((noinline)) void *hip_passes(ENTRY, uintptr_t frame) {
     static hipError_t table_##name parameters {                                                                        \
         return call_TABLE;                                                                                             \
     }
-#define SAME(name, first, body, parameters, ...)                                                                       \
-    THUNKS(name, parameters, call_##first(__VA_ARGS__, FROM(SYMBOL, name)),                                            \
-           call_##first(__VA_ARGS__, FROM(LOOKED_UP, name)), call_##first(__VA_ARGS__, FROM(TABLE, name)))
+#define SAME(name, first, body, ...)                                                                                   \
+    THUNKS(name, (PARAMETERS(__VA_ARGS__)), call_##first(ARGUMENTS(__VA_ARGS__), FROM(SYMBOL, name)),                  \
+           call_##first(ARGUMENTS(__VA_ARGS__), FROM(LOOKED_UP, name)),                                                \
+           call_##first(ARGUMENTS(__VA_ARGS__), FROM(TABLE, name)))
 
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    CALL(name)(PARAMETERS_OF parameters, ENTRY, uintptr_t frame) {                                                     \
-        MAKE_CALL(name, (__VA_ARGS__), body(route, hook, site, __VA_ARGS__));                                          \
+#define DRIVER(name, body, ...)                                                                                        \
+    CALL(name)(PARAMETERS(__VA_ARGS__), ENTRY, uintptr_t frame) {                                                      \
+        MAKE_CALL(name, (ARGUMENTS(__VA_ARGS__)), body(route, hook, site, ARGUMENTS(__VA_ARGS__)));                    \
     }                                                                                                                  \
-    SAME(name, name, body, parameters, __VA_ARGS__)
+    SAME(name, name, body, __VA_ARGS__)
 #define DRIVER_VOID(name, body)                                                                                        \
     CALL(name)(ENTRY, uintptr_t frame) {                                                                               \
         MAKE_CALL(name, (), body(route, hook, site));                                                                  \
@@ -66,17 +67,17 @@ __attribute__((noinline)) void *hip_passes(ENTRY, uintptr_t frame) {
     THUNKS(name, (void), call_##name(FROM(SYMBOL, name)), call_##name(FROM(LOOKED_UP, name)),                          \
            call_##name(FROM(TABLE, name)))
 /* The body does what MAKE_CALL does (HIP_LAUNCH). */
-#define LAUNCH(name, body, parameters, ...)                                                                            \
-    CALL(name)(PARAMETERS_OF parameters, ENTRY, uintptr_t frame) {                                                     \
-        return body(route, hook, site, frame, __VA_ARGS__);                                                            \
+#define LAUNCH(name, body, ...)                                                                                        \
+    CALL(name)(PARAMETERS(__VA_ARGS__), ENTRY, uintptr_t frame) {                                                      \
+        return body(route, hook, site, frame, ARGUMENTS(__VA_ARGS__));                                                 \
     }                                                                                                                  \
-    SAME(name, name, body, parameters, __VA_ARGS__)
+    SAME(name, name, body, __VA_ARGS__)
 #include "driver.def"
 #undef DRIVER
 
 void *hip_thunk(enum route route, enum hook hook) {
     static void *const thunks[][ROUTES] = {
-#define DRIVER(name, body, parameters, ...) {(void *)name, (void *)looked_up_##name, (void *)table_##name},
+#define DRIVER(name, ...) {(void *)name, (void *)looked_up_##name, (void *)table_##name},
 #include "driver.def"
 #undef DRIVER
     };

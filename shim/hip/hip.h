@@ -2,6 +2,7 @@
 #pragma once
 
 #include "../gpu/resolve.h"
+#include "../gpu/rows.h"
 #include "../gpu/thread.h"
 #include "../gpu/vendor_ops.h"
 #include "hip_abi.h"
@@ -9,16 +10,15 @@
 #pragma GCC visibility push(hidden)
 
 /* Types of the entry points: type_hipInit and so on. */
-#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#define DRIVER(name, body, ...) typedef hipError_t type_##name(PARAMETERS(__VA_ARGS__));
 #include "driver.def"
 #undef DRIVER
 
 /* Bodies; several rows may share one. */
-#define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...) hipError_t body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER(name, body, ...) hipError_t body(ENTRY, PARAMETERS(__VA_ARGS__));
 #define DRIVER_VOID(name, body) hipError_t body(ENTRY);
-#define LAUNCH(name, body, parameters, ...) /* launch.h */
-#define SAME(name, first, body, parameters, ...)
+#define LAUNCH(name, body, ...) /* launch.h */
+#define SAME(name, first, body, ...)
 #include "driver.def"
 #undef DRIVER
 

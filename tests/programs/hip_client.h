@@ -20,9 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../shim/gpu/rows.h"
 #include "../../shim/hip/hip_abi.h"
 
-#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#define DRIVER(name, body, ...) typedef hipError_t type_##name(PARAMETERS(__VA_ARGS__));
 #include "../../shim/hip/driver.def"
 #undef DRIVER
 typedef hipError_t type_hipGetDeviceCount(int *);
@@ -48,7 +49,7 @@ extern type_hipLaunchByPtr hipLaunchByPtr;
 extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;
-#define DRIVER(name, body, parameters, ...) extern type_##name name;
+#define DRIVER(name, ...) extern type_##name name;
 #include "../../shim/hip/driver.def"
 #undef DRIVER
 #define HIP(name) name

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../gpu/resolve.h"
-#include "../gpu/rows.h"
 #include "../gpu/vendor_ops.h"
 #include "cuda_abi.h"
 
@@ -24,13 +23,6 @@
 #define OPERATION(name, result, parameters, cuda, hip) result cuda parameters;
 #include "../gpu/vendor_ops.def"
 #undef OPERATION
-
-/* In a body: the driver's function; REAL_OR_RETURN fails if there is none. */
-#define REAL(name) ((type_##name *)real_function(route, hook, site))
-#define REAL_OR_RETURN(name)                                                                                           \
-    type_##name *real = REAL(name);                                                                                    \
-    if (!real)                                                                                                         \
-    return CUDA_ERROR_NOT_INITIALIZED
 
 /* Functions that we call ourselves. Valid once driver_ready(VENDOR_CUDA) has returned true. */
 struct driver_calls {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "../gpu/resolve.h"
-#include "../gpu/rows.h"
 #include "../gpu/thread.h"
 #include "../gpu/vendor_ops.h"
 #include "hip_abi.h"
@@ -26,12 +25,6 @@
 #define OPERATION(name, result, parameters, cuda, hip) result hip parameters;
 #include "../gpu/vendor_ops.def"
 #undef OPERATION
-
-/* In a body: the runtime's function; returns an error if there is none. */
-#define REAL_OR_RETURN(name)                                                                                           \
-    type_##name *real = (type_##name *)real_function(route, hook, site);                                               \
-    if (!real)                                                                                                         \
-    return VENDOR_NOT_INITIALIZED
 
 /* Functions that we call ourselves. Valid once driver_ready(VENDOR_HIP) has returned true. */
 struct hip_calls {

@@ -18,12 +18,12 @@ void *real_exports[HOOK_COUNT];
 #define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
 const uint8_t hook_defaults[HOOK_COUNT] = {
 /* _ptsz, _ptds */
-#define DRIVER(name, body, parameters, ...)                                                                            \
+#define DRIVER(name, ...)                                                                                              \
     ENDS(#name, 5, '_') && ENDS(#name, 4, 'p') && ENDS(#name, 3, 't') ? STREAM_OF_THREAD : STREAM_OF_CONTEXT,
 #include "../cuda/driver.def"
 #undef DRIVER
 /* _spt */
-#define DRIVER(name, body, parameters, ...)                                                                            \
+#define DRIVER(name, ...)                                                                                              \
     ENDS(#name, 4, '_') && ENDS(#name, 3, 's') && ENDS(#name, 2, 'p') ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE,
 #include "../hip/driver.def"
 #undef DRIVER

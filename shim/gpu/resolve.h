@@ -5,6 +5,7 @@
 #include "../core/core.h"
 #include "hook.h"
 #include "page.h"
+#include "rows.h"
 #include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
@@ -26,9 +27,22 @@ static inline void *real_function(ENTRY) {
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
-/* In a body: declares `real`, the function behind the hook; returns an error if there is none. */
-#define BEHIND(parameters)                                                                                             \
-    vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(route, hook, site);             \
+/* The bodies of bodies.def, and the types of the functions behind their hooks: type_event_wait_body and so on. */
+#define BODY(name, ...)                                                                                                \
+    typedef vendor_result type_##name(PARAMETERS(__VA_ARGS__));                                                        \
+    vendor_result name(ENTRY, PARAMETERS(__VA_ARGS__));
+#define BODY_VOID(name)                                                                                                \
+    typedef vendor_result type_##name(void);                                                                           \
+    vendor_result name(ENTRY);
+#include "bodies.def"
+#undef BODY
+#undef BODY_VOID
+
+/* In a body: the function behind the hook, which has the type of the entry point or of the body. REAL_OR_RETURN declares it as
+ * `real`, and returns an error if there is none. */
+#define REAL(name) ((type_##name *)real_function(route, hook, site))
+#define REAL_OR_RETURN(name)                                                                                           \
+    type_##name *const real = REAL(name);                                                                              \
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 

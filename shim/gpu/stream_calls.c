@@ -56,7 +56,7 @@ vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_st
 }
 
 vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t flags, int priority) {
-    BEHIND((vendor_stream * stream, uint32_t flags, int priority));
+    REAL_OR_RETURN(stream_create_priority_body);
     const enum vendor vendor = hook_vendor(hook);
     bool raised;
     const vendor_result result = stream_create_at(vendor, site, stream, flags, priority, real, &raised);
@@ -66,7 +66,7 @@ vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t
 /* ---- The end ---- */
 
 vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(stream_destroy_body);
     if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
         return real(stream);
     struct stream *const known = stream_known(stream, hook_default(hook));
@@ -82,7 +82,7 @@ vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
 
 /* `touched` is set before the driver gets our priority, so of a changed value that the driver has answered this tells. */
 vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priority) {
-    BEHIND((vendor_stream stream, int *priority));
+    REAL_OR_RETURN(stream_get_priority_body);
     const vendor_result result = real(stream, priority);
     if (result == VENDOR_SUCCESS && priority && streams_tracked()) {
         const struct stream *const known = stream_known(stream, hook_default(hook));
@@ -113,21 +113,20 @@ static vendor_result begun(uint64_t key, vendor_result result) {
 }
 
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(capture_begin_v1_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
-    BEHIND((vendor_stream stream, int mode));
+    REAL_OR_RETURN(capture_begin_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream, mode));
 }
 
 vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
                                        const vendor_edge *edges, size_t count, int mode) {
-    BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
-            size_t count, int mode));
+    REAL_OR_RETURN(capture_begin_graph_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream, graph, dependencies, edges, count, mode));
 }
@@ -135,7 +134,7 @@ vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
  * it. */
 vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {
-    BEHIND((vendor_stream stream, vendor_graph * graph));
+    REAL_OR_RETURN(capture_end_body);
     const enum default_stream null_stream = hook_default(hook);
     const uint64_t key = OVERLAP_RELAXED(captures_open) ? stream_key(stream, null_stream) : 0;
     const vendor_result result = real(stream, graph);
@@ -160,7 +159,7 @@ static void launches_graph(struct stream *stream) {
 }
 
 vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
-    BEHIND((vendor_exec graph, vendor_stream stream));
+    REAL_OR_RETURN(graph_launch_body);
     if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
         return real(graph, stream);
     count(OVERLAP_COUNTER_GRAPH_LAUNCHES);

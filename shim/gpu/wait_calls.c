@@ -54,7 +54,7 @@ static void event_waited(vendor_event event, const struct stream *by) {
 }
 
 vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream) {
-    BEHIND((vendor_event event, vendor_stream stream));
+    REAL_OR_RETURN(event_record_body);
     const vendor_result result = real(event, stream);
     if (result == VENDOR_SUCCESS && streams_tracked())
         event_recorded(event, stream, hook_default(hook));
@@ -62,7 +62,7 @@ vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream)
 }
 
 vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream stream, uint32_t flags) {
-    BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
+    REAL_OR_RETURN(event_record_flags_body);
     const vendor_result result = real(event, stream, flags);
     if (result == VENDOR_SUCCESS && streams_tracked())
         event_recorded(event, stream, hook_default(hook));
@@ -71,14 +71,14 @@ vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream s
 
 /* Before the call: the driver may use the address again at once. */
 vendor_result event_destroy_body(ENTRY, vendor_event event) {
-    BEHIND((vendor_event event));
+    REAL_OR_RETURN(event_destroy_body);
     if (streams_tracked() && map_get(&events, (uint64_t)(uintptr_t)event))
         put((uint64_t)(uintptr_t)event, 0);
     return real(event);
 }
 
 vendor_result event_wait_body(ENTRY, vendor_event event) {
-    BEHIND((vendor_event event));
+    REAL_OR_RETURN(event_wait_body);
     const vendor_result result = real(event);
     if (result != VENDOR_SUCCESS)
         return result;
@@ -91,7 +91,7 @@ vendor_result event_wait_body(ENTRY, vendor_event event) {
 /* ---- Streams ---- */
 
 vendor_result stream_wait_event_body(ENTRY, vendor_stream stream, vendor_event event, uint32_t flags) {
-    BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
+    REAL_OR_RETURN(stream_wait_event_body);
     const vendor_result result = real(stream, event, flags);
     if (result == VENDOR_SUCCESS && streams_tracked())
         event_waited(event, stream_known(stream, hook_default(hook)));
@@ -106,12 +106,12 @@ vendor_result host_has_waited(enum hook hook, vendor_stream stream) {
 }
 
 vendor_result stream_wait_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(stream_wait_body);
     return host_waited(hook, stream, real(stream));
 }
 
 vendor_result context_wait_body(ENTRY) {
-    BEHIND((void));
+    REAL_OR_RETURN(context_wait_body);
     const vendor_result result = real();
     if (result != VENDOR_SUCCESS)
         return result;

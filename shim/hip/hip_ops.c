@@ -123,12 +123,6 @@ hipError_t hip_stream_flags_body(ENTRY, hipStream_t *stream, uint32_t flags) {
     return raised ? result : stream_created(VENDOR_HIP, site, stream, flags, 0, real(stream, flags));
 }
 
-/* Bodies of blocking copies. */
-#include "../gpu/copy_bodies.h"
-#define DRIVER(name, body, parameters, ...)
-#include "driver.def"
-#undef DRIVER
-
 /* ---- Devices ---- */
 
 int hip_device(void) {

@@ -139,11 +139,11 @@ static void note_query(const void *function, enum handle_kind kind) {
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
 }
 
-#define DRIVER(name, body, parameters, ...)
-#define QUERY(name, kind, parameters, ...)                                                                             \
-    hipError_t query_##name(ENTRY, PARAMETERS_OF parameters) {                                                         \
+#define DRIVER(name, ...)
+#define QUERY(name, kind, ...)                                                                                         \
+    hipError_t query_##name(ENTRY, PARAMETERS(__VA_ARGS__)) {                                                          \
         REAL_OR_RETURN(name);                                                                                          \
         note_query(function, kind);                                                                                    \
-        return real(__VA_ARGS__);                                                                                      \
+        return real(ARGUMENTS(__VA_ARGS__));                                                                           \
     }
 #include "driver.def"

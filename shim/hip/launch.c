@@ -88,6 +88,18 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- From a call to a request ---- */
 
+struct hip_known hip_known(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
+                           size_t shared, hipStream_t stream, bool events) {
+    void *const real = real_known(hook, route);
+    if (route == ROUTE_TABLE && hip_is_inside(frame))
+        return (struct hip_known){real, shared};
+    if (!real || events || shared > OVERLAP_LARGEST_SIZE)
+        return (struct hip_known){NULL, 0};
+    uint32_t size = (uint32_t)shared;
+    const bool known = launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    return (struct hip_known){known ? real : NULL, size};
+}
+
 /* Makes a launch that is not known, or that is not the program's. */
 static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;
@@ -172,32 +184,4 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
                               .extra = extra,
                               .config = *config};
     return launch_request(&request);
-}
-
-/* ---- Launches that are counted and passed on ---- */
-
-/* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(uint32_t launches, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && launches <= OVERLAP_DEVICES && i < launches; i++)
-        count_launch(reason);
-}
-
-RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
-    REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several((uint32_t)count, hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
-                                                                                   : OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
-    REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
-    count_several(count, OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-/* Only the runtime has what hipConfigureCall set up. */
-RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
-    REAL_OR_RETURN(hipLaunchByPtr);
-    count_several(1, OVERLAP_REASON_unknown_footprint);
-    return real(function);
 }

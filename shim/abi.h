@@ -16,7 +16,7 @@ OVERLAP_SIZE_IS(overlap_gpu, 240);
 OVERLAP_SIZE_IS(overlap_occupancy, 8);
 OVERLAP_SIZE_IS(overlap_launch, 40);
 OVERLAP_SIZE_IS(overlap_decision, 40);
-OVERLAP_SIZE_IS(overlap_window, 16);
+OVERLAP_SIZE_IS(overlap_size_range, 16);
 OVERLAP_SIZE_IS(overlap_plan, 552);
 OVERLAP_SIZE_IS(overlap_shard, 2752);
 OVERLAP_SIZE_IS(overlap_row, 288);

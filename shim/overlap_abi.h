@@ -166,7 +166,7 @@ struct overlap_decision {
 };
 
 /* Dynamic sizes, from minimum to maximum, with which `blocks` blocks are resident and communication fits beside them. */
-struct overlap_window {
+struct overlap_size_range {
     uint32_t blocks;
     uint32_t inflates; /* 1: fewer blocks are resident than as launched */
     uint32_t minimum;
@@ -185,7 +185,7 @@ struct overlap_plan {
     uint32_t binding;           /* enum overlap_limit: why communication does not fit beside one block; NONE: it does */
     uint32_t window_count;
     uint32_t reserved;
-    struct overlap_window windows[32]; /* from native_blocks down to 1 */
+    struct overlap_size_range windows[32]; /* from native_blocks down to 1 */
 };
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any time ---- */

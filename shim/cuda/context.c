@@ -25,7 +25,7 @@ static bool has_entry(CUdevice device) {
 }
 
 static CUresult created(CUresult result) {
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
     if (result == CUDA_SUCCESS)
         thread_opens_gpu();
@@ -69,7 +69,7 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
     streams_context_ends(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
     CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
@@ -82,14 +82,14 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
 CUresult context_set_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxSetCurrent);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     return result;
 }
 
 CUresult context_pop_body(ENTRY, CUcontext *context) {
     REAL_OR_RETURN(cuCtxPopCurrent);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     return result;
 }
 
@@ -99,7 +99,7 @@ CUresult context_wait_v2_body(ENTRY, CUcontext context) {
     if (result != CUDA_SUCCESS)
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
-        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : context_here(VENDOR_CUDA));
+        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : current_context(VENDOR_CUDA));
     count_host_wait();
     return result;
 }
@@ -173,7 +173,7 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
 CUresult green_context_destroy_body(ENTRY, CUgreenCtx context) {
     REAL_OR_RETURN(cuGreenCtxDestroy);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     for (CUdevice device = 0; result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && device < OVERLAP_DEVICES;
          device++)
         if (OVERLAP_RELAXED(primaries[device]) && primary_is_gone(device)) {

@@ -18,7 +18,7 @@ static const char names[] =
 #undef CALL
     ;
 
-void cuda_met(const struct overlap_object *object) {
+void cuda_adopted(const struct overlap_object *object) {
     driver_functions(object, names, &driver);
 }
 
@@ -56,11 +56,11 @@ int cuda_captures(CUstream stream, enum default_stream null_stream) {
 }
 
 /* The driver keeps no last error, so there is nothing to preserve. */
-CUresult cuda_pending(void) {
+CUresult cuda_last_error(void) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuda_settle(CUresult pending, CUresult answer) {
+CUresult cuda_restore_last_error(CUresult pending, CUresult answer) {
     (void)pending;
     return answer;
 }

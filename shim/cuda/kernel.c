@@ -102,7 +102,7 @@ uint32_t setting_bit(const struct handle *handle, int device) {
 struct setting setting_read(const struct setting *setting) {
     struct setting copy = {0};
     if (lock_take()) { /* which those who write `fixed` do not hold */
-        copy.known = setting->known;
+        copy.has_own = setting->has_own;
         copy.ours = setting->ours;
         copy.fixed = OVERLAP_RELAXED(setting->fixed);
         memcpy(copy.own, setting->own, sizeof copy.own);
@@ -116,7 +116,7 @@ int setting_value(const struct setting *setting, uint32_t bit) {
 }
 
 void setting_own(struct setting *setting, uint32_t bits, int own) {
-    setting->known |= bits;
+    setting->has_own |= bits;
     for (int i = 0; i < OVERLAP_DEVICES; i++)
         if (bits >> i & 1)
             setting->own[i] = own;

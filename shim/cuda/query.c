@@ -34,7 +34,7 @@ static uint32_t note_query(CUfunction function, CUstream stream) {
     }
     if (!is_shaped(handle, origin))
         return UINT32_MAX;
-    const struct place place = stream_place(stream, STREAM_OF_CONTEXT, stream_known(stream, STREAM_OF_CONTEXT));
+    const struct place place = stream_place(stream, STREAM_OF_CONTEXT, stream_find(stream, STREAM_OF_CONTEXT));
     return place.device == NO_DEVICE ? UINT32_MAX : limit_own(handle, place.device);
 }
 

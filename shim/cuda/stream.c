@@ -41,7 +41,7 @@ CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const 
     REAL_OR_RETURN(cuStreamSetAttribute);
     if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || !value || !streams_tracked())
         return real(stream, attribute, value);
-    struct stream *const known = stream_met(stream, hook_default(hook));
+    struct stream *const known = stream_get(stream, hook_default(hook));
     const bool held = known != &no_stream && stream_hold(known);
     const CUresult result = real(stream, attribute, value);
     if (held && result == CUDA_SUCCESS)
@@ -56,7 +56,7 @@ CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaun
     REAL_OR_RETURN(cuStreamGetAttribute);
     const CUresult result = real(stream, attribute, shown);
     if (result == CUDA_SUCCESS && shown && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && streams_tracked()) {
-        const struct stream *const known = stream_known(stream, hook_default(hook));
+        const struct stream *const known = stream_find(stream, hook_default(hook));
         if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
             shown->priority = OVERLAP_RELAXED(known->own);
     }
@@ -69,7 +69,7 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     if (!streams_tracked() || to == from)
         return real(to, from);
     const enum default_stream null_stream = hook_default(hook);
-    struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
+    struct stream *const source = stream_find(from, null_stream), *const target = stream_find(to, null_stream);
     const bool target_first = stream_number(target) < stream_number(source); /* two threads may copy there and back */
     bool held = target_first && stream_hold(target);
     const bool stays = stream_hold(source);

@@ -5,7 +5,7 @@
 
 uint32_t contexts_changed;
 
-RARE uint64_t context_ask(enum vendor vendor) {
+RARE uint64_t query_context(enum vendor vendor) {
     const uint32_t changed = __atomic_load_n(&contexts_changed, __ATOMIC_ACQUIRE);
     if (!driver_ready(vendor))
         return 0;
@@ -17,7 +17,7 @@ RARE uint64_t context_ask(enum vendor vendor) {
     return this_thread.context[vendor] = OPERATION_OF(vendor, context)();
 }
 
-RARE int device_ask(enum vendor vendor) {
+RARE int query_ordinal(enum vendor vendor) {
     const int device = driver_ready(vendor) ? OPERATION_OF(vendor, device)() : NO_DEVICE;
     this_thread.device[vendor] = device + 1;
     return device;

@@ -29,10 +29,10 @@ struct device {
 };
 
 /* Returns the current device of the calling thread, ready for decisions. NULL: there is none, or it is unknown. */
-struct device *device_current(enum vendor vendor);
-struct device *device_at(enum vendor vendor, int ordinal);
+struct device *current_device(enum vendor vendor);
+struct device *device_get(enum vendor vendor, int ordinal);
 /* The same without a call of the driver: NULL also if nothing has asked for that device yet. */
-struct device *device_met(enum vendor vendor, int ordinal);
+struct device *device_cached(enum vendor vendor, int ordinal);
 
 /* In a forked child: discards all devices, so that they are queried and recorded again. */
 void device_forked(void);

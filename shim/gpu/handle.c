@@ -118,14 +118,14 @@ static bool is_of_context(uint32_t kind) {
     return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
 }
 
-void handle_settle(struct handle *handle, uint64_t context, int device) {
+void handle_assign_context(struct handle *handle, uint64_t context, int device) {
     if (OVERLAP_RELAXED(handle->context) || !is_of_context(handle_kind(handle)))
         return;
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
 }
 
-void handle_unsettle(struct handle *handle) {
+void handle_unassign_context(struct handle *handle) {
     const struct handle *const module = handle_find((void *)(uintptr_t)handle->owner);
     if (!is_of_context(handle_kind(handle)) || handle_origin(handle) || (module && handle_is(module, HANDLE_MODULE)))
         return; /* its context is known: a CUkernel's function is of the current one */
@@ -158,8 +158,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         learned.context = OVERLAP_RELAXED(module->context);
         learned.device = handle_device(module);
     } else if (is_of_context(kind)) {
-        learned.context = context_here(vendor);
-        learned.device = device_here(vendor);
+        learned.context = current_context(vendor);
+        learned.device = current_ordinal(vendor);
     }
     struct handle *known = handle_find(value);
     if (known && name)
@@ -179,7 +179,7 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         handle_make(&learned, name);
     lock_leave();
     if (same)
-        handle_settle(known, learned.context, learned.device);
+        handle_assign_context(known, learned.context, learned.device);
     if (replaced)
         invalidate_decisions();
 }

@@ -31,9 +31,9 @@ enum handle_mark {
 /* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
  * device, which is a bit here; a function has one, bit 0. */
 struct setting {
-    uint32_t known; /* the program's value is `own`... */
-    uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
-    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
+    uint32_t has_own; /* the program's value is `own`... */
+    uint32_t ours;    /* the driver has our value, or is about to get it; also read without the lock */
+    uint32_t fixed;   /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
     uint32_t reserved;
     int32_t own[OVERLAP_DEVICES]; /* ...by the number of the bit */
 };
@@ -45,7 +45,7 @@ struct handle {
     uint64_t owner;     /* module or library; 0: unknown */
     uint64_t context;   /* of a function... */
     uint64_t kernel;    /* ...and the kernel that it came from, or 0 */
-    int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_settle) */
+    int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_assign_context) */
     uint32_t marks;     /* enum handle_mark */
     uint32_t born;      /* number of the call that learned it: a later kernel at the address has another one */
     uint32_t version;   /* incremented when decisions about the kernel may be stale */
@@ -73,10 +73,10 @@ uint32_t handles_used(void);
 uint32_t handles_born(void);
 
 /* Assigns a function that was obtained without a current context to the context and the device of its first launch. */
-void handle_settle(struct handle *handle, uint64_t context, int device);
+void handle_assign_context(struct handle *handle, uint64_t context, int device);
 /* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
  * which it was obtained: it is assigned anew at its next launch. */
-void handle_unsettle(struct handle *handle);
+void handle_unassign_context(struct handle *handle);
 
 /* Called before and after a call that may end handles: those of a module or a library; of a context;
  * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that

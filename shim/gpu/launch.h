@@ -1,5 +1,5 @@
 /* A launch. One that the thread has made before is a lookup in the thread's own table, two counters and a call
- * (launch_known()); everything else goes to launch_slow().
+ * (launch_cached()); everything else goes to launch_slow().
  *
  * The size is always max(asked, target), because a launch may pass two hooks. */
 #pragma once
@@ -32,15 +32,16 @@ static inline uint64_t function_key(const void *function, uint64_t flags) {
 }
 
 /* Where a thread keeps its answer about a launch: in this entry, or in the one next to it. */
-static inline struct known *known_at(struct launcher *launcher, uint64_t function, uint64_t stream, uint64_t key) {
+static inline struct cached_launch *cached_at(struct launcher *launcher, uint64_t function, uint64_t stream,
+                                              uint64_t key) {
     const uint64_t hash = (function + (stream << 7 | stream >> 57) + (key << 28 | key >> 36)) * OVERLAP_FACTOR;
-    return &launcher->known[hash >> (64 - launcher->bits)];
+    return &launcher->cached[hash >> (64 - launcher->bits)];
 }
-static inline struct known *known_neighbour(struct launcher *launcher, const struct known *known) {
-    return &launcher->known[(known - launcher->known) ^ 1];
+static inline struct cached_launch *cached_neighbour(struct launcher *launcher, const struct cached_launch *known) {
+    return &launcher->cached[(known - launcher->cached) ^ 1];
 }
 
-static inline bool is_answer(const struct known *known, uint64_t function, uint64_t stream, uint64_t key,
+static inline bool is_answer(const struct cached_launch *known, uint64_t function, uint64_t stream, uint64_t key,
                              uint64_t blocks) {
     return ((known->function ^ function) | (known->key ^ key) | (known->stream ^ stream) |
             (known->epoch ^ OVERLAP_LOAD(launch_epoch))) == 0 &&
@@ -60,21 +61,21 @@ void count_special(bool communicates, bool raised, struct stream *stream);
 /* Looks the launch up, counts it and its work, and replaces *shared by the size to launch with. False: take the slow
  * path. A launch of more than 1024 threads may hit another launch's entry; that is harmless, because the driver refuses
  * it whatever its size. */
-static inline __attribute__((always_inline)) bool launch_known(const void *function, uint64_t flags, uint32_t threads,
-                                                               uint64_t blocks, uint32_t *shared, vendor_stream stream,
-                                                               enum default_stream null_stream, uintptr_t site) {
+static inline __attribute__((always_inline)) bool launch_cached(const void *function, uint64_t flags, uint32_t threads,
+                                                                uint64_t blocks, uint32_t *shared, vendor_stream stream,
+                                                                enum default_stream null_stream, uintptr_t site) {
     struct launcher *const launcher = this_thread.launcher;
     if (__builtin_expect(!launcher || *shared > OVERLAP_LARGEST_SIZE, 0))
         return false;
     const uint64_t handle = function_key(function, flags), of = stream_key(stream, null_stream);
     const uint64_t key = launch_key(threads, *shared, site);
-    const struct known *known = known_at(launcher, handle, of, key);
+    const struct cached_launch *known = cached_at(launcher, handle, of, key);
     if (__builtin_expect(!is_answer(known, handle, of, key, blocks), 0)) {
-        known = known_neighbour(launcher, known);
+        known = cached_neighbour(launcher, known);
         if (!is_answer(known, handle, of, key, blocks))
             return false;
     }
-    const struct known answer = *known;
+    const struct cached_launch answer = *known;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (answer.size != *shared && !is_answer(known, handle, of, key, blocks))
         return false; /* a signal handler that launches has replaced it: no kernel gets the size of another */

@@ -88,7 +88,7 @@ static void describe(struct overlap_page *page, const struct overlap_settings *s
     __atomic_store_n(&page->magic, OVERLAP_PAGE_MAGIC, __ATOMIC_RELEASE); /* last: readers skip a page without it */
 }
 
-static void make(const struct overlap_settings *settings) {
+static void make_current(const struct overlap_settings *settings) {
     struct overlap_page *page = private_page;
     if (*settings->directory) {
         const int file = make_files(settings), error = -file;
@@ -133,7 +133,7 @@ bool overlap_page_start(void) {
         return false;
     if (__atomic_compare_exchange_n(&state, &expected, MAKING, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         const int saved = errno; /* gethostname and statfs may be another library's */
-        make(settings);
+        make_current(settings);
         errno = saved;
         __atomic_store_n(&state, MADE, __ATOMIC_RELEASE);
         return true;

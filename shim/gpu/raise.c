@@ -156,7 +156,7 @@ RARE void raise_judge(struct device *device, uint64_t waits) {
 RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
     const int ordinal = OVERLAP_RELAXED(stream->device);
     const bool has_device = ordinal != NO_DEVICE; /* default streams have none before their first launch */
-    struct device *const its = has_device ? device_at(stream->vendor, ordinal) : device_current(stream->vendor);
+    struct device *const its = has_device ? device_get(stream->vendor, ordinal) : current_device(stream->vendor);
     if (stream == &no_stream || !its)
         return;
     device_range(its, has_device ? OVERLAP_RELAXED(stream->context) : 0);
@@ -181,7 +181,7 @@ RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
 /* ---- Priorities ---- */
 
 void raise_set(struct stream *stream, bool raised) {
-    const struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
+    const struct device *const device = device_cached(stream->vendor, OVERLAP_RELAXED(stream->device));
     if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_is_ranged(device)))
         return;
     const int priority = raised ? OVERLAP_RELAXED(device->greatest) : OVERLAP_RELAXED(stream->own);
@@ -207,7 +207,7 @@ RARE void raise_apply(struct stream *stream) {
     POINT(raise_marked);
     const uint64_t handle = OVERLAP_RELAXED(stream->handle);
     if (!__atomic_load_n(&captures_open, __ATOMIC_SEQ_CST) && handle &&
-        stream_known((vendor_stream)(uintptr_t)handle, STREAM_OF_CONTEXT) == stream) { /* it has not ended */
+        stream_find((vendor_stream)(uintptr_t)handle, STREAM_OF_CONTEXT) == stream) { /* it has not ended */
         POINT(raise_sets);
         raise_set(stream, OVERLAP_RELAXED(stream->wanted));
     }

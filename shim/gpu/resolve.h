@@ -15,7 +15,7 @@ extern void *real_functions[HOOK_COUNT][ROUTES];
 extern void *real_exports[HOOK_COUNT]; /* what the driver itself exports */
 
 /* Returns the function behind a hook. NULL: not resolved yet. */
-static inline void *real_known(enum hook hook, enum route route) {
+static inline void *real_cached(enum hook hook, enum route route) {
     return __atomic_load_n(&real_functions[hook][route], __ATOMIC_ACQUIRE);
 }
 
@@ -23,7 +23,7 @@ static inline void *real_known(enum hook hook, enum route route) {
 void *real_find(enum hook hook, uintptr_t site);
 
 static inline void *real_function(ENTRY) {
-    void *const real = real_known(hook, route);
+    void *const real = real_cached(hook, route);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 

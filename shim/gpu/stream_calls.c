@@ -15,7 +15,7 @@
 /* Does the policy say that the library at `site` creates its streams at the greatest priority? */
 static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
-    struct device *const device = settings ? device_current(vendor) : NULL;
+    struct device *const device = settings ? current_device(vendor) : NULL;
     const struct overlap_policy *const policy = device_policy(device);
     if (!settings || !policy || !policy->stream_creators.count)
         return false;
@@ -37,21 +37,22 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
         return VENDOR_SUCCESS;
     /* While a capture is open the stream has the program's priority, and gets ours when it ends. */
     const bool later = vendor == VENDOR_CUDA && OVERLAP_RELAXED(captures_open);
-    const vendor_result pending = OPERATION_OF(vendor, pending)();
-    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, later ? asked : priority));
+    const vendor_result pending = OPERATION_OF(vendor, last_error)();
+    const vendor_result result =
+        OPERATION_OF(vendor, restore_last_error)(pending, create(stream, flags, later ? asked : priority));
     if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
         return result;
     *tried = true;
     count(OVERLAP_COUNTER_STREAMS_CREATED_RAISED);
     POINT(stream_created);
-    raise_created(stream_made(vendor, *stream, flags, asked, outer_site(site)), !later);
+    raise_created(stream_record(vendor, *stream, flags, asked, outer_site(site)), !later);
     return result;
 }
 
 vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, uint32_t flags,
                              int priority, vendor_result result) {
     if (result == VENDOR_SUCCESS && stream && streams_tracked() && driver_ready(vendor))
-        stream_made(vendor, *stream, flags, priority, outer_site(site));
+        stream_record(vendor, *stream, flags, priority, outer_site(site));
     return result;
 }
 
@@ -69,7 +70,7 @@ vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
     REAL_OR_RETURN(stream_destroy_body);
     if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
         return real(stream);
-    struct stream *const known = stream_known(stream, hook_default(hook));
+    struct stream *const known = stream_find(stream, hook_default(hook));
     stream_ends(known);
     const vendor_result result = real(stream);
     stream_ended(known, result == VENDOR_SUCCESS);
@@ -85,7 +86,7 @@ vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priorit
     REAL_OR_RETURN(stream_get_priority_body);
     const vendor_result result = real(stream, priority);
     if (result == VENDOR_SUCCESS && priority && streams_tracked()) {
-        const struct stream *const known = stream_known(stream, hook_default(hook));
+        const struct stream *const known = stream_find(stream, hook_default(hook));
         if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
             *priority = OVERLAP_RELAXED(known->own);
     }
@@ -100,7 +101,7 @@ static uint64_t begins(enum hook hook, vendor_stream stream) {
     const enum default_stream null_stream = hook_default(hook);
     const uint64_t key = stream_key(stream, null_stream);
     if (key && streams_wanted() & ~(uint32_t)STREAMS_KNOWN && driver_ready(hook_vendor(hook))) {
-        const struct place place = stream_place(stream, null_stream, stream_known(stream, null_stream));
+        const struct place place = stream_place(stream, null_stream, stream_find(stream, null_stream));
         capture_opens(key, place.context, place.device);
     }
     return key;
@@ -164,6 +165,6 @@ vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) 
         return real(graph, stream);
     count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
-        launches_graph(stream_met(stream, hook_default(hook)));
+        launches_graph(stream_get(stream, hook_default(hook)));
     return real(graph, stream);
 }

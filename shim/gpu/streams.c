@@ -27,13 +27,13 @@ uint32_t streams_used(void) {
     return OVERLAP_LOAD(streams.used);
 }
 
-struct stream *stream_find(uint64_t key) {
+struct stream *stream_of_key(uint64_t key) {
     struct stream *const found = stream_at((uint32_t)map_get(&numbers, key));
     return OVERLAP_RELAXED(found->handle) == key ? found : &no_stream;
 }
 
-struct stream *stream_known(vendor_stream stream, enum default_stream null_stream) {
-    return stream_find(stream_key(stream, null_stream));
+struct stream *stream_find(vendor_stream stream, enum default_stream null_stream) {
+    return stream_of_key(stream_key(stream, null_stream));
 }
 
 /* ---- The mark of a stream whose priority is being changed, or which ends ---- */
@@ -55,7 +55,7 @@ bool stream_hold(struct stream *stream) {
             return true;
         POINT(hold_waits);
         const bool is_ours = (free | KIND) == mark(KIND); /* we are in a callback of the driver, or a signal handler */
-        if (is_ours || !overlap_wait_long(&stream->changing, 0))
+        if (is_ours || !overlap_wait_for_driver(&stream->changing, 0))
             break;
     }
     return false;
@@ -63,7 +63,7 @@ bool stream_hold(struct stream *stream) {
 
 void stream_release(struct stream *stream) {
     __atomic_store_n(&stream->changing, 0, __ATOMIC_SEQ_CST);
-    overlap_wait_again(&stream->changing);
+    overlap_wait_reset(&stream->changing);
 }
 
 bool stream_try_raising(struct stream *stream) {
@@ -79,11 +79,11 @@ bool stream_is_raising(const struct stream *stream) {
 /* ---- Making ---- */
 
 /* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
-static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context);
+static struct stream *record_new_default(enum vendor vendor, uint64_t key, uint64_t context);
 static struct stream *legacy_of(const struct stream *stream) {
     const uint64_t key = stream->context | STREAM_LEGACY;
-    struct stream *const legacy = stream_find(key);
-    return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
+    struct stream *const legacy = stream_of_key(key);
+    return legacy == &no_stream ? record_new_default(stream->vendor, key, stream->context) : legacy;
 }
 
 /* by: ONE_BLOCKING, or its negative. False: the table has no room for the default stream. */
@@ -95,7 +95,7 @@ static bool count_blocking(const struct stream *stream, uint64_t by) {
 }
 
 /* HIP's priorities are fixed when a stream is created. */
-static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
+static struct stream *record_new(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
     const uint32_t number = pool_take(&streams);
     struct stream *const made = stream_at(number);
     if (!number)
@@ -119,12 +119,12 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, b
     return &no_stream;
 }
 
-static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context) {
-    return make(vendor, key, context, true);
+static struct stream *record_new_default(enum vendor vendor, uint64_t key, uint64_t context) {
+    return record_new(vendor, key, context, true);
 }
 
 /* Ends a record; the lock is held. */
-static void end(struct stream *stream) {
+static void record_end(struct stream *stream) {
     const uint64_t key = stream->handle;
     if (stream_number(stream) == map_get(&numbers, key))
         map_put(&numbers, key, 0);
@@ -153,9 +153,9 @@ int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority)
 }
 
 static int device_of_context(enum vendor vendor, uint64_t context) {
-    return !context                          ? NO_DEVICE
-           : context == context_here(vendor) ? device_here(vendor)
-                                             : OPERATION_OF(vendor, context_device)(context);
+    return !context                             ? NO_DEVICE
+           : context == current_context(vendor) ? current_ordinal(vendor)
+                                                : OPERATION_OF(vendor, context_device)(context);
 }
 
 struct place stream_place(vendor_stream stream, enum default_stream null_stream, const struct stream *record) {
@@ -169,19 +169,19 @@ struct place stream_place(vendor_stream stream, enum default_stream null_stream,
             place.device = device_of_context(vendor, place.context);
         }
     }
-    return place.device == NO_DEVICE ? (struct place){context_here(vendor), device_here(vendor)} : place;
+    return place.device == NO_DEVICE ? (struct place){current_context(vendor), current_ordinal(vendor)} : place;
 }
 
-static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
-                                  const char *creator) {
+static struct stream *record_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
+                                    const char *creator) {
     const int device = device_of_context(vendor, context);
     priority = stream_priority_in_range(vendor, context, priority);
     if (!context || !lock_take())
         return &no_stream;
-    struct stream *made = stream_find(key);
+    struct stream *made = stream_of_key(key);
     if (made != &no_stream) /* its end was not seen */
-        end(made);
-    made = make(vendor, key, context, false);
+        record_end(made);
+    made = record_new(vendor, key, context, false);
     if (made != &no_stream) {
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
@@ -192,36 +192,37 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     return made;
 }
 
-struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
+struct stream *stream_record(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
     const uint64_t key = (uint64_t)(uintptr_t)stream;
     return key > STREAM_PER_THREAD
-               ? make_stream(vendor, key, context_here(vendor), flags, priority, overlap_library(site))
+               ? record_stream(vendor, key, current_context(vendor), flags, priority, overlap_library(site))
                : &no_stream;
 }
 
 /* Its creation was not seen, or it is a default stream. */
-static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stream null_stream) {
+static struct stream *record_unseen(uint64_t key, vendor_stream stream, enum default_stream null_stream) {
     const enum vendor vendor = default_vendor(null_stream);
     uint64_t context = key & ~(uint64_t)(STREAM_LEGACY | STREAM_PER_THREAD);
     uint32_t flags = 0;
     int priority = 0;
     if ((uintptr_t)stream > STREAM_PER_THREAD)
         return OPERATION_OF(vendor, stream_facts)(stream, &context, &flags, &priority)
-                   ? make_stream(vendor, key, context, flags, priority, "")
+                   ? record_stream(vendor, key, context, flags, priority, "")
                    : &no_stream;
     if (!lock_take())
         return &no_stream;
-    struct stream *made = stream_find(key);
-    made = made == &no_stream ? make_default(vendor, key, context) : made;
+    struct stream *made = stream_of_key(key);
+    made = made == &no_stream ? record_new_default(vendor, key, context) : made;
     lock_leave();
     return made;
 }
 
-struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
+struct stream *stream_get(vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = stream_key(stream, null_stream);
-    struct stream *const known = stream_find(key);
-    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known
-                                                                                     : meet(key, stream, null_stream);
+    struct stream *const known = stream_of_key(key);
+    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream))
+               ? known
+               : record_unseen(key, stream, null_stream);
 }
 
 void stream_ends(struct stream *stream) {
@@ -244,7 +245,7 @@ void stream_ended(struct stream *stream, bool gone) {
         /* Only under the lock: a new stream may have the handle by now, and its maker would end this record as well. */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         POINT(stream_ending);
-        end(stream);
+        record_end(stream);
         lock_leave();
     }
 }
@@ -291,7 +292,7 @@ void streams_context_ended(enum vendor vendor, uint64_t context, int device, boo
             if (!is_of(stream, vendor, context, device) || stream->is_default != defaults)
                 continue;
             if (gone)
-                end(stream);
+                record_end(stream);
             else
                 stream_release(stream);
         }

@@ -19,34 +19,46 @@
 enum { STREAMS = 1 << 14 }; /* living at a time; further ones are not tracked, and so never raised */
 #define ONE_BLOCKING (UINT64_C(1) << 32)
 
+/* Who writes each group of fields is said at its head; readers without the lock may look at a record that has ended. */
 struct stream {
-    uint32_t next;   /* in the list of free records (table.h) */
-    uint32_t serial; /* incremented when the stream ends */
+    /* Identity. Written under the lock, when the record is made and when it ends. `handle` is also set to 0 and back by the
+     * holder of the mark, around the program's call that destroys the stream. */
+    uint32_t next; /* in the list of free records (table.h) */
+    uint32_t
+        serial; /* incremented when the stream ends; released, because a launch that finds the old one is of that stream */
     uint32_t slot;   /* in struct launcher's works; no_stream: the last one, which is read by no judgement */
-    uint32_t record; /* of the page, + 1; 0: none */
+    uint32_t number; /* of this record (stream_at()) */
     uint64_t handle; /* the program's; of a default stream its key; 0: free */
     uint64_t ending; /* its handle while a call is destroying it */
     uint64_t context;
     enum vendor vendor;
-    int32_t device; /* ordinal, or NO_DEVICE */
-    int32_t own;    /* priority, as the program set it */
+    int32_t device; /* ordinal, or NO_DEVICE; of a default stream set by its first launch */
     uint8_t is_default, is_blocking;
+
+    /* Priority. Written by the holder of the mark `changing`, which is exchanged (streams.c): the holder is a thread that
+     * changes the priority, the program's own change, or the end of the stream. `wanted` is also written by a judgement. */
     uint8_t wanted;    /* the rule wants it raised */
     uint8_t raised;    /* the driver has our priority */
     uint8_t touched;   /* we have set its priority at some time: from then on `own` answers the program's questions */
     uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
-    uint8_t met_wait;  /* something has waited for it since it communicated for the first time */
-    uint8_t carries;   /* has carried a launch: the rule judges it */
-    uint32_t changing; /* mark: a thread is changing its priority, or it ends (raise.c) */
-    uint32_t number;   /* of this record (stream_at()) */
-    uint32_t creator;  /* name of the library that created it (names.h); 0: unknown */
-    /* Of a context's legacy default stream: how many blocking streams the context has, times ONE_BLOCKING, and the
-     * exclusive or of their numbers, which names a sole one. One word, because waits read it without the lock. */
+    uint8_t met_wait;  /* something has waited for it since it communicated for the first time; any thread */
+    uint8_t carries;   /* has carried a launch, so the rule judges it; under the lock */
+    int32_t own;       /* priority, as the program set it */
+    uint32_t changing; /* the mark: thread id and why; 0: none. In one total order with captures_open (captures.c) */
+
+    /* For the page, under the lock. */
+    uint32_t record;  /* of the page, + 1; 0: none */
+    uint32_t creator; /* name of the library that created it (names.h); 0: unknown */
+
+    /* Of a context's legacy default stream, under the lock: how many blocking streams the context has, times ONE_BLOCKING,
+     * and the exclusive or of their numbers, which names a sole one. One word, because waits read it without the lock. */
     uint64_t blocking;
-    uint32_t open;           /* overlap window: communication was launched, and nothing has waited for it yet */
-    uint32_t communications; /* launches of communication so far, for windows */
-    uint64_t gone_work;      /* of judged.work: what no thread holds in its own table (struct work) */
-    struct overlap_judged judged;
+
+    /* Launches and waits, by any thread. */
+    uint32_t open;                /* overlap window: communication was launched, and nothing has waited for it yet */
+    uint32_t communications;      /* launches of communication so far, for windows */
+    uint64_t gone_work;           /* of judged.work: what no thread holds in its own table (struct work) */
+    struct overlap_judged judged; /* under the lock, but for `waited` and what a launch is the first to show */
 };
 
 /* ---- Records ---- */
@@ -57,7 +69,7 @@ static inline uint64_t stream_key(vendor_stream stream, enum default_stream null
     const uintptr_t value = (uintptr_t)stream;
     if (__builtin_expect(value > STREAM_PER_THREAD, 1))
         return value;
-    const uint64_t context = context_here(default_vendor(null_stream));
+    const uint64_t context = current_context(default_vendor(null_stream));
     const bool of_thread = value == STREAM_PER_THREAD || (value == 0 && default_is_thread(null_stream));
     return context ? context | (of_thread ? STREAM_PER_THREAD : STREAM_LEGACY) : 0;
 }
@@ -70,13 +82,13 @@ static inline uint32_t stream_number(const struct stream *stream) {
 /* Numbers of records are at most this. */
 uint32_t streams_used(void);
 /* Returns the record of a key, which is a stream's handle or stream_key(), or no_stream. */
-struct stream *stream_find(uint64_t key);
+struct stream *stream_of_key(uint64_t key);
 /* Returns the record of a stream, or no_stream. */
-struct stream *stream_known(vendor_stream stream, enum default_stream null_stream);
+struct stream *stream_find(vendor_stream stream, enum default_stream null_stream);
 /* The same, and makes one. */
-struct stream *stream_met(vendor_stream stream, enum default_stream null_stream);
+struct stream *stream_get(vendor_stream stream, enum default_stream null_stream);
 /* A call of the program has created the stream with this priority. */
-struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);
+struct stream *stream_record(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site);
 /* A priority as the driver takes it: clamped to the range of the context (0: of the current one). */
 int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority);
 /* Around the program's call that destroys it: the driver may use the handle again before it returns. */

@@ -35,7 +35,7 @@ void event_recorded(vendor_event event, vendor_stream stream, enum default_strea
     const uint64_t key = (uint64_t)(uintptr_t)event;
     if (OVERLAP_RELAXED(captures_open)) /* it may be a node's; the event keeps its entry */
         return;
-    const uint64_t entry = entry_of(stream_known(stream, null_stream)), before = map_get(&events, key);
+    const uint64_t entry = entry_of(stream_find(stream, null_stream)), before = map_get(&events, key);
     if (before == entry)
         return;
     if (before && entry)
@@ -94,7 +94,7 @@ vendor_result stream_wait_event_body(ENTRY, vendor_stream stream, vendor_event e
     REAL_OR_RETURN(stream_wait_event_body);
     const vendor_result result = real(stream, event, flags);
     if (result == VENDOR_SUCCESS && streams_tracked())
-        event_waited(event, stream_known(stream, hook_default(hook)));
+        event_waited(event, stream_find(stream, hook_default(hook)));
     return result;
 }
 
@@ -116,7 +116,7 @@ vendor_result context_wait_body(ENTRY) {
     if (result != VENDOR_SUCCESS)
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
-        context_waited(hook_vendor(hook), context_here(hook_vendor(hook)));
+        context_waited(hook_vendor(hook), current_context(hook_vendor(hook)));
     count_host_wait();
     return result;
 }

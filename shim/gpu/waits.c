@@ -23,7 +23,7 @@ static uint32_t step_of(uint32_t *own) {
 }
 
 static struct device *device_of(const struct stream *stream) {
-    return device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
+    return device_cached((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
 }
 
 /* Adds to the waits of the stream's device. The one thread that finds a judgement due, and exchanges the number at which it is
@@ -82,8 +82,8 @@ void stream_waited(struct stream *stream, bool behind) {
 }
 
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
-    struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_find((uint64_t)(uintptr_t)stream)
-                                                                 : stream_known(stream, null_stream);
+    struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_of_key((uint64_t)(uintptr_t)stream)
+                                                                 : stream_find(stream, null_stream);
     if (__builtin_expect(known->is_default, 0)) {
         const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
         window_closes(known);

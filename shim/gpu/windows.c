@@ -5,7 +5,7 @@
 uint32_t windows_open;
 
 static void window_changes(struct stream *stream, uint32_t open) {
-    struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
+    struct device *const device = device_cached(stream->vendor, OVERLAP_RELAXED(stream->device));
     uint32_t before = !open;
     POINT(window_looked);
     if (!device ||

@@ -48,7 +48,7 @@ struct launcher *launcher_at(uint32_t number) {
 
 static struct launcher *map_launcher(uint32_t number) {
     const uint32_t bits = number < LARGE_LAUNCHERS ? LARGE_BITS : SMALL_BITS;
-    const size_t size = sizeof(struct launcher) + (sizeof(struct known) << bits);
+    const size_t size = sizeof(struct launcher) + (sizeof(struct cached_launch) << bits);
     struct launcher *const made = overlap_map(size), *none = NULL;
     if (!made)
         return NULL;

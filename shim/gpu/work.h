@@ -21,7 +21,7 @@ struct work {
 };
 
 /* A launch that this thread has made before, and the answer. Valid while the epoch and the stream's serial are. */
-struct known {
+struct cached_launch {
     uint64_t function;     /* function_key() in launch.h */
     uint64_t stream;       /* stream_key() */
     uint64_t key;          /* launch_key() */
@@ -33,7 +33,7 @@ struct known {
     uint8_t communicates, raised;
     uint64_t padding;
 };
-_Static_assert(sizeof(struct known) == 64, "one cache line of the processor");
+_Static_assert(sizeof(struct cached_launch) == 64, "one cache line of the processor");
 
 /* Of one thread that launches, and written by that thread only. */
 struct launcher {
@@ -42,7 +42,7 @@ struct launcher {
     /* By device: how many waits until those that count for the rule are added to device->waits; 0: each one is (waits.c). */
     uint32_t waits[OVERLAP_DEVICES];
     struct work works[WORKS + 1];
-    struct known known[];
+    struct cached_launch cached[];
 };
 
 /* Returns a table for the thread: a new one, or that of a thread that has ended. NULL: there is none. */

@@ -24,7 +24,7 @@ void *hip_passes_by_name(ENTRY) {
 __attribute__((noinline)) void *hip_passes(ENTRY, uintptr_t frame) {
     if (route != ROUTE_TABLE)
         return hip_passes_by_name(route, hook, site);
-    return hip_is_inside(frame) ? real_known(hook, ROUTE_TABLE) : NULL;
+    return hip_is_inside(frame) ? real_cached(hook, ROUTE_TABLE) : NULL;
 }
 
 /* What the three thunks of a row call. The arguments that only we have are the last ones, so that those of the program stay

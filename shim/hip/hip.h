@@ -39,8 +39,8 @@ extern struct hip_calls hip;
  * After a failed call of the program we call nothing. */
 #define HIP_ASK(call)                                                                                                  \
     __extension__({                                                                                                    \
-        const hipError_t pending_ = hip_pending();                                                                     \
-        hip_settle(pending_, call);                                                                                    \
+        const hipError_t pending_ = hip_last_error();                                                                  \
+        hip_restore_last_error(pending_, call);                                                                        \
     })
 
 /* True if the call's handle is a hipFunction_t; else it is a host function that stands for a kernel. */

@@ -70,9 +70,9 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     if (!real)
         return VENDOR_NOT_INITIALIZED;
     const bool ours = dynamic != request->config.sharedMemBytes;
-    const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
+    const hipError_t pending = ours ? hip_last_error() : VENDOR_SUCCESS;
     const hipError_t result = launch(request, real, dynamic);
-    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* repeated as asked */
+    return ours && hip_is_refusal(result) ? hip_restore_last_error(pending, result) : result; /* repeated as asked */
 }
 
 bool hip_is_refusal(hipError_t result) {
@@ -88,23 +88,23 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- From a call to a request ---- */
 
-struct hip_known hip_known(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
-                           size_t shared, hipStream_t stream, bool events) {
-    void *const real = real_known(hook, route);
+struct hip_cached hip_cached(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
+                             size_t shared, hipStream_t stream, bool events) {
+    void *const real = real_cached(hook, route);
     if (route == ROUTE_TABLE && hip_is_inside(frame))
-        return (struct hip_known){real, shared};
+        return (struct hip_cached){real, shared};
     if (!real || events || shared > OVERLAP_LARGEST_SIZE)
-        return (struct hip_known){NULL, 0};
+        return (struct hip_cached){NULL, 0};
     uint32_t size = (uint32_t)shared;
-    const bool known = launch_known(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
-    return (struct hip_known){known ? real : NULL, size};
+    const bool known = launch_cached(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
+    return (struct hip_cached){known ? real : NULL, size};
 }
 
 /* Makes a launch that is not known, or that is not the program's. */
 static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;
     void *const passes = request->route == ROUTE_TABLE
-                             ? NULL /* hip_known() has asked, or the thunk */
+                             ? NULL /* hip_cached() has asked, or the thunk */
                              : hip_passes_by_name(request->route, request->hook, request->site);
     if (passes)
         return launch(request, passes, request->config.sharedMemBytes);

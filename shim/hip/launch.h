@@ -16,14 +16,14 @@ struct hip_more {
 };
 
 /* A launch whose answer is known: the runtime's function, and the size. real: NULL: it is not. */
-struct hip_known {
+struct hip_cached {
     void *real;
     size_t shared;
 };
 /* Counts the launch, if it is the program's. events: it records events. One function for all entry points: inlined it would
  * be most of the library's code. */
-struct hip_known hip_known(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
-                           size_t shared, hipStream_t stream, bool events);
+struct hip_cached hip_cached(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
+                             size_t shared, hipStream_t stream, bool events);
 
 /* Makes any other launch. */
 hipError_t hip_launch(ENTRY, uint32_t flags, const void *function, dim3 grid, dim3 block, size_t shared,
@@ -31,8 +31,8 @@ hipError_t hip_launch(ENTRY, uint32_t flags, const void *function, dim3 grid, di
 
 /* The body of a launch: `call` are the arguments of a known one, `other` makes any other. */
 #define HIP_LAUNCH(name, threads, blocks, events, call, other)                                                         \
-    const struct hip_known known =                                                                                     \
-        hip_known(route, hook, site, frame, function, threads, blocks, shared, stream, events);                        \
+    const struct hip_cached known =                                                                                    \
+        hip_cached(route, hook, site, frame, function, threads, blocks, shared, stream, events);                       \
     const uintptr_t before = hip_enter(frame);                                                                         \
     const hipError_t result = known.real ? ((type_##name *)known.real)call : other;                                    \
     this_thread.inside = before;                                                                                       \

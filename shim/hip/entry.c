@@ -66,12 +66,17 @@ __attribute__((noinline)) void *hip_passes(ENTRY, uintptr_t frame) {
     }                                                                                                                  \
     THUNKS(name, (void), call_##name(FROM(SYMBOL, name)), call_##name(FROM(LOOKED_UP, name)),                          \
            call_##name(FROM(TABLE, name)))
-/* The body does what MAKE_CALL does (HIP_LAUNCH). */
+/* Of a launch the functions that programs call look for a known one themselves; the dispatch table's, and those of other names
+ * (SAME), call hip_cached(). Each does what MAKE_CALL does. */
 #define LAUNCH(name, body, ...)                                                                                        \
     CALL(name)(PARAMETERS(__VA_ARGS__), ENTRY, uintptr_t frame) {                                                      \
-        return body(route, hook, site, frame, ARGUMENTS(__VA_ARGS__));                                                 \
+        if (route == ROUTE_TABLE && hip_is_inside(frame))                                                              \
+            return ((type_##name *)real_cached(hook, ROUTE_TABLE))(ARGUMENTS(__VA_ARGS__));                            \
+        return body(false, route, hook, site, frame, ARGUMENTS(__VA_ARGS__));                                          \
     }                                                                                                                  \
-    SAME(name, name, body, __VA_ARGS__)
+    THUNKS(name, (PARAMETERS(__VA_ARGS__)), body(true, FROM(SYMBOL, name), ARGUMENTS(__VA_ARGS__)),                    \
+           body(true, FROM(LOOKED_UP, name), ARGUMENTS(__VA_ARGS__)),                                                  \
+           call_##name(ARGUMENTS(__VA_ARGS__), FROM(TABLE, name)))
 #include "driver.def"
 #undef DRIVER
 

@@ -88,23 +88,16 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- From a call to a request ---- */
 
-struct hip_cached hip_cached(ENTRY, uintptr_t frame, const void *function, uint64_t threads, uint64_t blocks,
-                             size_t shared, hipStream_t stream, bool events) {
-    void *const real = real_cached(hook, route);
-    if (route == ROUTE_TABLE && hip_is_inside(frame))
-        return (struct hip_cached){real, shared};
-    if (!real || events || shared > OVERLAP_LARGEST_SIZE)
-        return (struct hip_cached){NULL, 0};
-    uint32_t size = (uint32_t)shared;
-    const bool known = launch_cached(function, 0, (uint32_t)threads, blocks, &size, stream, hook_default(hook), site);
-    return (struct hip_cached){known ? real : NULL, size};
+struct hip_cached hip_cached(ENTRY, const void *function, uint64_t threads, uint64_t blocks, size_t shared,
+                             hipStream_t stream) {
+    return hip_cached_inline(route, hook, site, function, threads, blocks, shared, stream);
 }
 
 /* Makes a launch that is not known, or that is not the program's. */
 static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;
     void *const passes = request->route == ROUTE_TABLE
-                             ? NULL /* hip_cached() has asked, or the thunk */
+                             ? NULL /* the thunk has asked */
                              : hip_passes_by_name(request->route, request->hook, request->site);
     if (passes)
         return launch(request, passes, request->config.sharedMemBytes);

@@ -105,8 +105,6 @@ static void *memory(void) {
 }
 #define arg_void_p() memory()
 #define arg_const_void_p() memory()
-#define arg_const_void_p_copy() (const void *)zeros
-#define arg_void_p_copy() (void *)zeros
 #define arg_const_void_p_image() (const void *)code_object
 #define arg_const_char_p_file() "/nonexistent"
 static void *cleared(void) {

@@ -34,6 +34,7 @@ static void record(struct device *device, const struct overlap_settings *setting
     memcpy(entry->name, device->gpu.name, sizeof entry->name);
     entry->index = (uint32_t)device->ordinal;
     entry->multiprocessors = device->gpu.multiprocessors;
+    entry->observes = device->observes;
     if (device->policy != OVERLAP_NO_POLICY) {
         struct overlap_view view = overlap_table_view(settings->table);
         const char *name = view.strings + view.policies[device->policy].name;
@@ -66,7 +67,7 @@ static void record_rules(const struct device *device, const struct overlap_polic
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    return fits ? fits->rule_count || fits->raise_share || fits->stream_creators.count
+    return fits ? fits->rule_count || overlap_raises(fits) || fits->stream_creators.count
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
 }
 
@@ -85,6 +86,7 @@ static void set_up(struct device *device, const struct overlap_settings *setting
     device->unreadable = asks && !usable;
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
+    device->observes = overlap_observes(device_policy(device));
     record(device, settings, uuid);
     if (device->policy == OVERLAP_NO_POLICY)
         return;

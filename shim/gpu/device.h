@@ -13,6 +13,7 @@ struct device {
     int ordinal;
     uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
+    bool observes;      /* its policy judges streams, and raises none */
     bool programs;      /* a stream to which the program gave a priority has carried a launch */
     uint32_t open;      /* streams on which an overlap window is open */
     /* Of all threads, for its streams: */
@@ -45,6 +46,11 @@ const struct overlap_footprint *device_communication(const struct device *device
 
 /* Returns the policy of the device, or NULL. */
 const struct overlap_policy *device_policy(const struct device *device);
+
+/* Is its policy one that judges streams and raises none? */
+static inline bool device_observes(const struct device *device) {
+    return device->observes;
+}
 
 /* Queries the range of priorities, once; context: one of the device, or 0 for the current one. False: it is not known, or
  * there is only one priority. */

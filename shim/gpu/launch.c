@@ -108,7 +108,7 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
 static uint32_t reason_now(const struct decision *decision, const struct stream *stream, const struct device *device) {
     if (decision->communicates || decision->reason == OVERLAP_REASON_invalid_as_asked)
         return decision->reason;
-    if (OVERLAP_RELAXED(stream->raised))
+    if (OVERLAP_RELAXED(stream->raised) && !(device && device_observes(device)))
         return OVERLAP_REASON_raised;
     if (decision->changes && OVERLAP_RELAXED(captures_open))
         return OVERLAP_REASON_captured;

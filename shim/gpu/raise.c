@@ -5,8 +5,10 @@
  * capture wait for the mark.
  */
 #include <string.h>
+#include <time.h>
 
 #include "../core/core.h"
+#include "../sys/kernel.h"
 #include "../sys/sys.h"
 #include "launch.h"
 #include "names.h"
@@ -58,15 +60,27 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
     return record;
 }
 
+static uint64_t now(void) {
+    struct timespec time = {0};
+    overlap_clock_read(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * OVERLAP_SECOND + (uint64_t)time.tv_nsec;
+}
+
 static void note(struct stream *stream, const struct device *device) {
     struct overlap_page_stream *const record = record_of(stream, device);
     if (!record)
         return;
     const bool created = OVERLAP_RELAXED(stream->created);
-    __atomic_store_n(&record->status, created ? OVERLAP_STREAM_RAISED : stream->judged.status, __ATOMIC_RELAXED);
+    const bool raised = created || stream->judged.status == OVERLAP_STREAM_RAISED;
+    const bool before = record->status == OVERLAP_STREAM_RAISED;
+    if (raised != before || !OVERLAP_RELAXED(record->state))
+        __atomic_store_n(&record->since, raised ? now() : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->status, raised ? OVERLAP_STREAM_RAISED : stream->judged.status, __ATOMIC_RELAXED);
     __atomic_store_n(&record->share, stream->judged.share, __ATOMIC_RELAXED);
     __atomic_store_n(&record->communicates, stream->judged.communicates, __ATOMIC_RELAXED);
-    __atomic_store_n(&record->priority, OVERLAP_RELAXED(stream->wanted) ? device->greatest : 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&record->priority,
+                     OVERLAP_RELAXED(stream->wanted) && !device_observes(device) ? device->greatest : 0,
+                     __ATOMIC_RELAXED);
     __atomic_store_n(&record->threads, stream->judged.work, __ATOMIC_RELAXED);
     __atomic_store_n(&record->state, 2, __ATOMIC_RELEASE);
 }
@@ -145,7 +159,7 @@ RARE void raise_judge(struct device *device, uint64_t waits) {
     if (!device || !policy || !policy->raise_share || OVERLAP_RELAXED(captures_open) || device->vendor != VENDOR_CUDA ||
         !device_is_ranged(device) || !lock_take())
         return;
-    const uint32_t changed = judge(device, waits, policy->raise_share, changes);
+    const uint32_t changed = judge(device, waits, overlap_share_of(policy), changes);
     lock_leave();
     for (uint32_t i = 0; i < changed; i++)
         raise_apply(changes[i]);
@@ -184,6 +198,12 @@ void raise_set(struct stream *stream, bool raised) {
     const struct device *const device = device_cached(stream->vendor, OVERLAP_RELAXED(stream->device));
     if (raised == OVERLAP_RELAXED(stream->raised) || (raised && !device_is_ranged(device)))
         return;
+    if (device &&
+        device_observes(device)) { /* as if it had been: its launches are counted, and the driver is not asked */
+        __atomic_store_n(&stream->raised, raised, __ATOMIC_RELAXED);
+        invalidate_decisions();
+        return;
+    }
     const int priority = raised ? OVERLAP_RELAXED(device->greatest) : OVERLAP_RELAXED(stream->own);
     __atomic_store_n(&stream->touched, 1, __ATOMIC_SEQ_CST); /* before the driver has it: see stream_calls.c */
     const vendor_result result = OPERATION_OF(stream->vendor, stream_set_priority)(

@@ -134,6 +134,7 @@ def test_json_has_them_by_process(overlap, report, write_page, library):
             "priority": -5,
             "threads": 6040,
             "creator": "libhalo.so",
+            "outcome": "raised",
         }
     ]
     (other,) = second["streams"]

@@ -46,7 +46,7 @@ def test_a_page_lists_them(write_page):
     first, second, third = page.streams
     assert first == (0, "raised", 0.031, True, -5, 6040, "libhalo.so", 1)
     assert second == (3, "large", 1.0, False, None, 2**40, "", 0)
-    assert third == (0, "status_77", 0.0, False, 2, 0, "x" * 48)
+    assert third == (0, "status_77", 0.0, False, 2, 0, "x" * 48, 0)
 
 
 def test_statuses_are_those_of_the_library(library):

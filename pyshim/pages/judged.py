@@ -18,10 +18,10 @@ class Judged(NamedTuple):
 def judged(page: Page, stream: Stream) -> Judged:
     """Return what the latest judgement did, or would do, about a stream of this page.
 
-    Under a policy that says `raise: observe` the same code judges as under the default, and raises nothing. The record of
-    a stream then has the status that it would have under the default, and no priority. So one record means `raised` or
-    `would be raised`, as its device says. Reports ask this function, and compare neither policies
-    nor statuses themselves.
+    Under a policy that says `raise: observe` the same code judges as under the default, and raises nothing. The record
+    of a stream then has the status that it would have under the default, and no priority. So one record means `raised`
+    or `would be raised`, as its device says. Reports ask this function, and compare neither policies nor statuses
+    themselves.
     """
     if stream.status != RAISED:
         return Judged("not raised", stream.status)

@@ -34,7 +34,7 @@ def test_a_file_is_extended_by_its_whole_path(tmp_path: Path, monkeypatch: pytes
     assert [arm.name for arm in stage.arms] == ["default", "mine", "other"]
     found = [arms.extends(arm, NVIDIA, {}) for arm in stage.arms]
     assert found == [("default", ""), (str(tmp_path / "mine.yaml"), ""), ("observe", "")]
-    assert [extending(*one).raise_share for one in found] == [50, 10, 0]
+    assert [extending(*one).raise_share for one in found] == [50, 10, 150]  # observe: 100 more
 
 
 def test_on_amd_the_default_is_that_of_its_gpus() -> None:

@@ -307,7 +307,7 @@ def test_an_early_judgement_ends_nothing(rule: Rule) -> None:
 
 
 def test_a_raised_stream_without_a_turn_stays(rule: Rule) -> None:
-    """Nothing was launched on it, so that nobody waited for it says nothing. Communication is no work that is counted."""
+    """Nothing was launched on it, so that nobody waited for it says nothing. Communication is no work."""
     turn, idle, talks = small(), small(communicates=True, work=0), small(work=0)
     interior = large()
     assert rule.of(turn, idle, talks, interior) == [RAISED, RAISED, RAISED, NOT_WAITED]

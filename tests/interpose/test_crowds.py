@@ -46,8 +46,8 @@ def test_threads_that_share_a_device(
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [4, 16])
 def test_threads_that_nothing_orders(threads: int, program: object, preloaded: Runner) -> None:
-    """Where there are fewer processors than threads, some make thousands of waits while others have no turn: their streams
-    neither carry work nor are waited for meanwhile, and stay raised."""
+    """Where there are fewer processors than threads, some make thousands of waits while others have no turn: their
+    streams neither carry work nor are waited for meanwhile, and stay raised."""
     done = preloaded(f"{threads} {UNORDERED} free", "default", program=program, env={"SIMGPU_LOG": ""})
     assert done.status == 0, done.stdout
     assert done.totals["raised"] / (done.totals["launches"] / 2) >= SHARE

@@ -5,8 +5,8 @@ python -m tools.checks.check_layers [--no-symbols] [ROOT]
 C       gpu -> core, sys    core -> the contract, text.h    sys -> the contract, text.h    preload -> all
         cuda, hip -> gpu too, which knows of them their tables (.def) only
         by include, and by symbol but for the vendors' table (JOINED): `nm` of every object, compiled for this alone
-        no object of core, sys, gpu, cuda or hip needs itself by way of others of its folder, but the tables of thunks and
-        the bodies that hand thunks out (TABLES)
+        no object of core, sys, gpu, cuda or hip needs itself by way of others of its folder, but the tables of thunks
+        and the bodies that hand thunks out (TABLES)
         and core is pure: it includes nothing of libc that asks an operating system
 """
 

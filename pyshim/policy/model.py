@@ -63,8 +63,8 @@ from pyshim.policy.values import (
     percent,
 )
 
-# Per cent of the device's computation that a raised stream has at most. OBSERVED, as in the table: judged by half of it, and
-# not raised.
+# Per cent of the device's computation that a raised stream has at most. OBSERVED, as in the table: judged by half of
+# it, and not raised.
 NONE_RAISED, HALF, OBSERVED = 0, 50, 150
 RAISES = {"auto": HALF, "off": NONE_RAISED, "observe": OBSERVED}
 _PATH = "streams.raise"
@@ -338,8 +338,8 @@ class Policy:
     # Per cent, or one of RAISES.
     raise_share: int = key(HALF, "streams.raise", RaiseKind(), f"{', '.join(RAISES)}, or a mapping", "auto",
         "Streams that something waits for, if they carry at most a share of the device's computation: half of it"
-        " (auto), or your own. A program that sets priorities itself is left alone. observe: judged as under auto, counted"
-        " and not raised.", "auto")
+        " (auto), or your own. A program that sets priorities itself is left alone. observe: judged as under auto,"
+        " counted and not raised.", "auto")
     stream_creators: tuple[str, ...] = key((), "streams.created_by", Libraries(words=_CREATORS),
         f"{either(tuple(_CREATORS))}, or {_PATTERNS}", "none",
         "Libraries whose streams get it at their creation. Compared with the name of the file. On AMD no other stream"

@@ -25,9 +25,9 @@ class Row(NamedTuple):
 def parameters_of(row: str) -> str:
     """(CUevent event, CUstream stream) of 2, CUevent, event, CUstream, stream."""
     count, *words = (word.strip() for word in row.split(","))
-    pairs = list(zip(words[::2], words[1::2], strict=True))
-    if int(count) != len(pairs):
-        raise ValueError(f"driver.def: {count} parameters, and {len(pairs)} are listed: {row}")
+    if 2 * int(count) != len(words):
+        raise ValueError(f"driver.def: {count} parameters, each of a type and a name, and {len(words)} words: {row}")
+    pairs = zip(words[::2], words[1::2])
     return "(" + ", ".join(f"{kind}{'' if kind.endswith('*') else ' '}{name}" for kind, name in pairs) + ")"
 
 
@@ -42,7 +42,7 @@ def rows(path: Path = DRIVER_DEF) -> list[Row]:
         row = re.match(r"([A-Z_]+)\((\w+)(?:, \w+)*?(?:, (\w+_PARAMETERS|\d+, .*))?\)$", line)
         if not row:
             continue
-        kind, base, written = str(row[1]), str(row[2]), row[3]
+        kind, base, written = str(row[1]), str(row[2]), str(row[3] or "")
         parameters = parameters_of(shared.get(written, written)) if written else "(void)"
         endings = ENDINGS[path.parent.name].get(kind, ("",))
         found += [Row(base + ending, parameters, kind, base) for ending in endings]

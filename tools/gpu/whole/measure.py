@@ -117,7 +117,7 @@ def end(running: Running) -> dict[str, Any]:
 
 
 def report(running: Running) -> None:
-    """What overlap says of the run of the default: counters and streams."""
+    """What overlap says of the run: counters and streams."""
     words = ["overlap", "report", str(running.folder), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     said = json.loads(done.stdout) if done.stdout else {}
@@ -154,7 +154,7 @@ def stage(group: Sequence[Cell], place: Place, number: int, rounds: int, until: 
         one.ranks.tell(END)
     with ThreadPoolExecutor(16) as pool:
         rows = list(pool.map(end, all_))
-        list(pool.map(report, (one for one in all_ if one.arm == DEFAULT)))
+        list(pool.map(report, (one for one in all_ if one.arm in ("observe", DEFAULT))))
     return rows
 
 

@@ -11,9 +11,10 @@ from pyshim.errors import USAGE, OverlapError
 
 if TYPE_CHECKING:
     from argparse import _SubParsersAction
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyshim.cli.parser import Parser
+    from pyshim.diagnosis.look import TraceAnswer
     from pyshim.diagnosis.parts import Part
 
 DESCRIPTION = """\
@@ -49,7 +50,7 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     from pyshim.cli import ui
-    from pyshim.diagnosis.answer import as_json, look, screen, whole
+    from pyshim.diagnosis.look import look
 
     if not options.traces:
         raise OverlapError("no TRACE is named", "overlap explain --help", USAGE)
@@ -60,15 +61,24 @@ def _run(options: argparse.Namespace) -> int:
         for note in answer.notes:
             ui.note(note)
     if options.html:
-        from pyshim.diagnosis.picture import picture
+        from pyshim.diagnosis.page import page
 
-        page = ui.page("overlap explain", lambda: show(whole(answer)))
-        html.put(page.replace("<body>", f"<body>\n{picture(answer)}", 1), options)
+        html.put(page(answer), options)
     if options.json:
+        from pyshim.diagnosis.as_json import as_json
+
         ui.answer(json.dumps(as_json(answer), indent=2))
     elif options.html != html.STDOUT:
-        show(whole(answer) if options.full else screen(answer))
+        from pyshim.diagnosis.answer import screen
+
+        show(_whole(answer) if options.full else screen(answer))
     return 0
+
+
+def _whole(answer: TraceAnswer) -> Iterator[Part]:
+    from pyshim.diagnosis.whole import whole
+
+    return whole(answer)
 
 
 def show(parts: Iterable[Part]) -> None:
@@ -81,6 +91,8 @@ def show(parts: Iterable[Part]) -> None:
             ui.table(part.heads, part.rows, part.left, part.above)
         elif isinstance(part, UnbrokenLine):
             ui.show(ui.printable(part.text))
+        elif part.code:
+            ui.show(ui.printable(f"{part.label:<{part.width}}{part.text}"))
         elif part.label:
             ui.paragraph(part.text, " " * part.width, f"{part.label:<{part.width}}")
         else:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pyshim.diagnosis import exposed, setting, verdict
 from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
-from pyshim.diagnosis.words import COPY, percent, streams
+from pyshim.diagnosis.words import COPY, a_step, milliseconds, percent, streams
 
-_RECORD = "record it with enable_cuda_sync_events=True (torch.profiler) or --trace=cuda (nsys)"
+_RECORD = "enable_cuda_sync_events=True (torch.profiler), or --trace=cuda (nsys)"
+_RECORD_CALLS = "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] (torch.profiler), or --trace=cuda (nsys)"
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
     "cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
@@ -18,7 +19,7 @@ _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL"
-_SHORT_US, _MANY = 100.0, 20.0  # gaps of this mean length, and so many in a step, are those of single launches
+_SHORT_US = 100.0  # gaps of this mean length are those of single launches
 _TUNE = "overlap tune --set nccl -- PROGRAM tries NCCL's settings"
 
 
@@ -96,15 +97,18 @@ def _host(one: ProcessResult) -> str:
     if idle.after_wait_us > idle.host_us / 2:
         how = ".item(), .cpu(), print of a tensor" if _is_torch(one) else "synchronizations and blocking copies"
         return f"the host waits for the GPU and only then launches more: take {how} out of the step, or launch ahead"
-    if idle.longest_in and idle.longest_us > idle.host_us / 4:
-        worker = "; more workers and prefetch_factor load ahead" if "DataLoader" in idle.longest_in else ""
-        return f"look at {idle.longest_in[:40]}, in which the GPU is idle for the longest time{worker}"
-    if idle.host_us / max(idle.gaps, 1.0) <= _SHORT_US and idle.gaps >= _MANY:
+    if idle.host_us / max(idle.gaps, 1.0) <= _SHORT_US:
         how = 'torch.compile(mode="reduce-overhead") or torch.cuda.graphs' if _is_torch(one) else "a CUDA graph"
         how = how.replace("CUDA", "HIP") if _is_amd(one) else how
         return f"its many short gaps are launches: {how} launches them at once; larger batches need fewer"
+    if idle.longest_us < idle.host_us / 4:
+        length = milliseconds(idle.host_us / idle.gaps)
+        return f"the host works between launches, {idle.gaps:,.0f} times for {length} {a_step(one)}: profile it there"
+    if idle.longest_in:
+        worker = "; more workers and prefetch_factor load ahead" if "DataLoader" in idle.longest_in else ""
+        return f"look at {idle.longest_in[:40]}, in which the GPU is idle for the longest time{worker}"
     what = "data loading, logging, checkpoints" if _is_torch(one) else "work of the host, I/O, messages"
-    return f"take {what} out of the step, or put it on another thread: few long gaps make up the idle time"
+    return f"few long gaps make up the idle time: take {what} out of the step, or put it on another thread"
 
 
 # ---- communication ----
@@ -215,4 +219,4 @@ def _record(answer: TraceAnswer) -> str:
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
     how = getattr(trace, "records_waits", "") if one.told else getattr(trace, "records_calls", "")
-    return f"record again: {how or _RECORD}"
+    return f"record again with {how or (_RECORD if one.told else _RECORD_CALLS)}"

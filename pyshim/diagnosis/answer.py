@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from pyshim.diagnosis import exposed, verdict
 from pyshim.diagnosis.advice import code, next_step
-from pyshim.diagnosis.look import TraceAnswer, member_name
+from pyshim.diagnosis.look import TraceAnswer, member_name, rank_name
 from pyshim.diagnosis.parts import Part, Prose, cut
 from pyshim.diagnosis.queues import COMMUNICATION, HOST
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, percent, size, streams
+from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, percent, plural_of, size, streams
 
 LABEL = 8  # columns of the labels
 _NAME, _LINES = 24, 6
@@ -20,19 +20,26 @@ _SPARE = ("idle", "exposed", "ranks", "also")
 
 def screen(answer: TraceAnswer) -> Iterator[Part]:
     """Yield the answer."""
-    yield Prose(str(answer.verdicts[0]))
-    parts = [Prose(text, label, LABEL, code=label in ("write", "")) for label, text in _lines(answer)]
+    leads, *parts = every(answer)
+    yield leads
     for label in _SPARE:
         while len(parts) > _LINES and any(part.label == label for part in parts):
             parts.remove(next(part for part in parts if part.label == label))
     yield from parts
 
 
+def every(answer: TraceAnswer) -> Iterator[Prose]:
+    """Yield the answer, however many lines it has."""
+    yield Prose(str(answer.verdicts[0]))
+    for label, text in _lines(answer):
+        yield Prose(text, label, LABEL, code=label in ("write", ""))
+
+
 def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     one = answer.worst
     kinds = [found.kind for found in answer.verdicts]
     if len(answer.verdicts) > 1:
-        yield "also", "; ".join(_short(found) for found in answer.verdicts[1:4])
+        yield "also", "; ".join(_short(found) for found in answer.verdicts[1:])
     yield "step", _step(answer)
     if one.idle_us > NEXT_TO_NOTHING * one.span_us:
         yield "idle", _idle(one)
@@ -60,15 +67,12 @@ def _step(answer: TraceAnswer) -> str:
     """Return where the time goes."""
     one, shares = answer.worst, answer.worst.shares
     name = f"{answer.name}: " if answer.name else ""
-    parts = [
-        ("computation", shares.computation_us),
-        ("communication beside it", shares.hidden_us),
-        ("exposed communication", shares.exposed_us),
-        ("copies", shares.copies_us),
-        ("idle", shares.idle_us),
-    ]
     whole = one.span_us or 1.0
-    shown = ", ".join(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)
+    computation = f"computation {percent((shares.computation_us + shares.hidden_us) / whole)}"
+    if shares.hidden_us:
+        computation += f" ({percent(shares.hidden_us / whole)} with communication beside it)"
+    parts = [("exposed communication", shares.exposed_us), ("copies", shares.copies_us), ("idle", shares.idle_us)]
+    shown = ", ".join([computation, *(f"{word} {percent(time / whole)}" for word, time in parts if time > 0)])
     simulated = " (simulated)" if answer.simulated else ""
     return f"{name}{milliseconds(one.span_us)} {a_step(one)}{simulated}: {shown}"
 
@@ -105,16 +109,17 @@ def _exposed(one: ProcessResult) -> str:
     """Return which collectives are exposed, and why."""
     said = []
     for kind in one.kinds:
-        if kind.exposed_us < NEXT_TO_NOTHING * one.shares.exposed_us:
+        if kind.exposed_us < 0.1 * one.shares.exposed_us:
             continue
         each = f" of {size(kind.bytes)}" if kind.bytes else ""
         causes = ", ".join(
             f"{_CAUSES[cause]} {percent(time / kind.exposed_us)}"
-            for cause, time in list(kind.causes.items())[:3]
+            for cause, time in list(kind.causes.items())[:2]
             if time > 0.005 * kind.exposed_us
         )
-        said.append(f"{_count(kind.count)} {kind.name}{each} {milliseconds(kind.exposed_us, kind.us)} ({causes})")
-    shown, more = cut(said, 3)
+        name = plural_of(kind.name, round(kind.count))
+        said.append(f"{milliseconds(kind.exposed_us, kind.us)} of {_count(kind.count)} {name}{each} ({causes})")
+    shown, more = cut(said, 2)
     return "; ".join(shown) + (f"; {more} more" if more else "")
 
 
@@ -128,16 +133,12 @@ def _ranks(answer: TraceAnswer) -> str:
     assert ranks is not None
     counted = max(row.collectives for row in ranks.rows)
     late = [
-        f"{_named(member_name(row.member, answer.processes))} arrives last {percent(row.last / row.collectives)}"
+        f"{rank_name(member_name(row.member, answer.processes))} arrives last {percent(row.last / row.collectives)}"
         for row in ranks.late()
     ]
     shown, more = cut(late, 3)
     who = ", ".join(shown) + (f" and {more} more" if more else "")
     return f"{percent(ranks.waiting)} of {counted:,} shared collectives is waiting for ranks; {who} of the time"
-
-
-def _named(name: str) -> str:
-    return f"rank {name}" if name.isdigit() else name
 
 
 def _behind(one: ProcessResult) -> str:

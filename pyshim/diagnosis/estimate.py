@@ -24,8 +24,4 @@ ERRORS = Errors(programs=3, least=-3.4, most=5.5, nothing=15)
 
 def words() -> str:
     """Return what is known about the error, to go behind an estimate."""
-    return f"in {ERRORS.programs} programs, estimates were {_points(ERRORS.least)} to {_points(ERRORS.most)}"
-
-
-def _points(error: float) -> str:
-    return f"{abs(error):.0f} points too {'high' if error > 0 else 'low'}"
+    return f"estimates of {ERRORS.programs} programs were off by {ERRORS.least:+.0f} to {ERRORS.most:+.0f} points"

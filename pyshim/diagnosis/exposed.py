@@ -119,7 +119,7 @@ def collective_name(kernel: str, told: str) -> str:
         for name, pattern in _NAMES:
             if pattern.search(text):
                 return name
-    return readable(kernel)
+    return readable(kernel).partition("<")[0].rpartition("::")[2]
 
 
 def collectives(

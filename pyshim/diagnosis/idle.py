@@ -1,8 +1,9 @@
 """Why a GPU is idle: by the work whose start ends each gap.
 
-- The host is late: up to the return of the call that launched that work. Of this, `after_wait_us` is in gaps that began
-  while the host waited for the GPU, in a synchronization or a blocking copy: it had launched nothing ahead.
-- The GPU starts: what then follows, as long as it is short. Work that is ready takes some microseconds to begin.
+- The host is late: it launched that work when the gap had begun. The whole gap counts, with the time in which the work
+  begins, unless the work then waits for an event. Of this, `after_wait_us` is in gaps that began while the host waited
+  for the GPU, in a synchronization or a blocking copy: it had launched nothing ahead.
+- The GPU starts: short gaps before work that was launched ahead, as between kernels that depend on each other.
 - An event: the work's stream waited for one, as for another GPU's work, or for what the trace does not say.
 - Not known: no launch call is in the trace, or the work was launched and nothing says why it did not begin.
 
@@ -85,8 +86,12 @@ def pieces(gaps: Sequence[Interval], queued: Sequence[Queued], waits: Sequence[I
             yield Piece(first, last, UNKNOWN)
             continue
         launched = min(max(first, following.launched_us), last)
+        if launched > first and following.cause is Cause.LAUNCH and not following.at_least:
+            launched = last
         if launched > first:
             yield Piece(first, launched, AFTER_WAIT if waited_at(waits, first) else HOST)
+        if launched == last:
+            continue
         if last - launched <= START_US:
             yield Piece(launched, last, START)
         elif following.cause is Cause.EVENT or following.event_us >= first or following.at_least:

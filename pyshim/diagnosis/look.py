@@ -76,6 +76,11 @@ def member_name(member: Member, processes: Sequence[ProcessResult]) -> str:
     return f"GPU {device}" if len(processes) == 1 else f"{name}, GPU {device}"
 
 
+def rank_name(name: str) -> str:
+    """Return the name of a member with its noun."""
+    return f"rank {name}" if name.isdigit() else name
+
+
 def look(paths: Sequence[str]) -> TraceAnswer:
     """Read traces, or folders of the ranks' traces, each once. Raises OverlapError."""
     found: list[TraceResult] = []

@@ -20,7 +20,7 @@ from pyshim.diagnosis.words import kernel_name, milliseconds, percent
 from pyshim.errors import printable
 
 EXPOSED = "exposed"
-_LANES, _TICKS, _BARS = 24, 5, 1000  # lanes at most, marks of time, parts of a step that can be told apart
+_LANES, _TICKS, _BARS = 24, 4, 1000  # lanes at most, marks of time, parts of a step that can be told apart
 _ZOOMS = (1, 4, 16)
 _SOLID = {COMPUTES: ("#4c78a8", "computation"), COMMUNICATES: ("#f58518", "communication"), COPIES: ("#8a8a8a", "copies")}
 # Hatched, by cause: colour, angle.
@@ -47,6 +47,7 @@ figure input { margin-left: 10px }
 .lanes { overflow-x: auto } .lane { position: relative; border-top: 1px solid var(--line) }
 .lane span { position: sticky; left: 0; color: var(--dim) } .lane svg { display: block; width: 100%; height: 20px }
 .lane.time svg { height: 14px } .lane.time text { fill: var(--dim); font-size: 11px }
+@media (max-width: 600px) { .lane.time text:nth-child(even) { display: none } }
 .key { display: flex; flex-wrap: wrap; gap: 2px 16px; margin: 6px 0; padding: 0; list-style: none }
 .key svg { width: 22px; height: 12px; vertical-align: -1px }
 """ + "".join(f"#zoom{zoom}:checked ~ .lanes > .lane {{ width: {zoom}00% }}\n" for zoom in _ZOOMS)
@@ -76,7 +77,7 @@ def picture(answer: TraceAnswer) -> str:
     shown = _chosen(lanes)
     raised = {(share.device, share.stream) for share in one.raising} if raises else set()
     scale = 1 / (end - begin)
-    parts = [f"<figure>{_patterns()}", *_zoom(), '<div class="lanes">', _axis(end - begin)]
+    parts = [f"<figure>{_patterns()}", "zoom", *_zoom(), '<div class="lanes">', _axis(end - begin)]
     for place in shown:
         drawn = [_Drawn((bar.start_us - begin) * scale, (bar.end_us - begin) * scale, bar, 1) for bar in lanes[place]]
         rectangles = "".join(_rectangle(one) for one in _united(drawn))

@@ -1,7 +1,8 @@
 """The verdict about one process: what holds a step up, and whether raising streams helps.
 
 Verdicts are of a fixed list. Several may hold; each is worth the time of a step that it costs, and the one that costs
-most leads, after `yes`. What costs less than NEXT_TO_NOTHING of a step does not hold.
+most leads, after `yes`. What costs less than NEXT_TO_NOTHING of a step does not hold; where all cost little, the work
+itself leads.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 from pyshim.diagnosis import estimate, exposed
 from pyshim.diagnosis.ranks import Ranks
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import listed, milliseconds, of_step, percent, streams
+from pyshim.diagnosis.words import listed, milliseconds, of_step, percent, plural_of, streams
 
 YES = "yes"
 ONE_STREAM, AT_ONCE, SAME_STREAM = "no: one stream", "no: waited for at once", "no: the same stream"
@@ -25,6 +26,7 @@ VERDICTS = (
     NOT_KNOWN,
 )
 
+_LEADS = 0.03  # of a step: what costs less is no answer to what holds it up
 _ALONE = 0.98  # of a GPU's work: what is on one stream where nothing runs beside anything
 
 
@@ -50,9 +52,15 @@ def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
     found = [verdict for verdict in _candidates(one, late) if verdict.cost_us > least]
     # Where raising helps, no other verdict is an answer to whether it does.
     found.sort(key=lambda verdict: (verdict.kind != YES, -verdict.cost_us))
-    if _is_alone(one) and not any(verdict.kind in (ONE_STREAM, SAME_STREAM) for verdict in found):
+    if any(verdict.kind == SAME_STREAM for verdict in found):
+        found = [verdict for verdict in found if verdict.kind != ONE_STREAM]
+    elif _is_alone(one) and not any(verdict.kind == ONE_STREAM for verdict in found):
         found.append(_one_stream(one, 0.0))
-    return found or [_computation(one)]
+    if not found or (found[0].kind != YES and found[0].cost_us < _LEADS * one.span_us):
+        found.sort(key=lambda verdict: verdict.kind != ONE_STREAM)
+        if not found or found[0].kind != ONE_STREAM:
+            found.insert(0, _computation(one))
+    return found
 
 
 def is_worth(one: ProcessResult) -> bool:
@@ -93,7 +101,7 @@ def _of_communication(one: ProcessResult, late: Late | None) -> Iterator[Verdict
         """Return how much of which collectives it is."""
         name = max(names[cause], key=lambda word: names[cause][word]) if names[cause] else "collective"
         whole = sum(kind.us for kind in one.kinds if kind.name in names[cause])
-        of = f"{name}s" if len(names[cause]) == 1 and name != "send and receive" else "communication"
+        of = plural_of(name) if len(names[cause]) == 1 else "communication"
         return f"{milliseconds(by_cause[cause], whole)} of {of}"
 
     yield Verdict(
@@ -110,8 +118,10 @@ def _of_communication(one: ProcessResult, late: Late | None) -> Iterator[Verdict
         by_cause[exposed.TOO_LONG] = too_long
         yield Verdict(TOO_LONG, too_long, f"{part(exposed.TOO_LONG)} outlast the computation beside it")
     if late:
-        ranks = f"{'rank' if len(late.names) == 1 else 'ranks'} {listed(late.names)}"
-        word = "communication" if late.ranks.name == "send and receive" else f"{late.ranks.name}s"
+        ranks = listed(late.names)
+        if all(name.isdigit() for name in late.names):
+            ranks = f"{'rank' if len(late.names) == 1 else 'ranks'} {ranks}"
+        word = plural_of(late.ranks.name)
         yield Verdict(
             LATE_RANKS,
             by_cause[exposed.LATE_RANKS],
@@ -154,7 +164,7 @@ def _one_stream(one: ProcessResult, cost_us: float) -> Verdict:
 
 def _computation(one: ProcessResult) -> Verdict:
     time = one.shares.computation_us + one.shares.hidden_us
-    return Verdict(COMPUTATION, 0.0, f"it fills {_share(one, time)}, and nothing else is held up")
+    return Verdict(COMPUTATION, 0.0, f"it fills {_share(one, time)}, and little is held up")
 
 
 def _unknown(one: ProcessResult) -> Iterator[Verdict]:

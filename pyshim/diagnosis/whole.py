@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyshim.diagnosis.answer import screen
+from pyshim.diagnosis.answer import every
 from pyshim.diagnosis.look import TraceAnswer, member_name, names
 from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut, plural
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
@@ -16,14 +16,8 @@ _ROWS = 12  # of a table
 def whole(answer: TraceAnswer) -> Iterator[Part]:
     """Yield the answer and everything else."""
     one = answer.worst
-    groups = [screen(answer), _verdicts(answer), _collectives(one), _inversions(one)]
+    groups = [every(answer), _collectives(one), _inversions(one)]
     return apart(*groups, map(Prose, sentences(answer)), _processes(answer), _ranks(answer), _table(one))
-
-
-def _verdicts(answer: TraceAnswer) -> Iterator[Part]:
-    """Yield all that hold, if the screen names them shortly only."""
-    if len(answer.verdicts) > 1:
-        yield from (Prose(str(found)) for found in answer.verdicts[1:])
 
 
 def sentences(answer: TraceAnswer) -> Iterator[str]:

@@ -32,6 +32,13 @@ def listed(words: Iterable[str]) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
+def plural_of(name: str, number: float = 2.0) -> str:
+    """Return the name of a collective for several of them."""
+    if name == "send and receive":
+        return "sends and receives"
+    return name if number == 1 or name.endswith(("s", "h")) else f"{name}s"
+
+
 def percent(share: float) -> str:
     """Return a share: whole percents, and tenths of the small ones."""
     return f"{100 * share:.0f} %" if share >= 0.0995 or share < 0.0005 else f"{100 * share:.1f} %"

@@ -32,6 +32,7 @@ from pyshim.profiles.record import (
     architecture,
     priority,
 )
+from pyshim.profiles.store import Store
 
 _LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -68,7 +69,7 @@ class NsysTrace(Trace):
         super().__init__(path)
         self._priorities: dict[tuple[int | None, str], int] = {}  # by process ID and stream
 
-    def activity(self) -> Iterator[Activity]:
+    def read(self, store: Store) -> None:
         self.warnings = []
         self.torn = _is_torn(self.path)
         if self.torn:
@@ -80,13 +81,9 @@ class NsysTrace(Trace):
                     "make one: nsys export --type sqlite REPORT.nsys-rep",
                 )
             self._know(tables)
-            yield from self._kernels(tables)
-            for table in _MEMORY:
-                for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
-                    yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
-            yield from self._ranges(tables)
-            yield from self._calls(tables)
-            yield from self._waits(tables)
+            for read in (self._kernels, self._copies, self._ranges, self._calls, self._waits):
+                for one in read(tables):
+                    store.add(one)
 
     @contextmanager
     def _tables(self) -> Iterator[_Tables]:
@@ -146,6 +143,11 @@ class NsysTrace(Trace):
                 process=process,
                 correlation=correlation,
             )
+
+    def _copies(self, tables: _Tables) -> Iterator[MemoryOperation]:
+        for table in _MEMORY:
+            for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
+                yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
 
     def _calls(self, tables: _Tables) -> Iterator[Call]:
         strings = tables.strings(_CALLS, ("nameId",))

@@ -1,0 +1,142 @@
+"""Kernels, copies and calls of a large trace of Kineto, read without a JSON decoder.
+
+Kineto writes the keys of an event in one order: ph, cat, name, pid, tid, ts, dur, args. One pattern takes such an event
+apart; what its arguments mean is asked of the decoder once for all events that are alike but for times and numbers of
+calls. Another pattern finds the next event that is of use, past operators, Python frames and arrows. Whatever is
+written in another way is left to the decoder.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch
+from pyshim.profiles.window import Window, decode
+
+if TYPE_CHECKING:
+    from pyshim.profiles.chrome import KinetoTrace
+    from pyshim.profiles.store import Store
+
+# An event that is taken apart here, or the beginning of another one that is of use.
+_ROWS = re.compile(
+    r'\{\s*"(?:ph":\s*"X",\s*"cat":\s*"(kernel|cuda_runtime|cuda_driver|gpu_memcpy|gpu_memset)",\s*'
+    r'"name":\s*"([^"]*)",\s*"pid":\s*([^,]*),\s*"tid":\s*([^,]*),\s*"ts":\s*([^,]*),\s*"dur":\s*([^,]*),\s*'
+    r'"args":\s*\{([^}]*)\}\s*\}'
+    r'|ph":\s*"(?:X",\s*"cat":\s*"(?!cpu_op"|python_function"|overhead"|cuda_event")|[^Xsft])'
+    r'|(?:cat|name|pid|tid|ts|dur|id|args|s|bp)"\s*:)'
+)
+_BEHIND_ANOTHER = re.compile(r"\}\s*,\s*\Z")
+_LIST_ENDS = re.compile(r"\}\s*\]")
+_CORRELATION = '"correlation":'
+_IDENTIFIER = '"External id":'  # of the operator: another one for each event
+_TAIL = 1 << 16  # characters that are kept of the window: an event may begin in them
+_SPACES = 1 << 8  # between two events
+_MANY = 50_000  # events that are not alike
+_LATEST = 2.0**53
+
+
+class Rows:
+    """Reads events of a trace into a store."""
+
+    def __init__(self, trace: KinetoTrace, store: Store) -> None:
+        self._trace = trace
+        self._store = store
+        self._forms: dict[tuple[str, ...], int] = {}
+
+    def read_on(self, window: Window) -> bool:
+        """Read from the event that comes next to one that is not understood. Return whether any was passed."""
+        if window.next() != "{":
+            return False
+        begun = window.at
+        while True:
+            text, at = window.text, window.at
+            end = _end_of_list(text, at)
+            for row in _ROWS.finditer(text, at, len(text) if end is None else end):
+                if row[1]:
+                    if self._take(row, text):
+                        at = row.end()
+                        continue
+                elif row.start() > at and not _BEHIND_ANOTHER.search(
+                    text, max(at, row.start() - _SPACES), row.start()
+                ):
+                    continue
+                passed = row.start() > begun
+                window.at = row.start()
+                return passed
+            if end is not None:
+                window.at = end
+                return True
+            window.at = max(at, len(text) - _TAIL)
+            begun = -1
+            if not window.more():
+                window.at = len(window.text)
+                return True
+
+    def _take(self, row: re.Match[str], text: str) -> bool:
+        category, name, pid, tid, ts, dur, arguments = row.groups()
+        place = arguments.find(_CORRELATION)
+        number, _, behind = arguments[place + 14 :].partition(",")
+        is_call = category[0] == "c"
+        key: tuple[str, ...]
+        if is_call:
+            key = category, name, pid, behind
+        else:
+            before = arguments[:place]
+            if _IDENTIFIER in before:
+                before = before.partition(",")[2]
+            if category == "kernel":
+                key = name, pid, tid, before, behind
+            elif '"stream"' in before and '"rank"' not in behind:
+                key = category, pid, tid, before
+            else:
+                return False
+        try:
+            start_us, length_us, correlation = float(ts), float(dur), int(number)
+        except ValueError:
+            return False
+        if place < 0 or not (-_LATEST < start_us < _LATEST and 0 <= length_us < _LATEST and 0 < correlation < 1 << 62):
+            return False
+        form = self._forms.get(key)
+        if form is None:
+            form = self._form(text, row.start(), category)
+            if form is None:
+                return False
+            if len(self._forms) >= _MANY:
+                self._forms.clear()
+            self._forms[key] = form
+        if is_call:
+            self._store.add_call(form, start_us, start_us + length_us, correlation)
+        else:
+            self._store.add_work(form, start_us, start_us + length_us, correlation)
+        return True
+
+    def _form(self, text: str, at: int, category: str) -> int | None:
+        """Ask the decoder what an event is, and return the number of its form; None if that is not so simple."""
+        try:
+            event, _ = decode(text, at)
+        except (ValueError, RecursionError):
+            return None
+        one = self._trace.form(event)
+        if isinstance(one, Call) and category.startswith("cuda"):
+            return self._store.calls.number_of(one._replace(start_us=0.0, end_us=0.0, correlation=0))
+        if (isinstance(one, TracedLaunch) and category == "kernel") or isinstance(one, MemoryOperation):
+            return self._store.works.number_of(one._replace(start_us=0.0, end_us=0.0, correlation=None))
+        return None
+
+
+def _end_of_list(text: str, begin: int) -> int | None:
+    """Return where the list of all events ends, if it does."""
+    found = _LIST_ENDS.search(text, begin)
+    while found and not _ends(text, begin, found.start()):
+        found = _LIST_ENDS.search(text, found.end())
+    return found.end() - 1 if found else None
+
+
+def _ends(text: str, begin: int, brace: int) -> bool:
+    """Return whether a brace ends the last event, and not a list of objects inside one: decoded is what it ends."""
+    start = text.rfind("{", begin, max(begin, text.rfind('"ph"', begin, brace)))
+    try:
+        return start >= 0 and decode(text, start)[1] == brace + 1
+    except (ValueError, RecursionError):
+        return False

@@ -182,7 +182,10 @@ def _torch_options(one: ProcessResult, name: str) -> str:
     if name == "all-to-all":
         return "split the batch in two and compute one half beside the other's all-to-all (TorchRec's TrainPipelineSparseDist, Megatron's --overlap-moe-expert-parallel-comm)"
     if name == "send and receive":
-        return "start receives before the computation of the stage (Megatron: --overlap-p2p-communication)"
+        return (
+            "begin it before computation that does not need it: all-to-alls with TorchRec's TrainPipelineSparseDist, "
+            "pipelines with Megatron's --overlap-p2p-communication"
+        )
     return "issue it with async_op=True as early as its input is there, and wait() where the result is needed"
 
 

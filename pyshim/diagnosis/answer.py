@@ -10,7 +10,7 @@ from pyshim.diagnosis.look import TraceAnswer, member_name, rank_name
 from pyshim.diagnosis.parts import Part, Prose, cut
 from pyshim.diagnosis.queues import COMMUNICATION, HOST
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, percent, plural_of, size, streams
+from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, of_step, percent, plural_of, size, streams
 
 LABEL = 8  # columns of the labels
 _NAME, _LINES = 24, 6
@@ -39,7 +39,7 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
     one = answer.worst
     kinds = [found.kind for found in answer.verdicts]
     if len(answer.verdicts) > 1:
-        yield "also", "; ".join(_short(found) for found in answer.verdicts[1:])
+        yield "also", _also(answer)
     yield "step", _step(answer)
     if one.idle_us > NEXT_TO_NOTHING * one.span_us:
         yield "idle", _idle(one)
@@ -59,8 +59,15 @@ def _lines(answer: TraceAnswer) -> Iterator[tuple[str, str]]:
             yield "", line
 
 
-def _short(found: verdict.Verdict) -> str:
-    return str(found).removeprefix("no: ")
+def _also(answer: TraceAnswer) -> str:
+    """Return the verdicts that do not lead, each with what it costs; --full has them whole."""
+    one = answer.worst
+    words = []
+    for found in answer.verdicts[1:]:
+        kind = found.kind.removeprefix("no: ")
+        words.append(f"{kind} {percent(found.cost_us / (one.span_us or 1.0))}" if found.cost_us else kind)
+    costs = f" of {of_step(one)}" if any(found.cost_us for found in answer.verdicts[1:]) else ""
+    return ", ".join(words) + costs if answer.verdicts[-1].cost_us else ", ".join(words)
 
 
 def _step(answer: TraceAnswer) -> str:

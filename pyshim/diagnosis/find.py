@@ -25,7 +25,7 @@ from pyshim.profiles import open_trace
 from pyshim.profiles.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
-MOST = 1_000_000  # records of a trace: a kilobyte of memory each
+MOST = 3_000_000  # records of a trace: a kilobyte of memory each
 _FEW = 0.1  # of its waits, or its work, need not be known
 _EARLY_US = 100_000.0  # work that begins so long before its launch call does is no record of what happened
 _MOST_OF = 0.8  # of a step: ranges that last longer say nothing about where in it the host was

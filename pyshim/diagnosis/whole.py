@@ -24,6 +24,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
     """Yield what else is to be known."""
     one = answer.worst
     step = a_step(one)
+    yield from (f"{found}." for found in answer.verdicts[1:])
     if one.steps:
         yield f"Times are means of {plural(one.count, 'step')}, by the ranges {one.steps}."
     elif one.setup_us:

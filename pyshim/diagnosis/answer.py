@@ -25,6 +25,7 @@ from pyshim.diagnosis.result import (
     together,
 )
 from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles.folder import files
 from pyshim.profiles.kernel_names import readable
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
@@ -85,14 +86,14 @@ class TraceAnswer(NamedTuple):
         return f"{name}, process {self.worst.process}" if len(same_file) > 1 else name
 
 
-def look(paths: Sequence[str]) -> TraceAnswer:
-    """Read traces, or folders of the ranks' traces, each once. Raises OverlapError."""
+def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
+    """Read traces, or folders of the ranks' traces, each once. steps: to look at alone. Raises OverlapError."""
     found: list[TraceResult] = []
     notes: list[str] = []
     for path in paths:
         for file in _files(path):
             try:
-                one = find(file)
+                one = find(file, steps=steps)
             except OverlapError as error:
                 if file == path:
                     error.status = USAGE
@@ -101,6 +102,8 @@ def look(paths: Sequence[str]) -> TraceAnswer:
                     notes.append(f"{error.sentence}: it was passed over")
                 continue
             notes += one.trace.warnings
+            if not one.processes and file != path:
+                notes.append(f"{file}: no kernel of a GPU in it")
             if one.trace.kind == "simulated" and len(one.processes) > 1:
                 added = "SIMGPU_TRACE adds to a file that is there; this is about one of them"
                 notes.append(f"{file} holds {len(one.processes)} processes: {added}")
@@ -120,16 +123,11 @@ def look(paths: Sequence[str]) -> TraceAnswer:
 
 
 def _files(path: str) -> list[str]:
-    """Return the files of a folder in the order of their numbers; else the file, or the trace that ships."""
+    """Return the files of a folder, and of those in it; else the file, or the trace that ships."""
     if not os.path.isdir(path):
         shipped = _native.DEMO / f"{path}.json.gz"
         return [str(shipped) if path in SHIPPED and not os.path.exists(path) and shipped.exists() else path]
-    try:
-        files = [str(file) for file in Path(path).iterdir() if file.is_file() and not file.name.startswith(".")]
-    except OSError as error:
-        raise OverlapError(f"{path} cannot be read: {error.strerror or error}", None, USAGE) from error
-    parts = {file: re.split(r"(\d+)", file) for file in files}
-    return sorted(files, key=lambda file: [(len(part), part) if part.isdigit() else (0, part) for part in parts[file]])
+    return files(path)
 
 
 # ---- six lines ----

@@ -24,6 +24,7 @@ from math import inf
 
 from pyshim.diagnosis.blocked import Blocked, DeviceQueues, Resident, resident_on
 from pyshim.diagnosis.chains import Chain, follow
+from pyshim.diagnosis.chosen import load
 from pyshim.diagnosis.priorities import Priorities, faults
 from pyshim.diagnosis.queues import HOST, LEAST_US, Delay, Queues, walk
 from pyshim.diagnosis.result import (
@@ -44,40 +45,21 @@ from pyshim.diagnosis.result import (
     raised,
 )
 from pyshim.diagnosis.steps import Finder, Steps, after_setup, of_process
-from pyshim.errors import OverlapError
-from pyshim.profiles import open_trace
-from pyshim.profiles.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
+from pyshim.profiles.record import Trace, TracedGpu, TracedLaunch, Work
 
 MINOR = 0.5  # of the GPU's computation: the default policy's share
 _FEW = 0.1  # of its waits, or its work, need not be known
-MOST = 1_000_000  # records of a trace: a kilobyte of memory each
 
 
-@dataclass
-class _Records:
-    """Those of one process."""
-
-    works: list[Work] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-
-
-def find(path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on) -> TraceResult:
-    """Find what waited in a trace. Raises OverlapError."""
-    trace = open_trace(path)
-    records: defaultdict[int | None, _Records] = defaultdict(_Records)
+def find(
+    path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on, steps: str | None = None
+) -> TraceResult:
+    """Find what waited in a trace. steps: those to look at (chosen.py). Raises OverlapError."""
+    trace, records = load(path, steps)
     finders: defaultdict[int | None, Finder] = defaultdict(Finder)
-    for number, one in enumerate(trace.activity()):
-        if number >= MOST:
-            raise OverlapError(f"{path} has more than {MOST:,} records", "a trace of about ten steps is enough")
-        if isinstance(one, NamedRange):
-            finders[one.process].add(one)
-        elif isinstance(one, Call):
-            records[one.process].calls.append(one)
-        elif isinstance(one, Wait):
-            records[one.process].waits.append(one)
-        else:
-            records[one.process].works.append(one)
+    for process, own in records.items():
+        for one in own.ranges:
+            finders[process].add(one)
     limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
     found: list[ProcessResult] = []
     untold: dict[str, None] = {}

@@ -23,6 +23,7 @@ about how much that saves."""
 EPILOG = """\
 examples:
   overlap explain trace.json.gz --html timeline.html
+  overlap explain large.json.gz --steps 3-5
   overlap explain demo-stencil    (a trace that ships)
 
 exit status: 0 success, 2 wrong usage"""
@@ -36,11 +37,12 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what waits behind what in a trace, and which streams to raise",
-        usage="overlap explain TRACE... [--full] [--json]\n                       [--html FILE [--force]]",
+        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n                       [--html FILE [--force]]",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="of torch.profiler or nsys, or a folder of ranks'")
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help="of torch.profiler, nsys, rocprofv3 or JAX, or a folder of ranks'")
+    parser.add_argument("--steps", metavar="N[-M]", help="look at these steps alone: 3-5, or 4")
     parser.add_argument("--full", action="store_true", help="say everything: waits, ranks, kernels")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     html.add_to(parser)
@@ -56,7 +58,7 @@ def _run(options: argparse.Namespace) -> int:
         raise OverlapError("no TRACE is named", "overlap explain --help", USAGE)
     html.check(options)
     with ui.progress(f"reading {', '.join(options.traces)}"):
-        answer = look(options.traces)
+        answer = look(options.traces, options.steps)
     if not options.full:
         for note in answer.notes:
             ui.note(note)

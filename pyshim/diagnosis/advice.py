@@ -9,8 +9,6 @@ from pyshim.diagnosis.look import TraceAnswer
 from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
 from pyshim.diagnosis.words import COPY, a_step, milliseconds, percent, streams
 
-_RECORD = "enable_cuda_sync_events=True (torch.profiler), or --trace=cuda (nsys)"
-_RECORD_CALLS = "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] (torch.profiler), or --trace=cuda (nsys)"
 _CUDA = (
     "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
     "cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
@@ -221,5 +219,5 @@ def _record(answer: TraceAnswer) -> str:
     trace, one = answer.trace.trace, answer.worst
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
-    how = getattr(trace, "records_waits", "") if one.told else getattr(trace, "records_calls", "")
-    return f"record again with {how or (_RECORD if one.told else _RECORD_CALLS)}"
+    how = trace.records_waits if one.told else trace.records_calls
+    return f"record again with {how}" if how else f"a trace of {trace.kind} cannot say: its profiler records no such thing"

@@ -151,7 +151,7 @@ def collectives(
             waits = following is None or waited_at(host, min(last, work.end_us))
             until.append(first if waits or following is None else following.launched_us)
         stood = blocked.get(id(one))
-        said = getattr(work, "collective", None)
+        said = work.collective
         found.append(
             CollectiveRun(
                 name=collective_name(work.kernel, said.name if said else ""),

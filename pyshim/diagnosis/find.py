@@ -8,70 +8,38 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from pyshim.diagnosis import idle, setting
 from pyshim.diagnosis.blocked import DeviceQueues, Resident, resident_on
+from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.exposed import by_name, collectives
 from pyshim.diagnosis.inversions import Inversions
-from pyshim.diagnosis.parts import plural
 from pyshim.diagnosis.priorities import Priorities
-from pyshim.diagnosis.queues import LEGACY, Place, Queues, walk
+from pyshim.diagnosis.queues import Place, Queues, walk
 from pyshim.diagnosis.result import COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
 from pyshim.diagnosis.shares import Timeline, mean
 from pyshim.diagnosis.steps import Finder, Steps, after_setup, of_process
-from pyshim.errors import OverlapError
-from pyshim.profiles import open_trace
-from pyshim.profiles.record import Call, NamedRange, Trace, TracedGpu, TracedLaunch, Wait, Work
+from pyshim.profiles.record import Trace, TracedGpu, TracedLaunch, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
-MOST = 3_000_000  # records of a trace: a kilobyte of memory each
 _FEW = 0.1  # of its waits, or its work, need not be known
-_EARLY_US = 100_000.0  # work that begins so long before its launch call does is no record of what happened
 _MOST_OF = 0.8  # of a step: ranges that last longer say nothing about where in it the host was
-_RANGE_US, _RANGES = 100.0, 100_000  # ranges of the host that are kept: at least so long, at most so many
+_RANGE_US = 100.0  # shorter ranges of the host explain no gap
 
 
-@dataclass
-class _Records:
-    """Those of one process."""
-
-    works: list[Work] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    waits: list[Wait] = field(default_factory=list)
-    ranges: list[NamedRange] = field(default_factory=list)  # of the host, the long ones
-    setting: set[str] = field(default_factory=set)
-
-
-def find(path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on) -> TraceResult:
-    """Find what held a program up in a trace. Raises OverlapError."""
-    trace = open_trace(path)
-    records: defaultdict[int | None, _Records] = defaultdict(_Records)
-    finders: defaultdict[int | None, Finder] = defaultdict(Finder)
-    for number, one in enumerate(trace.activity()):
-        if number >= MOST:
-            raise OverlapError(f"{path} has more than {MOST:,} records", "a trace of about ten steps is enough")
-        own = records[one.process]
-        if isinstance(one, NamedRange):
-            finders[one.process].add(one)
-            own.setting |= setting.of_range(one.name)
-            if not one.on_gpu and one.end_us - one.start_us >= _RANGE_US and len(own.ranges) < _RANGES:
-                own.ranges.append(one)
-        elif isinstance(one, Call):
-            own.calls.append(one)
-        elif isinstance(one, Wait):
-            own.waits.append(one)
-        else:
-            own.works.append(one)
+def find(
+    path: str, resident_on: Callable[[TracedGpu], Resident] = resident_on, steps: str | None = None
+) -> TraceResult:
+    """Find what held a program up in a trace. steps: to look at alone, such as 3-5. Raises OverlapError."""
+    trace, processes = load(path, steps)
     limits = {device: resident_on(gpu) for device, gpu in trace.gpus.items()}
-    found = []
-    of_kernels = {process: own for process, own in records.items() if any(map(_is_kernel, own.works))}
+    of_kernels = {process: own for process, own in processes.items() if any(map(_is_kernel, own.works))}
     if not of_kernels:  # copies alone are an answer, too
-        of_kernels = {process: own for process, own in records.items() if own.works}
-    for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0)):
-        trace.warnings.extend(_leave_out_impossible(path, own))
-        if own.works:
-            found.append(_Process(trace, process, own, finders, limits).result(number))
+        of_kernels = {process: own for process, own in processes.items() if own.works}
+    found = [
+        _Process(trace, process, own, limits).result(number)
+        for number, (process, own) in enumerate(sorted(of_kernels.items(), key=lambda item: item[0] or 0))
+    ]
     untold = dict.fromkeys(sentence for one in found for sentence in one.untold)
     return TraceResult(trace, tuple(found), tuple(untold))
 
@@ -80,45 +48,19 @@ def _is_kernel(work: Work) -> bool:
     return isinstance(work, TracedLaunch)
 
 
-def _leave_out_impossible(path: str, own: _Records) -> Iterator[str]:
-    """Drop work that began long before it was launched; yield what is to be said of it.
-
-    Where that is most of the work, it is the clocks of host and GPU that differ: then the calls say nothing of when."""
-    called = {call.correlation: call.start_us for call in own.calls}
-    launched = [work for work in own.works if work.correlation in called]
-    early = {id(work) for work in launched if work.start_us < called[work.correlation or 0] - _EARLY_US}
-    if not early:
-        return
-    if 2 * len(early) > len(launched):
-        own.calls, own.waits = [], []
-        yield f"{path}: the clocks of host and GPU differ: its calls of the host were left out"
-        return
-    own.works = [work for work in own.works if id(work) not in early]
-    words = plural(len(early), "kernel or copy begins", "kernels and copies begin")
-    yield f"{path}: {words} more than {_EARLY_US / 1e6:.1f} s before the call that launched it, and {_was(len(early))} left out"
-
-
-def _was(number: int) -> str:
-    return "was" if number == 1 else "were"
-
-
 class _Process:
     """One process of a trace."""
 
-    def __init__(
-        self,
-        trace: Trace,
-        process: int | None,
-        own: _Records,
-        finders: dict[int | None, Finder],
-        limits: dict[int, Resident],
-    ) -> None:
+    def __init__(self, trace: Trace, process: int | None, own: Records, limits: dict[int, Resident]) -> None:
         self.trace, self.process, self.records = trace, process, own
         self.kernels = [work for work in own.works if isinstance(work, TracedLaunch)]
         self.queues = walk(own.works, own.calls, own.waits)
         called = {call.correlation: call.start_us for call in own.calls}
         ran = [(called[one.correlation], one.start_us, one.end_us) for one in own.works if one.correlation in called]
-        self.steps: Steps | None = of_process(finders, process, ran)
+        finder = Finder()
+        for one in own.ranges:
+            finder.add(one)
+        self.steps: Steps | None = of_process({None: finder}, process, ran)
         whole = min(work.start_us for work in own.works), max(work.end_us for work in own.works)
         self.setup_us = 0.0 if self.steps else max(0.0, after_setup(self.kernels, whole[1]) - whole[0])
         self.bounds = self.steps.whole if self.steps else (whole[0] + self.setup_us, whole[1])
@@ -136,6 +78,7 @@ class _Process:
         inversions = Inversions(self.queues, self.gpus, self.bounds, self.priorities, self._is_default)
         waited = inversions.result()
         host = idle.host_waits(self.records.calls)
+        ranges = [one for one in self.records.ranges if not one.on_gpu and one.end_us - one.start_us >= _RANGE_US]
         lines = {
             device: Timeline((one.work for one in self.gpus[device].queued), self.bounds[0], self.bounds[-1])
             for device in self.devices
@@ -167,7 +110,7 @@ class _Process:
             untold=tuple(_untold(self.queues) if told else (NO_CALLS,)),
             shares=mean(list(shares.values())),
             gpus=shares,
-            idle=idle.summary(list(pieces.values()), self.count, self.records.ranges, _MOST_OF * span),
+            idle=idle.summary(list(pieces.values()), self.count, ranges, _MOST_OF * span),
             streams=sum(1 for stream in self.queues.streams.values() if stream.works),
             main_stream=self._main_stream(),
             kernel_us=statistics.median(lengths) if lengths else 0.0,
@@ -180,8 +123,7 @@ class _Process:
         )
 
     def _is_default(self, place: Place) -> bool:
-        known = getattr(self.trace, "is_default_stream", None)
-        return bool(known(self.process, *place)) if known else place[1] == LEGACY
+        return self.trace.is_default_stream(self.process, *place)
 
     def _main_stream(self) -> tuple[str, float]:
         """Return the stream that works most on the GPU that works most, and its part of that GPU's work."""
@@ -196,14 +138,12 @@ class _Process:
         return stream, most[stream] / (sum(most.values()) or 1.0)
 
     def _setting(self) -> frozenset[str]:
-        words = set(self.records.setting)
+        words = {word for name in {one.name for one in self.records.ranges} for word in setting.of_range(name)}
         for name in {kernel.kernel for kernel in self.kernels}:
             words |= setting.of_kernel(name)
         if self.trace.python:
             words.add(setting.TORCH)
-        if any(gpu.name.startswith("AMD ") for gpu in self.trace.gpus.values()) or any(
-            call.name.startswith("hip") for call in self.records.calls[:1000]
-        ):
+        if self.trace.hip or any(gpu.name.startswith("AMD ") for gpu in self.trace.gpus.values()):
             words.add(setting.AMD)
         return frozenset(words)
 

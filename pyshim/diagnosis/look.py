@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from pyshim.diagnosis.ranks import Member, Ranks, compare
 from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
 from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles.folder import files
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 _TRACES = (".json", ".gz", ".sqlite", ".nsys-rep", ".pb")
@@ -81,17 +81,17 @@ def rank_name(name: str) -> str:
     return f"rank {name}" if name.isdigit() else name
 
 
-def look(paths: Sequence[str]) -> TraceAnswer:
-    """Read traces, or folders of the ranks' traces, each once. Raises OverlapError."""
+def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
+    """Read traces, or folders of the ranks' traces, each once. steps: to look at alone. Raises OverlapError."""
     found: list[TraceResult] = []
     notes: list[str] = []
     for path in paths:
-        found += _read(path, notes)
+        found += _read(path, steps, notes)
     processes = [process for one in found for process in one.processes]
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
-        missing = [sentence for one in found for sentence in getattr(one.trace, "missing", ())]
+        missing = [sentence for one in found for sentence in one.trace.missing]
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
         raise OverlapError(sentence, "; ".join([*notes, *missing]) or hint, USAGE)
     ranks, processes = _compared(processes)
@@ -131,40 +131,33 @@ def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[Pr
 # ---- files ----
 
 
-def _read(path: str, notes: list[str]) -> Iterator[TraceResult]:
-    """Yield what a file says, or those of a folder; if none of these is a trace, of its subfolders."""
-    if not os.path.isdir(path):
-        shipped = _native.DEMO / f"{path}.json.gz"
-        is_shipped = path in SHIPPED and not os.path.exists(path) and shipped.exists()
-        try:
-            one = find(str(shipped) if is_shipped else path)
-        except OverlapError as error:
-            error.status = USAGE
-            raise
-        _note(one, notes)
-        yield one
+def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
+    """Yield what a file says, or those of a folder and its subfolders; note what is passed over."""
+    if os.path.isdir(path):
+        for file in files(path):
+            yield from _of_folder(file, steps, notes)
         return
-    files, folders = _inside(path)
-    found = [one for file in files for one in _of_folder(file, notes)]
-    for folder in folders:
-        inside = [] if found else [one for file in _inside(folder)[0] for one in _of_folder(file, notes)]
-        if found:
-            notes.append(f"{folder} is a subfolder: it was not read")
-        yield from inside
-    yield from found
-
-
-def _of_folder(file: str, notes: list[str]) -> Iterator[TraceResult]:
-    """Yield what a file of a folder says; note why it is passed over."""
+    shipped = _native.DEMO / f"{path}.json.gz"
+    is_shipped = path in SHIPPED and not os.path.exists(path) and shipped.exists()
     try:
-        one = find(file)
+        one = find(str(shipped) if is_shipped else path, steps=steps)
+    except OverlapError as error:
+        error.status = USAGE
+        raise
+    _note(one, notes)
+    yield one
+
+
+def _of_folder(file: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
+    try:
+        one = find(file, steps=steps)
     except OverlapError as error:
         if file.endswith(_TRACES):
             notes.append(f"{error.sentence}: it was passed over")
         return
     _note(one, notes)
     if not one.processes:
-        notes.append(f"{file}: no kernel of a GPU in it: it was passed over")
+        notes.append(f"{file}: no kernel of a GPU in it")
     yield one
 
 
@@ -173,17 +166,3 @@ def _note(one: TraceResult, notes: list[str]) -> None:
     if one.trace.kind == "simulated" and len(one.processes) > 1:
         added = "SIMGPU_TRACE adds to a file that is there; this is about one of them"
         notes.append(f"{one.trace.path} holds {len(one.processes)} processes: {added}")
-
-
-def _inside(path: str) -> tuple[list[str], list[str]]:
-    """Return the files and the subfolders of a folder, in the order of their numbers."""
-    try:
-        entries = [entry for entry in Path(path).iterdir() if not entry.name.startswith(".")]
-    except OSError as error:
-        raise OverlapError(f"{path} cannot be read: {error.strerror or error}", None, USAGE) from error
-    entries.sort(key=lambda entry: _by_number(entry.name))
-    return [str(one) for one in entries if one.is_file()], [str(one) for one in entries if one.is_dir()]
-
-
-def _by_number(name: str) -> list[tuple[int, str]]:
-    return [(len(part), part) if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -23,10 +23,9 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch, Wait, Work
+from pyshim.profiles.record import LEGACY, Call, MemoryOperation, TracedLaunch, Wait, Work
 
 Place = tuple[int, str]  # device, stream
-LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
 LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
 LEGACY_US = 10.0  # from the end of work that a copy waited for to its start, at most
 HOST, COMMUNICATION = "the host", "communication"

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from pyshim.diagnosis.exposed import CollectiveRun, Kind
 from pyshim.diagnosis.idle import Idle
-from pyshim.diagnosis.queues import LEGACY as LEGACY
 from pyshim.diagnosis.queues import Place
 from pyshim.diagnosis.shares import Shares
 from pyshim.diagnosis.words import COPY as COPY
+from pyshim.profiles.record import LEGACY as LEGACY
 from pyshim.profiles.record import Trace
 
 NO_CALLS = "the trace has no calls of the host that launched its kernels"

@@ -28,7 +28,7 @@ from math import prod
 from typing import Any
 
 from pyshim.errors import OverlapError
-from pyshim.profiles import jax, rows
+from pyshim.profiles import jax
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     Activity,
@@ -51,8 +51,8 @@ _FIELDS = ("deviceProperties", "distributedInfo", "host_name")
 _HIP_FIELDS = ("roctracer_version", "rocprofiler-sdk_version", "hip_runtime_version", "hip_driver_version")
 _SMALL = 1 << 23  # characters: of a smaller file, every event is decoded
 _KEYS = "ph|cat|name|pid|tid|ts|dur|id|args|s|bp"
-_BOUNDARY = re.compile(r'\}\s*,\s*(?=\{\s*"(?:%s)"\s*:)' % _KEYS)
-_LAST = re.compile(r'\}\s*\]\s*(?=\}\s*\Z|,\s*"|\Z)')
+_BOUNDARY = rf'\}}\s*,\s*(?=\{{\s*"(?:{_KEYS})"\s*:)'
+_LAST = r'\}\s*\]\s*(?=\}\s*\Z|,\s*"|\Z)'
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
@@ -136,13 +136,14 @@ class ChromeFile:
     def _skip(self, window: Window) -> None:
         """Go behind an event that is no JSON."""
         self.first_broken = self.first_broken or window.place
+        boundary = re.compile(_BOUNDARY)
         while True:
-            found = _BOUNDARY.search(window.text, window.at)
+            found = boundary.search(window.text, window.at)
             if found:
                 break
             if not window.more():
                 # Nothing follows; but the array's end may.
-                found = _LAST.search(window.text, window.at)
+                found = re.compile(_LAST).search(window.text, window.at)
                 if not found:
                     raise Torn(window.ending)
                 self.broken += 1
@@ -158,7 +159,7 @@ class _ChromeTrace(Trace):
         self._timeless = 0  # events
 
     def read(self, store: Store) -> None:
-        self.warnings = []
+        self.warnings, self.missing = [], []
         self._timeless = 0
         file = ChromeFile(self.path)
         try:
@@ -222,11 +223,22 @@ class KinetoTrace(_ChromeTrace):
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
         self.python = self.python or any(form.name.startswith("ProfilerStep#") for form in store.ranges.forms)
         calls = [form.name for form in store.calls.forms]
+        if self.kind == "pytorch" and self.python and not store.works.forms:
+            self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
         names = [gpu.name for gpu in self.gpus.values()]
         self.hip = self.hip or any(name.startswith("hip") for name in calls) or any("AMD" in name for name in names)
 
     def _reader(self, store: Store) -> Callable[[Window], bool] | None:
-        return rows.Rows(self, store).read_on
+        reader: list[Callable[[Window], bool]] = []
+
+        def read_on(window: Window) -> bool:
+            if not reader:
+                from pyshim.profiles.rows import Rows  # which small traces do not need
+
+                reader.append(Rows(self, store).read_on)
+            return reader[0](window)
+
+        return read_on
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
         category = event.get("cat")

@@ -57,9 +57,7 @@ class Rows:
                     if self._take(row, text):
                         at = row.end()
                         continue
-                elif row.start() > at and not _BEHIND_ANOTHER.search(
-                    text, max(at, row.start() - _SPACES), row.start()
-                ):
+                elif row.start() > at and not _BEHIND_ANOTHER.search(text, max(at, row.start() - _SPACES), row.start()):
                     continue
                 passed = row.start() > begun
                 window.at = row.start()

@@ -71,21 +71,29 @@ class Store:
 
     def add(self, one: Activity) -> None:
         """Add a record; a reader of many takes add_work and add_call."""
-        if isinstance(one, (TracedLaunch, MemoryOperation)):
-            form: Work = one._replace(start_us=0.0, end_us=0.0, correlation=None)
-            self.add_work(self.works.number_of(form), one.start_us, one.end_us, one.correlation or 0)
+        # The order of fields is record.py's. _replace takes four times as long.
+        if isinstance(one, TracedLaunch):
+            number = self.works.number_of(TracedLaunch(*one[:4], 0.0, 0.0, *one[6:13], None, *one[14:]))
+            self.add_work(number, one.start_us, one.end_us, one.correlation or 0)
         elif isinstance(one, Call):
-            number = self.calls.number_of(one._replace(start_us=0.0, end_us=0.0, correlation=0))
-            self.add_call(number, one.start_us, one.end_us, one.correlation)
+            self.add_call(
+                self.calls.number_of(Call(one.name, 0.0, 0.0, 0, one.process)),
+                one.start_us,
+                one.end_us,
+                one.correlation,
+            )
+        elif isinstance(one, MemoryOperation):
+            number = self.works.number_of(MemoryOperation(one.device, one.stream, 0.0, 0.0, one.process))
+            self.add_work(number, one.start_us, one.end_us, one.correlation or 0)
         elif isinstance(one, Wait):
             event = one.event and (one.event[0], 0)
-            shape = one._replace(start_us=0.0, end_us=0.0, correlation=0, event=event)
-            self.waits.add(self.waits.number_of(shape), one.start_us, one.end_us, one.correlation)
+            number = self.waits.number_of(Wait(*one[:3], 0.0, 0.0, 0, event, one.process))
+            self.waits.add(number, one.start_us, one.end_us, one.correlation)
             self.events.append(one.event[1] if one.event else _NO_EVENT)
             self.order.append(WAITS)
         else:
-            named = one._replace(start_us=0.0, end_us=0.0)
-            self.ranges.add(self.ranges.number_of(named), one.start_us, one.end_us, 0)
+            number = self.ranges.number_of(NamedRange(one.name, 0.0, 0.0, one.on_gpu, one.process))
+            self.ranges.add(number, one.start_us, one.end_us, 0)
             self.order.append(RANGES)
 
     def add_work(self, form: int, start_us: float, end_us: float, correlation: int) -> None:
@@ -115,7 +123,6 @@ def taken(column: Column, indices: Iterable[int]) -> list[Any]:
 
 
 def _work(form: Work, start_us: float, end_us: float, correlation: int | None) -> Work:
-    # The order of fields is record.py's. _replace takes four times as long.
     if isinstance(form, TracedLaunch):
         return TracedLaunch._make((*form[:4], start_us, end_us, *form[6:13], correlation, *form[14:]))
     return MemoryOperation._make((*form[:2], start_us, end_us, form[4], correlation))

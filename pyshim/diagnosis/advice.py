@@ -220,4 +220,4 @@ def _record(answer: TraceAnswer) -> str:
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
     how = trace.records_waits if one.told else trace.records_calls
-    return f"record again with {how}" if how else f"a trace of {trace.kind} cannot say: its profiler records no such thing"
+    return f"record again: {how}" if how else f"a trace of {trace.kind} cannot say: its profiler records no such thing"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from pyshim import _native
 from pyshim.diagnosis.idle import START_US
-from pyshim.diagnosis.intervals import Interval, merged
+from pyshim.diagnosis.intervals import Interval, median, merged
 from pyshim.diagnosis.queues import LEAST_US, Cause, Place, Queued, Queues
 from pyshim.profiles.record import MemoryOperation, TracedGpu, TracedLaunch, Work
 
@@ -167,12 +167,7 @@ def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> di
         if idle and not one.at_least:
             alone[kind].append(gap)
             alone[None, kind[1]].append(gap)
-    return {kind: _median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered, half = sorted(values), len(values) // 2
-    return (ordered[half] + ordered[~half]) / 2
+    return {kind: median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
 
 
 def _kind(queued: Queued) -> tuple[Cause, bool]:

@@ -18,6 +18,7 @@ Without launch calls in the trace, what is left of 3 to 7 is not known.
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -41,17 +42,18 @@ CAUSES = (LATE_RANKS, SAME_STREAM, HOST_LATE, ONE_WAVE, BEHIND, PREDECESSOR, AT_
 _COMPUTES = 0.1  # of a GPU's computation: what a stream carries that is said to compute
 _AT_ONCE_US = 2.0  # from the start of a collective to the first moment in which nothing computes
 _NEXT_US = 20.0  # from the end of a collective to the start of one that stood behind it
-_NAMES = (
-    ("all-reduce", re.compile(r"all_?reduce|cross_device_reduce", re.IGNORECASE)),
-    ("reduce-scatter", re.compile(r"reduce_?scatter", re.IGNORECASE)),
-    ("all-gather", re.compile(r"all_?gather", re.IGNORECASE)),
-    ("all-to-all", re.compile(r"all_?to_?all", re.IGNORECASE)),
-    ("broadcast", re.compile(r"broadcast", re.IGNORECASE)),
-    ("barrier", re.compile(r"barrier", re.IGNORECASE)),
-    ("send and receive", re.compile(r"send|recv", re.IGNORECASE)),
-    ("reduce", re.compile(r"reduce", re.IGNORECASE)),
-    ("collective", re.compile(r"generic", re.IGNORECASE)),
-)
+# The usual name of a collective, by what is in its name or that of its kernel; the first that fits.
+_NAMES = {
+    "all_?reduce|cross_device_reduce": "all-reduce",
+    "reduce_?scatter": "reduce-scatter",
+    "all_?gather": "all-gather",
+    "all_?to_?all": "all-to-all",
+    "broadcast": "broadcast",
+    "barrier": "barrier",
+    "send|recv": "send and receive",
+    "reduce": "reduce",
+    "generic": "collective",
+}
 
 
 @dataclass(frozen=True)
@@ -113,11 +115,12 @@ class Kind(NamedTuple):
     causes: Mapping[str, float]
 
 
+@functools.cache
 def collective_name(kernel: str, told: str) -> str:
     """Return the usual name of a collective, from what the trace calls it or from its kernel."""
     for text in (told, kernel):
-        for name, pattern in _NAMES:
-            if pattern.search(text):
+        for pattern, name in _NAMES.items():
+            if re.search(pattern, text, re.IGNORECASE):
                 return name
     return readable(kernel).partition("<")[0].rpartition("::")[2]
 

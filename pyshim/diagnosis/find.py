@@ -5,7 +5,6 @@ The records of each process are taken apart here; the other files of this folder
 
 from __future__ import annotations
 
-import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -13,6 +12,7 @@ from pyshim.diagnosis import idle, setting
 from pyshim.diagnosis.blocked import DeviceQueues, Resident, resident_on
 from pyshim.diagnosis.chosen import Records, load
 from pyshim.diagnosis.exposed import by_name, collectives
+from pyshim.diagnosis.intervals import median
 from pyshim.diagnosis.inversions import Inversions
 from pyshim.diagnosis.priorities import Priorities
 from pyshim.diagnosis.queues import Place, Queues, walk
@@ -113,7 +113,7 @@ class _Process:
             idle=idle.summary(list(pieces.values()), self.count, ranges, _MOST_OF * span),
             streams=sum(1 for stream in self.queues.streams.values() if stream.works),
             main_stream=self._main_stream(),
-            kernel_us=statistics.median(lengths) if lengths else 0.0,
+            kernel_us=median(lengths),
             kinds=by_name(((one, None) for one in found), self.count, len(self.devices)),
             collectives=tuple(found),
             kernels=tuple(_kernels(self.kernels)),
@@ -138,9 +138,8 @@ class _Process:
         return stream, most[stream] / (sum(most.values()) or 1.0)
 
     def _setting(self) -> frozenset[str]:
-        words = {word for name in {one.name for one in self.records.ranges} for word in setting.of_range(name)}
-        for name in {kernel.kernel for kernel in self.kernels}:
-            words |= setting.of_kernel(name)
+        ranges = {one.name for one in self.records.ranges}
+        words = setting.told(ranges, {kernel.kernel for kernel in self.kernels})
         if self.trace.python:
             words.add(setting.TORCH)
         if self.trace.hip or any(gpu.name.startswith("AMD ") for gpu in self.trace.gpus.values()):

@@ -69,3 +69,10 @@ def union(of: Iterable[Interval]) -> float:
 def length(of: Iterable[Interval]) -> float:
     """Return the time of a set."""
     return sum(last - first for first, last in of)
+
+
+def median(values: Iterable[float]) -> float:
+    """Return the middle one; 0 of none. (The standard library's takes 10 ms to load.)"""
+    ordered = sorted(values)
+    half = len(ordered) // 2
+    return (ordered[half] + ordered[~half]) / 2 if ordered else 0.0

@@ -6,16 +6,18 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim import _native
 from pyshim.diagnosis.exposed import CollectiveRun, by_name
 from pyshim.diagnosis.find import find
-from pyshim.diagnosis.ranks import Member, Ranks, compare
 from pyshim.diagnosis.result import ProcessResult, TraceResult
 from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
 from pyshim.errors import USAGE, OverlapError
 from pyshim.profiles.folder import files
+
+if TYPE_CHECKING:
+    from pyshim.diagnosis.ranks import Member, Ranks
 
 SHIPPED = ("demo-stencil",)  # recorded on two H200
 _TRACES = (".json", ".gz", ".sqlite", ".nsys-rep", ".pb")
@@ -116,7 +118,11 @@ def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[Pr
     for number, one in enumerate(processes):
         for run in one.collectives:
             members.setdefault((number, run.device), []).append(run)
-    ranks = compare(members) if len(members) > 1 else None
+    if len(members) < 2:
+        return None, list(processes)
+    from pyshim.diagnosis.ranks import compare
+
+    ranks = compare(members)
     if ranks is None:
         return None, list(processes)
     times = ranks.transfer_us

@@ -9,13 +9,13 @@ the same time; where those do not agree, collectives were not matched rightly, a
 
 from __future__ import annotations
 
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from pyshim.diagnosis.exposed import CollectiveRun
+from pyshim.diagnosis.intervals import median
 
 NOISE_US = 10.0  # ranks that arrive within this time arrive together
 _NOISE = 0.05  # or within this part of a collective
@@ -161,8 +161,8 @@ def _ahead(one: Found, other: Found) -> float | None:
     if not pairs:
         return None
     differences = [theirs.end_us - ours.end_us for ours, theirs in pairs]
-    middle = statistics.median(differences)
-    spread = statistics.median(abs(difference - middle) for difference in differences)
+    middle = median(differences)
+    spread = median(abs(difference - middle) for difference in differences)
     return middle if spread <= max(_AGREE_US, _AGREE * _usual_distance(ours for ours, _ in pairs)) else None
 
 

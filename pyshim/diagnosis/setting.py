@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import functools
-import re
+from collections.abc import Iterable
 
-TORCH, FSDP2, FSDP1, DDP, MEGATRON, DEEPSPEED, AMD = "torch", "fsdp2", "fsdp1", "ddp", "megatron", "deepspeed", "amd"
-NCCL = "nccl"
-_RANGES = (
-    (TORCH, re.compile(r"^(nccl:|Optimizer\.|aten::|torch[:.]|## |enumerate\(DataLoader)")),
-    (FSDP2, re.compile(r"^FSDP::")),
-    (FSDP1, re.compile(r"^FullyShardedDataParallel\.")),
-    (DDP, re.compile(r"^DistributedDataParallel\.")),
-    (MEGATRON, re.compile(r"megatron", re.IGNORECASE)),
-    (DEEPSPEED, re.compile(r"deepspeed", re.IGNORECASE)),
-)
-_KERNELS = (
-    (TORCH, re.compile(r"(^|[^A-Za-z0-9_])at::|^_ZN2at|c10::|^triton_")),
-    (NCCL, re.compile(r"nccl|rccl", re.IGNORECASE)),
-)
+TORCH, FSDP2, FSDP1, DDP, AMD, NCCL = "torch", "fsdp2", "fsdp1", "ddp", "amd", "nccl"
+# How ranges begin.
+_RANGES = {
+    "nccl:": TORCH,
+    "Optimizer.": TORCH,
+    "enumerate(DataLoader)": TORCH,
+    "FSDP::": FSDP2,
+    "FullyShardedDataParallel.": FSDP1,
+    "DistributedDataParallel.": DDP,
+}
+# What is in names of kernels.
+_KERNELS = {"at::native": TORCH, "_ZN2at": TORCH, "c10::": TORCH, "triton_": TORCH, "nccl": NCCL, "rccl": NCCL}
 
 
-@functools.lru_cache(maxsize=1 << 16)
-def of_range(name: str) -> frozenset[str]:
-    """Return what the name of a range tells."""
-    return frozenset(word for word, pattern in _RANGES if pattern.search(name))
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def of_kernel(name: str) -> frozenset[str]:
-    """Return what the name of a kernel tells."""
-    return frozenset(word for word, pattern in _KERNELS if pattern.search(name))
+def told(ranges: Iterable[str], kernels: Iterable[str]) -> set[str]:
+    """Return what names tell."""
+    begins = {word for name in ranges for start, word in _RANGES.items() if name.startswith(start)}
+    return begins | {word for name in kernels for part, word in _KERNELS.items() if part in name}

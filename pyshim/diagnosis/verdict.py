@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.diagnosis import estimate, exposed
-from pyshim.diagnosis.ranks import Ranks
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
 from pyshim.diagnosis.words import listed, milliseconds, of_step, percent, plural_of, streams
+
+if TYPE_CHECKING:
+    from pyshim.diagnosis.ranks import Ranks
 
 YES = "yes"
 ONE_STREAM, AT_ONCE, SAME_STREAM = "no: one stream", "no: waited for at once", "no: the same stream"

@@ -10,7 +10,7 @@ from pyshim.diagnosis.look import TraceAnswer, member_name, rank_name
 from pyshim.diagnosis.parts import Part, Prose, cut
 from pyshim.diagnosis.queues import COMMUNICATION, HOST
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, of_step, percent, plural_of, size, streams
+from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, of_step, part_of, percent, plural_of, size, streams
 
 LABEL = 8  # columns of the labels
 _NAME, _LINES = 24, 6
@@ -65,7 +65,7 @@ def _also(answer: TraceAnswer) -> str:
     words = []
     for found in answer.verdicts[1:]:
         kind = found.kind.removeprefix("no: ")
-        words.append(f"{kind} {percent(found.cost_us / (one.span_us or 1.0))}" if found.cost_us else kind)
+        words.append(f"{kind} {part_of(one, found.cost_us)}" if found.cost_us else kind)
     costs = f" of {of_step(one)}" if any(found.cost_us for found in answer.verdicts[1:]) else ""
     return ", ".join(words) + costs if answer.verdicts[-1].cost_us else ", ".join(words)
 

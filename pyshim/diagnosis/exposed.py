@@ -97,7 +97,7 @@ class CollectiveRun:
         for cause, most in (
             (ONE_WAVE if self.one_wave else BEHIND, self.blocked_us),
             (PREDECESSOR, self.queued_us),
-            (TOO_LONG if self.computing else AT_ONCE if self.told else UNKNOWN, left),
+            (UNKNOWN if not self.told else TOO_LONG if self.computing else AT_ONCE, left),
         ):
             found[cause] += min(left, most)
             left -= min(left, most)

@@ -107,9 +107,10 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes)
 
 
-def _to_gain(one: ProcessResult) -> tuple[float, float, float]:
+def _to_gain(one: ProcessResult) -> tuple[float, ...]:
     span = one.span_us or 1.0
-    return (one.saves_us / span if is_worth(one) else 0.0, one.shares.exposed_us / span, one.shares.idle_us / span)
+    gain = (one.saves_us / span, one.waited_us / span) if is_worth(one) else (0.0, 0.0)
+    return (*gain, one.shares.exposed_us / span, one.shares.idle_us / span)
 
 
 def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[ProcessResult]]:

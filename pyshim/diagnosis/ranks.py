@@ -21,6 +21,7 @@ NOISE_US = 10.0  # ranks that arrive within this time arrive together
 _NOISE = 0.05  # or within this part of a collective
 _AGREE = 0.25  # of the usual time from one collective to the next: so far apart its ends may be on two aligned clocks
 _AGREE_US = 1000.0  # at least
+_MOST = 0.8  # of the shared collectives agree on the clock
 _NOT_OF_ALL = ("send and receive",)  # each pair of ranks does other work
 
 Member = tuple[int, int]  # number of the process, device
@@ -162,8 +163,9 @@ def _ahead(one: Found, other: Found) -> float | None:
         return None
     differences = [theirs.end_us - ours.end_us for ours, theirs in pairs]
     middle = median(differences)
-    spread = median(abs(difference - middle) for difference in differences)
-    return middle if spread <= max(_AGREE_US, _AGREE * _usual_distance(ours for ours, _ in pairs)) else None
+    near = max(_AGREE_US, _AGREE * _usual_distance(ours for ours, _ in pairs))
+    agree = sum(abs(difference - middle) <= near for difference in differences)
+    return middle if agree >= _MOST * len(pairs) else None
 
 
 def _usual_distance(runs: Iterator[CollectiveRun]) -> float:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pyshim.diagnosis import estimate, exposed
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import listed, milliseconds, of_step, percent, plural_of, streams
+from pyshim.diagnosis.words import listed, milliseconds, of_step, part_of, percent, plural_of, streams
 
 if TYPE_CHECKING:
     from pyshim.diagnosis.ranks import Ranks
@@ -72,12 +72,12 @@ def is_worth(one: ProcessResult) -> bool:
 
 def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
     if is_worth(one):
-        share = percent(one.saves_us / one.span_us)
+        share = part_of(one, one.saves_us)
         names = streams(dict.fromkeys(raised.stream for raised in one.raising))
         yield Verdict(YES, one.saves_us, f"raise {names}, about {share} of {of_step(one)} ({estimate.words()})")
     yield from _of_communication(one, late)
     if not one.communication_us and one.idle.event_us and len(one.devices) > 1:
-        text = f"a GPU is idle {percent(one.idle.event_us / one.span_us)} of {of_step(one)}, until an event of another GPU"
+        text = f"a GPU is idle {part_of(one, one.idle.event_us)} of {of_step(one)}, until an event of another GPU"
         yield Verdict(LATE_RANKS, one.idle.event_us, text)
     yield Verdict(COPIES, one.shares.copies_us, f"they take {_share(one, one.shares.copies_us)}, beside no kernel")
     yield _one_wave(one)
@@ -87,7 +87,7 @@ def _candidates(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
 
 
 def _share(one: ProcessResult, time_us: float) -> str:
-    return f"{percent(time_us / one.span_us)} of {of_step(one)}"
+    return f"{part_of(one, time_us)} of {of_step(one)}"
 
 
 def _of_communication(one: ProcessResult, late: Late | None) -> Iterator[Verdict]:
@@ -132,7 +132,7 @@ def _of_communication(one: ProcessResult, late: Late | None) -> Iterator[Verdict
     alone = by_cause[exposed.HOST_LATE]
     text = f"the GPU is idle {_share(one, one.idle.host_us)} before the host launches more"
     if alone > NEXT_TO_NOTHING * one.span_us:
-        text += f", and communicates alone {percent(alone / one.span_us)}"
+        text += f", and communicates alone {part_of(one, alone)}"
     yield Verdict(HOST_LATE, one.idle.host_us + alone, text)
     if by_cause[exposed.UNKNOWN]:
         text = f"{_share(one, by_cause[exposed.UNKNOWN])} is exposed communication, and {_missing(one)}"

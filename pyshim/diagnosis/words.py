@@ -63,6 +63,11 @@ def size(number: float) -> str:
     return f"{number:.3g} {unit}" if number < 1000 else f"{number:,.0f} {unit}"
 
 
+def part_of(one: ProcessResult, time_us: float) -> str:
+    """Return a time as a share of a step; one of no length has no parts."""
+    return percent(time_us / one.span_us if one.span_us else 0.0)
+
+
 def a_step(one: ProcessResult) -> str:
     """Return what times of a process are given for."""
     return "a step" if one.steps else "in all"

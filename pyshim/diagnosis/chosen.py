@@ -66,12 +66,8 @@ def load(path: str, steps: str | None = None) -> Loaded:
         loaded.processes[process] = part.records(trace, asked, MOST // len(processes))
     if not any(isinstance(form, TracedLaunch) for form in store.works.forms):
         trace.warnings += trace.missing
-    impossible = sum(_drop_impossible(records) for records in loaded.processes.values())
-    if impossible:
-        trace.warnings.append(
-            f"{path}: {impossible:,} kernels or copies began more than a second before they were launched: impossible "
-            "records, left out"
-        )
+    for records in loaded.processes.values():
+        _drop_impossible(trace, records)
     return loaded
 
 
@@ -241,15 +237,28 @@ def _named(steps: Sequence[_Step]) -> str:
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
-def _drop_impossible(records: Records) -> int:
-    """Drop what began long before its launch; return how much. If that is most, the clocks differ, and calls go."""
+def _drop_impossible(trace: Trace, records: Records) -> None:
+    """Leave out what began long before its launch. If that is most of it, the clocks differ, and the calls go."""
     called = {call.correlation: call.start_us for call in records.calls}
     sound: list[Work] = []
+    early: list[float] = []
     for work in records.works:
-        launch = called.get(work.correlation or 0)
-        if launch is None or work.start_us > launch - _IMPOSSIBLE_US:
+        ahead_us = called.get(work.correlation or 0, -inf) - work.start_us
+        if ahead_us > _IMPOSSIBLE_US:
+            early.append(ahead_us)
+        else:
             sound.append(work)
-    dropped = len(records.works) - len(sound)
-    if dropped:
+    if len(early) > len(records.works) / 2:
+        records.calls = []
+        trace.warnings.append(
+            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to {max(early) / 1e6:,.1f} "
+            "s before their launch: the clocks of host and GPU differ, and when work was launched is not known"
+        )
+    elif early:
         records.works = sound
-    return dropped
+        trace.warnings.append(
+            f"{trace.path}: 1 kernel or copy began more than a second before it was launched: an impossible record, left out"
+            if len(early) == 1
+            else f"{trace.path}: {len(early):,} kernels and copies began more than a second before they were launched: "
+            "impossible records, left out"
+        )

@@ -23,11 +23,14 @@ _ROWS = re.compile(
     r'\{\s*"(?:ph":\s*"X",\s*"cat":\s*"(kernel|cuda_runtime|cuda_driver|gpu_memcpy|gpu_memset)",\s*'
     r'"name":\s*"([^"]*)",\s*"pid":\s*([^,]*),\s*"tid":\s*([^,]*),\s*"ts":\s*([^,]*),\s*"dur":\s*([^,]*),\s*'
     r'"args":\s*\{([^}]*)\}\s*\}'
-    r'|ph":\s*"(?:X",\s*"cat":\s*"(?!cpu_op"|python_function"|overhead"|cuda_event")|[^Xsft])'
+    r'|ph"\s*:\s*(?:"X"(?!,\s*"cat":\s*"(?:cpu_op|python_function|overhead|cuda_event)")|"?[^"Xsft\s])'
     r'|(?:cat|name|pid|tid|ts|dur|id|args|s|bp)"\s*:)'
 )
 _BEHIND_ANOTHER = re.compile(r"\}\s*,\s*\Z")
 _LIST_ENDS = re.compile(r"\}\s*\]")
+_FILE_ENDS = re.compile(r"\s*\}?\s*\Z")
+_FIELD = re.compile(r'\s*,\s*"[^"\\]*"\s*:\s*')
+_CUT = 16  # as in window.py
 _CORRELATION = '"correlation":'
 _IDENTIFIER = '"External id":'  # of the operator: another one for each event
 _TAIL = 1 << 16  # characters that are kept of the window: an event may begin in them
@@ -43,6 +46,8 @@ class Rows:
         self._trace = trace
         self._store = store
         self._forms: dict[tuple[str, ...], int] = {}
+        self._searched = ""  # the window in which the list of events was seen to end, or not to
+        self._end: int | None = None
 
     def read_on(self, window: Window) -> bool:
         """Read from the event that comes next to one that is not understood. Return whether any was passed."""
@@ -51,13 +56,15 @@ class Rows:
         begun = window.at
         while True:
             text, at = window.text, window.at
-            end = _end_of_list(text, at)
+            end = self._end_of_list(text, at)
             for row in _ROWS.finditer(text, at, len(text) if end is None else end):
                 if row[1]:
                     if self._take(row, text):
-                        at = row.end()
+                        at = row.end() - 1
                         continue
-                elif row.start() > at and not _BEHIND_ANOTHER.search(text, max(at, row.start() - _SPACES), row.start()):
+                elif row.start() > at and not _BEHIND_ANOTHER.search(
+                    text, max(at, row.start() - _SPACES), row.start()
+                ):
                     continue
                 passed = row.start() > begun
                 window.at = row.start()
@@ -65,11 +72,21 @@ class Rows:
             if end is not None:
                 window.at = end
                 return True
-            window.at = max(at, len(text) - _TAIL)
+            # The brace of an event, so that the one behind it is seen to be behind another.
+            window.at = max(at, text.rfind("}", at, len(text) - _TAIL))
             begun = -1
             if not window.more():
                 window.at = len(window.text)
                 return True
+
+    def _end_of_list(self, text: str, begin: int) -> int | None:
+        """Return where the list of all events ends, if it does."""
+        if self._searched is not text:
+            found = _LIST_ENDS.search(text, begin)
+            while found and not _ends(text, begin, found.start()):
+                found = _LIST_ENDS.search(text, found.end())
+            self._searched, self._end = text, found.end() - 1 if found else None
+        return self._end
 
     def _take(self, row: re.Match[str], text: str) -> bool:
         category, name, pid, tid, ts, dur, arguments = row.groups()
@@ -123,18 +140,21 @@ class Rows:
         return None
 
 
-def _end_of_list(text: str, begin: int) -> int | None:
-    """Return where the list of all events ends, if it does."""
-    found = _LIST_ENDS.search(text, begin)
-    while found and not _ends(text, begin, found.start()):
-        found = _LIST_ENDS.search(text, found.end())
-    return found.end() - 1 if found else None
-
-
 def _ends(text: str, begin: int, brace: int) -> bool:
-    """Return whether a brace ends the last event, and not a list of objects inside one: decoded is what it ends."""
+    """Return whether a brace ends the last of all events, and not a list of objects inside one: by what it ends, and
+    what follows."""
     start = text.rfind("{", begin, max(begin, text.rfind('"ph"', begin, brace)))
     try:
-        return start >= 0 and decode(text, start)[1] == brace + 1
-    except (ValueError, RecursionError):
+        if start < 0 or decode(text, start)[1] != brace + 1:
+            return False
+        at = text.index("]", brace) + 1
+        while not _FILE_ENDS.match(text, at):
+            field = _FIELD.match(text, at)
+            if not field:
+                return False
+            _, at = decode(text, field.end())
+    except RecursionError:
         return False
+    except ValueError as error:
+        return getattr(error, "pos", 0) > len(text) - _CUT  # there may be more of it
+    return True

@@ -41,7 +41,9 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="of torch.profiler, nsys, rocprofv3 or JAX, or a folder of ranks'")
+    parser.add_argument(
+        "traces", nargs="*", metavar="TRACE", help="of torch.profiler, nsys, rocprofv3 or JAX, or a folder of ranks'"
+    )
     parser.add_argument("--steps", metavar="N[-M]", help="look at these steps alone: 3-5, or 4")
     parser.add_argument("--full", action="store_true", help="say everything: waits, ranks, kernels")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

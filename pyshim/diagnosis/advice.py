@@ -114,23 +114,26 @@ def _host(one: ProcessResult) -> str:
 
 def _late(answer: TraceAnswer) -> str:
     """Return why the late ranks are late, by what they do otherwise than the others."""
-    ranks = answer.ranks
-    late = {row.member[0] for row in ranks.late()} if ranks else set()
-    others = [one for number, one in enumerate(answer.processes) if number not in late]
+    late = {row.member[0] for row in answer.ranks.late()} if answer.ranks else set()
     own = [answer.processes[number] for number in sorted(late)]
+    others = [one for number, one in enumerate(answer.processes) if number not in late]
     if not others or not own:
         return "find out why its other GPU is late: its work, or the host that launches it"
-    computes, computed = (_mean([one.shares.computation_us + one.shares.hidden_us for one in of]) for of in (own, others))
-    idle, idled = (_mean([one.idle.host_us for one in of]) for of in (own, others))
+    computed, usual = (_mean([one.shares.computation_us + one.shares.hidden_us for one in of]) for of in (own, others))
+    idle, usually_idle = (_mean([one.idle.host_us for one in of]) for of in (own, others))
     least = NEXT_TO_NOTHING * answer.worst.span_us
-    whose = "that rank" if len(own) == 1 else "those ranks"
-    if computes - computed > max(least, idle - idled):
-        more = f"{whose} computes {percent(computes / (computed or 1.0) - 1)} longer" if len(own) == 1 else (
-            f"{whose} compute {percent(computes / (computed or 1.0) - 1)} longer"
+    whose, verb = ("that rank", "computes") if len(own) == 1 else ("those ranks", "compute")
+    if computed - usual > max(least, idle - usually_idle):
+        more = percent(computed / (usual or 1.0) - 1)
+        return (
+            f"balance the work: {whose} {verb} {more} longer than the others (batches, sequence lengths, experts, layers "
+            "of a stage)"
         )
-        return f"balance the work: {more} than the others (batches, sequence lengths, experts, layers of a stage)"
-    if idle - idled > least:
-        return f"look at the host of {whose}: it launches later than those of the others (data loading, CPU affinity, one slow node)"
+    if idle - usually_idle > least:
+        return (
+            f"look at the host of {whose}: it launches later than those of the others (data loading, CPU affinity, one "
+            "slow node)"
+        )
     return f"compare {whose} with the others: clocks and power (nvidia-smi -q), the links, other programs on that node"
 
 
@@ -172,13 +175,16 @@ def _torch_options(one: ProcessResult, name: str) -> str:
         if setting.FSDP2 in one.setting:
             return "FSDP2: set_modules_to_forward_prefetch and set_modules_to_backward_prefetch start it earlier"
         if setting.FSDP1 in one.setting:
-            return "FSDP: forward_prefetch=True, BackwardPrefetch.BACKWARD_PRE and limit_all_gathers=False start it earlier"
+            return "FSDP: forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE start it earlier"
         return (
             "FSDP2's set_modules_to_forward_prefetch, or Megatron's --overlap-param-gather and --overlap-grad-reduce, "
             "start it earlier"
         )
     if name == "all-to-all":
-        return "split the batch in two and compute one half beside the other's all-to-all (TorchRec's TrainPipelineSparseDist, Megatron's --overlap-moe-expert-parallel-comm)"
+        return (
+            "split the batch, and compute one half beside the other's all-to-all (TorchRec's TrainPipelineSparseDist, "
+            "Megatron's --overlap-moe-expert-parallel-comm)"
+        )
     if name == "send and receive":
         return (
             "begin it before computation that does not need it: all-to-alls with TorchRec's TrainPipelineSparseDist, "
@@ -208,11 +214,17 @@ def _copies(one: ProcessResult) -> str:
 
 def _one_stream(one: ProcessResult) -> str:
     if one.idle.start_us > NEXT_TO_NOTHING * one.span_us:
-        how = 'torch.compile fuses kernels, mode="reduce-overhead" closes gaps' if _is_torch(one) else "a graph closes gaps"
+        how = (
+            'torch.compile fuses kernels, mode="reduce-overhead" closes gaps'
+            if _is_torch(one)
+            else "a graph closes gaps"
+        )
         return f"its kernels take {one.kernel_us:.0f} us (median): {how}"
     if one.streams > 1 or one.communication_us:
         return "priorities cannot help; make the kernels faster: --full lists those that take longest"
-    return "work that does not depend on each other could go on two streams; else make the kernels faster: --full lists them"
+    return (
+        "independent work could go on two streams; else make the kernels faster: --full lists those that take longest"
+    )
 
 
 def _record(answer: TraceAnswer) -> str:
@@ -220,4 +232,6 @@ def _record(answer: TraceAnswer) -> str:
     if answer.simulated:
         return "a simulated trace holds what the program called; nothing more can be recorded"
     how = trace.records_waits if one.told else trace.records_calls
-    return f"record again: {how}" if how else f"a trace of {trace.kind} cannot say: its profiler records no such thing"
+    if not how:
+        return f"this is all that a trace of {trace.kind} can say"
+    return f"record again: {how}"

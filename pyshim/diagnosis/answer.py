@@ -10,7 +10,17 @@ from pyshim.diagnosis.look import TraceAnswer, member_name, rank_name
 from pyshim.diagnosis.parts import Part, Prose, cut
 from pyshim.diagnosis.queues import COMMUNICATION, HOST
 from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
-from pyshim.diagnosis.words import a_step, kernel_name, milliseconds, of_step, part_of, percent, plural_of, size, streams
+from pyshim.diagnosis.words import (
+    a_step,
+    kernel_name,
+    milliseconds,
+    of_step,
+    part_of,
+    percent,
+    plural_of,
+    size,
+    streams,
+)
 
 LABEL = 8  # columns of the labels
 _NAME, _LINES = 24, 6
@@ -157,7 +167,9 @@ def _behind(one: ProcessResult) -> str:
     )
     least = "at least " if any(found.at_least for found in one.inversions) else ""
     waiters = {waiter for found in one.inversions for waiter in found.waiters}
-    waits = f"{kernel_name(first.kernel, _NAME)} on {on} stands ready {least}{milliseconds(one.waited_us)} {a_step(one)}"
+    waits = (
+        f"{kernel_name(first.kernel, _NAME)} on {on} stands ready {least}{milliseconds(one.waited_us)} {a_step(one)}"
+    )
     front = f"{kernel_name(first.behind, _NAME)} on {behind}"
     return f"{waits} behind {front}{more}; {_who(waiters)} for it"
 

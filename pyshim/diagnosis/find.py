@@ -155,9 +155,7 @@ class _Process:
         average = sum(of_step) / self.count
         return min(range(self.count), key=lambda step: abs(of_step[step] - average))
 
-    def _picture(
-        self, step: int, inversions: Inversions, pieces: dict[int, list[idle.Piece]]
-    ) -> Iterable[Bar]:
+    def _picture(self, step: int, inversions: Inversions, pieces: dict[int, list[idle.Piece]]) -> Iterable[Bar]:
         begin, end = self.bounds[step : step + 2]
         for work in self.records.works:
             if work.end_us > begin and work.start_us < end:

@@ -72,7 +72,7 @@ def length(of: Iterable[Interval]) -> float:
 
 
 def median(values: Iterable[float]) -> float:
-    """Return the middle one; 0 of none. (The standard library's takes 10 ms to load.)"""
+    """Return the middle one, 0 of none: the standard library's takes 10 ms to load."""
     ordered = sorted(values)
     half = len(ordered) // 2
     return (ordered[half] + ordered[~half]) / 2 if ordered else 0.0

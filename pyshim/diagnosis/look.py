@@ -128,9 +128,7 @@ def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[Pr
         return None, list(processes)
     times = ranks.transfer_us
     return ranks, [
-        replace(
-            one, kinds=by_name(((run, times.get(id(run))) for run in one.collectives), one.count, len(one.devices))
-        )
+        replace(one, kinds=by_name(((run, times.get(id(run))) for run in one.collectives), one.count, len(one.devices)))
         for one in processes
     ]
 

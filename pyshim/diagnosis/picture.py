@@ -1,7 +1,7 @@
 """The picture of one step: a lane for each stream, and one for each GPU with what is lost and why.
 
-Every lane is as wide as the chosen zoom, and the picture scrolls. Bars have places in percent, so that the browser draws
-them anew at each width, and names stay readable.
+Every lane is as wide as the chosen zoom, and the picture scrolls. Bars have places in percent, so that the browser
+draws them anew at each width, and names stay readable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from pyshim.errors import printable
 EXPOSED = "exposed"
 _LANES, _TICKS, _BARS = 24, 4, 1000  # lanes at most, marks of time, parts of a step that can be told apart
 _ZOOMS = (1, 4, 16)
-_SOLID = {COMPUTES: ("#4c78a8", "computation"), COMMUNICATES: ("#f58518", "communication"), COPIES: ("#8a8a8a", "copies")}
+_SOLID = {
+    COMPUTES: ("#4c78a8", "computation"),
+    COMMUNICATES: ("#f58518", "communication"),
+    COPIES: ("#8a8a8a", "copies"),
+}
 # Hatched, by cause: colour, angle.
 _HATCHED: dict[str, tuple[str, int]] = {
     "ready": ("#c51b8a", 45),
@@ -82,7 +86,11 @@ def picture(answer: TraceAnswer) -> str:
         drawn = [_Drawn((bar.start_us - begin) * scale, (bar.end_us - begin) * scale, bar, 1) for bar in lanes[place]]
         rectangles = "".join(_rectangle(one) for one in _united(drawn))
         parts.append(f'<div class="lane"><span>{_text(_name(place, raised))}</span><svg>{rectangles}</svg></div>')
-    parts += ["</div>", _key(bars), f"<figcaption>{_text(_caption(answer, len(lanes) - len(shown)))}</figcaption></figure>"]
+    parts += [
+        "</div>",
+        _key(bars),
+        f"<figcaption>{_text(_caption(answer, len(lanes) - len(shown)))}</figcaption></figure>",
+    ]
     return "\n".join(parts)
 
 
@@ -164,11 +172,12 @@ def _id(cause: str) -> str:
 
 def _patterns() -> str:
     """Return the hatchings, in a drawing of no size."""
-    found = [
-        f'<pattern id="{_id(cause)}" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate({angle})">'
-        f'<rect width="6" height="6" fill="{color}" fill-opacity="0.25"/><rect width="2" height="6" fill="{color}"/></pattern>'
-        for cause, (color, angle) in _HATCHED.items()
-    ]
+    found = []
+    for cause, (color, angle) in _HATCHED.items():
+        size = 'width="6" height="6" patternUnits="userSpaceOnUse"'
+        back = f'<rect width="6" height="6" fill="{color}" fill-opacity="0.25"/>'
+        line = f'<rect width="2" height="6" fill="{color}"/>'
+        found.append(f'<pattern id="{_id(cause)}" {size} patternTransform="rotate({angle})">{back}{line}</pattern>')
     return f'<svg width="0" height="0" style="position: absolute"><defs>{"".join(found)}</defs></svg>'
 
 
@@ -190,7 +199,7 @@ def _axis(length_us: float) -> str:
 def _key(bars: Iterable[Bar]) -> str:
     """Return what the fills that were used mean."""
     used = {_fill(bar): bar for bar in bars}
-    words = {color: word for color, word in _SOLID.values()}
+    words = dict(_SOLID.values())
     rows = []
     for fill, bar in sorted(used.items()):
         lost = {WAITS: "ready, but waiting", IDLE: f"idle: {bar.what}", EXPOSED: f"exposed: {bar.what}"}
@@ -203,7 +212,11 @@ def _caption(answer: TraceAnswer, hidden: int) -> str:
     one = answer.worst
     begin, end = one.pictured
     name = f", {answer.name}" if answer.name else ""
-    what = f"The step of {one.count} that is nearest to the mean" if one.steps and one.count > 1 else "All that was recorded"
+    what = (
+        f"The step of {one.count} that is nearest to the mean"
+        if one.steps and one.count > 1
+        else "All that was recorded"
+    )
     more = f"; {hidden} more streams are not shown" if hidden else ""
     idled = sum(bar.end_us - bar.start_us for bar in one.picture if bar.kind == IDLE) / (len(one.devices) or 1)
     lost = sum(bar.end_us - bar.start_us for bar in _exposed(answer, begin, end)) / (len(one.devices) or 1)

@@ -1,8 +1,8 @@
 """Ranks compared by the collectives that they share: how long each waited for others, and which is last to arrive.
 
 A collective of several ranks is found in each of their traces by its group and number, where the traces tell these;
-else by its name and its place among those of that name, if the ranks have equally many. The shortest of them is the
-transfer, because the last rank to arrive waits for none; what the others take longer is waiting for ranks. This needs no
+else by its name and its place among those of that name, if the ranks have equally many. The shortest is the transfer,
+because the last rank to arrive waits for none; what the others take longer is waiting for ranks. This needs no
 clock. Clocks of ranks may differ by any amount. They are aligned by the ends of shared collectives, which come at about
 the same time; where those do not agree, collectives were not matched rightly, and the rank is left out.
 """

@@ -34,8 +34,8 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
     for major in one.major:
         share = percent(major.share)
         yield (
-            f"Work on stream {major.stream} waited, too ({milliseconds(major.waited_us)} {step}). It has {share} of the "
-            "computation: raising it may cost time."
+            f"Work on stream {major.stream} waited, too ({milliseconds(major.waited_us)} {step}). It has {share} of "
+            "the computation: raising it may cost time."
         )
     if one.minor and not one.raising:
         streams = listed(share.stream for share in one.minor)

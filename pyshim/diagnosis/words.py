@@ -54,13 +54,11 @@ def milliseconds(microseconds: float, of: float | None = None) -> str:
 
 def size(number: float) -> str:
     """Return bytes with their unit."""
-    for unit in ("B", "kB", "MB"):
-        if number < 1000:
-            break
+    units = ["B", "kB", "MB", "GB"]
+    while number >= 999.5 and len(units) > 1:
         number /= 1000
-    else:
-        unit = "GB"
-    return f"{number:.3g} {unit}" if number < 1000 else f"{number:,.0f} {unit}"
+        del units[0]
+    return f"{number:.3g} {units[0]}" if number < 1000 else f"{number:,.0f} {units[0]}"
 
 
 def part_of(one: ProcessResult, time_us: float) -> str:

@@ -86,8 +86,8 @@ def test_the_trace_that_readme_asks_about(overlap, library):
         "also": ["copies 15 %, the host is late 7.1 % of a step"],
         "step": ["0.398 ms a step: computation 76 %, copies 15 %, idle 9.4 %"],
         "behind": [
-            "relax_planes on streams 29, 31 stands ready 0.204 ms a step behind relax_planes on streams 28, 30; the host "
-            "and other streams wait for it"
+            "relax_planes on streams 29, 31 stands ready 0.204 ms a step behind relax_planes on streams 28, 30; the "
+            "host and other streams wait for it"
         ],
         "next": ["overlap-run PROGRAM does it by default (0.5 % of the computation), or write it"],
         "write": CUDA,
@@ -183,9 +183,7 @@ def test_a_program_with_priorities_of_its_own(overlap, library, tmp_path):
     program.kernels = [one._replace(priority=-1) if one.stream == 15 else one for one in program.kernels]
     program.kernels = [one._replace(priority=0) if one.stream == 20 else one for one in program.kernels]
     found = told(overlap, program.kineto(tmp_path / "trace.json"))
-    assert found["next"] == [
-        "overlap-run does not if the program itself set the priorities in the trace: write it"
-    ]
+    assert found["next"] == ["overlap-run does not if the program itself set the priorities in the trace: write it"]
     assert found["write"] == [
         "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority",
         "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL",
@@ -221,9 +219,7 @@ def test_the_lines_that_an_author_writes(overlap, library, tmp_path):
     path.write_text(path.read_text().replace("NVIDIA H200", "AMD Instinct MI300X"))
     amd = told(overlap, path)
     assert amd["write"] == [line.replace("cuda", "hip") for line in CUDA]
-    assert amd["next"] == [
-        "overlap-run cannot, because HIP takes a priority only when a stream is created: write it"
-    ]
+    assert amd["next"] == ["overlap-run cannot, because HIP takes a priority only when a stream is created: write it"]
 
 
 def test_what_is_at_least_so_is_said_so(overlap, library, tmp_path):
@@ -243,8 +239,8 @@ def test_a_step_of_training_has_an_answer(overlap, library):
             "no: waited for at once: 0.494 of 2.373 ms of all-reduces start when computation already waits for it"
         ],
         "step": [
-            "13.47 ms a step: computation 95 % (14 % with communication beside it), exposed communication 3.9 %, copies "
-            "0.2 %, idle 0.8 %"
+            "13.47 ms a step: computation 95 % (14 % with communication beside it), exposed communication 3.9 %, "
+            "copies 0.2 %, idle 0.8 %"
         ],
         "exposed": ["0.520 of 2.373 ms of 4 all-reduces of 134 MB (waited for at once 95 %, behind one wave 5.0 %)"],
         "next": [
@@ -318,7 +314,9 @@ def test_a_folder_of_ranks_has_one_answer(overlap, library, tmp_path):
     (tmp_path / "torn.json").write_text("")
     passed_over = f"overlap: {tmp_path}/torn.json is empty: it was passed over\n"
     found = told(overlap, tmp_path, said=passed_over)
-    assert found["verdict"][0].startswith("yes: raise stream 20") and found["step"][0].startswith("rank 1: 0.100 ms a step")
+    assert found["verdict"][0].startswith("yes: raise stream 20") and found["step"][0].startswith(
+        "rank 1: 0.100 ms a step"
+    )
     assert "stands ready 0.064 ms" in found["behind"][0]
     said = answer(overlap, tmp_path, said=passed_over)
     assert [one["rank"] for one in said["processes"]] == [0, 1, 10], "in the order of their numbers"

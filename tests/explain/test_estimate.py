@@ -30,7 +30,7 @@ def test_the_error_is_that_of_the_pairs() -> None:
         for row in PAIRS
         if float(row["expected_percent"]) < -LEAST
     ]
-    assert ERRORS == (len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(PAIRS) - len(more))
+    assert (len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(PAIRS) - len(more)) == ERRORS
     assert words() == "estimates of 3 programs were off by -3 to +6 points"
 
 

@@ -15,7 +15,7 @@ HOUR = 3.6e9
 
 
 def write(folder: Path, late: dict[int, float], shift: float = HOUR, count: int = 5, lack: int = 0) -> Path:
-    """Each rank computes 300 us, the late ones longer; then an all-reduce that moves data for 100 us once all are there.
+    """Each rank computes 300 us, the late ones longer; then an all-reduce takes 100 us once all are there.
 
     shift: by how much each rank's clock is ahead of the one before; lack: steps that the last rank has not recorded."""
     folder.mkdir()

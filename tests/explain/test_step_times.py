@@ -153,7 +153,7 @@ def test_the_host_that_had_not_launched_the_computation(of_steps: Any) -> None:
 
 
 def test_a_collective_behind_its_predecessor(of_steps: Any) -> None:
-    """It stood ready behind the first one for 49 us, in which computation ran; the rest of it would be exposed anyway."""
+    """It stood ready behind the first one for 49 us, in which computation ran; the rest is exposed anyway."""
 
     def step(one: Step) -> None:
         one.kernel("gemm", 0, 400, called=1)
@@ -177,7 +177,10 @@ def test_a_collective_behind_a_kernel_of_one_wave(of_steps: Any) -> None:
         one.kernel("gemm", 715, 280, called=112)
 
     found = causes(of_steps(step), "all-reduce")
-    assert found["behind one wave"] == pytest.approx(300, abs=10) and set(found) <= {"behind one wave", "waited for at once"}
+    assert found["behind one wave"] == pytest.approx(300, abs=10) and set(found) <= {
+        "behind one wave",
+        "waited for at once",
+    }
 
 
 def test_collectives_of_two_groups_that_overlap_count_once(of_steps: Any) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,7 +42,9 @@ def one_wave(step: Step) -> None:
     step.kernel("persistent", 5, 900, blocks=WAVE)
     step.kernel("small", 900, 20, stream=30, blocks=SMALL, called=3)
     step.copy(935, 10, stream=30, called=5)
-    step._add("cuda_sync", "Stream Sync", 8, 940, 0, 30, stream=30, correlation=step.call("cudaStreamSynchronize", 8, 940))
+    step._add(
+        "cuda_sync", "Stream Sync", 8, 940, 0, 30, stream=30, correlation=step.call("cudaStreamSynchronize", 8, 940)
+    )
 
 
 def copies(step: Step) -> None:
@@ -103,6 +107,12 @@ def test_every_verdict_has_its_case() -> None:
     assert {verdict for _, verdict, _ in CASES} | {"no: late ranks"} == set(VERDICTS), "late ranks: test_ranks.py"
 
 
+def test_the_reference_lists_every_verdict() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/reference.md").read_text(encoding="utf-8")
+    table = page.partition("## Answers of overlap explain")[2].partition("Then follow")[0]
+    assert tuple(re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)) == VERDICTS
+
+
 def test_what_costs_most_leads_and_the_others_follow(of_steps: Any) -> None:
     def step(one: Step) -> None:
         one.copy(0, 100)
@@ -130,7 +140,7 @@ def test_where_raising_helps_nothing_denies_it(of_steps: Any) -> None:
 
 @pytest.mark.parametrize("told", ["none", "calls", "rows"])
 def test_an_idle_gpu_refutes_that_work_was_ready(of_steps: Any, told: str) -> None:
-    """The collective seems ready once the product before the last has ended; then the GPU was idle, and did not begin."""
+    """The collective seems ready once the last product but one has ended; then the GPU is idle, and does not begin."""
 
     def step(one: Step) -> None:
         for number in range(4):

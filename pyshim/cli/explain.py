@@ -1,4 +1,4 @@
-"""Says what waits behind what in traces."""
+"""Says what holds a program up in traces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pyshim.diagnosis.parts import Part
 
 DESCRIPTION = """\
-Say what waits behind what in a profiler's trace, which streams to raise, and
-about how much that saves."""
+Say what holds a program up in a profiler's trace, whether raising streams
+helps, and what to do next."""
 EPILOG = """\
 examples:
   overlap explain trace.json.gz --html timeline.html
@@ -36,8 +36,9 @@ _REMOVED = ("gpu", *_KERNEL, "blocks", "policy", "kernel", "library", "shape", "
 def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "explain",
-        help="say what waits behind what in a trace, and which streams to raise",
-        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n                       [--html FILE [--force]]",
+        help="say what holds a program up in a trace, and whether raising streams helps",
+        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n"
+        "                       [--html FILE [--force]]",
         description=DESCRIPTION,
         epilog=EPILOG,
     )

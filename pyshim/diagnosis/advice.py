@@ -126,8 +126,8 @@ def _late(answer: TraceAnswer) -> str:
     if computed - usual > max(least, idle - usually_idle):
         more = percent(computed / (usual or 1.0) - 1)
         return (
-            f"balance the work: {whose} {verb} {more} longer than the others (batches, sequence lengths, experts, layers "
-            "of a stage)"
+            f"balance the work: {whose} {verb} {more} longer than the others (batches, sequence lengths, experts, "
+            "layers of a stage)"
         )
     if idle - usually_idle > least:
         return (

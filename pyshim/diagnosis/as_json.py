@@ -45,7 +45,7 @@ def _process(one: ProcessResult) -> dict[str, object]:
 
 def _kind(kind: Kind) -> dict[str, object]:
     causes = {cause: _round(time) for cause, time in kind.causes.items()}
-    return {name: _plain(value) for name, value in kind._asdict().items()} | {"causes": causes}
+    return {name: _plain(value) for name, value in asdict(kind).items()} | {"causes": causes}
 
 
 def _ranks(answer: TraceAnswer) -> dict[str, object] | None:

@@ -24,7 +24,6 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from pyshim.diagnosis.blocked import Blocked
 from pyshim.diagnosis.idle import waited_at
@@ -104,7 +103,8 @@ class CollectiveRun:
         return {cause: time for cause, time in found.items() if time > 0}
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True)
+class Kind:
     """All collectives of one name. Times and counts are of a step, on average of the GPUs."""
 
     name: str
@@ -180,8 +180,8 @@ def collectives(
 def by_name(found: Iterable[tuple[CollectiveRun, float | None]], steps: int, gpus: int) -> tuple[Kind, ...]:
     """Return collectives by their names, the most exposed first. found: with the time of their transfer, if known."""
     groups: defaultdict[str, list[tuple[CollectiveRun, float | None]]] = defaultdict(list)
-    for one in found:
-        groups[one[0].name].append(one)
+    for ran in found:
+        groups[ran[0].name].append(ran)
     kinds = []
     for name, own in groups.items():
         causes: defaultdict[str, float] = defaultdict(float)

@@ -15,7 +15,8 @@ from pyshim.diagnosis import exposed, idle, verdict
 from pyshim.diagnosis.exposed import CollectiveRun
 from pyshim.diagnosis.find import COMMUNICATES, COMPUTES, COPIES, IDLE, WAITS
 from pyshim.diagnosis.look import TraceAnswer
-from pyshim.diagnosis.result import Bar, Place
+from pyshim.diagnosis.queues import Place
+from pyshim.diagnosis.result import Bar
 from pyshim.diagnosis.words import kernel_name, milliseconds, percent
 from pyshim.errors import printable
 

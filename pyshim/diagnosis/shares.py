@@ -50,7 +50,9 @@ class Timeline:
     """What one GPU does from one time to another. works: its own, in the order of their starts."""
 
     def __init__(self, works: Iterable[Work], begin: float, end: float) -> None:
-        computes, communicates, copies = [], [], []
+        computes: list[Interval] = []
+        communicates: list[Interval] = []
+        copies: list[Interval] = []
         for work in works:
             kind = copies if isinstance(work, MemoryOperation) else communicates if work.communication else computes
             kind.append((work.start_us, work.end_us))

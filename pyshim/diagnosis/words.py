@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyshim.diagnosis.parts import cut
 from pyshim.profiles.kernel_names import readable
 
-if TYPE_CHECKING:
-    from pyshim.diagnosis.result import ProcessResult
-
 COPY = "copy or memset"
+
+
+class Stepped(Protocol):
+    """What is given by step, or for a whole trace."""
+
+    @property
+    def steps(self) -> str | None:
+        """The name of the ranges that are steps."""
+
+    @property
+    def span_us(self) -> float:
+        """How long a step is."""
 
 
 def kernel_name(name: str, longest: int = 200) -> str:
@@ -61,16 +70,16 @@ def size(number: float) -> str:
     return f"{number:.3g} {units[0]}" if number < 1000 else f"{number:,.0f} {units[0]}"
 
 
-def part_of(one: ProcessResult, time_us: float) -> str:
+def part_of(one: Stepped, time_us: float) -> str:
     """Return a time as a share of a step; one of no length has no parts."""
     return percent(time_us / one.span_us if one.span_us else 0.0)
 
 
-def a_step(one: ProcessResult) -> str:
+def a_step(one: Stepped) -> str:
     """Return what times of a process are given for."""
     return "a step" if one.steps else "in all"
 
 
-def of_step(one: ProcessResult) -> str:
+def of_step(one: Stepped) -> str:
     """Return what the shares of a process are of."""
     return "a step" if one.steps else "the trace"

@@ -130,10 +130,12 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].told": "whether the trace says when work was ready",
         "processes[].untold[]": "what the trace does not say of it, in sentences",
         "processes[].shares.*": "where a step goes, on average of the GPUs: `computation_us`, `hidden_us` "
-        "(communication beside it), `exposed_us`, `copies_us`, `idle_us`, which add up to it; `communication_us` is hidden and exposed",
+        "(communication beside it), `exposed_us`, `copies_us`, `idle_us`, which add up to it; `communication_us`: hidden "
+        "and exposed",
         "processes[].gpus.DEVICE.*": "the same for each GPU",
         "processes[].idle.*": "why it is idle: `host_us` (of it `after_wait_us` in gaps that began while the host "
-        "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all and the host's range that it is in",
+        "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all and "
+        "the host's range that it is in",
         "processes[].streams": "that ran anything",
         "processes[].main_stream[]": "the busiest of the GPU with most work, and its part of that",
         "processes[].kernel_us": "a computation kernel, the median",
@@ -168,7 +170,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "ranks.waiting_us": "of that, waiting for ranks",
         "ranks.late[]": "the ranks that cause two thirds of it",
         "ranks.rows[].*": "each GPU: `name`, `process` and `device`, shared `collectives`, its `waiting_us` for "
-        "others, how often it was `last`, `caused_us` of waiting, and by how much its clock is ahead of the first (`offset_us`)",
+        "others, how often it was `last`, `caused_us` of waiting, and by how much its clock is ahead of "
+        "the first (`offset_us`)",
         "estimate.programs": "for so many programs something was expected and measured",
         "estimate.least": "gained and not expected, in points of a step: the greatest such error is negative",
         "estimate.most": "expected and not gained",

@@ -37,8 +37,8 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what holds a program up in a trace, and whether raising streams helps",
-        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n"
-        "                       [--html FILE [--force]]",
+        usage="overlap explain TRACE... [--steps N[-M]] [--full]\n"
+        "                       [--json] [--html FILE [--force]]",
         description=DESCRIPTION,
         epilog=EPILOG,
     )

@@ -54,6 +54,8 @@ def verdicts(one: ProcessResult, late: Late | None = None) -> list[Verdict]:
     found = [verdict for verdict in _candidates(one, late) if verdict.cost_us > least]
     # Where raising helps, no other verdict is an answer to whether it does.
     found.sort(key=lambda verdict: (verdict.kind != YES, -verdict.cost_us))
+    first = {verdict.kind: verdict for verdict in reversed(found)}  # of each kind the most expensive
+    found = [verdict for verdict in found if first[verdict.kind] is verdict]
     if any(verdict.kind == SAME_STREAM for verdict in found):
         found = [verdict for verdict in found if verdict.kind != ONE_STREAM]
     elif _is_alone(one) and not any(verdict.kind == ONE_STREAM for verdict in found):

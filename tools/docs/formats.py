@@ -130,8 +130,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].told": "whether the trace says when work was ready",
         "processes[].untold[]": "what the trace does not say of it, in sentences",
         "processes[].shares.*": "where a step goes, on average of the GPUs: `computation_us`, `hidden_us` "
-        "(communication beside it), `exposed_us`, `copies_us`, `idle_us`, which add up to it; `communication_us`: hidden "
-        "and exposed",
+        "(communication beside it), `exposed_us`, `copies_us`, `idle_us`, which add up to it; `communication_us`: "
+        "hidden and exposed",
         "processes[].gpus.DEVICE.*": "the same for each GPU",
         "processes[].idle.*": "why it is idle: `host_us` (of it `after_wait_us` in gaps that began while the host "
         "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all and "

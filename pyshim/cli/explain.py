@@ -36,11 +36,13 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "explain",
         help="say what waits behind what in a trace, and which streams to raise",
-        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n                       [--html FILE [--force]]",
+        usage="overlap explain TRACE... [--steps N[-M]] [--full] [--json]\n"
+        "                       [--html FILE [--force]]",
         description=DESCRIPTION,
         epilog=EPILOG,
     )
-    parser.add_argument("traces", nargs="*", metavar="TRACE", help="of torch.profiler, nsys, rocprofv3 or JAX, or a folder of ranks'")
+    words = "of torch.profiler, nsys, rocprofv3 or JAX, or a folder of ranks'"
+    parser.add_argument("traces", nargs="*", metavar="TRACE", help=words)
     parser.add_argument("--steps", metavar="N[-M]", help="look at these steps alone: 3-5, or 4")
     parser.add_argument("--full", action="store_true", help="say everything: waits, ranks, kernels")
     parser.add_argument("--json", action="store_true", help="print one JSON object")

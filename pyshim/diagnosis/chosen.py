@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from math import inf
@@ -251,14 +250,13 @@ def _drop_impossible(trace: Trace, records: Records) -> None:
     if len(early) > len(records.works) / 2:
         records.calls = []
         trace.warnings.append(
-            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to {max(early) / 1e6:,.1f} "
-            "s before their launch: the clocks of host and GPU differ, and when work was launched is not known"
+            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to "
+            f"{max(early) / 1e6:,.1f} s before their launch: the clocks of host and GPU differ, and when work was "
+            "launched is not known"
         )
     elif early:
         records.works = sound
-        trace.warnings.append(
-            f"{trace.path}: 1 kernel or copy began more than a second before it was launched: an impossible record, left out"
-            if len(early) == 1
-            else f"{trace.path}: {len(early):,} kernels and copies began more than a second before they were launched: "
-            "impossible records, left out"
-        )
+        one = "1 kernel or copy began more than a second before it was launched: an impossible record, left out"
+        more = f"{len(early):,} kernels and copies began more than a second before they were launched: "
+        said = one if len(early) == 1 else f"{more}impossible records, left out"
+        trace.warnings.append(f"{trace.path}: {said}")

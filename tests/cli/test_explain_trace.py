@@ -372,10 +372,10 @@ def test_a_folder_without_traces(overlap, library, tmp_path):
 
 
 def test_a_folder_that_may_not_be_read(tmp_path, monkeypatch):
-    def denied(folder: Path) -> None:
-        raise PermissionError(13, "Permission denied")
+    def denied(folder: str) -> None:
+        raise PermissionError(13, "Permission denied", folder)
 
-    monkeypatch.setattr(Path, "iterdir", denied)
+    monkeypatch.setattr(os, "scandir", denied)
     with pytest.raises(OverlapError, match=f"^{tmp_path} cannot be read: Permission denied$"):
         explained.look([str(tmp_path)])
 

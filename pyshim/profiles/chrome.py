@@ -221,7 +221,6 @@ class KinetoTrace(_ChromeTrace):
             self.records_calls, self.records_waits = jax.RECORDS_CALLS, ""
             self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
         self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
-        self.python = self.python or any(form.name.startswith("ProfilerStep#") for form in store.ranges.forms)
         calls = [form.name for form in store.calls.forms]
         if self.kind == "pytorch" and self.python and not store.works.forms:
             self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
@@ -317,6 +316,7 @@ class SimulatedTrace(KinetoTrace):
 
 
 def _is_of_torch(form: object) -> bool:
+    """Not by ProfilerStep: any program can run under torch.profiler."""
     return isinstance(form, TracedLaunch) and ("at::native" in form.kernel or "_ZN2at6native" in form.kernel)
 
 

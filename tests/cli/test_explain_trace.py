@@ -259,7 +259,7 @@ def test_a_trace_is_read_once(library, tmp_path, monkeypatch, host_steps):
         path.write_text(path.read_text().replace("gpu_user_annotation", "user_annotation"))
     read = []
     events = ChromeFile.events
-    monkeypatch.setattr(ChromeFile, "events", lambda file: read.append(file.path) or events(file))
+    monkeypatch.setattr(ChromeFile, "events", lambda file, more: read.append(file.path) or events(file, more))
     found = explained.look([str(path)])
     assert read == [str(path)]
     assert found.worst.steps == "ProfilerStep#" and found.worst.saves_us > 0

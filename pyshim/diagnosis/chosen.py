@@ -190,35 +190,31 @@ class _Part:
         """Return the records of steps one after the other, and a mark of where the next one begins."""
         store, begin, end = self._store, chosen[0].start_us, chosen[-1].end_us
         column, indices = (store.works, self._works) if self._found.on_gpu else (store.calls, self._calls)
-        numbers = [
-            column.correlation[index]
-            for index in indices
-            if begin <= column.start[index] < end and column.correlation[index]
-        ]
-        least, greatest = (min(numbers), max(numbers)) if numbers else (1, 0)
+        starts, numbers = column.start, column.correlation
+        inside = [numbers[index] for index in indices if begin <= starts[index] < end and numbers[index]]
+        least, greatest = (min(inside), max(inside)) if inside else (1, 0)
+        numbers, starts = store.works.correlation, store.works.start
         following = [step for step in steps if step.start_us >= end][:1] if len(chosen) > 2 else []
         if following and not self._found.on_gpu:
-            later = [number for number in map(store.works.correlation.__getitem__, self._works) if number > greatest]
+            later = [numbers[index] for index in self._works if numbers[index] > greatest]
             greatest = min(later, default=greatest)
         kept = {step.start_us for step in (*chosen, *following)}
-        of_group = {
-            one.name: one
-            for one in self._ranges
-            if self._is_step(one) and (one.start_us in kept or begin <= one.start_us < end)
-        }
+        # A numbered range may be on several streams, and begin later there; those of one name are told by their times.
+        of_steps = {one.name for one in self._ranges if one.start_us in kept and _NUMBERS.search(one.name)}
         ranges = [
-            one for one in self._ranges if (one.name in of_group if self._is_step(one) else begin <= one.start_us < end)
+            one
+            for one in self._ranges
+            if begin <= one.start_us < end or (self._is_step(one) and (one.name in of_steps or one.start_us in kept))
         ]
         works = [
             index
             for index in self._works
-            if least <= store.works.correlation[index] <= greatest
-            or (not store.works.correlation[index] and begin <= store.works.start[index] < end)
+            if least <= numbers[index] <= greatest or (not numbers[index] and begin <= starts[index] < end)
         ]
-        calls = [index for index in self._calls if least <= store.calls.correlation[index] <= greatest]
-        waits = [
-            place for place, index in enumerate(self._waits) if least <= store.waits.correlation[index] <= greatest
-        ]
+        numbers = store.calls.correlation
+        calls = [index for index in self._calls if least <= numbers[index] <= greatest]
+        numbers = store.waits.correlation
+        waits = [place for place, index in enumerate(self._waits) if least <= numbers[index] <= greatest]
         return self._whole(works, calls, waits, ranges)
 
     def _up_to(self, number: int) -> Records:
@@ -250,14 +246,13 @@ def _drop_impossible(trace: Trace, records: Records) -> None:
     if len(early) > len(records.works) / 2:
         records.calls = []
         trace.warnings.append(
-            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to {max(early) / 1e6:,.1f} "
-            "s before their launch: the clocks of host and GPU differ, and when work was launched is not known"
+            f"{trace.path}: {len(early):,} of {len(records.works):,} kernels and copies began up to "
+            f"{max(early) / 1e6:,.1f} s before their launch: the clocks of host and GPU differ, and when work was "
+            "launched is not known"
         )
     elif early:
         records.works = sound
-        trace.warnings.append(
-            f"{trace.path}: 1 kernel or copy began more than a second before it was launched: an impossible record, left out"
-            if len(early) == 1
-            else f"{trace.path}: {len(early):,} kernels and copies began more than a second before they were launched: "
-            "impossible records, left out"
-        )
+        one = "1 kernel or copy began more than a second before it was launched: an impossible record, left out"
+        more = f"{len(early):,} kernels and copies began more than a second before they were launched: "
+        said = one if len(early) == 1 else f"{more}impossible records, left out"
+        trace.warnings.append(f"{trace.path}: {said}")

@@ -93,9 +93,8 @@ def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
     source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
     if not processes:
         hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
-        missing = [sentence for one in found for sentence in one.trace.missing]
         sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
-        raise OverlapError(sentence, "; ".join([*notes, *missing]) or hint, USAGE)
+        raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
     ranks, processes = _compared(processes)
     # Where a file is torn, what its last work was waited for is not in it.
     torn = {one.trace.path for one in found if one.trace.torn}

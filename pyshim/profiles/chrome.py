@@ -316,6 +316,7 @@ class SimulatedTrace(KinetoTrace):
 
 
 def _is_of_torch(form: object) -> bool:
+    """Not by ProfilerStep: any program can run under torch.profiler."""
     return isinstance(form, TracedLaunch) and ("at::native" in form.kernel or "_ZN2at6native" in form.kernel)
 
 

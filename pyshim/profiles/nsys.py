@@ -135,14 +135,14 @@ class NsysTrace(Trace):
             yield f"{self.path} has CUDA graphs as a whole, and no kernels: record with --cuda-graph-trace=node"
         elif tables.count(_CALLS):
             yield (
-                f"{self.path} has {tables.count(_CALLS):,} calls of CUDA and no kernels ({recorded}): the program launched "
-                "none while nsys recorded, or ended before nsys had its buffers; record longer, and let the program "
-                "end by itself"
+                f"{self.path} has {tables.count(_CALLS):,} calls of CUDA and no kernels ({recorded}): the program "
+                "launched none while nsys recorded, or ended before nsys had its buffers; record longer, and let the "
+                "program end by itself"
             )
         elif "cuda" in asked:
             yield (
-                f"{self.path} has no calls of CUDA although {recorded}: the process that uses the GPU was not recorded; "
-                "record it with --trace-fork-before-exec=true, or start nsys inside srun or mpirun"
+                f"{self.path} has no calls of CUDA although {recorded}: the process that uses the GPU was not "
+                "recorded; record it with --trace-fork-before-exec=true, or start nsys inside srun or mpirun"
             )
         else:
             yield f"{self.path} has neither kernels nor calls of CUDA ({recorded}): record with --trace=cuda,nvtx"

@@ -9,6 +9,7 @@ nothing true can be said.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from typing import Optional
 
 from pyshim.errors import OverlapError
 from pyshim.profiles.record import Trace
@@ -17,16 +18,18 @@ from pyshim.profiles.store import Store
 _ALL_BUT = 0.01  # of a GPU's kernels: may lack a call, or share one
 _SLACK_US = 1.0  # of the clocks of host and GPU
 
-Calls = "dict[int, dict[int | None, float]]"  # by number: when each process called
+Calls = dict[int, dict[Optional[int], float]]  # by number: when each process called
 
 
 def take_apart(trace: Trace, store: Store) -> None:
     """Give each kernel and copy its process, where the calls are of several. Raises OverlapError."""
     processes = {form.process for form in store.calls.forms}
-    if len(processes) < 2 or trace.kind not in ("pytorch", "jax") or any(form.process is not None for form in store.works.forms):
+    told = any(form.process is not None for form in store.works.forms)
+    if len(processes) < 2 or told or trace.kind not in ("pytorch", "jax"):
         return
     calls: Calls = defaultdict(dict)
-    column, graphs = store.calls, set()
+    column = store.calls
+    graphs: set[int] = set()
     for index, correlation in enumerate(column.correlation):
         form = column.forms[column.form[index]]
         calls[correlation][form.process] = column.start[index]
@@ -52,7 +55,9 @@ def take_apart(trace: Trace, store: Store) -> None:
 
 def _possible(store: Store, device: int, calls: Calls, graphs: set[int]) -> set[int | None]:
     """Return the processes that can own a GPU; none where several share it."""
-    works, fitting, numbers = store.works, Counter[int | None](), Counter[int]()
+    works = store.works
+    fitting: Counter[int | None] = Counter()
+    numbers: Counter[int] = Counter()
     own = [form.device == device for form in works.forms]
     for index, form in enumerate(works.form):
         if own[form]:

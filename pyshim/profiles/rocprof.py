@@ -1,14 +1,14 @@
 """Read the JSON of rocprofv3 (`--output-format json`, NAME_results.json): AMD's profiler of programs of HIP.
 
-One object, `rocprofiler-sdk-tool`: a list of processes, each with its agents (CPUs and GPUs), the kernels' symbols, names
-of kinds and operations, and buffers of records by kind. Times are nanoseconds of one clock, of host and GPU alike. A
-dispatch and a copy have the internal correlation ID of the call of HIP that began them. Sizes of grids are in work
-items. What rocprofv3 never records: for which event a stream waits; the calls are there (`--hip-trace`), without their
-arguments. (ROCm/rocprofiler-sdk: source/docs/rocprofv3-schema.json,
+One object, `rocprofiler-sdk-tool`: a list of processes, each with its agents (CPUs and GPUs), the kernels' symbols,
+names of kinds and operations, and buffers of records by kind. Times are nanoseconds of one clock, of host and GPU
+alike. A dispatch and a copy have the internal correlation ID of the call of HIP that began them. Sizes of grids are in
+work items. What rocprofv3 never records: for which event a stream waits; the calls are there (`--hip-trace`), without
+their arguments. (ROCm/rocprofiler-sdk: source/docs/rocprofv3-schema.json,
 source/lib/rocprofiler-sdk-tool/generateJSON.cpp, source/include/rocprofiler-sdk/cxx/serialization.hpp)
 
-Streams are HIP's (`stream_id`), which rocprofv3 has recorded since ROCm 7.0; before that, and with --group-by-queue, they
-are the hardware's queues, onto which HIP puts several streams.
+Streams are HIP's (`stream_id`), which rocprofv3 has recorded since ROCm 7.0; before that, and with --group-by-queue,
+they are the hardware's queues, onto which HIP puts several streams.
 """
 
 from __future__ import annotations

@@ -39,6 +39,12 @@ _MANY = 50_000  # events that are not alike
 _LATEST = 2.0**53
 
 
+class _Undecided(Exception):
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+
+
 class Rows:
     """Reads events of a trace into a store."""
 
@@ -56,15 +62,20 @@ class Rows:
         begun = window.at
         while True:
             text, at = window.text, window.at
-            end = self._end_of_list(text, at)
+            try:
+                end = self._end_of_list(text, at)
+            except _Undecided as undecided:
+                begun = min(begun, 0)
+                if window.more():
+                    continue
+                end = undecided.place - at
+                text, at = window.text, window.at
             for row in _ROWS.finditer(text, at, len(text) if end is None else end):
                 if row[1]:
                     if self._take(row, text):
                         at = row.end() - 1
                         continue
-                elif row.start() > at and not _BEHIND_ANOTHER.search(
-                    text, max(at, row.start() - _SPACES), row.start()
-                ):
+                elif row.start() > at and not _BEHIND_ANOTHER.search(text, max(at, row.start() - _SPACES), row.start()):
                     continue
                 passed = row.start() > begun
                 window.at = row.start()
@@ -85,7 +96,7 @@ class Rows:
             found = _LIST_ENDS.search(text, begin)
             while found and not _ends(text, begin, found.start()):
                 found = _LIST_ENDS.search(text, found.end())
-            self._searched, self._end = text, found.end() - 1 if found else None
+            self._searched, self._end = text, None if found is None else found.end() - 1
         return self._end
 
     def _take(self, row: re.Match[str], text: str) -> bool:
@@ -141,13 +152,14 @@ class Rows:
 
 
 def _ends(text: str, begin: int, brace: int) -> bool:
-    """Return whether a brace ends the last of all events, and not a list of objects inside one: by what it ends, and
-    what follows."""
+    """Return whether a brace ends the last of all events, and not a list of objects inside one.
+
+    That is told by what it ends, and what follows. Raises _Undecided where the window ends."""
     start = text.rfind("{", begin, max(begin, text.rfind('"ph"', begin, brace)))
     try:
         if start < 0 or decode(text, start)[1] != brace + 1:
             return False
-        at = text.index("]", brace) + 1
+        at = end = text.index("]", brace) + 1
         while not _FILE_ENDS.match(text, at):
             field = _FIELD.match(text, at)
             if not field:
@@ -156,5 +168,7 @@ def _ends(text: str, begin: int, brace: int) -> bool:
     except RecursionError:
         return False
     except ValueError as error:
-        return getattr(error, "pos", 0) > len(text) - _CUT  # there may be more of it
-    return True
+        if getattr(error, "pos", 0) <= len(text) - _CUT:
+            return False
+        end = text.index("]", brace) + 1
+    raise _Undecided(end - 1)  # the text ends, and the file may not

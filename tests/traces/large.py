@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAMES = [
-    f"void at::native::vectorized_elementwise_kernel<{width}, at::native::{what}Functor<float>, std::array<char*, 3ul> >"
+    f"void at::native::vectorized_elementwise_kernel<{width}, at::native::{what}Functor<float>, std::array<char*, 3ul>>"
     f"(int, at::native::{what}Functor<float>, std::array<char*, 3ul>)"
     for width in (2, 4, 8)
     for what in ("CUDA_add", "CUDA_mul", "sigmoid", "gelu")
@@ -32,7 +32,7 @@ _HEAD = """{
   "traceEvents": [
 """
 _FRAME = """  {
-    "ph": "X", "cat": "python_function", "name": "torch/nn/modules/module.py(1747): _wrapped_call_impl", "pid": 90, "tid": 90,
+    "ph": "X", "cat": "python_function", "name": "torch/nn/modules/module.py(1747): _call_impl", "pid": 90, "tid": 90,
     "ts": %.3f, "dur": 9.500,
     "args": {
       "Python parent id": 12, "Python id": 13, "Ev Idx": %d
@@ -42,7 +42,7 @@ _OPERATOR = """  {
     "ph": "X", "cat": "cpu_op", "name": "aten::mul", "pid": 90, "tid": 90,
     "ts": %.3f, "dur": 6.100,
     "args": {
-      "External id": %d,"Record function id": 0, "Input type": ["float", "float"], "Input Dims": [[4096, 1024], [4096, 1024]], "Ev Idx": %d
+      "External id": %d,"Record function id": 0, "Input Dims": [[4096, 1024], [4096, 1024]], "Ev Idx": %d
     }
   }"""
 _CALL = """  {
@@ -60,14 +60,22 @@ _KERNEL = """  {
     "ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": %d,
     "ts": %.3f, "dur": %.3f,
     "args": {
-      "External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d, "registers per thread": 32, "shared memory": 0, "blocks per SM": 15.515152, "warps per SM": 62.060608, "grid": [%d, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 100%s
+      "External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d,%s
     }
   },
   {
     "ph": "f", "id": %d, "pid": 0, "tid": %d, "ts": %.3f,
     "cat": "ac2g", "name": "ac2g", "bp": "e"
   }"""
-_COLLECTIVE = ', "Collective name": "allreduce", "In msg nelems": 1048576, "Out msg nelems": 1048576, "Group size": 8, "dtype": "BFloat16", "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"'  # noqa: E501
+_LAUNCHED = (
+    ' "registers per thread": 32, "shared memory": 0, "blocks per SM": 15.515152, "warps per SM": 62.060608, '
+    '"grid": [%d, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 100'
+)
+_COLLECTIVE = (
+    ', "Collective name": "allreduce", "In msg nelems": 1048576, "Out msg nelems": 1048576, "Group size": 8, '
+    '"dtype": "BFloat16", "Process Group Name": "0", "Process Group Description": "default_pg", '
+    '"Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]"'
+)
 _STEP = """  {
     "ph": "X", "cat": "%suser_annotation", "name": "ProfilerStep#%d", "pid": %d, "tid": %d,
     "ts": %.3f, "dur": %.3f,
@@ -97,8 +105,9 @@ def events(steps: int, kernels: int) -> Iterator[str]:
             yield _CALL % ("cudaLaunchKernelExC" if reduces else "cudaLaunchKernel", now + 1, *(number,) * 3, now + 1)
             name = NCCL if reduces else NAMES[(index * 7) % len(NAMES)]
             length = 3 * LENGTH_US if reduces else LENGTH_US - 0.5
-            values = (stream, now + 20, length, number, stream, number, 24 if reduces else 4096 + index % 50)
-            yield _KERNEL % (name, *values, _COLLECTIVE if reduces else "", number, stream, now + 20)
+            launched = _LAUNCHED % (24 if reduces else 4096 + index % 50) + (_COLLECTIVE if reduces else "")
+            values = (stream, now + 20, length, number, stream, number, launched)
+            yield _KERNEL % (name, *values, number, stream, now + 20)
             now += LENGTH_US
         yield _STEP % ("", step, 90, 90, begin, now - begin, number)
         yield _STEP % ("gpu_", step, 0, 7, begin + 20, now - begin - 1, number)

@@ -30,11 +30,16 @@ class D(NamedTuple):
 
 
 def rocprofv3(
-    path: Path, works: Iterable[D], hip_trace: bool = True, ranges: Iterable[tuple[str, float, float]] = (), **config: Any
+    path: Path,
+    works: Iterable[D],
+    hip_trace: bool = True,
+    ranges: Iterable[tuple[str, float, float]] = (),
+    **config: Any,
 ) -> Path:
     """config: of the tool, as in its metadata."""
     names: dict[str, int] = {}
-    records: dict[str, list[dict[str, Any]]] = {"kernel_dispatch": [], "hip_api": [], "memory_copy": [], "marker_api": []}
+    kinds_of_records = ("kernel_dispatch", "hip_api", "memory_copy", "marker_api")
+    records: dict[str, list[dict[str, Any]]] = {kind: [] for kind in kinds_of_records}
     for number, one in enumerate(works, 1):
         shared = {
             "thread_id": 7,
@@ -56,9 +61,11 @@ def rocprofv3(
                 "workgroup_size": {"x": 256, "y": 1, "z": 1},
                 "grid_size": {"x": 256 * one.blocks - 3, "y": 1, "z": 1},
             }
-            records["kernel_dispatch"].append({"size": 184, "kind": 11, "operation": 2, **shared, "dispatch_info": place})
+            row = {"size": 184, "kind": 11, "operation": 2, **shared}
+            records["kernel_dispatch"].append({**row, "dispatch_info": place})
         if hip_trace and one.called_us is not None:
-            called = {"start_timestamp": round(one.called_us * 1000), "end_timestamp": round(one.called_us * 1000) + 900}
+            called_ns = round(one.called_us * 1000)
+            called = {"start_timestamp": called_ns, "end_timestamp": called_ns + 900}
             operation = 1 if one.name else 2
             records["hip_api"].append({"size": 64, "kind": 5, "operation": operation, **shared, **called})
     markers = []
@@ -67,7 +74,7 @@ def rocprofv3(
         times = {"start_timestamp": round(start * 1000), "end_timestamp": round((start + length) * 1000)}
         correlation = {"correlation_id": {"internal": number, "external": 0}}
         records["marker_api"].append({"size": 64, "kind": 7, "operation": 1, "thread_id": 7, **correlation, **times})
-    kinds = [{"kind": _KINDS.get(kind, ("X", []))[0], "operations": _KINDS.get(kind, ("", []))[1]} for kind in range(12)]
+    kinds = [dict(zip(("kind", "operations"), _KINDS.get(kind, ("X", [])))) for kind in range(12)]
     process = {
         "metadata": {"node": {"hostname": "node3"}, "pid": 908, "config": {"group_by_queue": False, **config}},
         "agents": [
@@ -79,7 +86,8 @@ def rocprofv3(
         ],
         "strings": {"buffer_records": kinds, "marker_api": markers},
         "kernel_symbols": [
-            {"kernel_id": number, "formatted_kernel_name": name, "arch_vgpr_count": 84} for name, number in names.items()
+            {"kernel_id": number, "formatted_kernel_name": name, "arch_vgpr_count": 84}
+            for name, number in names.items()
         ],
         "callback_records": {"counter_collection": []},
         "buffer_records": records,

@@ -111,9 +111,10 @@ def test_clocks_that_differ_are_said(tmp_path):
 
 
 def test_torch_without_operators(tmp_path):
+    """By its kernels; the steps of torch.profiler are in traces of programs of CUDA that ran under it, too."""
     kernel = K("void at::native::vectorized_elementwise_kernel<4>(int)", 100.0, 5.0)
     for number, (kernels, steps, torch) in enumerate(
-        (([kernel], [], True), ([K(GEMM, 100.0, 5.0)], [(1, 90.0, 50.0)], True), ([K(GEMM, 100.0, 5.0)], [], False))
+        (([kernel], [], True), ([K(GEMM, 100.0, 5.0)], [(1, 90.0, 50.0)], False))
     ):
         events = [event for event in kineto_events(kernels, steps) if event.get("cat") != "cpu_op"]
         trace, _ = read(kineto(tmp_path / f"{number}.json", events))
@@ -165,7 +166,7 @@ def test_default_streams_by_the_tables_of_nsys(tmp_path):
     ("events", "calls", "said"),
     [
         (("Cuda", "NvtxEvents"), 3, r"has 3 calls of CUDA and no kernels \(it was recorded with --trace=cuda,nvtx\)"),
-        (("NvtxEvents", "OSRuntime"), 0, r"neither kernels nor calls of CUDA \(it was .* --trace=nvtx,osrt\): record with"),
+        (("NvtxEvents", "OSRuntime"), 0, r"neither kernels nor calls of CUDA \(it was .* --trace=nvtx,osrt\): record"),
         (("Cuda",), 0, r"no calls of CUDA although it was recorded with --trace=cuda: the process that uses the GPU"),
         ((), 0, r"neither kernels nor calls of CUDA \(it does not say what was traced\)"),
     ],
@@ -174,10 +175,12 @@ def test_an_export_of_nsys_without_kernels(tmp_path, overlap, events, calls, sai
     path = nsys(tmp_path / "export.sqlite", [])
     with closing(sqlite3.connect(path)) as database:
         database.execute("CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT)")
-        database.executemany("INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE', ?)", [(one,) for one in events])
+        settings = [(one,) for one in events]
+        database.executemany("INSERT INTO META_DATA_CAPTURE VALUES ('CAPTURE_EVENT_TYPE', ?)", settings)
         columns = "start INTEGER, end INTEGER, nameId INTEGER, correlationId INTEGER, globalTid INTEGER"
         database.execute(f"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME ({columns})")
-        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2, 1, ?, 1)", [(n,) for n in range(calls)])
+        numbers = [(number,) for number in range(calls)]
+        database.executemany("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2, 1, ?, 1)", numbers)
         database.commit()
     done = overlap("explain", str(path))
     assert done.returncode == 2 and re.search(said, " ".join(done.stderr.split())), done.stderr

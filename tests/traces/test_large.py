@@ -229,6 +229,7 @@ def test_steps_without_numbers_are_counted(tmp_path):
     loaded = load(str(kineto(tmp_path / "t.json", events)), "2-3")
     (records,) = loaded.processes.values()
     assert [work.start_us for work in records.works] == [200.0, 300.0]
+    assert [one.start_us for one in records.ranges] == [200.0, 300.0]
 
 
 # ---- files of several processes, and folders ----

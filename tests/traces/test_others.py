@@ -70,7 +70,8 @@ def test_a_torn_file_of_rocprofv3(tmp_path, end):
 
 @pytest.mark.parametrize("value", ["[]", "{}", "null", '"x"', "1e400", "-5", "true", "[[1]]"])
 @pytest.mark.parametrize(
-    "key", ["start_timestamp", "kernel_id", "correlation_id", "dispatch_info", "agents", "strings", "buffer_records", "x"]
+    "key",
+    ["start_timestamp", "kernel_id", "correlation_id", "dispatch_info", "agents", "strings", "buffer_records", "x"],
 )
 def test_rocprofv3_with_odd_values(tmp_path, overlap, key, value):
     text = json.dumps(json.loads(rocprofv3(tmp_path / "t.json", WORKS).read_text()))

@@ -63,6 +63,10 @@ def _raise(one: ProcessResult) -> str:
     defaults = [raised.stream for raised in one.raising if raised.default]
     if defaults:
         return f"{defaults[0]} is a default stream, which nothing raises: put this work on another one"
+    perhaps = [raised for raised in one.raising if raised.may_be_default]
+    if perhaps:
+        which = f"if {perhaps[0].stream} is the default stream of GPU {perhaps[0].device}"
+        return f"{which}, put this work on another one: nothing raises a default stream. Else overlap-run does it"
     if _is_amd(one):
         return "overlap-run cannot, because HIP takes a priority only when a stream is created: write it"
     if one.has_priorities:

@@ -19,7 +19,7 @@ from pyshim.diagnosis.queues import Place, Queues, walk
 from pyshim.diagnosis.result import COPY, NO_CALLS, Bar, KernelSummary, ProcessResult, TraceResult, Waited
 from pyshim.diagnosis.shares import Timeline, mean
 from pyshim.diagnosis.steps import Finder, Steps, after_setup, of_process
-from pyshim.profiles.record import Trace, TracedGpu, TracedLaunch, Work
+from pyshim.profiles.record import LEGACY, Trace, TracedGpu, TracedLaunch, Work
 
 COMPUTES, COMMUNICATES, COPIES, WAITS, IDLE = "computation", "communication", "copy", "wait", "idle"
 _FEW = 0.1  # of its waits, or its work, need not be known
@@ -122,8 +122,15 @@ class _Process:
             picture=tuple(self._picture(step, inversions, pieces)),
         )
 
-    def _is_default(self, place: Place) -> bool:
-        return self.trace.is_default_stream(self.process, *place)
+    def _is_default(self, place: Place) -> bool | None:
+        """Whether it is a default stream; None: it may be one.
+
+        torch.profiler does not say. A context's default stream has its smallest number: 7 for the first context."""
+        if self.trace.is_default_stream(self.process, *place):
+            return True
+        own = [stream for device, stream in self.queues.streams if device == place[0] and stream.isdigit()]
+        is_first = place[0] > 0 and LEGACY not in own and place[1] == min(own, key=int, default="")
+        return None if is_first and self.trace.kind == "pytorch" else False
 
     def _main_stream(self) -> tuple[str, float]:
         """Return the stream that works most on the GPU that works most, and its part of that GPU's work."""

@@ -63,9 +63,9 @@ class Inversions:
         gpus: dict[int, DeviceQueues],
         bounds: Sequence[float],
         priorities: Priorities,
-        is_default: Callable[[Place], bool],
+        is_default: Callable[[Place], bool | None],
     ) -> None:
-        """bounds: the start of each step, and the end of the last. is_default: whether a stream is a default one."""
+        """bounds: the start of each step, and the end of the last. is_default: a default stream, None: perhaps one."""
         self.is_default = is_default
         self.queues = queues
         self.gpus = gpus
@@ -250,7 +250,7 @@ def _any_of(waits: Iterable[Blocked]) -> float:
 
 
 def _streams(
-    waited: dict[Place, list[tuple[float, float]]], count: int, is_default: Callable[[Place], bool]
+    waited: dict[Place, list[tuple[float, float]]], count: int, is_default: Callable[[Place], bool | None]
 ) -> tuple[Share, ...]:
     """Return the streams of shares and times that waited."""
     return tuple(
@@ -258,7 +258,8 @@ def _streams(
             *place,
             sum(share for share, _ in found) / len(found),
             sum(time for _, time in found) / count,
-            is_default(place),
+            is_default(place) is True,
+            is_default(place) is None,
         )
         for place, found in sorted(waited.items())
     )

@@ -44,6 +44,7 @@ class Share:
     share: float
     waited_us: float
     default: bool = False  # a default stream: nothing raises it
+    may_be_default: bool = False  # the trace does not say, and it is the first stream of a GPU that is not the first
 
 
 @dataclass(frozen=True)

@@ -233,3 +233,17 @@ def test_two_gpus_of_which_one_does_nothing_but_copy(explained: Any, tmp_path: A
 
     (process,) = explained(trace(tmp_path / "t.json", step, devices=[GPU, {**GPU, "id": 1}]))["processes"]
     assert process["devices"] == [0] and process["shares"]["idle_us"] == pytest.approx(0)
+
+
+def test_a_stream_that_may_be_a_default_one(of_steps: Any) -> None:
+    """torch.profiler does not say which are: 7 is that of the first GPU, of another one it has the smallest number."""
+
+    def step(one: Step) -> None:
+        one.kernel("long", 5, 800, stream=30, device=1)
+        one.kernel("short", 780, 10, stream=15, blocks=SMALL, called=3, device=1)
+        one.collective("SendRecv", 806, 100, stream=15, called=5, device=1)
+
+    found = of_steps(step, devices=[GPU, {**GPU, "id": 1}])
+    assert found["verdict"] == "yes" and found["next"].startswith(
+        "if 15 is the default stream of GPU 1, put this work on"
+    )

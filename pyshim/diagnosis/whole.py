@@ -53,7 +53,7 @@ def sentences(answer: TraceAnswer) -> Iterator[str]:
         yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
     if _is_busy(one):
         yield f"The kernels in front need {milliseconds(one.busy_us)} {step}, which raising cannot save."
-    yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in answer.untold)
+    yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in one.untold)
     yield from answer.notes
 
 

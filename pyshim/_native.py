@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pyshim.errors import OverlapError
 
@@ -18,6 +18,22 @@ SIMULATED_DRIVER = DIRECTORY / "simgpu" / "libcuda.so.1"
 DEMO = DIRECTORY / "demo"
 
 AGAIN = "install the package again: pip install ."
+
+# Words of policies and reports for members of enums of shim/overlap_abi.h.
+ShapeKind = Literal["leave", "blocks", "percent", "bytes", "make_room"]
+
+# What a judgement says of a stream: raised, or the first condition of the rule that did not hold.
+STREAM_STATUSES = (
+    "raised",
+    "not_waited",
+    "large",
+    "graphs",
+    "programs",
+    "default",
+    "wide",
+    "together",
+    "fixed",
+)
 
 
 def _types() -> Any:
@@ -84,6 +100,15 @@ def gpus() -> tuple[Any, ...]:
     while library().overlap_gpu_known(len(found), made := ffi.new("struct overlap_gpu *")):
         found.append(made)
     return tuple(found)
+
+
+def shape_words(kind: str, value: int) -> str | tuple[str, str]:
+    """Return a shape as policies write it: one word, or a key and its value."""
+    if kind in ("blocks", "percent"):
+        return "blocks_per_sm", f"{value}{'%' if kind == 'percent' else ''}"
+    if kind == "bytes":
+        return "dynamic_shared_memory", f"{value >> 10}KiB" if value and value % 1024 == 0 else str(value)
+    return kind
 
 
 def text(value: Any) -> str:

@@ -54,9 +54,10 @@ PACKED = ("-malign-data=abi",)
 FAST_SOURCES = (
     *(
         f"shim/gpu/{name}.c"
-        for name in ("decisions", "ends", "handle", "launch", "names", "stream_calls", "streams", "table")
+        for name in ("captures", "current", "decisions", "ends", "handle", "handles", "launch", "names", "raise")
     ),
-    *(f"shim/{name}.c" for name in ("core/match", "core/rows", "gpu/thread", "gpu/wait_calls", "gpu/waits")),
+    *(f"shim/gpu/{name}.c" for name in ("stream_calls", "streams", "table", "thread", "wait_calls", "waits")),
+    *(f"shim/{name}.c" for name in ("core/match", "core/rows", "gpu/windows", "gpu/work")),
     *(f"shim/{name}.c" for name in ("cuda/entry", "cuda/launch", "cuda/runtime", "hip/entry", "hip/launch")),
 )
 # Never on the stack while code of others runs, so no exception and no pthread_cancel unwinds through these: core, which
@@ -67,8 +68,8 @@ NEVER_UNWOUND_SOURCES = (
     "shim/core/*.c",
     *(f"shim/sys/{name}.c" for name in ("clock", "elf", "environment", "folder", "log", "memory", "prebind")),
     "shim/sys/process.c",
-    *(f"shim/gpu/{name}.c" for name in ("armed", "name", "page", "unopened")),
-    "shim/preload/start.c",
+    *(f"shim/gpu/{name}.c" for name in ("armed", "name", "page")),
+    *(f"shim/preload/{name}.c" for name in ("end", "start", "unopened")),
 )
 INCLUDES = {"shim": ("-Ishim",), "simgpu": ("-Ishim", "-Ishim/core")}
 SOURCES = {
@@ -89,8 +90,10 @@ FILES = {
     # Beside the driver, so that one folder in LD_LIBRARY_PATH is enough.
     "runtime12": "simgpu/libcudart.so.12",
     "runtime13": "simgpu/libcudart.so.13",
-    **{f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6, 7)},
+    "hip7": "simgpu/hip7/libamdhip64.so.7",
 }
+# Not in the package: tests of the library in front of older runtimes build them (tests/hip_runtimes.py).
+OLDER = {f"hip{version}": f"simgpu/hip{version}/libamdhip64.so.{version}" for version in (5, 6)}
 # Recorded on two H200 (tests/traces/data): `overlap explain demo-stencil`.
 TRACES = {"demo-stencil.json.gz": "stencil-host-events.json.gz"}
 # glibc 2.17 is the oldest that the product runs on; a system compiler ties the result to its own glibc instead.
@@ -215,7 +218,7 @@ def build_one(artifact: str, output: Path, cflags: Iterable[str] = ()) -> Path:
     """Compiles to a temporary name and renames: a running program keeps the file that it has mapped."""
     if not sources(artifact):
         raise BuildError(f"{artifact}: no sources below {ROOT}")
-    target = output / FILES[artifact]
+    target = output / {**FILES, **OLDER}[artifact]
     target.parent.mkdir(parents=True, exist_ok=True)
     more = list(cflags)
     flags = [f"-ffile-prefix-map={ROOT}=.", *shlex.split(os.environ.get("CFLAGS", "")), *more]
@@ -356,7 +359,7 @@ def progress(line: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description="build the preloaded library, the simulated GPU and the demo")
     parser.add_argument("--output", type=Path, default=OUTPUT, metavar="DIR", help="default: pyshim/_lib")
-    parser.add_argument("--only", choices=sorted(FILES), help="one of them (default: all)")
+    parser.add_argument("--only", choices=sorted({**FILES, **OLDER}), help="one of them (default: all of the package)")
     parser.add_argument("--cflags", default="", metavar="FLAGS", help="more flags, behind $CFLAGS")
     parser.add_argument("--requires", action="store_true", help="build nothing; print what pip must install before")
     options = parser.parse_args()

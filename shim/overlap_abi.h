@@ -64,10 +64,14 @@ struct overlap_policy {
     struct overlap_span fixed_size;      /* kernels that read their own dynamic size: never shaped */
     uint32_t first_rule;
     uint32_t rule_count;
-    uint32_t raise_share; /* per cent, 0 to 100: streams that something waits for are raised if they carry at most so
-                           * much of the device's computation (core/judge.h); 0: no stream is raised */
+    uint32_t
+        raise_share; /* per cent, 1 to 100: streams that something waits for are raised if they carry at most so much of
+                           * the device's computation (core/judge.h); 0: no stream is judged or raised; above
+                           * OVERLAP_OBSERVED: judged by so much less OVERLAP_OBSERVED, and not raised */
     uint32_t reserved;
 };
+
+enum { OVERLAP_OBSERVED = 100 };
 
 /* The first matching rule is used. A rule matches if one of its kernels, one of its libraries and all ranges match. */
 struct overlap_rule {
@@ -166,7 +170,7 @@ struct overlap_decision {
 };
 
 /* Dynamic sizes, from minimum to maximum, with which `blocks` blocks are resident and communication fits beside them. */
-struct overlap_window {
+struct overlap_size_range {
     uint32_t blocks;
     uint32_t inflates; /* 1: fewer blocks are resident than as launched */
     uint32_t minimum;
@@ -185,7 +189,7 @@ struct overlap_plan {
     uint32_t binding;           /* enum overlap_limit: why communication does not fit beside one block; NONE: it does */
     uint32_t window_count;
     uint32_t reserved;
-    struct overlap_window windows[32]; /* from native_blocks down to 1 */
+    struct overlap_size_range windows[32]; /* from native_blocks down to 1 */
 };
 
 /* ---- Statistics page: HOST.PID.N.page, mapped, valid at any time ---- */
@@ -250,14 +254,16 @@ struct overlap_page_rule {
 
 struct overlap_device {
     uint32_t state; /* 2: the other fields are valid */
-    uint32_t index, multiprocessors, reserved;
+    uint32_t index, multiprocessors;
+    uint32_t observes; /* 1: under its policy streams are judged, and none is raised */
     uint8_t uuid[16];
     uint8_t name[96];   /* cut off */
     uint8_t policy[64]; /* empty: no policy fits, launches are only observed */
 };
 
 /* Streams that the rule (core/judge.h) has judged, in the order in which they were first judged. The status is the first
- * condition of the rule that did not hold at the latest judgement. */
+ * condition of the rule that did not hold at the latest judgement. Under a policy that observes, OVERLAP_STREAM_RAISED is what
+ * would be raised, and the counter of raised launches counts launches on such streams. */
 enum overlap_stream_status {
     OVERLAP_STREAM_RAISED = 1,
     OVERLAP_STREAM_NOT_WAITED = 2, /* nothing has waited for it since the judgement before */
@@ -277,7 +283,9 @@ struct overlap_page_stream {
     uint32_t communicates; /* 1: communication was launched on it */
     int32_t priority;      /* that we gave it; 0: none at present */
     uint64_t threads;      /* of computation launched on it, up to the last judgement: blocks times threads */
-    uint8_t creator[48];   /* basename of the library that created it; empty: unknown */
+    uint64_t
+        since; /* nanoseconds since 1970: the judgement that has raised it, or would have; 0: its status is another one */
+    uint8_t creator[48]; /* basename of the library that created it; empty: unknown */
 };
 
 /* All fields down to `host` keep their offsets in every version, so that even a page of another version can be attributed to

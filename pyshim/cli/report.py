@@ -27,6 +27,7 @@ examples:
   overlap report out
   overlap report out --full
   overlap report out/20261127-093005-4711 --check
+  overlap report /srv/overlap --jobs
 
 exit status: 0 success; 1 no run to report, or a warning with --check; 2 wrong usage"""
 
@@ -40,6 +41,20 @@ def add_to(commands: _SubParsersAction[Parser]) -> None:
     )
     parser.add_argument(
         "--check", action="store_true", help="exit with 1 if there is a warning, such as ranks that differ"
+    )
+    parser.add_argument(
+        "--fetch", action="store_true", help="first move pages that killed processes left on this node into DIR"
+    )
+    parser.add_argument(
+        "--jobs",
+        action="store_true",
+        help="of all runs in DIR, of all users: a row for each program, those that gain first",
+    )
+    parser.add_argument("--csv", action="store_true", help="with --jobs: print CSV")
+    parser.add_argument(
+        "--prometheus",
+        metavar="FILE",
+        help="with --jobs: also write metrics for the node exporter's textfile collector",
     )
     parser.set_defaults(run=_run)
     parser.removed = {
@@ -57,6 +72,12 @@ def _run(options: argparse.Namespace) -> int:
 
     if not options.directory:
         raise OverlapError("missing argument: DIR", "overlap report DIR", USAGE)
+    _refuse_mixed(options)
+    if options.jobs:
+        from pyshim.cli import jobs
+
+        return jobs.run(options.directory, options.json, options.csv, options.prometheus)
+    failed = _fetch(options.directory) if options.fetch else False
     with ui.progress(f"making the report of {', '.join(options.directory)}"):
         collected = collect(*options.directory)
         reportable = bool(collected.pages or (collected.runs and not collected.skipped))
@@ -73,7 +94,32 @@ def _run(options: argparse.Namespace) -> int:
             ui.tell(f"warning: {sentence}")
     else:
         _show(collected, found, about, options.full)
-    return FINDINGS if options.check and found else 0
+    return FINDINGS if failed or (options.check and found) else 0
+
+
+def _refuse_mixed(options: argparse.Namespace) -> None:
+    """Raise OverlapError for an option that goes with --jobs only, or not with it."""
+    if options.jobs:
+        mixed = [name for name in ("full", "check", "fetch") if getattr(options, name)]
+        if mixed:
+            raise OverlapError(f"--{mixed[0]} is of one run, and --jobs of all", "leave one of the two out", USAGE)
+        if options.json and options.csv:
+            raise OverlapError("--json and --csv are two forms of the same answer", "leave one of the two out", USAGE)
+    elif options.csv or options.prometheus is not None:
+        name = "--csv" if options.csv else "--prometheus FILE"
+        raise OverlapError(f"{name} is of all runs of a folder", f"overlap report DIR --jobs {name}", USAGE)
+
+
+def _fetch(directories: Sequence[str]) -> bool:
+    """Move the pages that wait on this node into their folders; return whether one cannot be moved."""
+    from pyshim.cli import ui
+    from pyshim.pages.waiting import fetch
+    from pyshim.report.collect import run_of
+
+    failed = [why for directory in directories for why in fetch(run_of(directory))]
+    for name, reason in failed:
+        ui.tell(f"warning: {name}: {reason}")
+    return bool(failed)
 
 
 def _nothing(collected: Collected) -> tuple[str, str]:

@@ -9,7 +9,8 @@ from itertools import groupby
 from operator import itemgetter
 
 from pyshim.demo.arms import DemoArm, DemoResult
-from pyshim.report.streams import RAISED, outcome
+from pyshim.pages.judged import RAISED
+from pyshim.report.streams import not_raised
 
 MINIMUM_WIDTH, MAXIMUM_WIDTH = 60, 120
 LABEL = 11  # columns before a lane
@@ -61,7 +62,7 @@ def gained(run: DemoResult) -> str:
     percent = run.change_percent
     raised = [stream for stream in _streams(run) if stream == RAISED]
     if abs(percent) < max(SAME, run.noise_percent):
-        left = [outcome(status) for status in _streams(run) if status != RAISED]
+        left = [not_raised(status) for status in _streams(run) if status != RAISED]
         why = "" if raised else f": the stream of the exchange was {left[0]}" if left else ": no stream was raised"
         if run.gpu.startswith("AMD"):
             why += ", because HIP fixes a stream's priority when it is created, and RCCL has not created this one"

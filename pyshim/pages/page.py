@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, get_args
 
 from pyshim import _native
-from pyshim.enums import STREAM_STATUSES, ShapeKind, shape_words
+from pyshim._native import STREAM_STATUSES, ShapeKind, shape_words
 from pyshim.pages.untrusted import Unreadable, read
 
 _VALID = 2  # state of a record
@@ -162,9 +162,13 @@ def page_size() -> int:
 
 
 def read_page(path: str, owners: Collection[int] | None = None) -> Page:
-    """Read a page; owners: as file.read(). Raises Unreadable for a damaged page, OtherLayout for another version's."""
+    """Read a page; owners: as read(). Raises Unreadable for a damaged page, OtherLayout for another version's."""
+    return page_of(read(path, page_size(), owners))
+
+
+def page_of(data: bytes, whole: bool = True) -> Page:
+    """Return the page that these bytes are. Raises as read_page(). whole: with the rows of launches, and rules."""
     library, size = _native.library(), page_size()
-    data = read(path, size, owners)
     if len(data) < 16:
         raise Unreadable("too short for a page")
     magic, version, stated = (int.from_bytes(data[at : at + 4], "little") for at in (0, 4, 8))
@@ -176,7 +180,7 @@ def read_page(path: str, owners: Collection[int] | None = None) -> Page:
         raise OtherLayout(version, _stranger(_struct(data[:size].ljust(size, b"\0"))))
     if stated != size or len(data) < size:
         raise Unreadable("truncated")
-    return _page(_struct(data), library)
+    return _page(_struct(data), library, whole)
 
 
 def _struct(data: bytes) -> Any:
@@ -190,16 +194,17 @@ def _stranger(page: Any) -> Stranger:
     return Stranger(_native.text(page.host), page.pid, rank, page.world or None, page.start)
 
 
-def _page(page: Any, library: Any) -> Page:
+def _page(page: Any, library: Any, whole: bool) -> Page:
     known = _known()
-    totals = _native.ffi.new("struct overlap_totals *")
+    totals = _totals()
     library.overlap_page_totals(page, totals)
     by_reason, counters = list(totals.reasons), list(totals.counters)
     launches = sum(by_reason)
     if launches >= _MOST:
         raise Unreadable("damaged: its counts do not add up")
     devices = {place: _device(device) for place, device in enumerate(page.devices) if device.state == _VALID}
-    its_rules, rule_places = _rules(page, {place: device.policy or "" for place, device in devices.items()})
+    policies = {place: device.policy or "" for place, device in devices.items()}
+    its_rules, rule_places = _rules(page, policies) if whole else ((), {})
     places = Places({place: index for index, place in enumerate(devices)}, rule_places)
     return Page(
         pid=page.pid,
@@ -225,11 +230,16 @@ def _page(page: Any, library: Any) -> Page:
         streams_created_raised=counters[library.OVERLAP_COUNTER_STREAMS_CREATED_RAISED],
         judgements=counters[library.OVERLAP_COUNTER_JUDGEMENTS],
         reasons=_named(by_reason, known.reasons, "reason"),
-        rows=_rows(page, totals, known.reasons, places, its_rules),
+        rows=_rows(page, totals, known.reasons, places, its_rules) if whole else (),
         rules=its_rules,
         streams=_streams(page),
         waits=counters[library.OVERLAP_COUNTER_HOST_WAITS],
     )
+
+
+@functools.cache
+def _totals() -> Any:
+    return _native.ffi.new("struct overlap_totals *")
 
 
 @functools.cache
@@ -338,10 +348,17 @@ def _records(layout: str, array: Any) -> Iterator[tuple[Any, ...]]:
     return struct.iter_unpack(layout, data + b"\0" * (-len(data) % struct.calcsize(layout)))
 
 
+@functools.cache
+def _statuses() -> dict[int, str]:
+    library = _native.library()
+    return {getattr(library, f"OVERLAP_STREAM_{status}".upper()): status for status in STREAM_STATUSES}
+
+
 def _streams(page: Any) -> tuple[Stream, ...]:
     """Return the streams in the order in which they were first judged."""
-    library = _native.library()
-    statuses = {getattr(library, f"OVERLAP_STREAM_{status}".upper()): status for status in STREAM_STATUSES}
+    if not page.streams[0].state:
+        return ()
+    statuses = _statuses()
     return tuple(
         Stream(
             device=record.device,

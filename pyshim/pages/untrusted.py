@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Collection
@@ -31,11 +32,18 @@ def of_folder(directory: str) -> frozenset[int]:
 
 def read(path: str, limit: int, owners: Collection[int] | None = None) -> bytes:
     """Return at most so many bytes of a regular file of one of these users. Raises Unreadable, also for links."""
+    return read_with_owner(path, limit, owners)[0]
+
+
+def read_with_owner(
+    path: str, limit: int, owners: Collection[int] | None = None, folder: int | None = None
+) -> tuple[bytes, os.stat_result]:
+    """As read(), with what the system says of the file. folder: the descriptor of an open folder that `path` is in."""
     try:
         # Not blocking: a named pipe in the folder must not hold us up.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        raise Unreadable(error.strerror or str(error)) from error
+        raise Unreadable("a symlink" if error.errno == errno.ELOOP else error.strerror or str(error)) from error
     try:
         info = os.fstat(descriptor)
         if not stat.S_ISREG(info.st_mode):
@@ -43,7 +51,7 @@ def read(path: str, limit: int, owners: Collection[int] | None = None) -> bytes:
         if owners is not None and info.st_uid not in owners:
             raise Unreadable("it belongs to another user")
         with open(descriptor, "rb", closefd=False) as file:
-            return file.read(limit)
+            return file.read(limit), info
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
     finally:

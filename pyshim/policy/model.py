@@ -14,7 +14,7 @@ from typing import Any, ClassVar, cast
 
 import yaml
 
-from pyshim.enums import ShapeKind, shape_words
+from pyshim._native import ShapeKind, shape_words
 from pyshim.policy.finding import did_you_mean, quote
 from pyshim.policy.kernel_sets import expanded
 from pyshim.policy.kinds import (
@@ -63,10 +63,12 @@ from pyshim.policy.values import (
     percent,
 )
 
-NONE_RAISED, HALF = 0, 50  # per cent of the device's computation that a raised stream has at most
-RAISES = ("auto", "off")
+# Per cent of the device's computation that a raised stream has at most. OBSERVED, as in the table: judged by half of it, and
+# not raised.
+NONE_RAISED, HALF, OBSERVED = 0, 50, 150
+RAISES = {"auto": HALF, "off": NONE_RAISED, "observe": OBSERVED}
 _PATH = "streams.raise"
-_FORMS = f"write auto, off or a share of the computation: {{share: {HALF}%}}"
+_FORMS = f"write auto, off, observe or a share of the computation: {{share: {HALF}%}}"
 # What is written elsewhere for a thing that is on or off.
 _MEANT = {"on": "auto", "yes": "auto", "true": "auto", "highest": "auto", "all": "auto"}
 _MEANT |= dict.fromkeys(("no", "false", "none", "never", "inherit"), "off")
@@ -81,34 +83,35 @@ class Raise:
 
 
 class RaiseKind(Number):
-    """The largest share in per cent; NONE_RAISED: no stream is raised."""
+    """The largest share in per cent, or one of RAISES."""
 
     holder = Raise
 
     def read(self, reader: PartsReader, node: yaml.Node, key: Key) -> int | None:
         if isinstance(node, yaml.SequenceNode):
-            reader.note(node, "type", "`raise` must be auto, off or a mapping, not a list", _FORMS)
+            reader.note(node, "type", "`raise` must be auto, off, observe or a mapping, not a list", _FORMS)
             return None
         if not isinstance(node, yaml.MappingNode):
             word = reader.value(node, "`raise`", _word)
-            return None if word is None else HALF if word == "auto" else NONE_RAISED
+            return None if word is None else RAISES[word]
         found = mapping(reader, node, "`raise`", Raise, key.path)
         share = found[1].get("share") if found else None
         return share if isinstance(share, int) else None
 
     def form(self) -> Schema:
-        return words_form(RAISES)
+        return words_form(tuple(RAISES))
 
     def shown(self, value: int) -> object:
-        return {HALF: "auto", NONE_RAISED: "off"}.get(value) or shown(Raise(value), _PATH)
+        words = {share: word for word, share in RAISES.items()}
+        return words.get(value) or shown(Raise(value), _PATH)
 
 
 def _word(text: str) -> str:
     if text in RAISES:
         return text
     meant = _MEANT.get(text.casefold()) or (f"{{share: {text}}}" if text.endswith("%") else "")
-    hint = f"did you mean `{meant}`?" if meant else did_you_mean(text, RAISES) or _FORMS
-    raise Bad("value", f"{quote(text)} is not auto, off or a mapping", hint)
+    hint = f"did you mean `{meant}`?" if meant else did_you_mean(text, tuple(RAISES)) or _FORMS
+    raise Bad("value", f"{quote(text)} is not auto, off, observe or a mapping", hint)
 
 
 # ---- compute ----
@@ -332,10 +335,11 @@ class Policy:
         "The GPUs that the policy is for: the driver's names for them, or architectures.", '["NVIDIA H100*", sm_90]')
     streams: ClassVar[Key] = Key("streams", Section(), "a mapping", "its keys have their defaults",
         "Which streams get the greatest priority of the device, with all that is launched on them.", "{raise: auto}")
-    # Per cent; NONE_RAISED: none is raised.
+    # Per cent, or one of RAISES.
     raise_share: int = key(HALF, "streams.raise", RaiseKind(), f"{', '.join(RAISES)}, or a mapping", "auto",
         "Streams that something waits for, if they carry at most a share of the device's computation: half of it"
-        " (auto), or your own. A program that sets priorities itself is left alone.", "auto")
+        " (auto), or your own. A program that sets priorities itself is left alone. observe: judged as under auto, counted"
+        " and not raised.", "auto")
     stream_creators: tuple[str, ...] = key((), "streams.created_by", Libraries(words=_CREATORS),
         f"{either(tuple(_CREATORS))}, or {_PATTERNS}", "none",
         "Libraries whose streams get it at their creation. Compared with the name of the file. On AMD no other stream"

@@ -16,7 +16,7 @@ from fnmatch import fnmatchcase, translate
 from functools import lru_cache
 from typing import Literal, TypeVar
 
-from pyshim.enums import ShapeKind
+from pyshim._native import ShapeKind
 from pyshim.policy.finding import did_you_mean, quote
 
 When = Literal["overlapping", "always"]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
+from pyshim.pages.judged import judged
 from pyshim.pages.page import Page, PageRule, Row
 from pyshim.report.collect import Collected, Step
 from pyshim.report.kernels import Kernel, Key, RuleUse, count, kernels, keyed, rules
@@ -80,7 +81,7 @@ def _process(page: Page, collected: Collected, places: dict[Key, int]) -> dict[s
         **{name: value for name, value in rest.items() if name not in _NOT_AS_IT_IS},
         "unrecorded": page.unrecorded,
         "devices": [asdict(device) for device in page.devices],
-        "streams": [stream._asdict() for stream in page.streams],
+        "streams": [{**stream._asdict(), "outcome": judged(page, stream).outcome} for stream in page.streams],
         "kernels": _kernels_of(page, places),
     }
 

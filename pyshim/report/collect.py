@@ -1,29 +1,25 @@
 """Gathers the pages of a run, from its folder or from one on every node, and those that still wait in /dev/shm.
 
 A report folder has a subfolder for each run and a link `last` to the latest one (pyshim/start/folder.py). A folder
-with pages in it is a run itself. Where it is on a network file system, pages wait in /dev/shm until their process ends,
-which then brings them itself. A killed process brings nothing: that is done here.
+with pages in it is a run itself. Nothing is written here: waiting pages are read where they are (pages/waiting.py).
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Protocol
 
 from pyshim.errors import USAGE, OverlapError
-from pyshim.pages.page import OtherLayout, Page, Stranger, page_size, read_page
-from pyshim.pages.untrusted import Unreadable, me, of_folder, read, write_whole
+from pyshim.pages.page import OtherLayout, Page, Stranger, read_page
+from pyshim.pages.untrusted import Unreadable, me, of_folder
+from pyshim.pages.waiting import WAITING_ROOM, in_place, is_over, living
 from pyshim.start import folder
 
-WAITING_ROOM = "/dev/shm"
-_WAITING = re.compile(r"overlap-(.+\.\d+\.\d+)\.page\Z")
-_LARGEST = 1 << 24
-_OF_THE_MACHINE = "pid:[4026531836]"  # the first namespace of process ids has this number in every Linux
+_CLOCK = 60  # seconds by which the machine's clock may have been set since
 MOST_RANKS = 1 << 20  # of a job; a file that says more is damaged, or made to keep us busy
 _SHOWN = 3
 _RANGES = 6
@@ -69,6 +65,7 @@ class Collected:
     pages: tuple[Page, ...]  # by host, rank and process
     skipped: tuple[Skipped, ...] = ()
     others: tuple[tuple[str, folder.Run, folder.Run], ...] = ()  # who was started otherwise, how, and how the first was
+    left: tuple[Page, ...] = ()  # of pages: those on this machine alone, whose processes will not bring them any more
     named: bool = False  # an overlap-run or a prolog has made the folder for one run
 
     @cached_property
@@ -109,6 +106,8 @@ def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
     skipped: list[Skipped] = []
     pages: dict[tuple[object, ...], Page] = {}
     places = [run_of(directory) for directory in directories]
+    left: list[Page] = []
+    everybody = cache(living)
     for directory in places:
         names = listed(directory)
         for name in sorted(names, key=lambda name: (name != f"{folder.OUTERMOST}.json", "@" in name, name)):
@@ -122,8 +121,9 @@ def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
             first = starts.setdefault(f"{other[1]}.json" if other else name, run)
             if not folder.alike(first, run):
                 others.append((other[2] if other else run.host or directory, run, first))
-        skipped += (Skipped(*why) for why in _fetch(directory, waiting_room))
-        for page in _pages(directory, skipped):
+        here = list(in_place(directory, waiting_room))
+        left += [page for page in here if is_over(page, everybody)]
+        for page in (*_pages(directory, skipped), *here):
             key = page.host, page.pid, page.start
             if key not in pages or _latest(page) >= _latest(pages[key]):
                 pages[key] = page
@@ -134,6 +134,7 @@ def collect(*directories: str, waiting_room: str = WAITING_ROOM) -> Collected:
         tuple(_with_files(page, runs) for page in sorted(pages.values(), key=_place)),
         tuple(skipped),
         tuple(others),
+        tuple(left),
         bool(runs) or all(os.path.islink(os.path.join(os.path.dirname(place), folder.LAST)) for place in places),
     )
 
@@ -242,14 +243,15 @@ def listed(directory: str) -> list[str]:
         raise OverlapError(f"the report folder {directory} cannot be read: {error.strerror}", None, USAGE) from error
 
 
-# What is still going on, or could not be written
+# What is still going on
 
 
 def running(pages: Sequence[Page]) -> list[Page]:
     """Return the processes that are surely still running: those of this machine."""
     here = [page for page in pages if not page.ended and page.host == os.uname().nodename[:63]]
-    ids = (living() or set()) if here else set()
-    return [page for page in here if page.pid in ids]
+    begun = (living() or {}) if here else {}
+    # A process that began after the page was made only has the id of the one that made it.
+    return [page for page in here if page.pid in begun and begun[page.pid] <= page.start / 1e9 + _CLOCK]
 
 
 def is_running(run: folder.Run) -> bool:
@@ -262,77 +264,6 @@ def is_running(run: folder.Run) -> bool:
         return bool(psutil.Process(run.pid).create_time() <= run.started + 1)
     except psutil.Error:
         return False
-
-
-def disk_is_full(directories: Sequence[str]) -> str:
-    """Return a folder in which a page would find no room; or nothing."""
-    size = page_size()
-    for directory in directories:
-        info = os.statvfs(directory)
-        if info.f_bavail * info.f_frsize < size:
-            return directory
-    return ""
-
-
-# Pages that wait
-
-
-def _fetch(directory: str, room: str) -> Iterator[tuple[str, str]]:
-    """Copy the waiting pages that name this folder; yield what cannot be copied: where, and why.
-
-    A page is removed once its process is surely over. Until then the process may count on."""
-    try:
-        names = sorted(os.listdir(room))
-    except OSError:
-        return
-    everybody = cache(living)
-    for name in names:
-        match = _WAITING.match(name)
-        if not match:
-            continue
-        try:
-            # Everybody may write there: only our own files are believed.
-            path = os.path.join(room, name)
-            page = read_page(path, owners=me())
-            if os.path.realpath(page.directory) == os.path.realpath(directory):
-                over = is_over(page, everybody)  # first: what it counts up to its end is read after that
-                # Not by the name that the process itself will give it; `start` tells containers apart.
-                target = f"waiting-{match[1]}.{page.start}.page"
-                write_whole(os.path.join(directory, target), read(path, _LARGEST, owners=me()))
-                if over:
-                    os.unlink(path)
-        except Unreadable:
-            continue  # another report has brought it, or nothing tells whose it is
-        except OSError as error:
-            yield f"{name} in {room}", f"it could not be copied: {error.strerror}"
-
-
-def is_over(process: Page, everybody: Callable[[], set[int] | None]) -> bool:
-    """Return whether a process has ended. everybody: the function `living`, which may keep its answer."""
-    if process.ended:
-        return True
-    if process.host != os.uname().nodename[:63]:
-        return False
-    ids = everybody()
-    return ids is not None and process.pid not in ids
-
-
-def living() -> set[int] | None:
-    """Return the ids of all processes of this machine, by every namespace; None where not all can be seen."""
-    found: set[int] = set()
-    try:
-        if os.readlink("/proc/self/ns/pid") != _OF_THE_MACHINE:
-            return None
-        for name in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{name}/status", "rb") as file:
-                    ids = next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
-                found.update(map(int, ids))
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended meanwhile
-    except OSError:
-        return None
-    return found if 1 in found else None  # else /proc hides processes (hidepid)
 
 
 # Processes in few words: by rank where they have one, and by host

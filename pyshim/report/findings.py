@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 
 from pyshim.pages.page import Page, Stranger, sentences
+from pyshim.pages.waiting import WAITING_ROOM
 from pyshim.report.as_json import policy_of
-from pyshim.report.collect import Collected, Skipped, Step, disk_is_full, ranks, running, some, which, who
+from pyshim.report.collect import Collected, Skipped, Step, ranks, running, some, which, who
 from pyshim.report.kernels import kernels, rules
 from pyshim.report.streams import remarks as of_streams
 from pyshim.start.folder import setting, under
@@ -40,8 +41,6 @@ def skipped(collected: Collected) -> Iterator[str]:
 def _unseen(collected: Collected) -> Iterator[str]:
     if not collected.pages and collected.without_driver:
         yield f"no process left a page: there is no GPU driver on {some(collected.without_driver)}"
-    elif not collected.pages and collected.runs and (full := disk_is_full(collected.directories)):
-        yield f"no process left a page: the disk of {full} is full"
     elif not collected.pages:
         yield (
             "no process left a page: none opened a GPU with the library loaded, or the page could not be created. "
@@ -73,7 +72,8 @@ def _missing(step: Step) -> Iterator[str]:
         yield (
             f"{len(step.ranks)} of {step.world} ranks left a page ({who(_ranked(step))}); missing: "
             f"{ranks(step.missing)}. They ran without the library, or used no GPU: check that LD_PRELOAD, and "
-            "the file that it names, reach every rank (`overlap doctor` on its host)"
+            "the file that it names, reach every rank (`overlap doctor` on its host). If they were killed, and DIR is "
+            "on a network file system, `overlap report DIR --fetch` on their node brings their pages"
         )
 
 
@@ -204,7 +204,7 @@ def _refused(collected: Collected) -> Iterator[str]:
 
 def remarks(collected: Collected) -> list[str]:
     """Return notes on the program itself, which are no errors."""
-    said = [*_ends(collected), *_unrecorded(collected)]
+    said = [*_ends(collected), *_left(collected), *_unrecorded(collected)]
     return [*said, *_without_room(collected), *of_streams(collected)]
 
 
@@ -231,6 +231,15 @@ def _unrecorded(collected: Collected) -> Iterator[str]:
         yield (
             f"{launches:,} of {total:,} launches of {which(full)} were counted without their kernel, by rule and "
             f"reason or by reason alone: a process records only a few hundred kinds of launches{said}"
+        )
+
+
+def _left(collected: Collected) -> Iterator[str]:
+    if collected.left:
+        are = "pages are" if len(collected.left) > 1 else "page is"
+        yield (
+            f"{len(collected.left):,} {are} in {WAITING_ROOM} of this machine only ({who(collected.left)}): "
+            "`overlap report DIR --fetch` here moves what killed processes left into the report folder"
         )
 
 

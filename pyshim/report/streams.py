@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pyshim.enums import STREAM_STATUSES
+from pyshim._native import STREAM_STATUSES
+from pyshim.pages.judged import RAISED, Outcome, judged
 from pyshim.pages.page import Page, Stream
 from pyshim.report.collect import Collected, some, who
 
 HEADS = ("streams", "made by", "comm", "last share", "threads", "outcome")
-RAISED, FIXED = "raised", "fixed"
+FIXED, PROGRAMS = "fixed", "programs"
 # Behind `not raised:`, of one stream or of several.
 WHY = {
     "not_waited": "no wait between the last two judgements",
     "large": "more of the computation than `streams: {raise: ...}` in the policy allows",
     "graphs": "launches graphs, whose work is not seen",
-    "programs": "the program sets priorities of streams itself",
+    PROGRAMS: "the program sets priorities of streams itself",
     "default": "default stream",
     "wide": "communication on more than a third of the multiprocessors",
     "together": "too much of the computation together with the other streams that meet all other conditions",
@@ -32,16 +33,18 @@ class Group(NamedTuple):
     communicates: bool
     status: str
     priority: int | None
+    outcome: Outcome
     streams: tuple[Stream, ...]
     pages: tuple[Page, ...]
 
 
 def groups(collected: Collected) -> list[Group]:
     """Return the groups of streams: raised ones first, then in the order of the rule's conditions."""
-    found: dict[tuple[str, bool, str, int | None], list[tuple[Page, Stream]]] = {}
+    found: dict[tuple[str, bool, str, int | None, Outcome], list[tuple[Page, Stream]]] = {}
     for page in collected.pages:
         for stream in page.streams:
-            key = stream.creator, stream.communicates, stream.status, stream.priority
+            outcome = judged(page, stream).outcome
+            key = stream.creator, stream.communicates, stream.status, stream.priority, outcome
             found.setdefault(key, []).append((page, stream))
     made = [
         Group(*key, tuple(stream for _, stream in of), tuple({id(page): page for page, _ in of}.values()))
@@ -63,7 +66,7 @@ def rows(collected: Collected) -> list[list[str]]:
             "yes" if group.communicates else "-",
             share(group.streams),
             f"{sum(stream.threads for stream in group.streams):,}",
-            outcome(group.status, group.priority),
+            said(group),
         ]
         for group in every[:_ROWS]
     ]
@@ -71,10 +74,15 @@ def rows(collected: Collected) -> list[list[str]]:
     return made + ([[f"{rest:,}", "more: --json", "", "", "", ""]] if rest else [])
 
 
-def outcome(status: str, priority: int | None = None) -> str:
-    """Return "raised to -5" or "not raised: default stream"."""
-    if status == RAISED:
-        return RAISED if priority is None else f"raised to {priority}"
+def said(group: Group) -> str:
+    """Return "raised to -5", "would be raised" or "not raised: default stream"."""
+    if group.status != RAISED:
+        return not_raised(group.status)
+    return group.outcome if group.priority is None else f"{group.outcome} to {group.priority}"
+
+
+def not_raised(status: str) -> str:
+    """Return "not raised: default stream"."""
     return f"not raised: {WHY.get(status, status)}"
 
 

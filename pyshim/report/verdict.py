@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyshim.pages.judged import carried, judged, observes
 from pyshim.pages.page import sentences
 from pyshim.report import streams
-from pyshim.report.collect import Collected, disk_is_full, is_running, running, some
+from pyshim.report.collect import Collected, is_running, running, some
 from pyshim.report.kernels import COMMUNICATION, RAISED, SHAPED
 from pyshim.start.environment import DEFAULT_POLICY
 from pyshim.start.folder import LAST, RAISE_SHARE
@@ -58,6 +59,8 @@ def verdict(collected: Collected) -> Verdict:
         return _no_launch(counts)
     alive = len(running(collected.pages))
     so_far = f"so far, with {alive:,} process{'es' * (alive != 1)} still running: " if alive else ""
+    if counts.observed:
+        return _observed_streams(counts, so_far)
     return Verdict(so_far + _done(counts), *_outcome(counts))
 
 
@@ -75,7 +78,22 @@ class _Counts:
     @cached_property
     def streams(self) -> list[Stream]:
         """Return the streams that are raised now, or were at their end."""
-        return [stream for page in self.pages for stream in page.streams if stream.status == streams.RAISED]
+        return self._with("raised")
+
+    @cached_property
+    def would_be_raised(self) -> list[Stream]:
+        """Return the streams of processes that only observe which the default would raise."""
+        return self._with("would be raised")
+
+    def _with(self, outcome: str) -> list[Stream]:
+        every = ((page, stream) for page in self.pages for stream in page.streams)
+        return [stream for page, stream in every if judged(page, stream).outcome == outcome]
+
+    @property
+    def observed(self) -> bool:
+        """Whether streams were judged, and all processes that used a GPU only observe."""
+        used = [page for page in self.pages if page.devices]
+        return bool(used) and all(map(observes, used)) and any(page.streams or page.judgements for page in used)
 
     @property
     def opened(self) -> bool:
@@ -124,18 +142,14 @@ def _no_gpu(counts: _Counts) -> Verdict:
             "nothing can be gained without a GPU",
             f"run it on a machine with a GPU; overlap doctor on {hosts} shows what was looked for",
         )
-    if run and not pages and (full := disk_is_full(counts.collected.directories)):
-        return Verdict(
-            f"not known: no process left a page, and the disk of {full} is full now",
-            "not known",
-            _again(counts, _policy(counts), "") + " with a folder DIR on another disk",
-        )
     if run and run.obstacle and not pages:
         sentence, hint = run.obstacle
         return Verdict(f"nothing: {sentence}", "not known: no launch was seen", hint)
     program = run.command[0].rpartition("/")[2] if run and run.command else "the program"
     who = f"none of {pages:,} processes" if pages > 1 else "the process" if pages else f"no process of {program}"
     opened = f"{who} {'did not open' if pages == 1 else 'opened'} a GPU with the library loaded"
+    if not pages:
+        opened += ", or its page could not be written"
     gain = "not known: no launch was seen"
     if counts.simulated:
         return Verdict(
@@ -206,7 +220,7 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         said = "not measured: a report counts launches, and times nothing on the GPU"
         if counts.simulated:
             said = "not known (simulated GPU)"
-        return "; ".join([said, *_limits(counts)]), _measure(counts)
+        return "; ".join([said, *_limits(counts)]), _measure(counts, _policy(counts))
     if counts.reasons and set(counts.reasons) <= {"observe_only", "unknown_limits"}:
         return _observed(counts)
     why, following = [_why_not_raised(counts)], _EXPLAIN
@@ -216,6 +230,28 @@ def _outcome(counts: _Counts) -> tuple[str, str]:
         why.append(f"{of} were not shaped: {sentences().get(reason, reason)} ({reason})")
         following = _NEXT.get(reason) or (_KERNEL if reason.startswith(_ARITHMETIC) else _EXPLAIN)
     return f"nothing was changed: {'; '.join(why)}", following
+
+
+def _observed_streams(counts: _Counts, so_far: str) -> Verdict:
+    """Return what the default would have done in a run under `observe`, whose streams were judged."""
+    launches, every = counts.sum("launches"), [stream for page in counts.pages for stream in page.streams]
+    told = f"{launches:,} launch{'es' * (launches != 1)}"
+    of = f"{len(every):,} stream{'s' * (len(every) != 1)}"
+    if counts.would_be_raised:
+        on_them = sum(map(carried, counts.pages)) / launches
+        waits = "the host waits" if counts.sum("waits") else "other streams wait"
+        them = "them" if len(counts.would_be_raised) > 1 else "it"
+        done = f"would raise {len(counts.would_be_raised):,} of {of} ({on_them:.0%} of {told}): {waits} for {them}"
+        done = done.replace("%", " %")
+        gain, following = f"not known, because nothing was changed{_where(counts)}", _measure(counts, None)
+    else:
+        own = all(stream.status == streams.PROGRAMS for stream in every) and bool(every)
+        done = f"would raise none of {of} ({told})" if every else f"would raise no stream ({told})"
+        if own:
+            done += ": the priorities that the program gives its streams decide"
+        gain = f"none from the default: {'; '.join(streams.conditions(counts.collected)) or 'all streams have ended'}"
+        following = _EXPLAIN
+    return Verdict(f"{so_far}observed; the default {done}", gain, following)
 
 
 def _observed(counts: _Counts) -> tuple[str, str]:
@@ -264,12 +300,11 @@ def _limits(counts: _Counts) -> Iterator[str]:
         yield _why_not_raised(counts)
 
 
-def _measure(counts: _Counts) -> str:
-    """Return the way to learn what the changes gained."""
+def _measure(counts: _Counts, policy: str | None) -> str:
+    """Return the way to learn what changes gain: those of this policy; of the default: None."""
     if counts.policies == [_TUNED]:
         where = "; on a machine with the GPU, tune again" if counts.simulated else ""
         return f"nothing: overlap tune chose this policy{where}"
-    policy = _policy(counts)
     arm = f"--arm {shlex.quote(f'{_NAMED}={policy}')} " if policy not in (None, "default") else ""
     launcher = "LAUNCHER " if counts.run and (counts.run.expected_world_size or 1) > 1 else ""
     program = "PROGRAM" if _bundled(counts) else _command(counts)
@@ -280,15 +315,14 @@ def _measure(counts: _Counts) -> str:
 
 
 def _again(counts: _Counts, policy: str | None, folder: str) -> str:
-    """Return a command that runs the program again. folder: what the name of the report ends with; empty: DIR."""
+    """Return a command that runs the program again. folder: what the name of the report ends with."""
     run = counts.run
     words = [*["LAUNCHER"] * bool(run and (run.expected_world_size or 1) > 1), "overlap-run"]
     if run and run.simulate:
         words += ["--simulate", run.simulate]
     if policy:
         words += ["--policy", policy]
-    report = shlex.quote(_beside(counts, folder)) if folder else "DIR"
-    return f"{shlex.join(words)} --report {report} {_command(counts)}"
+    return f"{shlex.join(words)} --report {shlex.quote(_beside(counts, folder))} {_command(counts)}"
 
 
 def _bundled(counts: _Counts) -> bool:

@@ -15,6 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
+from pyshim.policy.model import OBSERVED
 from pyshim.start.driver import text
 from pyshim.start.environment import DEFAULT_POLICY, SHIPPED, Chosen, PolicySettings
 from pyshim.start.folder import EXTENDS, RAISE_SHARE
@@ -124,7 +125,7 @@ def compiled(value: str, environment: Mapping[str, str]) -> Chosen:
             "name": policy.name,
             "hash": table.fingerprint(policy),
             "file": file,
-            RAISE_SHARE: str(policy.raise_share),
+            RAISE_SHARE: "0" if policy.raise_share == OBSERVED else str(policy.raise_share),
             **_extended(policy),
         }
         for policy, file in zip(policies, _files(value, environment))

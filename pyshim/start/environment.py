@@ -46,7 +46,7 @@ class Settings(NamedTuple):
     simulated_driver: str | None = None  # folder that holds a libcuda.so.1
     simulated_gpu: str | None = None  # GPU,COUNT
     simulated_programs: str | None = None  # folder of programs for it, found where PATH has no others
-    simulated_runtimes: tuple[str, ...] = ()  # of AMD's: files, the newest last, each in a folder of its own
+    simulated_runtime: str | None = None  # HIP's, in a folder of its own, for simulated GPUs of AMD
     defaults: Mapping[str, str] = {}  # of policies: set only where the user has not
 
 
@@ -97,9 +97,9 @@ def environment(base: Mapping[str, str], settings: Settings) -> dict[str, str]:
             result.setdefault(name, value)
     if settings.simulated_driver is not None and settings.simulated_gpu is not None:
         path = _first(base.get("LD_LIBRARY_PATH", ""), settings.simulated_driver)
-        for runtime in settings.simulated_runtimes:
-            path = _first(path, os.path.dirname(runtime))
-            result["TRITON_LIBHIP_PATH"] = runtime
+        if settings.simulated_runtime is not None:
+            path = _first(path, os.path.dirname(settings.simulated_runtime))
+            result["TRITON_LIBHIP_PATH"] = settings.simulated_runtime
         result["LD_LIBRARY_PATH"] = path
         if settings.simulated_programs:
             folders, last = base.get("PATH", DEFAULT_PATH), settings.simulated_programs

@@ -349,12 +349,20 @@ def setting(run: Run) -> str:
 
 def read_run(path: str) -> Run | None:
     """Return what a file says of a run; None if it is damaged, or is not to be believed."""
-    import json
-
     from pyshim.pages.untrusted import Unreadable, of_folder, read
 
     try:
-        data: Any = json.loads(read(path, _LARGEST, of_folder(os.path.dirname(path))))
+        return run_of(read(path, _LARGEST, of_folder(os.path.dirname(path))))
+    except Unreadable:
+        return None
+
+
+def run_of(text: bytes) -> Run | None:
+    """Return what the text of a file says of a run; None if it is damaged."""
+    import json
+
+    try:
+        data: Any = json.loads(text)
         if not isinstance(data, dict) or data.get("version") != 1:
             return None
         command, world, policies = data.get("command"), data.get("expected_world_size"), data.get("policies")
@@ -376,7 +384,7 @@ def read_run(path: str) -> Run | None:
             driver=driver if isinstance(driver, bool) else None,
             obstacle=_pair(data.get("obstacle")),
         )
-    except (Unreadable, ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
 
 

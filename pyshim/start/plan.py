@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 LIBRARY = os.path.join(BUILT, NAME)
 SIMULATED_DRIVER = os.path.join(BUILT, "simgpu", "libcuda.so.1")
-SIMULATED_RUNTIMES = tuple(
-    os.path.join(BUILT, "simgpu", f"hip{version}", f"libamdhip64.so.{version}") for version in (5, 6, 7)
-)
+SIMULATED_RUNTIME = os.path.join(BUILT, "simgpu", "hip7", "libamdhip64.so.7")
 SIMULATED_PROGRAMS = os.path.join(BUILT, "demo")
 ETC = "/etc/nccl.conf"
 CHOICE, OFF = "OVERLAP_POLICY", "off"  # where there is no --policy
@@ -138,7 +136,7 @@ def _simulate(request: Request, base: Mapping[str, str], plan: Plan) -> Simulate
     number = f"{gpu.number} simulated " if gpu.number > 1 else "simulated "
     plan.remarks.append(f"{number}{gpu.name}")
     if gpu.vendor == "amd":
-        plan.settings = plan.settings._replace(simulated_runtimes=SIMULATED_RUNTIMES)
+        plan.settings = plan.settings._replace(simulated_runtime=SIMULATED_RUNTIME)
     return gpu
 
 

@@ -22,6 +22,17 @@ enum overlap_reason {
 };
 _Static_assert(OVERLAP_REASON_COUNT <= OVERLAP_REASONS, "the page has no room for so many reasons");
 
+/* Does a policy raise streams, or only judge them? By what share does it judge, in per cent? */
+static inline bool overlap_observes(const struct overlap_policy *policy) {
+    return policy && policy->raise_share > OVERLAP_OBSERVED;
+}
+static inline bool overlap_raises(const struct overlap_policy *policy) {
+    return policy->raise_share && !overlap_observes(policy);
+}
+static inline uint32_t overlap_share_of(const struct overlap_policy *policy) {
+    return overlap_observes(policy) ? policy->raise_share - OVERLAP_OBSERVED : policy->raise_share;
+}
+
 #define OVERLAP_NO_RULE UINT32_MAX
 #define OVERLAP_NO_POLICY UINT32_MAX
 

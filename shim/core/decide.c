@@ -92,7 +92,7 @@ void overlap_decide_matched(const void *table, uint32_t policy, const struct ove
     }
     struct overlap_view view = overlap_table_view(table);
     const struct overlap_policy *p = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    if (!p || (p->rule_count == 0 && !p->raise_share && !p->stream_creators.count)) {
+    if (!p || (p->rule_count == 0 && !overlap_raises(p) && !p->stream_creators.count)) {
         decision->reason = OVERLAP_REASON_observe_only;
         return;
     }

@@ -43,8 +43,10 @@ bool overlap_judge(struct overlap_judged *const *streams, uint32_t count, bool e
         struct overlap_judged *const stream = streams[i];
         const uint64_t own = own_work(stream);
         stream->share = thousandths(own, all);
-        const bool waited = early ? LOAD(stream->waited) || stream->status == OVERLAP_STREAM_RAISED
-                                  : __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED);
+        const bool stands = early || (!own && !stream->communicates); /* nothing was seen that speaks against it */
+        const bool waited =
+            (early ? LOAD(stream->waited) : __atomic_exchange_n(&stream->waited, false, __ATOMIC_RELAXED)) ||
+            (stands && stream->status == OVERLAP_STREAM_RAISED);
         stream->status = (uint8_t)status_of(stream, waited, share, programs);
         together += stream->status == OVERLAP_STREAM_RAISED ? own : 0;
         stream->before = early ? stream->before : stream->work;

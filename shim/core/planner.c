@@ -12,7 +12,7 @@
  * as launched, at least `blocks`. False: no such size exists. */
 static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch *launch,
                       const struct overlap_footprint *communication, uint32_t native, uint32_t blocks,
-                      struct overlap_window *window) {
+                      struct overlap_size_range *window) {
     struct overlap_demand k = overlap_demand_of(gpu, &launch->footprint), c = overlap_demand_of(gpu, communication);
     if (c.shared > gpu->shared)
         return false;
@@ -30,7 +30,7 @@ static bool sizes_for(const struct overlap_gpu *gpu, const struct overlap_launch
     maximum = smaller(maximum, OVERLAP_LARGEST_SIZE);
     if (minimum > maximum)
         return false;
-    *window = (struct overlap_window){blocks, blocks < native, (uint32_t)minimum, (uint32_t)maximum};
+    *window = (struct overlap_size_range){blocks, blocks < native, (uint32_t)minimum, (uint32_t)maximum};
     return true;
 }
 
@@ -73,7 +73,7 @@ static struct overlap_choice choose_room(const struct overlap_gpu *gpu, const st
     const int32_t beside = overlap_blocks_beside(gpu, &launch->footprint, communication);
     if (beside == (int32_t)native)
         return (struct overlap_choice){OVERLAP_CONTROL_ROOM_ALREADY, OVERLAP_REASON_room_already, asked};
-    struct overlap_window window;
+    struct overlap_size_range window;
     bool below = false;
     for (uint32_t k = native; beside >= 0 && !below && k >= 1; k--) {
         if (!sizes_for(gpu, launch, communication, native, k, &window))

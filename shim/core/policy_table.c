@@ -43,7 +43,7 @@ static const char *check_policy(const struct overlap_table *table, const struct 
         return "a policy's patterns lie outside the table";
     if (policy->first_rule > table->rule_count || policy->rule_count > table->rule_count - policy->first_rule)
         return "a policy's rules lie outside the table";
-    if (policy->raise_share > 100)
+    if (policy->raise_share > OVERLAP_OBSERVED + 100)
         return "a policy raises streams of an impossible share";
     return NULL;
 }

@@ -11,35 +11,14 @@
 #define LIMIT CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 #define CARVEOUT CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
 
-/* ---- Records (struct setting) ---- */
+/* ---- A launch ---- */
 
-uint32_t setting_bit(const struct handle *handle, int device) {
-    if (handle_kind(handle) != HANDLE_KERNEL)
-        return 1;
-    return device >= 0 && device < OVERLAP_DEVICES ? UINT32_C(1) << device : 0;
-}
-
-struct setting setting_read(const struct setting *setting) {
-    struct setting copy = {0};
-    if (lock_take()) { /* which those who write `fixed` do not hold */
-        copy.known = setting->known;
-        copy.ours = setting->ours;
-        copy.fixed = OVERLAP_RELAXED(setting->fixed);
-        memcpy(copy.own, setting->own, sizeof copy.own);
-        lock_leave();
-    }
-    return copy;
-}
-
-int setting_value(const struct setting *setting, uint32_t bit) {
-    return bit ? setting->own[__builtin_ctz(bit) % OVERLAP_DEVICES] : 0;
-}
-
-void setting_own(struct setting *setting, uint32_t bits, int own) {
-    setting->known |= bits;
-    for (int i = 0; i < OVERLAP_DEVICES; i++)
-        if (bits >> i & 1)
-            setting->own[i] = own;
+bool cuda_prepare(struct handle *handle, const struct device *device, uint32_t dynamic) {
+    if (!device || !limit_raise(handle, device, dynamic))
+        return false;
+    carveout_raise(handle, device->ordinal);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the program may have asked for its occupancy meanwhile (query.c) */
+    return !handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED);
 }
 
 /* ---- Calls of the program ---- */

@@ -16,7 +16,7 @@ enum { BY_DEFAULT = -1 };
 /* The form whose setting applies to launches of this one: a function's own, or that of its CUkernel. */
 static struct handle *holder_of(struct handle *function) {
     struct handle *origin = handle_origin(function);
-    return origin && !setting_read(&function->carveout).known ? origin : function;
+    return origin && !setting_read(&function->carveout).has_own ? origin : function;
 }
 static struct handle *effective(struct handle *handle) {
     struct handle *function = handle_kind(handle) == HANDLE_KERNEL ? cuda_function_of(handle) : handle;
@@ -40,7 +40,7 @@ bool cuda_prefers_cache(struct handle *handle, int device) {
     int preferred = BY_DEFAULT;
     if (carveout.ours & bit)
         return false;
-    if (carveout.known & bit)
+    if (carveout.has_own & bit)
         return setting_value(&carveout, bit) != CU_SHAREDMEM_CARVEOUT_MAX_SHARED;
     if (handle_get(counts, WHICH, device, &preferred) != CUDA_SUCCESS)
         return false;
@@ -56,7 +56,7 @@ void carveout_raise(struct handle *handle, int device) {
         preferred != BY_DEFAULT || context_prefers_cache() || !lock_take())
         return;
     /* Record it first, so that a read by the program meanwhile does not return our value. */
-    const bool free = !(carveout->known & bit);
+    const bool free = !(carveout->has_own & bit);
     if (free)
         __atomic_store_n(&carveout->ours, carveout->ours | bit, __ATOMIC_RELAXED);
     lock_leave();
@@ -78,7 +78,7 @@ static bool leave(struct handle *form) {
     for (int device = 0; device < OVERLAP_DEVICES; device++)
         if (before.ours >> device & 1)
             handle_set(form, WHICH, device, BY_DEFAULT);
-    return before.known != UINT32_MAX;
+    return before.has_own != UINT32_MAX;
 }
 
 bool carveout_program_sets(struct handle *handle, int device, int set) {
@@ -86,7 +86,8 @@ bool carveout_program_sets(struct handle *handle, int device, int set) {
     struct setting *const carveout = &handle->carveout;
     if (!lock_take())
         return true;
-    const bool was_ours = carveout->ours & bit, other = !(carveout->known & bit) || setting_value(carveout, bit) != set;
+    const bool was_ours = carveout->ours & bit,
+               other = !(carveout->has_own & bit) || setting_value(carveout, bit) != set;
     __atomic_store_n(&carveout->ours, carveout->ours & ~bit, __ATOMIC_RELAXED);
     setting_own(carveout, bit, set);
     lock_leave();

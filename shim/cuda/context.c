@@ -1,7 +1,9 @@
 /* Contexts: they show that the process may launch kernels, and handles end with them. */
 #include "../core/core.h"
 #include "../gpu/handle.h"
+#include "../gpu/captures.h"
 #include "../gpu/streams.h"
+#include "../gpu/waits.h"
 #include "cuda.h"
 
 /* cuInit alone is no use of a GPU: a process that only counts GPUs needs the driver and no context, as torchrun
@@ -23,7 +25,7 @@ static bool has_entry(CUdevice device) {
 }
 
 static CUresult created(CUresult result) {
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     __atomic_store_n(&some_created, 1, __ATOMIC_RELAXED);
     if (result == CUDA_SUCCESS)
         thread_opens_gpu();
@@ -67,10 +69,12 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
     const struct handle_scope ending = handle_ends(HANDLES_OF_CONTEXT, (uintptr_t)context);
     streams_context_ends(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE);
     CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     const bool gone =
         result == CUDA_SUCCESS && !(hook == HOOK_cuCtxDetach && cuda_context() == (uint64_t)(uintptr_t)context);
     handle_ended(&ending, gone);
+    if (gone)
+        captures_context_ended((uint64_t)(uintptr_t)context, NO_DEVICE);
     streams_context_ended(VENDOR_CUDA, (uint64_t)(uintptr_t)context, NO_DEVICE, gone);
     return result;
 }
@@ -78,14 +82,14 @@ CUresult context_destroy_body(ENTRY, CUcontext context) {
 CUresult context_set_body(ENTRY, CUcontext context) {
     REAL_OR_RETURN(cuCtxSetCurrent);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     return result;
 }
 
 CUresult context_pop_body(ENTRY, CUcontext *context) {
     REAL_OR_RETURN(cuCtxPopCurrent);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     return result;
 }
 
@@ -95,7 +99,7 @@ CUresult context_wait_v2_body(ENTRY, CUcontext context) {
     if (result != CUDA_SUCCESS)
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
-        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : context_here(VENDOR_CUDA));
+        context_waited(VENDOR_CUDA, context ? (uint64_t)(uintptr_t)context : current_context(VENDOR_CUDA));
     count_host_wait();
     return result;
 }
@@ -119,6 +123,8 @@ static struct ending primary_ends(CUdevice device) {
 
 static void primary_ended(const struct ending *ending, bool gone) {
     handle_ended(&ending->handles, gone);
+    if (gone)
+        captures_context_ended(ending->primary, ending->device);
     streams_context_ended(VENDOR_CUDA, ending->primary, ending->device, gone);
 }
 
@@ -167,7 +173,7 @@ CUresult primary_end_body(ENTRY, CUdevice device) {
 CUresult green_context_destroy_body(ENTRY, CUgreenCtx context) {
     REAL_OR_RETURN(cuGreenCtxDestroy);
     const CUresult result = real(context);
-    context_unknown(VENDOR_CUDA);
+    current_is_unknown(VENDOR_CUDA);
     for (CUdevice device = 0; result == CUDA_SUCCESS && armed_and_ready(VENDOR_CUDA) && device < OVERLAP_DEVICES;
          device++)
         if (OVERLAP_RELAXED(primaries[device]) && primary_is_gone(device)) {

@@ -8,15 +8,14 @@
 #pragma GCC visibility push(hidden)
 
 /* Types of the entry points: type_cuInit and so on. */
-#define DRIVER(name, body, parameters, ...) typedef CUresult type_##name parameters;
+#define DRIVER(name, body, ...) typedef CUresult type_##name(PARAMETERS(__VA_ARGS__));
 #include "driver.def"
 #undef DRIVER
 
 /* Bodies; several rows may share one. */
-#define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...) CUresult body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER(name, body, ...) CUresult body(ENTRY, PARAMETERS(__VA_ARGS__));
 #define DRIVER_VOID(name, body) CUresult body(ENTRY);
-#define DRIVER_LAUNCH(name, body, parameters, ...) /* launch.h */
+#define DRIVER_LAUNCH(name, body, ...) /* launch.h */
 #include "driver.def"
 #undef DRIVER
 
@@ -24,13 +23,6 @@
 #define OPERATION(name, result, parameters, cuda, hip) result cuda parameters;
 #include "../gpu/vendor_ops.def"
 #undef OPERATION
-
-/* In a body: the driver's function; REAL_OR_RETURN fails if there is none. */
-#define REAL(name) ((type_##name *)real_function(route, hook, site))
-#define REAL_OR_RETURN(name)                                                                                           \
-    type_##name *real = REAL(name);                                                                                    \
-    if (!real)                                                                                                         \
-    return CUDA_ERROR_NOT_INITIALIZED
 
 /* Functions that we call ourselves. Valid once driver_ready(VENDOR_CUDA) has returned true. */
 struct driver_calls {

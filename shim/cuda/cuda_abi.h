@@ -79,17 +79,6 @@ typedef vendor_attribute_value CUstreamAttrValue; /* stream attributes have the 
 typedef vendor_attribute CUlaunchAttribute;
 typedef vendor_launch CUlaunchConfig;
 
-/* 9.0: one launch of cuLaunchCooperativeKernelMultiDevice. */
-typedef struct {
-    CUfunction function;
-    uint32_t gridDimX, gridDimY, gridDimZ;
-    uint32_t blockDimX, blockDimY, blockDimZ;
-    uint32_t sharedMemBytes;
-    CUstream hStream;
-    void **kernelParams;
-} CUDA_LAUNCH_PARAMS;
-_Static_assert(sizeof(CUDA_LAUNCH_PARAMS) == 56, "as in cuda.h");
-
 enum { CU_STREAM_CAPTURE_STATUS_NONE = 0 };
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 enum { CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM = 2 };

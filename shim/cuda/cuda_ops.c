@@ -18,7 +18,7 @@ static const char names[] =
 #undef CALL
     ;
 
-void cuda_met(const struct overlap_object *object) {
+void cuda_adopted(const struct overlap_object *object) {
     driver_functions(object, names, &driver);
 }
 
@@ -56,11 +56,11 @@ int cuda_captures(CUstream stream, enum default_stream null_stream) {
 }
 
 /* The driver keeps no last error, so there is nothing to preserve. */
-CUresult cuda_pending(void) {
+CUresult cuda_last_error(void) {
     return CUDA_SUCCESS;
 }
 
-CUresult cuda_settle(CUresult pending, CUresult answer) {
+CUresult cuda_restore_last_error(CUresult pending, CUresult answer) {
     (void)pending;
     return answer;
 }
@@ -166,53 +166,7 @@ bool cuda_priorities(uint64_t context, int *least, int *greatest) {
     return known;
 }
 
-/* ---- Kernels ---- */
-
-/* A handle that came from a private table of the driver (cuFFT) has a record, too, so that its launches are decided
- * once. */
-struct handle *cuda_handle_of(const struct request *request) {
-    struct handle *const known = handle_find(request->function);
-    if (known || !request->function)
-        return known;
-    handle_learn(request->function, HANDLE_UNKNOWN, NULL, NULL, NULL);
-    return handle_find(request->function);
-}
-
-const char *cuda_kernel_name(const struct handle *handle) {
-    const char *answer = NULL;
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    if (handle_is(handle, HANDLE_FUNCTION) && driver.cuFuncGetName)
-        result = driver.cuFuncGetName(&answer, handle_value(handle));
-    else if (handle_is(handle, HANDLE_KERNEL) && driver.cuKernelGetName)
-        result = driver.cuKernelGetName(&answer, handle_value(handle));
-    return result == CUDA_SUCCESS ? answer : NULL;
-}
-
-CUresult handle_get(const struct handle *handle, int attribute, int device, int *value) {
-    type_cuFuncGetAttribute *function_get = (type_cuFuncGetAttribute *)real_export(HOOK_cuFuncGetAttribute);
-    type_cuKernelGetAttribute *kernel_get = (type_cuKernelGetAttribute *)real_export(HOOK_cuKernelGetAttribute);
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    int mode = cuda_relax();
-    if (handle_is(handle, HANDLE_FUNCTION) && function_get)
-        result = function_get(value, attribute, handle_value(handle));
-    else if (handle_is(handle, HANDLE_KERNEL) && kernel_get)
-        result = kernel_get(value, attribute, handle_value(handle), device);
-    cuda_restore(mode);
-    return result;
-}
-
-CUresult handle_set(const struct handle *handle, int attribute, int device, int value) {
-    type_cuFuncSetAttribute *function_set = (type_cuFuncSetAttribute *)real_export(HOOK_cuFuncSetAttribute);
-    type_cuKernelSetAttribute *kernel_set = (type_cuKernelSetAttribute *)real_export(HOOK_cuKernelSetAttribute);
-    CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-    int mode = cuda_relax();
-    if (handle_is(handle, HANDLE_FUNCTION) && function_set)
-        result = function_set(handle_value(handle), attribute, value);
-    else if (handle_is(handle, HANDLE_KERNEL) && kernel_set)
-        result = kernel_set(attribute, value, handle_value(handle), device);
-    cuda_restore(mode);
-    return result;
-}
+/* ---- Launches ---- */
 
 bool cuda_enter_launch(void) {
     const uint64_t context = this_thread.launches_in;
@@ -221,47 +175,4 @@ bool cuda_enter_launch(void) {
 
 void cuda_leave_launch(void) {
     pop();
-}
-
-struct handle *cuda_function_of(const struct handle *kernel) {
-    type_cuKernelGetFunction *get = real_export(HOOK_cuKernelGetFunction);
-    CUfunction value = NULL;
-    int mode = cuda_relax();
-    const bool entered = cuda_enter_launch();
-    struct handle *function =
-        get && get(&value, (CUkernel)(uintptr_t)kernel->value) == CUDA_SUCCESS ? handle_find(value) : NULL;
-    if (entered)
-        cuda_leave_launch();
-    cuda_restore(mode);
-    return function;
-}
-
-bool cuda_footprint(struct handle *handle, const struct device *device, struct overlap_launch *launch, bool *later) {
-    int registers = 0, shared = 0;
-    CUresult result = handle_get(handle, CU_FUNC_ATTRIBUTE_NUM_REGS, device->ordinal, &registers);
-    if (result == CUDA_SUCCESS)
-        result = handle_get(handle, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, device->ordinal, &shared);
-    *later = result == CUDA_ERROR_FUNCTION_NOT_LOADED;
-    if (result != CUDA_SUCCESS || registers < 0 || shared < 0)
-        return false;
-    /* Clusters may be compiled in (__cluster_dims__); the launch then needs no attribute. */
-    for (int which = CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH;
-         streams_wanted() & STREAMS_SHAPES && which <= CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH; which++) {
-        int size = 0;
-        if (handle_get(handle, which, device->ordinal, &size) == CUDA_SUCCESS && size > 1)
-            launch->flags |= OVERLAP_LAUNCH_CLUSTER;
-    }
-    launch->footprint.registers = (uint32_t)registers;
-    launch->footprint.static_shared = (uint32_t)shared;
-    launch->maximum_dynamic =
-        device->gpu.shared_optin > (uint32_t)shared ? device->gpu.shared_optin - (uint32_t)shared : 0;
-    return true;
-}
-
-bool cuda_prepare(struct handle *handle, const struct device *device, uint32_t dynamic) {
-    if (!device || !limit_raise(handle, device, dynamic))
-        return false;
-    carveout_raise(handle, device->ordinal);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* the program may have asked for its occupancy meanwhile (query.c) */
-    return !handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED);
 }

@@ -4,13 +4,13 @@
 
 #define SITE ((uintptr_t)__builtin_return_address(0))
 
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    OVERLAP_EXPORT CUresult name parameters;                                                                           \
-    OVERLAP_EXPORT CUresult name parameters {                                                                          \
-        return body(ROUTE_SYMBOL, HOOK_##name, SITE, __VA_ARGS__);                                                     \
+#define DRIVER(name, body, ...)                                                                                        \
+    OVERLAP_EXPORT CUresult name(PARAMETERS(__VA_ARGS__));                                                             \
+    OVERLAP_EXPORT CUresult name(PARAMETERS(__VA_ARGS__)) {                                                            \
+        return body(ROUTE_SYMBOL, HOOK_##name, SITE, ARGUMENTS(__VA_ARGS__));                                          \
     }                                                                                                                  \
-    static CUresult looked_up_##name parameters {                                                                      \
-        return body(ROUTE_LOOKED_UP, HOOK_##name, SITE, __VA_ARGS__);                                                  \
+    static CUresult looked_up_##name(PARAMETERS(__VA_ARGS__)) {                                                        \
+        return body(ROUTE_LOOKED_UP, HOOK_##name, SITE, ARGUMENTS(__VA_ARGS__));                                       \
     }
 #define DRIVER_VOID(name, body)                                                                                        \
     OVERLAP_EXPORT CUresult name(void);                                                                                \
@@ -25,7 +25,7 @@
 
 void *cuda_thunk(enum route route, enum hook hook) {
     static void *const thunks[][2] = {
-#define DRIVER(name, body, parameters, ...) {(void *)name, (void *)looked_up_##name},
+#define DRIVER(name, ...) {(void *)name, (void *)looked_up_##name},
 #include "driver.def"
 #undef DRIVER
     };

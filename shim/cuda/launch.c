@@ -89,35 +89,6 @@ CUresult cuda_launch_with(struct request *request, uint32_t dynamic) {
     }
 }
 
-static void count_unshaped(uint32_t launches, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && i < launches; i++)
-        count_launch(reason);
-}
-
-CUresult launch_legacy_body(ENTRY, CUfunction function) {
-    REAL_OR_RETURN(cuLaunch);
-    count_unshaped(1, OVERLAP_REASON_unknown_footprint);
-    return real(function);
-}
-
-CUresult launch_grid_body(ENTRY, CUfunction function, int width, int height) {
-    REAL_OR_RETURN(cuLaunchGrid);
-    count_unshaped(1, OVERLAP_REASON_unknown_footprint);
-    return real(function, width, height);
-}
-
-CUresult launch_grid_async_body(ENTRY, CUfunction function, int width, int height, CUstream stream) {
-    REAL_OR_RETURN(cuLaunchGridAsync);
-    count_unshaped(1, OVERLAP_REASON_unknown_footprint);
-    return real(function, width, height, stream);
-}
-
-CUresult launch_multi_device_body(ENTRY, CUDA_LAUNCH_PARAMS *launches, uint32_t number, uint32_t flags) {
-    REAL_OR_RETURN(cuLaunchCooperativeKernelMultiDevice);
-    count_unshaped(launches && number <= OVERLAP_DEVICES ? number : 0, OVERLAP_REASON_cooperative);
-    return real(launches, number, flags);
-}
-
 bool cuda_is_refusal(CUresult result) {
     return result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES ||
            result == CUDA_ERROR_NOT_SUPPORTED || result == CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION ||

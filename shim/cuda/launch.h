@@ -27,12 +27,12 @@ uint32_t launch_flags_of(const CUlaunchConfig *config);
 LAUNCH_BODY launch_body(ENTRY, CUfunction function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z, uint32_t block_x,
                         uint32_t block_y, uint32_t block_z, uint32_t shared, CUstream stream, void **parameters,
                         void **extra) {
-    type_cuLaunchKernel *const real = (type_cuLaunchKernel *)real_known(hook, route);
+    type_cuLaunchKernel *const real = (type_cuLaunchKernel *)real_cached(hook, route);
     uint32_t size = shared;
     site = outer_site(site);
     if (__builtin_expect(real &&
-                             launch_known(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
-                                          &size, stream, null_stream_of(hook), site),
+                             launch_cached(function, 0, block_x * block_y * block_z, (uint64_t)grid_x * grid_y * grid_z,
+                                           &size, stream, null_stream_of(hook), site),
                          1))
         return real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, size, stream, parameters, extra);
     if (real && overlap_is_off())
@@ -48,9 +48,9 @@ LAUNCH_BODY launch_ex_body(ENTRY, const CUlaunchConfig *config, CUfunction funct
     const uint64_t flags = config->numAttrs ? launch_flags_of(config) : 0;
     uint32_t size = config->sharedMemBytes;
     site = outer_site(site);
-    if (__builtin_expect(!launch_known(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
-                                       (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, &size,
-                                       config->hStream, null_stream_of(hook), site),
+    if (__builtin_expect(!launch_cached(function, flags, config->blockDimX * config->blockDimY * config->blockDimZ,
+                                        (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ, &size,
+                                        config->hStream, null_stream_of(hook), site),
                          0))
         return launch_first_ex(route, hook, site, (uint32_t)flags, config, function, parameters, extra);
     if (size == config->sharedMemBytes)

@@ -18,7 +18,7 @@
 /* The form whose limit a function has: itself, or its CUkernel. Sets the device of that limit. */
 static struct handle *holder_of(struct handle *handle, int *device) {
     struct handle *origin = handle_origin(handle);
-    if (!origin || setting_read(&handle->limit).known)
+    if (!origin || setting_read(&handle->limit).has_own)
         return handle;
     *device = handle_device(handle) == NO_DEVICE ? *device : handle_device(handle);
     return origin;
@@ -34,12 +34,12 @@ static struct handle *effective(struct handle *handle, int *device) {
 static int hidden(const struct handle *form, int device) {
     const struct setting limit = setting_read(&form->limit);
     const uint32_t bit = setting_bit(form, device);
-    return limit.ours & limit.known & bit ? setting_value(&limit, bit) : -1;
+    return limit.ours & limit.has_own & bit ? setting_value(&limit, bit) : -1;
 }
 
 /* The largest limit of a form on a device: what a block has there besides the form's static memory. 0: unknown. */
 static int most_of(struct handle *form, int ordinal) {
-    const struct device *const device = device_at(VENDOR_CUDA, ordinal);
+    const struct device *const device = device_get(VENDOR_CUDA, ordinal);
     int fixed = (int)OVERLAP_RELAXED(form->limit.fixed) - 1;
     if (fixed < 0 && handle_get(form, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, ordinal, &fixed) == CUDA_SUCCESS &&
         fixed >= 0)
@@ -52,7 +52,7 @@ static int most_of(struct handle *form, int ordinal) {
 static bool take(struct setting *limit, uint32_t bit, int now) {
     if (!lock_take())
         return false;
-    setting_own(limit, bit, limit->known & bit ? setting_value(limit, bit) : now);
+    setting_own(limit, bit, limit->has_own & bit ? setting_value(limit, bit) : now);
     __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);
     lock_leave();
     return true;
@@ -79,7 +79,7 @@ bool limit_raise(struct handle *handle, const struct device *device, uint32_t dy
 
 static int ours_of(struct handle *form, int device) {
     const struct setting limit = setting_read(&form->limit);
-    const int its = handle_device(form) == NO_DEVICE ? device_here(VENDOR_CUDA) : handle_device(form);
+    const int its = handle_device(form) == NO_DEVICE ? current_ordinal(VENDOR_CUDA) : handle_device(form);
     return limit.ours & setting_bit(form, device) ? most_of(form, handle_is(form, HANDLE_KERNEL) ? device : its) : 0;
 }
 
@@ -97,7 +97,7 @@ void limit_program_sets(struct handle *handle, int device, int set) {
     struct setting *const limit = &handle->limit;
     if (!lock_take())
         return;
-    const bool lower = !(limit->known & bit) || set < setting_value(limit, bit);
+    const bool lower = !(limit->has_own & bit) || set < setting_value(limit, bit);
     setting_own(limit, bit, set);
     if (ours) /* of a function it may be the CUkernel's so far */
         __atomic_store_n(&limit->ours, limit->ours | bit, __ATOMIC_RELAXED);

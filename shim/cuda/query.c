@@ -17,21 +17,6 @@ static bool is_shaped(const struct handle *handle, const struct handle *origin) 
     return OVERLAP_RELAXED(handle->limit.ours) || (origin && OVERLAP_RELAXED(origin->limit.ours));
 }
 
-/* Before its first launch with our size, no thread has an answer that must be dropped: a first launch looks for the
- * mark (cuda_prepare). */
-RARE static void leave_alone(struct handle *handle, struct handle *origin) {
-    __atomic_fetch_or(&handle->marks, (uint32_t)HANDLE_OCCUPANCY_ASKED, __ATOMIC_RELAXED);
-    if (origin)
-        __atomic_fetch_or(&origin->marks, (uint32_t)HANDLE_OCCUPANCY_ASKED, __ATOMIC_RELAXED);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (is_shaped(handle, origin)) {
-        handle_invalidate(handle);
-        carveout_leave(handle);
-        return;
-    }
-    handle_doubt(handle);
-}
-
 /* Called before the driver answers: launches that follow from the answer come later. stream: for which the question is, or
  * NULL. Returns the program's own limit of dynamic bytes if it is not the driver's. */
 static uint32_t note_query(CUfunction function, CUstream stream) {
@@ -41,11 +26,15 @@ static uint32_t note_query(CUfunction function, CUstream stream) {
     if (!handle)
         return UINT32_MAX;
     struct handle *const origin = handle_origin(handle);
-    if (!(OVERLAP_RELAXED(handle->marks) & HANDLE_OCCUPANCY_ASKED))
-        leave_alone(handle, origin);
+    if (!handle_is_marked(handle, HANDLE_OCCUPANCY_ASKED)) {
+        handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
+        __atomic_thread_fence(__ATOMIC_SEQ_CST); /* a first launch with our size looks for the mark (cuda_prepare) */
+        if (is_shaped(handle, origin))
+            carveout_leave(handle);
+    }
     if (!is_shaped(handle, origin))
         return UINT32_MAX;
-    const struct place place = stream_place(stream, STREAM_OF_CONTEXT, stream_known(stream, STREAM_OF_CONTEXT));
+    const struct place place = stream_place(stream, STREAM_OF_CONTEXT, stream_find(stream, STREAM_OF_CONTEXT));
     return place.device == NO_DEVICE ? UINT32_MAX : limit_own(handle, place.device);
 }
 

@@ -4,6 +4,7 @@
 #include "../gpu/streams.h"
 #include "../gpu/calls.h"
 #include "cuda.h"
+#include "../gpu/raise.h"
 
 CUresult cuda_stream_set_priority(CUstream stream, int priority) {
     type_cuStreamSetAttribute *set = real_export(HOOK_cuStreamSetAttribute);
@@ -31,7 +32,8 @@ static void is_programs(struct stream *stream, int priority) {
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->created, 0, __ATOMIC_RELAXED);
     invalidate_decisions();
-    if (priority != 0 && OVERLAP_RELAXED(stream->listed)) /* it has carried launches: who sets priorities has decided */
+    if (priority != 0 &&
+        OVERLAP_RELAXED(stream->carries)) /* it has carried launches: who sets priorities has decided */
         stream_carries(stream, false, false);
 }
 
@@ -39,13 +41,13 @@ CUresult stream_set_attribute_body(ENTRY, CUstream stream, int attribute, const 
     REAL_OR_RETURN(cuStreamSetAttribute);
     if (attribute != CU_LAUNCH_ATTRIBUTE_PRIORITY || !value || !streams_tracked())
         return real(stream, attribute, value);
-    struct stream *const known = stream_met(stream, hook_default(hook));
-    const bool held = known != &no_stream && raise_hold(known);
+    struct stream *const known = stream_get(stream, hook_default(hook));
+    const bool held = known != &no_stream && stream_hold(known);
     const CUresult result = real(stream, attribute, value);
     if (held && result == CUDA_SUCCESS)
         is_programs(known, stream_priority_in_range(VENDOR_CUDA, known->context, value->priority));
     if (held)
-        raise_release(known);
+        stream_release(known);
     return result;
 }
 
@@ -54,7 +56,7 @@ CUresult stream_get_attribute_body(ENTRY, CUstream stream, int attribute, CUlaun
     REAL_OR_RETURN(cuStreamGetAttribute);
     const CUresult result = real(stream, attribute, shown);
     if (result == CUDA_SUCCESS && shown && attribute == CU_LAUNCH_ATTRIBUTE_PRIORITY && streams_tracked()) {
-        const struct stream *const known = stream_known(stream, hook_default(hook));
+        const struct stream *const known = stream_find(stream, hook_default(hook));
         if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
             shown->priority = OVERLAP_RELAXED(known->own);
     }
@@ -67,11 +69,11 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     if (!streams_tracked() || to == from)
         return real(to, from);
     const enum default_stream null_stream = hook_default(hook);
-    struct stream *const source = stream_known(from, null_stream), *const target = stream_known(to, null_stream);
+    struct stream *const source = stream_find(from, null_stream), *const target = stream_find(to, null_stream);
     const bool target_first = stream_number(target) < stream_number(source); /* two threads may copy there and back */
-    bool held = target_first && raise_hold(target);
-    const bool stays = raise_hold(source);
-    held = held || (!target_first && raise_hold(target));
+    bool held = target_first && stream_hold(target);
+    const bool stays = stream_hold(source);
+    held = held || (!target_first && stream_hold(target));
     /* The default stream of a thread has another handle in calls of ours; and a question about one may end a capture. */
     const bool is_default = (uintptr_t)to <= STREAM_PER_THREAD;
     if (held && !is_default && OVERLAP_RELAXED(source->raised)) /* what threads read meanwhile is not the driver's */
@@ -86,8 +88,8 @@ CUresult stream_copy_attributes_body(ENTRY, CUstream to, CUstream from) {
     if (held && result == CUDA_SUCCESS && copied && !is_default)
         is_programs(target, own);
     if (held)
-        raise_release(target);
+        stream_release(target);
     if (stays)
-        raise_release(source);
+        stream_release(source);
     return result;
 }

@@ -1,11 +1,11 @@
-/* Is the library armed in this process? Also the fork handler. */
+/* Is the library armed in this process, and what do its policies need? */
 #include <errno.h>
 #include <sys/auxv.h>
 
 #include "../sys/sys.h"
 #include "../sys/system.h"
-#include "launch.h"
 #include "page.h"
+#include "hook.h"
 
 /* Names that no program may define (ISO C 7.1.3). */
 extern unsigned long __getauxval(unsigned long type) __attribute__((weak));
@@ -13,23 +13,9 @@ extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden"), weak));
 
-static uint32_t table_decoded = OVERLAP_FRESH;
+uint32_t overlap_table_decoded = OVERLAP_FRESH;
 static const char *wrong; /* why the table is ignored, or NULL */
 static uint32_t wrong_said = OVERLAP_FRESH;
-
-/* A forked child starts with empty counters; it gets a page of its own when it first uses a GPU. */
-static void in_child(void) {
-    overlap_start.forked = true;
-    overlap_start.objects = overlap_object_count();
-    overlap_bind_forked();
-    if (!overlap_start.settings.table) /* no driver was used: nothing else has been written */
-        return;
-    const bool used = overlap_page_used();
-    __atomic_store_n(&table_decoded, OVERLAP_DONE, __ATOMIC_RELAXED);
-    overlap_wait_forked();
-    overlap_page_forked();
-    launch_forked(used);
-}
 
 /* glibc's shared libraries export pthread_atfork(3) for old programs only; __register_atfork is what it calls. Allocates nothing. */
 void overlap_watch_forks(void) {
@@ -37,7 +23,7 @@ void overlap_watch_forks(void) {
     if (!__register_atfork || __atomic_exchange_n(&watched, true, __ATOMIC_RELAXED))
         return;
     const int saved = errno;
-    __register_atfork(NULL, NULL, in_child, &__dso_handle ? __dso_handle : NULL);
+    __register_atfork(NULL, NULL, overlap_in_child, &__dso_handle ? __dso_handle : NULL);
     errno = saved;
 }
 
@@ -49,7 +35,7 @@ static void watch_forks_late(void) {
         __register_atfork ? NULL
                           : (int (*)(void (*)(void), void (*)(void), void (*)(void)))overlap_libc("pthread_atfork");
     if (at_fork)
-        at_fork(NULL, NULL, in_child);
+        at_fork(NULL, NULL, overlap_in_child);
     errno = saved;
 }
 
@@ -70,7 +56,7 @@ static void decode_table(void) {
 }
 
 const struct overlap_settings *overlap_settings(void) {
-    if (!overlap_is_set_up() || !overlap_once(&table_decoded, decode_table))
+    if (!overlap_is_set_up() || !overlap_once(&overlap_table_decoded, decode_table))
         return NULL;
     return overlap_start.settings.table ? &overlap_start.settings : NULL;
 }
@@ -81,7 +67,33 @@ static void say_what_is_wrong(void) {
 
 const struct overlap_settings *overlap_armed(void) {
     const struct overlap_settings *settings = overlap_settings();
-    if (!settings && __atomic_load_n(&table_decoded, __ATOMIC_ACQUIRE) == OVERLAP_DONE && wrong)
+    if (!settings && __atomic_load_n(&overlap_table_decoded, __ATOMIC_ACQUIRE) == OVERLAP_DONE && wrong)
         overlap_once(&wrong_said, say_what_is_wrong);
     return settings;
+}
+
+/* ---- What the policies need ---- */
+
+uint32_t streams_needed;
+
+static bool shapes(const struct overlap_rule *rule) {
+    return rule->shape != OVERLAP_SHAPE_LEAVE;
+}
+
+RARE uint32_t streams_need(void) {
+    const struct overlap_settings *const settings = overlap_armed();
+    uint32_t needed = STREAMS_KNOWN;
+    if (!settings) {
+        if (overlap_is_off())
+            __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
+        return 0;
+    }
+    const struct overlap_view view = overlap_table_view(settings->table);
+    for (uint32_t i = 0; i < view.table->policy_count; i++)
+        needed |= view.policies[i].raise_share || view.policies[i].stream_creators.count ? STREAMS_RAISES : 0;
+    for (uint32_t i = 0; i < view.table->rule_count; i++)
+        if (shapes(&view.rules[i]))
+            needed |= STREAMS_SHAPES | (view.rules[i].when == OVERLAP_WHEN_ALWAYS ? 0 : STREAMS_WINDOWS);
+    __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
+    return needed;
 }

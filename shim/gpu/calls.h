@@ -18,8 +18,6 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
 vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, uint32_t flags,
                              int priority, vendor_result result);
 
-/* Maps the table of events. The lock is held. */
-void events_prepare(void);
 /* The program has recorded the event on the stream. */
 void event_recorded(vendor_event event, vendor_stream stream, enum default_stream null_stream);
 

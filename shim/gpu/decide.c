@@ -11,13 +11,6 @@
 #include "thread.h"
 #include "vendor_ops.h"
 
-uint32_t launch_epoch = 1; /* 0 marks an entry of a thread's table that is being written */
-
-void invalidate_decisions(void) {
-    if (__atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST) == 0)
-        __atomic_add_fetch(&launch_epoch, 1, __ATOMIC_SEQ_CST);
-}
-
 struct facts {
     const struct request *request;
     struct handle *handle; /* may be NULL */
@@ -119,15 +112,15 @@ static uint32_t at_most_32_bits(uint64_t number) {
     return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-static bool make(const struct request *request, struct handle *handle, struct device *device,
-                 struct decision *decision) {
+static bool decide_here(const struct request *request, struct handle *handle, struct device *device,
+                        struct decision *decision) {
     struct facts facts = {.kernel = {.communicates = false}};
     struct overlap_decision decided = {.reason = OVERLAP_REASON_communication,
                                        .dynamic_shared = request->config.sharedMemBytes,
                                        .rule = OVERLAP_NO_RULE,
                                        .maximum_blocks = UINT64_MAX};
     if (handle)
-        handle_settle(handle, request->context, device->ordinal);
+        handle_assign_context(handle, request->context, device->ordinal);
     gather(&facts, request, handle, device);
     const bool communicates = facts.launch.flags & OVERLAP_LAUNCH_COMMUNICATION;
     if (communicates)
@@ -159,5 +152,5 @@ bool decide(const struct request *request, struct handle *handle, struct decisio
         decision->size = request->config.sharedMemBytes;
         return false;
     }
-    return make(request, handle, device, decision);
+    return decide_here(request, handle, device, decision);
 }

@@ -8,10 +8,6 @@
 
 static struct pool decisions = POOL_OF(decision, 1 << 18);
 
-void decisions_prepare(void) {
-    pool_prepare(&decisions);
-}
-
 static struct decision *decision_at(uint32_t number) {
     return number ? pool_at(&decisions, number) : NULL;
 }

@@ -34,6 +34,7 @@ static void record(struct device *device, const struct overlap_settings *setting
     memcpy(entry->name, device->gpu.name, sizeof entry->name);
     entry->index = (uint32_t)device->ordinal;
     entry->multiprocessors = device->gpu.multiprocessors;
+    entry->observes = device->observes;
     if (device->policy != OVERLAP_NO_POLICY) {
         struct overlap_view view = overlap_table_view(settings->table);
         const char *name = view.strings + view.policies[device->policy].name;
@@ -66,11 +67,11 @@ static void record_rules(const struct device *device, const struct overlap_polic
 static bool asks_for_more(const struct overlap_settings *settings, uint32_t policy) {
     const struct overlap_view view = overlap_table_view(settings->table);
     const struct overlap_policy *const fits = policy == OVERLAP_NO_POLICY ? NULL : &view.policies[policy];
-    return fits ? fits->rule_count || fits->raise_share || fits->stream_creators.count
+    return fits ? fits->rule_count || overlap_raises(fits) || fits->stream_creators.count
                 : ((const struct overlap_table *)settings->table)->policy_count > 0;
 }
 
-static void make(struct device *device, const struct overlap_settings *settings) {
+static void set_up(struct device *device, const struct overlap_settings *settings) {
     uint8_t uuid[16] = {0};
     overlap_page_opened(); /* HIP may reach this without an earlier call; the record belongs to the page */
     const bool usable = OPERATION_OF(device->vendor, limits)(device->ordinal, &device->gpu, uuid);
@@ -85,6 +86,7 @@ static void make(struct device *device, const struct overlap_settings *settings)
     device->unreadable = asks && !usable;
     if (!usable)
         device->policy = OVERLAP_NO_POLICY;
+    device->observes = overlap_observes(device_policy(device));
     record(device, settings, uuid);
     if (device->policy == OVERLAP_NO_POLICY)
         return;
@@ -96,7 +98,7 @@ void device_forked(void) {
     memset(devices, 0, sizeof devices);
 }
 
-struct device *device_at(enum vendor vendor, int ordinal) {
+struct device *device_get(enum vendor vendor, int ordinal) {
     const struct overlap_settings *settings = overlap_armed();
     if (!settings || !driver_ready(vendor) || ordinal < 0 || ordinal >= OVERLAP_DEVICES)
         return NULL;
@@ -107,20 +109,20 @@ struct device *device_at(enum vendor vendor, int ordinal) {
     if (now == 0 && __atomic_compare_exchange_n(&device->state, &now, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
         device->vendor = vendor;
         device->ordinal = ordinal;
-        make(device, settings);
+        set_up(device, settings);
         __atomic_store_n(&device->state, 2, __ATOMIC_RELEASE);
         return device;
     }
     return overlap_wait(&device->state, 2) ? device : NULL;
 }
 
-struct device *device_met(enum vendor vendor, int ordinal) {
+struct device *device_cached(enum vendor vendor, int ordinal) {
     struct device *const device = ordinal >= 0 && ordinal < OVERLAP_DEVICES ? &devices[vendor][ordinal] : NULL;
     return device && __atomic_load_n(&device->state, __ATOMIC_ACQUIRE) == 2 ? device : NULL;
 }
 
-struct device *device_current(enum vendor vendor) {
-    return driver_ready(vendor) ? device_at(vendor, device_here(vendor)) : NULL;
+struct device *current_device(enum vendor vendor) {
+    return driver_ready(vendor) ? device_get(vendor, current_ordinal(vendor)) : NULL;
 }
 
 const struct overlap_policy *device_policy(const struct device *device) {

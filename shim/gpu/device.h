@@ -2,11 +2,10 @@
 #pragma once
 
 #include "../core/core.h"
+#include "current.h"
 #include "hook.h"
 
 #pragma GCC visibility push(hidden)
-
-#define NO_DEVICE (-1)
 
 struct device {
     uint32_t state; /* 2: ready */
@@ -14,10 +13,9 @@ struct device {
     int ordinal;
     uint32_t page_slot; /* of the statistics page; OVERLAP_DEVICES: all slots are in use */
     uint32_t policy;    /* index in the policy table; OVERLAP_NO_POLICY: none matches */
-    /* Streams that the rule judges (streams.h): number of the first one, 0: none; under the lock. */
-    uint32_t streams;
-    bool programs; /* a stream to which the program gave a priority has carried a launch */
-    uint32_t open; /* streams on which an overlap window is open */
+    bool observes;      /* its policy judges streams, and raises none */
+    bool programs;      /* a stream to which the program gave a priority has carried a launch */
+    uint32_t open;      /* streams on which an overlap window is open */
     /* Of all threads, for its streams: */
     uint64_t waits;  /* so far; added to by each thread that waits */
     uint64_t judged; /* at the latest judgement; under the lock */
@@ -32,10 +30,10 @@ struct device {
 };
 
 /* Returns the current device of the calling thread, ready for decisions. NULL: there is none, or it is unknown. */
-struct device *device_current(enum vendor vendor);
-struct device *device_at(enum vendor vendor, int ordinal);
+struct device *current_device(enum vendor vendor);
+struct device *device_get(enum vendor vendor, int ordinal);
 /* The same without a call of the driver: NULL also if nothing has asked for that device yet. */
-struct device *device_met(enum vendor vendor, int ordinal);
+struct device *device_cached(enum vendor vendor, int ordinal);
 
 /* In a forked child: discards all devices, so that they are queried and recorded again. */
 void device_forked(void);
@@ -48,6 +46,11 @@ const struct overlap_footprint *device_communication(const struct device *device
 
 /* Returns the policy of the device, or NULL. */
 const struct overlap_policy *device_policy(const struct device *device);
+
+/* Is its policy one that judges streams and raises none? */
+static inline bool device_observes(const struct device *device) {
+    return device->observes;
+}
 
 /* Queries the range of priorities, once; context: one of the device, or 0 for the current one. False: it is not known, or
  * there is only one priority. */

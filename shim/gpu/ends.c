@@ -74,6 +74,11 @@ static bool each(const struct handle_scope *scope, action *act) {
     return decided;
 }
 
+void handle_drop(struct handle *handle) {
+    decisions_forget_of(handle);
+    handle_free(handle);
+}
+
 static void begin(struct handle *handle, const struct handle_scope *scope) {
     decisions_forget_of(handle);
     if (!stays(handle, scope))
@@ -88,7 +93,7 @@ static void keep(struct handle *handle, const struct handle_scope *scope) {
 static void forget(struct handle *handle, const struct handle_scope *scope) {
     decisions_forget_of(handle);
     if (!stays(handle, scope))
-        handle_drop(handle);
+        handle_free(handle);
 }
 
 /* ---- Changes that could not be made, because the lock was not to be had ----

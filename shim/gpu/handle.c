@@ -13,49 +13,9 @@
 #include "streams.h"
 #include "vendor_ops.h"
 
-static struct pool handles = POOL_OF(handle, 1 << 17);
-static struct map numbers; /* address -> number of its record */
-static struct map owners;  /* module or library -> number of the first record of the list that it owns */
-static uint32_t unowned;   /* the first record of the list without an owner */
-static uint32_t births;    /* the last number given to handle->born */
-
-struct handle *handle_at(uint32_t number) {
-    return number ? pool_at(&handles, number) : NULL;
-}
-
-uint32_t handles_used(void) {
-    return OVERLAP_RELAXED(handles.used);
-}
-
-uint32_t handles_born(void) {
-    return OVERLAP_RELAXED(births);
-}
-
-struct handle *handle_at_address(uint64_t value) {
-    return handle_at((uint32_t)map_get(&numbers, value));
-}
-
-static struct handle *find(uint64_t value) {
-    struct handle *const found = handle_at_address(value);
-    return found && OVERLAP_RELAXED(found->value) == value && handle_kind(found) ? found : NULL;
-}
-
 struct handle *handle_find(const void *value) {
     const bool doubtful = OVERLAP_LOAD(handles_missed) | OVERLAP_LOAD(handles_unmarked);
-    return __builtin_expect(doubtful, 0) && !handles_mend() ? NULL : find((uint64_t)(uintptr_t)value);
-}
-
-struct handle *handle_origin(const struct handle *handle) {
-    const uint64_t kernel = OVERLAP_RELAXED(handle->kernel);
-    return kernel ? find(kernel) : NULL;
-}
-
-void handles_prepare(void) {
-    pool_prepare(&handles);
-    map_prepare(&numbers);
-    map_prepare(&owners);
-    decisions_prepare();
-    names_prepare();
+    return __builtin_expect(doubtful, 0) && !handles_mend() ? NULL : handle_look((uint64_t)(uintptr_t)value);
 }
 
 /* ---- Names ---- */
@@ -128,15 +88,11 @@ void rows_forked(void) {
 
 /* ---- Decisions ---- */
 
-void handle_doubt(struct handle *handle) {
+void handle_invalidate(struct handle *handle) {
     struct handle *const origin = handle_origin(handle);
     __atomic_fetch_add(&handle->version, 1, __ATOMIC_RELEASE);
     if (origin)
         __atomic_fetch_add(&origin->version, 1, __ATOMIC_RELEASE);
-}
-
-void handle_invalidate(struct handle *handle) {
-    handle_doubt(handle);
     invalidate_decisions();
 }
 
@@ -162,14 +118,14 @@ static bool is_of_context(uint32_t kind) {
     return kind == HANDLE_FUNCTION || kind == HANDLE_MODULE || kind == HANDLE_HIP_FUNCTION;
 }
 
-void handle_settle(struct handle *handle, uint64_t context, int device) {
+void handle_assign_context(struct handle *handle, uint64_t context, int device) {
     if (OVERLAP_RELAXED(handle->context) || !is_of_context(handle_kind(handle)))
         return;
     __atomic_store_n(&handle->device, device, __ATOMIC_RELAXED);
     __atomic_store_n(&handle->context, context, __ATOMIC_RELAXED);
 }
 
-void handle_unsettle(struct handle *handle) {
+void handle_unassign_context(struct handle *handle) {
     const struct handle *const module = handle_find((void *)(uintptr_t)handle->owner);
     if (!is_of_context(handle_kind(handle)) || handle_origin(handle) || (module && handle_is(module, HANDLE_MODULE)))
         return; /* its context is known: a CUkernel's function is of the current one */
@@ -187,79 +143,6 @@ static bool is_known(const struct handle *handle, const struct handle *learned) 
            !handle_is_ending(handle) && (!learned->name_hash || handle->name_hash == learned->name_hash);
 }
 
-/* ---- Records; the lock is held ---- */
-
-uint32_t handle_first_of(uint64_t owner) {
-    return owner ? (uint32_t)map_get(&owners, owner) : OVERLAP_RELAXED(unowned);
-}
-
-static bool set_first(uint64_t owner, uint32_t number) {
-    if (owner)
-        return map_put(&owners, owner, number);
-    __atomic_store_n(&unowned, number, __ATOMIC_RELAXED);
-    return true;
-}
-
-/* False: there is no room for another owner. */
-static bool list(struct handle *handle) {
-    const uint32_t first = handle_first_of(handle->owner);
-    if (!set_first(handle->owner, handle->number))
-        return false;
-    handle->before = 0;
-    handle->sibling = first;
-    if (first)
-        handle_at(first)->before = handle->number;
-    return true;
-}
-
-static void unlist(struct handle *handle) {
-    if (handle->before)
-        handle_at(handle->before)->sibling = handle->sibling;
-    else
-        set_first(handle->owner, handle->sibling);
-    if (handle->sibling)
-        handle_at(handle->sibling)->before = handle->before;
-}
-
-void handle_drop(struct handle *handle) {
-    decisions_forget_of(handle);
-    unlist(handle);
-    name_give(handle->name);
-    handle->name = 0;
-    map_put(&numbers, handle->value, 0);
-    __atomic_store_n(&handle->kind, 0, __ATOMIC_RELEASE);
-    pool_give(&handles, handle->number);
-}
-
-/* Makes a record. */
-static void make(const struct handle *learned, const char *name) {
-    const uint32_t number = pool_take(&handles);
-    if (!number)
-        return;
-    struct handle *const handle = handle_at(number);
-    struct handle fresh = *learned;
-    fresh.next = handle->next;
-    fresh.version = handle->version + 1;
-    fresh.born = births + 1;
-    fresh.number = number;
-    fresh.name = name ? name_keep(name) : 0;
-    fresh.name_hash = fresh.name ? learned->name_hash : 0;
-    __atomic_store_n(&births, fresh.born, __ATOMIC_RELAXED);
-    /* Threads without the lock may look at the record: in whole words, and at its kind last. */
-    for (size_t i = 1; i < sizeof fresh / sizeof(uint64_t); i++)
-        __atomic_store_n((uint64_t *)handle + i, ((const uint64_t *)&fresh)[i], __ATOMIC_RELAXED);
-    if (list(handle) && map_put(&numbers, learned->value, number)) {
-        __atomic_store_n(&handle->kind, learned->kind, __ATOMIC_RELEASE);
-        return;
-    }
-    if (handle_first_of(handle->owner) == number)
-        unlist(handle);
-    name_give(handle->name);
-    handle->name = 0;
-    pool_give(&handles, number);
-}
-_Static_assert(sizeof(struct handle) % sizeof(uint64_t) == 0 && offsetof(struct handle, value) == 8, "make()");
-
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel) {
     const enum vendor vendor = handle_kind_vendor(kind);
     struct handle learned = {.value = (uint64_t)(uintptr_t)value,
@@ -275,8 +158,8 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
         learned.context = OVERLAP_RELAXED(module->context);
         learned.device = handle_device(module);
     } else if (is_of_context(kind)) {
-        learned.context = context_here(vendor);
-        learned.device = device_here(vendor);
+        learned.context = current_context(vendor);
+        learned.device = current_ordinal(vendor);
     }
     struct handle *known = handle_find(value);
     if (known && name)
@@ -293,10 +176,10 @@ void handle_learn(void *value, enum handle_kind kind, void *owner, const char *n
     if (replaced) /* another kernel had the address */
         handle_drop(known);
     if (!same)
-        make(&learned, name);
+        handle_make(&learned, name);
     lock_leave();
     if (same)
-        handle_settle(known, learned.context, learned.device);
+        handle_assign_context(known, learned.context, learned.device);
     if (replaced)
         invalidate_decisions();
 }

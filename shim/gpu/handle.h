@@ -31,9 +31,9 @@ enum handle_mark {
 /* NVIDIA: an attribute of a kernel that we change (cuda/attribute.c). Under the lock. A CUkernel has a value for each
  * device, which is a bit here; a function has one, bit 0. */
 struct setting {
-    uint32_t known; /* the program's value is `own`... */
-    uint32_t ours;  /* the driver has our value, or is about to get it; also read without the lock */
-    uint32_t fixed; /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
+    uint32_t has_own; /* the program's value is `own`... */
+    uint32_t ours;    /* the driver has our value, or is about to get it; also read without the lock */
+    uint32_t fixed;   /* of the limit: bytes of static shared memory + 1; 0: not asked; written without the lock */
     uint32_t reserved;
     int32_t own[OVERLAP_DEVICES]; /* ...by the number of the bit */
 };
@@ -45,7 +45,7 @@ struct handle {
     uint64_t owner;     /* module or library; 0: unknown */
     uint64_t context;   /* of a function... */
     uint64_t kernel;    /* ...and the kernel that it came from, or 0 */
-    int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_settle) */
+    int32_t device;     /* of a function; NO_DEVICE: unknown until it is launched (handle_assign_context) */
     uint32_t marks;     /* enum handle_mark */
     uint32_t born;      /* number of the call that learned it: a later kernel at the address has another one */
     uint32_t version;   /* incremented when decisions about the kernel may be stale */
@@ -65,9 +65,6 @@ struct handle {
 /* Records a handle that a call of the program has returned. A function belongs to the current context. kernel: the
  * CUkernel that a function was obtained from, or NULL. name: may be NULL. */
 void handle_learn(void *value, enum handle_kind kind, void *owner, const char *name, void *kernel);
-/* Maps the tables: the program may enter a sandbox before its first launch. The lock is held. */
-void handles_prepare(void);
-void decisions_prepare(void);
 /* Returns the record of a handle, or NULL. */
 struct handle *handle_find(const void *value);
 /* The record of a number; how many numbers are used; the last number that was given to handle->born. */
@@ -76,10 +73,10 @@ uint32_t handles_used(void);
 uint32_t handles_born(void);
 
 /* Assigns a function that was obtained without a current context to the context and the device of its first launch. */
-void handle_settle(struct handle *handle, uint64_t context, int device);
+void handle_assign_context(struct handle *handle, uint64_t context, int device);
 /* A launch has failed for another reason than its size. So the function may be of another context than the current one, in
  * which it was obtained: it is assigned anew at its next launch. */
-void handle_unsettle(struct handle *handle);
+void handle_unassign_context(struct handle *handle);
 
 /* Called before and after a call that may end handles: those of a module or a library; of a context;
  * of the primary context of a device; or all of a kind whose owner is unknown, except those obtained from a kernel that
@@ -97,10 +94,16 @@ struct handle_scope {
 struct handle_scope handle_ends(enum handle_scope_of of, uint64_t value);
 void handle_ended(const struct handle_scope *scope, bool gone);
 
-/* Between handle.c and ends.c, under the lock: the record at an address, or NULL; the first one of an owner's list (0: of
- * the list without an owner; needs no lock); the end of a record. */
+/* ---- The table (handles.c): for handle.c, decisions.c and ends.c ---- */
+
+/* Returns the living record of an address without a look at changes that could not be made; or NULL. */
+struct handle *handle_look(uint64_t value);
+/* Under the lock: the record at an address, or NULL; the first one of an owner's list (0: of the list without an owner; needs
+ * no lock); a new record, if there is room; the end of one whose decisions are forgotten; the end of one (ends.c). */
 struct handle *handle_at_address(uint64_t value);
 uint32_t handle_first_of(uint64_t owner);
+void handle_make(const struct handle *learned, const char *name);
+void handle_free(struct handle *handle);
 void handle_drop(struct handle *handle);
 
 /* Changes that could not be made, because the lock was not to be had: are there any? How many kernels' ends are not marked?
@@ -155,10 +158,8 @@ struct handle *handle_origin(const struct handle *handle);
 void handle_mark(struct handle *handle, enum handle_mark mark);
 bool handle_is_marked(const struct handle *handle, enum handle_mark mark);
 
-/* Decisions about all forms of a kernel may be stale: a fact about it has changed. handle_doubt(): the same for a kernel
- * that no thread launches with our size, so that the threads' tables hold nothing stale. */
+/* Decisions about all forms of a kernel may be stale: a fact about it has changed. */
 void handle_invalidate(struct handle *handle);
-void handle_doubt(struct handle *handle);
 
 /* ---- Decisions about launches of a kernel ---- */
 

@@ -42,6 +42,6 @@ bool calls_other_runtime(uintptr_t site) {
 }
 
 void *other_runtime_function(enum hook hook, uintptr_t site) {
-    void *const known = overlap_behind_known(site, (uint32_t)hook);
+    void *const known = overlap_behind_cached(site, (uint32_t)hook);
     return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(VENDOR_HIP));
 }

@@ -7,7 +7,7 @@
 enum vendor { VENDOR_CUDA, VENDOR_HIP, VENDORS };
 
 enum hook {
-#define DRIVER(name, body, parameters, ...) HOOK_##name,
+#define DRIVER(name, ...) HOOK_##name,
 #include "../cuda/driver.def"
     HOOK_CUDA_COUNT, /* also the first row of HIP */
     HOOK_BEFORE_HIP = HOOK_CUDA_COUNT - 1,

@@ -14,17 +14,8 @@
 #include "point.h"
 #include "resolve.h"
 #include "vendor_ops.h"
-
-RARE void launch_forked(bool used) {
-    thread_forked();
-    streams_forked();
-    rows_forked();
-    if (driver_ready(VENDOR_CUDA) || driver_ready(VENDOR_HIP)) {
-        is_forked_child = is_forked_child || used;
-        device_forked();
-        decisions_forget();
-    }
-}
+#include "raise.h"
+#include "windows.h"
 
 void count_special(bool communicates, bool raised, struct stream *stream) {
     struct overlap_shard *const shard = this_thread.shard;
@@ -114,10 +105,10 @@ static struct handle *find_or_decide(const struct request *request, uint32_t epo
 }
 
 /* Why a launch with this decision is made as asked; the decision's own reason: it is not, or that is why. */
-static uint32_t reason_here(const struct decision *decision, const struct stream *stream, const struct device *device) {
+static uint32_t reason_now(const struct decision *decision, const struct stream *stream, const struct device *device) {
     if (decision->communicates || decision->reason == OVERLAP_REASON_invalid_as_asked)
         return decision->reason;
-    if (OVERLAP_RELAXED(stream->raised))
+    if (OVERLAP_RELAXED(stream->raised) && !(device && device_observes(device)))
         return OVERLAP_REASON_raised;
     if (decision->changes && OVERLAP_RELAXED(captures_open))
         return OVERLAP_REASON_captured;
@@ -128,8 +119,8 @@ static uint32_t reason_here(const struct decision *decision, const struct stream
 
 /* A signal handler may launch meanwhile. The entry is not valid while it is written; if the handler has written it as well,
  * it stays so. */
-static void write_known(struct known *known, const struct known *answer) {
-    struct known fresh = *answer;
+static void write_cached(struct cached_launch *known, const struct cached_launch *answer) {
+    struct cached_launch fresh = *answer;
     fresh.epoch = 0;
     known->epoch = 0;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -142,17 +133,17 @@ static void write_known(struct known *known, const struct known *answer) {
 }
 
 /* Keeps the answer in the thread's table, for as long as the epoch is what it was before the answer was found. */
-static void remember(const struct known *answer) {
+static void remember(const struct cached_launch *answer) {
     struct launcher *const launcher = this_thread.launcher;
     if (!launcher || !answer->stream)
         return;
-    struct known *const known = known_at(launcher, answer->function, answer->stream, answer->key);
-    const struct known before = *known;
+    struct cached_launch *const known = cached_at(launcher, answer->function, answer->stream, answer->key);
+    const struct cached_launch before = *known;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (before.epoch == answer->epoch && memcmp(known, &before, sizeof before) == 0 && /* copied as a whole */
         !(before.function == answer->function && before.stream == answer->stream && before.key == answer->key))
-        write_known(known_neighbour(launcher, known), &before); /* the other launch moves over */
-    write_known(known, answer);
+        write_cached(cached_neighbour(launcher, known), &before); /* the other launch moves over */
+    write_cached(known, answer);
 }
 
 /* Is this communication on more than a third of the multiprocessors? Raised, it takes them from computation at once; on
@@ -170,19 +161,19 @@ static struct stream *find_stream(struct request *request, bool captured) {
     if (is_forked_child)
         return stream;
     if (streams_tracked())
-        stream = captured ? stream_known(handle, null_stream) : stream_met(handle, null_stream);
+        stream = captured ? stream_find(handle, null_stream) : stream_get(handle, null_stream);
     const struct place place = OVERLAP_RELAXED(stream->device) != NO_DEVICE
                                    ? (struct place){OVERLAP_RELAXED(stream->context), OVERLAP_RELAXED(stream->device)}
                                    : stream_place(handle, null_stream, stream);
     request->context = this_thread.launches_in = place.context;
-    request->device = device_at(default_vendor(null_stream), place.device);
+    request->device = device_get(default_vendor(null_stream), place.device);
     return captured ? &no_stream : stream;
 }
 
 /* Notes what this launch is the first to show of its stream. */
 static void first_of_stream(const struct request *request, struct stream *stream, bool communicates) {
     const bool wide = communicates && is_wide(request, request->device);
-    if (!OVERLAP_RELAXED(stream->listed) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
+    if (!OVERLAP_RELAXED(stream->carries) || (communicates && !OVERLAP_RELAXED(stream->judged.communicates)) ||
         (wide && !OVERLAP_RELAXED(stream->judged.is_wide)))
         stream_carries(stream, communicates, wide);
 }
@@ -202,7 +193,7 @@ vendor_result launch_slow(struct request *request) {
     if (device && stream != &no_stream)
         first_of_stream(request, stream, decision.communicates);
     const uint32_t serial = OVERLAP_LOAD(stream->serial);
-    uint32_t reason = reason_here(&decision, stream, device);
+    uint32_t reason = reason_now(&decision, stream, device);
     const bool changes = decision.changes && reason == decision.reason;
     const uint32_t size = changes ? decision.size : request->config.sharedMemBytes;
     const vendor_result result =
@@ -210,7 +201,7 @@ vendor_result launch_slow(struct request *request) {
     if (result == VENDOR_INVALID_HANDLE || result == VENDOR_INVALID_CONTEXT) {
         struct handle *const kernel = handle_find(request->function);
         if (kernel) /* any other error, as of an earlier kernel, says nothing about its context */
-            handle_unsettle(kernel);
+            handle_unassign_context(kernel);
     }
     const uint32_t row = reason == decision.reason ? decision.row : row_of_reason(decision.row, reason);
     const bool raised = OVERLAP_RELAXED(stream->raised);
@@ -228,18 +219,18 @@ vendor_result launch_slow(struct request *request) {
     }
     if (handle && !captured && (!changes || decision.proven)) {
         POINT(answer_found);
-        const struct known answer = {.function = function_key(request->function, request->flags),
-                                     .stream = of,
-                                     .key = decision.key,
-                                     .least = decision.least,
-                                     .range = decision.most - decision.least,
-                                     .record = stream,
-                                     .serial = serial,
-                                     .epoch = epoch,
-                                     .size = size,
-                                     .row = (uint16_t)row,
-                                     .communicates = decision.communicates,
-                                     .raised = raised};
+        const struct cached_launch answer = {.function = function_key(request->function, request->flags),
+                                             .stream = of,
+                                             .key = decision.key,
+                                             .least = decision.least,
+                                             .range = decision.most - decision.least,
+                                             .record = stream,
+                                             .serial = serial,
+                                             .epoch = epoch,
+                                             .size = size,
+                                             .row = (uint16_t)row,
+                                             .communicates = decision.communicates,
+                                             .raised = raised};
         remember(&answer);
     }
     this_thread.launches_in = 0;

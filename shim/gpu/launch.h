@@ -1,5 +1,5 @@
 /* A launch. One that the thread has made before is a lookup in the thread's own table, two counters and a call
- * (launch_known()); everything else goes to launch_slow().
+ * (launch_cached()); everything else goes to launch_slow().
  *
  * The size is always max(asked, target), because a launch may pass two hooks. */
 #pragma once
@@ -7,38 +7,12 @@
 #include "../core/core.h"
 #include "../text.h"
 #include "handle.h"
+#include "request.h"
 #include "streams.h"
 #include "thread.h"
 #include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
-
-/* Incremented whenever an answer that threads have kept may be stale. */
-extern uint32_t launch_epoch;
-void invalidate_decisions(void);
-
-/* As the program asked for it. */
-struct request {
-    enum route route; /* selects the driver's function */
-    enum hook hook;
-    uintptr_t site; /* return address of the outermost hook */
-    uint32_t flags; /* enum overlap_launch_flag, by the entry point and its arguments */
-    void *function;
-    void **parameters;
-    void **extra;
-    vendor_launch config;
-    const void *more; /* AMD: further arguments of the call (struct hip_more), or NULL */
-    /* Where it runs, by its stream (launch_slow()); NULL: not known, or nothing is decided. */
-    struct device *device;
-    uint64_t context;
-};
-
-static inline uint64_t threads_of(const struct request *request) {
-    return (uint64_t)request->config.blockDimX * request->config.blockDimY * request->config.blockDimZ;
-}
-static inline uint64_t blocks_of(const struct request *request) {
-    return (uint64_t)request->config.gridDimX * request->config.gridDimY * request->config.gridDimZ;
-}
 
 /* The key of a call with 1 to 1024 threads and less than 256 KiB requested; further ones are decided each time. Its page
  * identifies the calling library, because two libraries never share a page; 36 bits hold the page number of every user
@@ -58,15 +32,16 @@ static inline uint64_t function_key(const void *function, uint64_t flags) {
 }
 
 /* Where a thread keeps its answer about a launch: in this entry, or in the one next to it. */
-static inline struct known *known_at(struct launcher *launcher, uint64_t function, uint64_t stream, uint64_t key) {
+static inline struct cached_launch *cached_at(struct launcher *launcher, uint64_t function, uint64_t stream,
+                                              uint64_t key) {
     const uint64_t hash = (function + (stream << 7 | stream >> 57) + (key << 28 | key >> 36)) * OVERLAP_FACTOR;
-    return &launcher->known[hash >> (64 - launcher->bits)];
+    return &launcher->cached[hash >> (64 - launcher->bits)];
 }
-static inline struct known *known_neighbour(struct launcher *launcher, const struct known *known) {
-    return &launcher->known[(known - launcher->known) ^ 1];
+static inline struct cached_launch *cached_neighbour(struct launcher *launcher, const struct cached_launch *known) {
+    return &launcher->cached[(known - launcher->cached) ^ 1];
 }
 
-static inline bool is_answer(const struct known *known, uint64_t function, uint64_t stream, uint64_t key,
+static inline bool is_answer(const struct cached_launch *known, uint64_t function, uint64_t stream, uint64_t key,
                              uint64_t blocks) {
     return ((known->function ^ function) | (known->key ^ key) | (known->stream ^ stream) |
             (known->epoch ^ OVERLAP_LOAD(launch_epoch))) == 0 &&
@@ -86,21 +61,21 @@ void count_special(bool communicates, bool raised, struct stream *stream);
 /* Looks the launch up, counts it and its work, and replaces *shared by the size to launch with. False: take the slow
  * path. A launch of more than 1024 threads may hit another launch's entry; that is harmless, because the driver refuses
  * it whatever its size. */
-static inline __attribute__((always_inline)) bool launch_known(const void *function, uint64_t flags, uint32_t threads,
-                                                               uint64_t blocks, uint32_t *shared, vendor_stream stream,
-                                                               enum default_stream null_stream, uintptr_t site) {
+static inline __attribute__((always_inline)) bool launch_cached(const void *function, uint64_t flags, uint32_t threads,
+                                                                uint64_t blocks, uint32_t *shared, vendor_stream stream,
+                                                                enum default_stream null_stream, uintptr_t site) {
     struct launcher *const launcher = this_thread.launcher;
     if (__builtin_expect(!launcher || *shared > OVERLAP_LARGEST_SIZE, 0))
         return false;
     const uint64_t handle = function_key(function, flags), of = stream_key(stream, null_stream);
     const uint64_t key = launch_key(threads, *shared, site);
-    const struct known *known = known_at(launcher, handle, of, key);
+    const struct cached_launch *known = cached_at(launcher, handle, of, key);
     if (__builtin_expect(!is_answer(known, handle, of, key, blocks), 0)) {
-        known = known_neighbour(launcher, known);
+        known = cached_neighbour(launcher, known);
         if (!is_answer(known, handle, of, key, blocks))
             return false;
     }
-    const struct known answer = *known;
+    const struct cached_launch answer = *known;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (answer.size != *shared && !is_answer(known, handle, of, key, blocks))
         return false; /* a signal handler that launches has replaced it: no kernel gets the size of another */
@@ -121,8 +96,5 @@ extern bool is_forked_child;
 
 /* Makes any launch that the thread's table does not hold. */
 vendor_result launch_slow(struct request *request);
-
-/* In a forked child. used: as overlap_page_used() said of the parent. */
-void launch_forked(bool used);
 
 #pragma GCC visibility pop

@@ -16,10 +16,6 @@ static struct piece *piece_at(uint32_t number) {
     return pool_at(&pieces, number);
 }
 
-void names_prepare(void) {
-    pool_prepare(&pieces);
-}
-
 void name_give(uint32_t number) {
     while (number) {
         const uint32_t next = piece_at(number)->next;

@@ -12,9 +12,6 @@ enum { NAME_LIMIT = 4096 }; /* characters; further ones are cut off */
 uint32_t name_keep(const char *name);
 void name_give(uint32_t number);
 
-/* Maps the memory of the first names. */
-void names_prepare(void);
-
 /* Returns the text, which stays valid until the next call. */
 const char *name_text(uint32_t number);
 

@@ -18,12 +18,12 @@ void *real_exports[HOOK_COUNT];
 #define ENDS(name, from_end, letter) (sizeof name > 6 && name[sizeof name - 1 - (from_end)] == (letter))
 const uint8_t hook_defaults[HOOK_COUNT] = {
 /* _ptsz, _ptds */
-#define DRIVER(name, body, parameters, ...)                                                                            \
+#define DRIVER(name, ...)                                                                                              \
     ENDS(#name, 5, '_') && ENDS(#name, 4, 'p') && ENDS(#name, 3, 't') ? STREAM_OF_THREAD : STREAM_OF_CONTEXT,
 #include "../cuda/driver.def"
 #undef DRIVER
 /* _spt */
-#define DRIVER(name, body, parameters, ...)                                                                            \
+#define DRIVER(name, ...)                                                                                              \
     ENDS(#name, 4, '_') && ENDS(#name, 3, 's') && ENDS(#name, 2, 'p') ? STREAM_OF_HIP_THREAD : STREAM_OF_HIP_DEVICE,
 #include "../hip/driver.def"
 #undef DRIVER
@@ -38,7 +38,7 @@ const char *driver_prefix(enum vendor vendor) {
 static struct {
     uint32_t state; /* 0: none yet, 1: being written, 2: ready, 3: given up */
     struct overlap_object object;
-} known[VENDORS];
+} adopted[VENDORS];
 
 void driver_functions(const struct overlap_object *object, const char *names, void *functions) {
     char *at = functions;
@@ -50,30 +50,29 @@ void driver_functions(const struct overlap_object *object, const char *names, vo
 
 static bool adopt(enum vendor vendor, const struct overlap_object *object) {
     uint32_t none = 0;
-    if (!__atomic_compare_exchange_n(&known[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
-        return none != 3 && overlap_wait(&known[vendor].state, 2) && known[vendor].object.base == object->base;
+    if (!__atomic_compare_exchange_n(&adopted[vendor].state, &none, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE))
+        return none != 3 && overlap_wait(&adopted[vendor].state, 2) && adopted[vendor].object.base == object->base;
     if (!overlap_page_prepare()) { /* as if there were no driver */
-        overlap_say("there is no memory for the library's tables: nothing is done here", NULL, NULL);
-        __atomic_store_n(&known[vendor].state, 3, __ATOMIC_RELEASE);
+        __atomic_store_n(&adopted[vendor].state, 3, __ATOMIC_RELEASE);
         return false;
     }
-    known[vendor].object = *object;
+    adopted[vendor].object = *object;
     for (int hook = hook_first(vendor); hook < hook_end(vendor); hook++)
         __atomic_store_n(&real_exports[hook], overlap_object_symbol(object, hook_name((enum hook)hook)),
                          __ATOMIC_RELEASE);
-    OPERATION_OF(vendor, met)(object);
-    __atomic_store_n(&known[vendor].state, 2, __ATOMIC_RELEASE);
+    OPERATION_OF(vendor, driver_adopted)(object);
+    __atomic_store_n(&adopted[vendor].state, 2, __ATOMIC_RELEASE);
     /* Pin the driver: the program may close it while we still call it. */
     overlap_object_pin(object->start);
     return true;
 }
 
 bool driver_ready(enum vendor vendor) {
-    return __atomic_load_n(&known[vendor].state, __ATOMIC_ACQUIRE) == 2;
+    return __atomic_load_n(&adopted[vendor].state, __ATOMIC_ACQUIRE) == 2;
 }
 
 bool in_driver(enum vendor vendor, uintptr_t address) {
-    return driver_ready(vendor) && address >= known[vendor].object.start && address < known[vendor].object.end;
+    return driver_ready(vendor) && address >= adopted[vendor].object.start && address < adopted[vendor].object.end;
 }
 
 bool in_any_driver(enum vendor vendor, uintptr_t address, struct overlap_object *object) {
@@ -93,7 +92,7 @@ bool in_other_driver(enum vendor vendor, const void *address) {
 }
 
 bool real_remember(enum route route, enum hook hook, void *address) {
-    void *before = real_known(hook, route);
+    void *before = real_cached(hook, route);
     if (!before && __atomic_compare_exchange_n(&real_functions[hook][route], &before, address, false, __ATOMIC_RELEASE,
                                                __ATOMIC_ACQUIRE))
         return true;
@@ -113,7 +112,7 @@ static bool is_by_caller(enum hook hook) {
 void *real_find(enum hook hook, uintptr_t site) {
     const enum vendor vendor = hook_vendor(hook);
     struct overlap_object object;
-    void *address = overlap_behind_known(site, (uint32_t)hook); /* resolving a name takes microseconds */
+    void *address = overlap_behind_cached(site, (uint32_t)hook); /* resolving a name takes microseconds */
     if (address && is_by_caller(hook))
         return address;
     const int saved = errno;

@@ -5,6 +5,7 @@
 #include "../core/core.h"
 #include "hook.h"
 #include "page.h"
+#include "rows.h"
 #include "vendor_abi.h"
 
 #pragma GCC visibility push(hidden)
@@ -14,7 +15,7 @@ extern void *real_functions[HOOK_COUNT][ROUTES];
 extern void *real_exports[HOOK_COUNT]; /* what the driver itself exports */
 
 /* Returns the function behind a hook. NULL: not resolved yet. */
-static inline void *real_known(enum hook hook, enum route route) {
+static inline void *real_cached(enum hook hook, enum route route) {
     return __atomic_load_n(&real_functions[hook][route], __ATOMIC_ACQUIRE);
 }
 
@@ -22,13 +23,26 @@ static inline void *real_known(enum hook hook, enum route route) {
 void *real_find(enum hook hook, uintptr_t site);
 
 static inline void *real_function(ENTRY) {
-    void *const real = real_known(hook, route);
+    void *const real = real_cached(hook, route);
     return __builtin_expect(real != NULL, 1) ? real : real_find(hook, site);
 }
 
-/* In a body: declares `real`, the function behind the hook; returns an error if there is none. */
-#define BEHIND(parameters)                                                                                             \
-    vendor_result(*const real) parameters = (vendor_result(*) parameters)real_function(route, hook, site);             \
+/* The bodies of bodies.def, and the types of the functions behind their hooks: type_event_wait_body and so on. */
+#define BODY(name, ...)                                                                                                \
+    typedef vendor_result type_##name(PARAMETERS(__VA_ARGS__));                                                        \
+    vendor_result name(ENTRY, PARAMETERS(__VA_ARGS__));
+#define BODY_VOID(name)                                                                                                \
+    typedef vendor_result type_##name(void);                                                                           \
+    vendor_result name(ENTRY);
+#include "bodies.def"
+#undef BODY
+#undef BODY_VOID
+
+/* In a body: the function behind the hook, which has the type of the entry point or of the body. REAL_OR_RETURN declares it as
+ * `real`, and returns an error if there is none. */
+#define REAL(name) ((type_##name *)real_function(route, hook, site))
+#define REAL_OR_RETURN(name)                                                                                           \
+    type_##name *const real = REAL(name);                                                                              \
     if (!real)                                                                                                         \
     return VENDOR_NOT_INITIALIZED
 

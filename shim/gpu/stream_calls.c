@@ -7,13 +7,15 @@
 #include "resolve.h"
 #include "calls.h"
 #include "vendor_ops.h"
+#include "captures.h"
+#include "raise.h"
 
 /* ---- Creation ---- */
 
 /* Does the policy say that the library at `site` creates its streams at the greatest priority? */
 static bool is_wanted(enum vendor vendor, uintptr_t site, int *priority) {
     const struct overlap_settings *const settings = overlap_armed();
-    struct device *const device = settings ? device_current(vendor) : NULL;
+    struct device *const device = settings ? current_device(vendor) : NULL;
     const struct overlap_policy *const policy = device_policy(device);
     if (!settings || !policy || !policy->stream_creators.count)
         return false;
@@ -35,26 +37,27 @@ vendor_result stream_create_at(enum vendor vendor, uintptr_t site, vendor_stream
         return VENDOR_SUCCESS;
     /* While a capture is open the stream has the program's priority, and gets ours when it ends. */
     const bool later = vendor == VENDOR_CUDA && OVERLAP_RELAXED(captures_open);
-    const vendor_result pending = OPERATION_OF(vendor, pending)();
-    const vendor_result result = OPERATION_OF(vendor, settle)(pending, create(stream, flags, later ? asked : priority));
+    const vendor_result pending = OPERATION_OF(vendor, last_error)();
+    const vendor_result result =
+        OPERATION_OF(vendor, restore_last_error)(pending, create(stream, flags, later ? asked : priority));
     if (result != VENDOR_SUCCESS) /* the caller makes the program's own call */
         return result;
     *tried = true;
     count(OVERLAP_COUNTER_STREAMS_CREATED_RAISED);
     POINT(stream_created);
-    raise_created(stream_made(vendor, *stream, flags, asked, outer_site(site)), !later);
+    raise_created(stream_record(vendor, *stream, flags, asked, outer_site(site)), !later);
     return result;
 }
 
 vendor_result stream_created(enum vendor vendor, uintptr_t site, const vendor_stream *stream, uint32_t flags,
                              int priority, vendor_result result) {
     if (result == VENDOR_SUCCESS && stream && streams_tracked() && driver_ready(vendor))
-        stream_made(vendor, *stream, flags, priority, outer_site(site));
+        stream_record(vendor, *stream, flags, priority, outer_site(site));
     return result;
 }
 
 vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t flags, int priority) {
-    BEHIND((vendor_stream * stream, uint32_t flags, int priority));
+    REAL_OR_RETURN(stream_create_priority_body);
     const enum vendor vendor = hook_vendor(hook);
     bool raised;
     const vendor_result result = stream_create_at(vendor, site, stream, flags, priority, real, &raised);
@@ -64,10 +67,10 @@ vendor_result stream_create_priority_body(ENTRY, vendor_stream *stream, uint32_t
 /* ---- The end ---- */
 
 vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(stream_destroy_body);
     if (!streams_tracked() || (uintptr_t)stream <= STREAM_PER_THREAD)
         return real(stream);
-    struct stream *const known = stream_known(stream, hook_default(hook));
+    struct stream *const known = stream_find(stream, hook_default(hook));
     stream_ends(known);
     const vendor_result result = real(stream);
     stream_ended(known, result == VENDOR_SUCCESS);
@@ -80,10 +83,10 @@ vendor_result stream_destroy_body(ENTRY, vendor_stream stream) {
 
 /* `touched` is set before the driver gets our priority, so of a changed value that the driver has answered this tells. */
 vendor_result stream_get_priority_body(ENTRY, vendor_stream stream, int *priority) {
-    BEHIND((vendor_stream stream, int *priority));
+    REAL_OR_RETURN(stream_get_priority_body);
     const vendor_result result = real(stream, priority);
     if (result == VENDOR_SUCCESS && priority && streams_tracked()) {
-        const struct stream *const known = stream_known(stream, hook_default(hook));
+        const struct stream *const known = stream_find(stream, hook_default(hook));
         if (__atomic_load_n(&known->touched, __ATOMIC_SEQ_CST))
             *priority = OVERLAP_RELAXED(known->own);
     }
@@ -98,7 +101,7 @@ static uint64_t begins(enum hook hook, vendor_stream stream) {
     const enum default_stream null_stream = hook_default(hook);
     const uint64_t key = stream_key(stream, null_stream);
     if (key && streams_wanted() & ~(uint32_t)STREAMS_KNOWN && driver_ready(hook_vendor(hook))) {
-        const struct place place = stream_place(stream, null_stream, stream_known(stream, null_stream));
+        const struct place place = stream_place(stream, null_stream, stream_find(stream, null_stream));
         capture_opens(key, place.context, place.device);
     }
     return key;
@@ -111,21 +114,20 @@ static vendor_result begun(uint64_t key, vendor_result result) {
 }
 
 vendor_result capture_begin_v1_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(capture_begin_v1_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream));
 }
 
 vendor_result capture_begin_body(ENTRY, vendor_stream stream, int mode) {
-    BEHIND((vendor_stream stream, int mode));
+    REAL_OR_RETURN(capture_begin_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream, mode));
 }
 
 vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph graph, const vendor_node *dependencies,
                                        const vendor_edge *edges, size_t count, int mode) {
-    BEHIND((vendor_stream stream, vendor_graph graph, const vendor_node *dependencies, const vendor_edge *edges,
-            size_t count, int mode));
+    REAL_OR_RETURN(capture_begin_graph_body);
     const uint64_t key = begins(hook, stream);
     return begun(key, real(stream, graph, dependencies, edges, count, mode));
 }
@@ -133,7 +135,7 @@ vendor_result capture_begin_graph_body(ENTRY, vendor_stream stream, vendor_graph
 /* An invalidated capture ends with an error, but it ends. A call on the wrong stream or thread fails without ending
  * it. */
 vendor_result capture_end_body(ENTRY, vendor_stream stream, vendor_graph *graph) {
-    BEHIND((vendor_stream stream, vendor_graph * graph));
+    REAL_OR_RETURN(capture_end_body);
     const enum default_stream null_stream = hook_default(hook);
     const uint64_t key = OVERLAP_RELAXED(captures_open) ? stream_key(stream, null_stream) : 0;
     const vendor_result result = real(stream, graph);
@@ -158,11 +160,11 @@ static void launches_graph(struct stream *stream) {
 }
 
 vendor_result graph_launch_body(ENTRY, vendor_exec graph, vendor_stream stream) {
-    BEHIND((vendor_exec graph, vendor_stream stream));
+    REAL_OR_RETURN(graph_launch_body);
     if (!overlap_armed() || !driver_ready(hook_vendor(hook)))
         return real(graph, stream);
     count(OVERLAP_COUNTER_GRAPH_LAUNCHES);
     if (streams_tracked() && !OVERLAP_RELAXED(captures_open))
-        launches_graph(stream_met(stream, hook_default(hook)));
+        launches_graph(stream_get(stream, hook_default(hook)));
     return real(graph, stream);
 }

@@ -10,53 +10,9 @@
 #include "resolve.h"
 #include "vendor_ops.h"
 #include "calls.h"
-
-struct stream no_stream = {.slot = WORKS, .device = NO_DEVICE};
-uint32_t streams_needed, contexts_changed;
-
-/* ---- What the policies need ---- */
-
-static bool shapes(const struct overlap_rule *rule) {
-    return rule->shape != OVERLAP_SHAPE_LEAVE;
-}
-
-RARE uint32_t streams_need(void) {
-    const struct overlap_settings *const settings = overlap_armed();
-    uint32_t needed = STREAMS_KNOWN;
-    if (!settings) {
-        if (overlap_is_off())
-            __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
-        return 0;
-    }
-    const struct overlap_view view = overlap_table_view(settings->table);
-    for (uint32_t i = 0; i < view.table->policy_count; i++)
-        needed |= view.policies[i].raise_share || view.policies[i].stream_creators.count ? STREAMS_RAISES : 0;
-    for (uint32_t i = 0; i < view.table->rule_count; i++)
-        if (shapes(&view.rules[i]))
-            needed |= STREAMS_SHAPES | (view.rules[i].when == OVERLAP_WHEN_ALWAYS ? 0 : STREAMS_WINDOWS);
-    __atomic_store_n(&streams_needed, needed, __ATOMIC_RELAXED);
-    return needed;
-}
+#include "windows.h"
 
 /* ---- Contexts ---- */
-
-RARE uint64_t context_ask(enum vendor vendor) {
-    const uint32_t changed = __atomic_load_n(&contexts_changed, __ATOMIC_ACQUIRE);
-    if (!driver_ready(vendor))
-        return 0;
-    if (this_thread.contexts_at != changed)
-        for (int i = 0; i < VENDORS; i++)
-            this_thread.context[i] = 0;
-    this_thread.contexts_at = changed;
-    this_thread.device[vendor] = 0;
-    return this_thread.context[vendor] = OPERATION_OF(vendor, context)();
-}
-
-RARE int device_ask(enum vendor vendor) {
-    const int device = driver_ready(vendor) ? OPERATION_OF(vendor, device)() : NO_DEVICE;
-    this_thread.device[vendor] = device + 1;
-    return device;
-}
 
 /* ---- Records ---- */
 
@@ -71,21 +27,63 @@ uint32_t streams_used(void) {
     return OVERLAP_LOAD(streams.used);
 }
 
-struct stream *stream_find(uint64_t key) {
+struct stream *stream_of_key(uint64_t key) {
     struct stream *const found = stream_at((uint32_t)map_get(&numbers, key));
     return OVERLAP_RELAXED(found->handle) == key ? found : &no_stream;
 }
 
-struct stream *stream_known(vendor_stream stream, enum default_stream null_stream) {
-    return stream_find(stream_key(stream, null_stream));
+struct stream *stream_find(vendor_stream stream, enum default_stream null_stream) {
+    return stream_of_key(stream_key(stream, null_stream));
 }
 
+/* ---- The mark of a stream whose priority is being changed, or which ends ---- */
+
+enum { HELD = 1, RAISING, KIND = 3 };
+
+/* The mark of this thread. */
+static uint32_t mark(uint32_t kind) {
+    return thread_id() << 2 | kind;
+}
+
+bool stream_hold(struct stream *stream) {
+    if (stream == &no_stream)
+        return false;
+    for (int tries = 0; tries < 100; tries++) {
+        uint32_t free = 0;
+        if (__atomic_compare_exchange_n(&stream->changing, &free, mark(HELD), false, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_RELAXED))
+            return true;
+        POINT(hold_waits);
+        const bool is_ours = (free | KIND) == mark(KIND); /* we are in a callback of the driver, or a signal handler */
+        if (is_ours || !overlap_wait_for_driver(&stream->changing, 0))
+            break;
+    }
+    return false;
+}
+
+void stream_release(struct stream *stream) {
+    __atomic_store_n(&stream->changing, 0, __ATOMIC_SEQ_CST);
+    overlap_wait_reset(&stream->changing);
+}
+
+bool stream_try_raising(struct stream *stream) {
+    uint32_t free = 0;
+    return __atomic_compare_exchange_n(&stream->changing, &free, mark(RAISING), false, __ATOMIC_SEQ_CST,
+                                       __ATOMIC_RELAXED);
+}
+
+bool stream_is_raising(const struct stream *stream) {
+    return (__atomic_load_n(&stream->changing, __ATOMIC_SEQ_CST) & KIND) == RAISING;
+}
+
+/* ---- Making ---- */
+
 /* The record of a context's legacy default stream, which counts its blocking streams; the lock is held. */
-static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context);
+static struct stream *record_new_default(enum vendor vendor, uint64_t key, uint64_t context);
 static struct stream *legacy_of(const struct stream *stream) {
     const uint64_t key = stream->context | STREAM_LEGACY;
-    struct stream *const legacy = stream_find(key);
-    return legacy == &no_stream ? make_default(stream->vendor, key, stream->context) : legacy;
+    struct stream *const legacy = stream_of_key(key);
+    return legacy == &no_stream ? record_new_default(stream->vendor, key, stream->context) : legacy;
 }
 
 /* by: ONE_BLOCKING, or its negative. False: the table has no room for the default stream. */
@@ -97,7 +95,7 @@ static bool count_blocking(const struct stream *stream, uint64_t by) {
 }
 
 /* HIP's priorities are fixed when a stream is created. */
-static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
+static struct stream *record_new(enum vendor vendor, uint64_t key, uint64_t context, bool is_default) {
     const uint32_t number = pool_take(&streams);
     struct stream *const made = stream_at(number);
     if (!number)
@@ -121,41 +119,29 @@ static struct stream *make(enum vendor vendor, uint64_t key, uint64_t context, b
     return &no_stream;
 }
 
-static struct stream *make_default(enum vendor vendor, uint64_t key, uint64_t context) {
-    return make(vendor, key, context, true);
-}
-
-void stream_unlist(struct device *device, struct stream *stream) {
-    if (stream->previous)
-        stream_at(stream->previous)->next = stream->next;
-    else
-        device->streams = stream->next;
-    if (stream->next)
-        stream_at(stream->next)->previous = stream->previous;
-    __atomic_store_n(&stream->listed, 0, __ATOMIC_RELAXED);
+static struct stream *record_new_default(enum vendor vendor, uint64_t key, uint64_t context) {
+    return record_new(vendor, key, context, true);
 }
 
 /* Ends a record; the lock is held. */
-static void end(struct stream *stream) {
+static void record_end(struct stream *stream) {
     const uint64_t key = stream->handle;
-    struct device *const device = device_met(stream->vendor, stream->device);
     if (stream_number(stream) == map_get(&numbers, key))
         map_put(&numbers, key, 0);
     if (stream->is_blocking)
         count_blocking(stream, -ONE_BLOCKING);
-    if (device && stream->listed)
-        stream_unlist(device, stream);
     window_closes(stream);
     if (stream->record && overlap_current_page)
         __atomic_store_n(&overlap_current_page->streams[stream->record - 1].priority, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->raised, 0, __ATOMIC_RELAXED);
     __atomic_store_n(&stream->wanted, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&stream->carries, 0, __ATOMIC_RELAXED);
     stream->is_blocking = 0;
     name_give(stream->creator);
     stream->creator = 0;
     __atomic_store_n(&stream->serial, stream->serial + 1, __ATOMIC_RELEASE);
-    raise_release(stream);
+    stream_release(stream);
     pool_give(&streams, stream_number(stream));
 }
 
@@ -167,9 +153,9 @@ int stream_priority_in_range(enum vendor vendor, uint64_t context, int priority)
 }
 
 static int device_of_context(enum vendor vendor, uint64_t context) {
-    return !context                          ? NO_DEVICE
-           : context == context_here(vendor) ? device_here(vendor)
-                                             : OPERATION_OF(vendor, context_device)(context);
+    return !context                             ? NO_DEVICE
+           : context == current_context(vendor) ? current_ordinal(vendor)
+                                                : OPERATION_OF(vendor, context_device)(context);
 }
 
 struct place stream_place(vendor_stream stream, enum default_stream null_stream, const struct stream *record) {
@@ -183,19 +169,19 @@ struct place stream_place(vendor_stream stream, enum default_stream null_stream,
             place.device = device_of_context(vendor, place.context);
         }
     }
-    return place.device == NO_DEVICE ? (struct place){context_here(vendor), device_here(vendor)} : place;
+    return place.device == NO_DEVICE ? (struct place){current_context(vendor), current_ordinal(vendor)} : place;
 }
 
-static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
-                                  const char *creator) {
+static struct stream *record_stream(enum vendor vendor, uint64_t key, uint64_t context, uint32_t flags, int priority,
+                                    const char *creator) {
     const int device = device_of_context(vendor, context);
     priority = stream_priority_in_range(vendor, context, priority);
     if (!context || !lock_take())
         return &no_stream;
-    struct stream *made = stream_find(key);
+    struct stream *made = stream_of_key(key);
     if (made != &no_stream) /* its end was not seen */
-        end(made);
-    made = make(vendor, key, context, false);
+        record_end(made);
+    made = record_new(vendor, key, context, false);
     if (made != &no_stream) {
         __atomic_store_n(&made->own, priority, __ATOMIC_RELAXED);
         __atomic_store_n(&made->device, device, __ATOMIC_RELAXED);
@@ -206,42 +192,43 @@ static struct stream *make_stream(enum vendor vendor, uint64_t key, uint64_t con
     return made;
 }
 
-struct stream *stream_made(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
+struct stream *stream_record(enum vendor vendor, vendor_stream stream, uint32_t flags, int priority, uintptr_t site) {
     const uint64_t key = (uint64_t)(uintptr_t)stream;
     return key > STREAM_PER_THREAD
-               ? make_stream(vendor, key, context_here(vendor), flags, priority, overlap_library(site))
+               ? record_stream(vendor, key, current_context(vendor), flags, priority, overlap_library(site))
                : &no_stream;
 }
 
 /* Its creation was not seen, or it is a default stream. */
-static struct stream *meet(uint64_t key, vendor_stream stream, enum default_stream null_stream) {
+static struct stream *record_unseen(uint64_t key, vendor_stream stream, enum default_stream null_stream) {
     const enum vendor vendor = default_vendor(null_stream);
     uint64_t context = key & ~(uint64_t)(STREAM_LEGACY | STREAM_PER_THREAD);
     uint32_t flags = 0;
     int priority = 0;
     if ((uintptr_t)stream > STREAM_PER_THREAD)
         return OPERATION_OF(vendor, stream_facts)(stream, &context, &flags, &priority)
-                   ? make_stream(vendor, key, context, flags, priority, "")
+                   ? record_stream(vendor, key, context, flags, priority, "")
                    : &no_stream;
     if (!lock_take())
         return &no_stream;
-    struct stream *made = stream_find(key);
-    made = made == &no_stream ? make_default(vendor, key, context) : made;
+    struct stream *made = stream_of_key(key);
+    made = made == &no_stream ? record_new_default(vendor, key, context) : made;
     lock_leave();
     return made;
 }
 
-struct stream *stream_met(vendor_stream stream, enum default_stream null_stream) {
+struct stream *stream_get(vendor_stream stream, enum default_stream null_stream) {
     const uint64_t key = stream_key(stream, null_stream);
-    struct stream *const known = stream_find(key);
-    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream)) ? known
-                                                                                     : meet(key, stream, null_stream);
+    struct stream *const known = stream_of_key(key);
+    return known != &no_stream || !key || !driver_ready(default_vendor(null_stream))
+               ? known
+               : record_unseen(key, stream, null_stream);
 }
 
 void stream_ends(struct stream *stream) {
     if (stream == &no_stream)
         return;
-    raise_hold(stream);
+    stream_hold(stream);
     __atomic_store_n(&stream->ending, OVERLAP_RELAXED(stream->handle), __ATOMIC_RELAXED);
     __atomic_store_n(&stream->handle, 0, __ATOMIC_RELAXED); /* not found from now on */
 }
@@ -253,12 +240,12 @@ void stream_ended(struct stream *stream, bool gone) {
     const uint64_t key = OVERLAP_RELAXED(stream->ending);
     if (!gone) { /* the driver has refused */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
-        raise_release(stream);
+        stream_release(stream);
     } else if (lock_take()) {
         /* Only under the lock: a new stream may have the handle by now, and its maker would end this record as well. */
         __atomic_store_n(&stream->handle, key, __ATOMIC_RELAXED);
         POINT(stream_ending);
-        end(stream);
+        record_end(stream);
         lock_leave();
     }
 }
@@ -275,7 +262,7 @@ static bool is_of(const struct stream *stream, enum vendor vendor, uint64_t cont
 void streams_context_ends(enum vendor vendor, uint64_t context, int device) {
     for (uint32_t i = 1; streams_tracked() && i <= streams_used(); i++)
         if (is_of(stream_at(i), vendor, context, device))
-            raise_hold(stream_at(i));
+            stream_hold(stream_at(i));
 }
 
 /* The lock is not to be had: they are not found any more, and their records are lost. */
@@ -284,7 +271,7 @@ static void lose(enum vendor vendor, uint64_t context, int device, bool gone) {
         if (is_of(stream_at(i), vendor, context, device)) {
             if (gone)
                 __atomic_store_n(&stream_at(i)->handle, 0, __ATOMIC_RELAXED);
-            raise_release(stream_at(i));
+            stream_release(stream_at(i));
         }
 }
 
@@ -292,7 +279,6 @@ static void lose(enum vendor vendor, uint64_t context, int device, bool gone) {
 void streams_context_ended(enum vendor vendor, uint64_t context, int device, bool gone) {
     if (gone) {
         __atomic_fetch_add(&contexts_changed, 1, __ATOMIC_ACQ_REL);
-        captures_context_ended(context, device);
     }
     if (!streams_tracked())
         return;
@@ -306,86 +292,9 @@ void streams_context_ended(enum vendor vendor, uint64_t context, int device, boo
             if (!is_of(stream, vendor, context, device) || stream->is_default != defaults)
                 continue;
             if (gone)
-                end(stream);
+                record_end(stream);
             else
-                raise_release(stream);
+                stream_release(stream);
         }
     lock_leave();
-}
-
-void streams_prepare(void) {
-    pool_prepare(&streams);
-    map_prepare(&numbers);
-    events_prepare();
-    raise_prepare();
-}
-
-void streams_forked(void) {
-    lock_forked();
-    captures_forked();
-    streams_needed = 0;
-    for (uint32_t i = 1; i <= streams_used(); i++) /* marks of threads that do not exist here */
-        if (stream_at(i)->changing)
-            stream_at(i)->changing = 0;
-}
-
-/* ---- Work ---- */
-
-/* Moves the work of a slot to its stream. */
-static void move_work(struct work *work) {
-    if (work->stream && work->stream != &no_stream && work->serial == OVERLAP_RELAXED(work->stream->serial))
-        __atomic_fetch_add(&work->stream->gone_work, work->threads, __ATOMIC_RELAXED);
-    __atomic_store_n(&work->threads, 0, __ATOMIC_RELAXED);
-}
-
-void launcher_take(struct launcher *launcher) {
-    for (int i = 0; i < WORKS; i++) {
-        move_work(&launcher->works[i]);
-        __atomic_store_n(&launcher->works[i].stream, NULL, __ATOMIC_RELEASE);
-    }
-    launcher->works[WORKS].stream = &no_stream;
-}
-
-/* The reader in raise_judge() may see the work twice or not at all meanwhile, which the next judgement mends. */
-RARE struct work *work_slot(struct launcher *launcher, struct stream *stream) {
-    struct work *const work = &launcher->works[stream->slot];
-    if (work->stream == stream && work->serial == OVERLAP_RELAXED(stream->serial))
-        return work;
-    move_work(work);
-    __atomic_store_n(&work->serial, OVERLAP_RELAXED(stream->serial), __ATOMIC_RELAXED);
-    __atomic_store_n(&work->stream, stream, __ATOMIC_RELEASE);
-    return work;
-}
-
-/* ---- Launches ---- */
-
-RARE void stream_carries(struct stream *stream, bool communication, bool wide) {
-    const int ordinal = OVERLAP_RELAXED(stream->device);
-    const bool has_device = ordinal != NO_DEVICE; /* default streams have none before their first launch */
-    struct device *const its = has_device ? device_at(stream->vendor, ordinal) : device_current(stream->vendor);
-    if (stream == &no_stream || !its)
-        return;
-    device_range(its, has_device ? OVERLAP_RELAXED(stream->context) : 0);
-    if (!lock_take())
-        return;
-    if (!has_device)
-        __atomic_store_n(&stream->device, its->ordinal, __ATOMIC_RELAXED);
-    bool judge = false;
-    if (!stream->listed && OVERLAP_RELAXED(stream->handle)) { /* else another thread has ended it */
-        __atomic_store_n(&stream->listed, 1, __ATOMIC_RELAXED);
-        stream->previous = 0;
-        stream->next = its->streams;
-        if (its->streams)
-            stream_at(its->streams)->previous = stream_number(stream);
-        its->streams = stream_number(stream);
-    }
-    if (communication)
-        __atomic_store_n(&stream->judged.communicates, true, __ATOMIC_RELAXED);
-    if (wide)
-        __atomic_store_n(&stream->judged.is_wide, true, __ATOMIC_RELAXED);
-    if (OVERLAP_RELAXED(stream->own) != 0 && !stream->judged.is_fixed && !its->programs)
-        judge = its->programs = true; /* who sets priorities has decided */
-    lock_leave();
-    if (judge)
-        raise_judge(its, 0);
 }

@@ -14,10 +14,6 @@ static bool has_chunk(struct pool *pool, uint32_t chunk) {
     return pool->chunks[chunk];
 }
 
-void pool_prepare(struct pool *pool) {
-    has_chunk(pool, 0);
-}
-
 uint32_t pool_take(struct pool *pool) {
     const uint32_t free = pool->free;
     if (free) {
@@ -107,11 +103,6 @@ static struct map_entries *grown(struct map *map) {
     }
     __atomic_store_n(&map->entries, made, __ATOMIC_RELEASE);
     return made;
-}
-
-void map_prepare(struct map *map) {
-    if (!map->entries)
-        grown(map);
 }
 
 /* A removed entry in front of an unused one is unused again: no probe goes on behind it. */

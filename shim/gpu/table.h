@@ -47,8 +47,6 @@ static inline void *pool_at(const struct pool *pool, uint32_t number) {
 /* Takes a free record, which keeps its former content. 0: all are in use, or the system has no memory. */
 uint32_t pool_take(struct pool *pool);
 void pool_give(struct pool *pool, uint32_t number);
-/* Maps the memory of the first records. */
-void pool_prepare(struct pool *pool);
 
 /* ---- Values by key ---- */
 
@@ -72,9 +70,6 @@ uint64_t map_get(const struct map *map, uint64_t key);
 
 /* Sets the value of a key; 0 removes it. False: there is no room. */
 bool map_put(struct map *map, uint64_t key, uint64_t value);
-
-/* Maps the memory of the first keys. */
-void map_prepare(struct map *map);
 
 /* Replaces the value of a key if it is still `before`. Needs no lock; a change beside map_put() of the same key may be
  * lost. */

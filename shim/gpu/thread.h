@@ -37,6 +37,12 @@ static inline uintptr_t outer_site(uintptr_t site) {
     return outer_is_set() ? this_thread.outer : site;
 }
 
+/* Facts of the process that every launch reads. The epoch is incremented whenever an answer that threads have kept may be
+ * stale. */
+extern uint32_t launch_epoch;
+void invalidate_decisions(void);
+extern uint32_t captures_open; /* stream captures in progress in this process */
+
 /* Returns gettid() of the calling thread; cached after the first system call. */
 uint32_t thread_id(void);
 

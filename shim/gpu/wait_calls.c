@@ -8,6 +8,7 @@
 #include "resolve.h"
 #include "streams.h"
 #include "calls.h"
+#include "waits.h"
 
 /* ---- Events ---- */
 
@@ -15,10 +16,6 @@ enum { SERIAL_SHIFT = 16, COMMUNICATIONS_SHIFT = 32 }; /* bits 0 to 15: number o
 _Static_assert(STREAMS < 1 << SERIAL_SHIFT, "an event's entry of 48 bits");
 
 static struct map events; /* -> entry */
-
-void events_prepare(void) {
-    map_prepare(&events);
-}
 
 static void put(uint64_t event, uint64_t entry) {
     if (lock_take()) {
@@ -38,7 +35,7 @@ void event_recorded(vendor_event event, vendor_stream stream, enum default_strea
     const uint64_t key = (uint64_t)(uintptr_t)event;
     if (OVERLAP_RELAXED(captures_open)) /* it may be a node's; the event keeps its entry */
         return;
-    const uint64_t entry = entry_of(stream_known(stream, null_stream)), before = map_get(&events, key);
+    const uint64_t entry = entry_of(stream_find(stream, null_stream)), before = map_get(&events, key);
     if (before == entry)
         return;
     if (before && entry)
@@ -57,7 +54,7 @@ static void event_waited(vendor_event event, const struct stream *by) {
 }
 
 vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream) {
-    BEHIND((vendor_event event, vendor_stream stream));
+    REAL_OR_RETURN(event_record_body);
     const vendor_result result = real(event, stream);
     if (result == VENDOR_SUCCESS && streams_tracked())
         event_recorded(event, stream, hook_default(hook));
@@ -65,7 +62,7 @@ vendor_result event_record_body(ENTRY, vendor_event event, vendor_stream stream)
 }
 
 vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream stream, uint32_t flags) {
-    BEHIND((vendor_event event, vendor_stream stream, uint32_t flags));
+    REAL_OR_RETURN(event_record_flags_body);
     const vendor_result result = real(event, stream, flags);
     if (result == VENDOR_SUCCESS && streams_tracked())
         event_recorded(event, stream, hook_default(hook));
@@ -74,14 +71,14 @@ vendor_result event_record_flags_body(ENTRY, vendor_event event, vendor_stream s
 
 /* Before the call: the driver may use the address again at once. */
 vendor_result event_destroy_body(ENTRY, vendor_event event) {
-    BEHIND((vendor_event event));
+    REAL_OR_RETURN(event_destroy_body);
     if (streams_tracked() && map_get(&events, (uint64_t)(uintptr_t)event))
         put((uint64_t)(uintptr_t)event, 0);
     return real(event);
 }
 
 vendor_result event_wait_body(ENTRY, vendor_event event) {
-    BEHIND((vendor_event event));
+    REAL_OR_RETURN(event_wait_body);
     const vendor_result result = real(event);
     if (result != VENDOR_SUCCESS)
         return result;
@@ -94,10 +91,10 @@ vendor_result event_wait_body(ENTRY, vendor_event event) {
 /* ---- Streams ---- */
 
 vendor_result stream_wait_event_body(ENTRY, vendor_stream stream, vendor_event event, uint32_t flags) {
-    BEHIND((vendor_stream stream, vendor_event event, uint32_t flags));
+    REAL_OR_RETURN(stream_wait_event_body);
     const vendor_result result = real(stream, event, flags);
     if (result == VENDOR_SUCCESS && streams_tracked())
-        event_waited(event, stream_known(stream, hook_default(hook)));
+        event_waited(event, stream_find(stream, hook_default(hook)));
     return result;
 }
 
@@ -109,17 +106,17 @@ vendor_result host_has_waited(enum hook hook, vendor_stream stream) {
 }
 
 vendor_result stream_wait_body(ENTRY, vendor_stream stream) {
-    BEHIND((vendor_stream stream));
+    REAL_OR_RETURN(stream_wait_body);
     return host_waited(hook, stream, real(stream));
 }
 
 vendor_result context_wait_body(ENTRY) {
-    BEHIND((void));
+    REAL_OR_RETURN(context_wait_body);
     const vendor_result result = real();
     if (result != VENDOR_SUCCESS)
         return result;
     if (streams_wanted() & STREAMS_WINDOWS)
-        context_waited(hook_vendor(hook), context_here(hook_vendor(hook)));
+        context_waited(hook_vendor(hook), current_context(hook_vendor(hook)));
     count_host_wait();
     return result;
 }

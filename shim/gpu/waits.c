@@ -5,39 +5,9 @@
 #include "point.h"
 #include "table.h"
 #include "streams.h"
-
-/* ---- Windows ---- */
-
-static uint32_t windows_open; /* on all devices */
-
-static void window_changes(struct stream *stream, uint32_t open) {
-    struct device *const device = device_met(stream->vendor, OVERLAP_RELAXED(stream->device));
-    uint32_t before = !open;
-    POINT(window_looked);
-    if (!device ||
-        !__atomic_compare_exchange_n(&stream->open, &before, open, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-        return;
-    POINT(window_marked);
-    const uint32_t by = open ? 1 : UINT32_MAX;
-    __atomic_fetch_add(&device->open, by, __ATOMIC_RELEASE);
-    __atomic_fetch_add(&windows_open, by, __ATOMIC_RELAXED);
-    invalidate_decisions();
-}
-
-void window_closes(struct stream *stream) {
-    if (OVERLAP_RELAXED(stream->open))
-        window_changes(stream, 0);
-}
-
-void window_opens(struct stream *stream) {
-    if (!OVERLAP_RELAXED(stream->listed) || OVERLAP_RELAXED(captures_open))
-        return;
-    __atomic_store_n(&stream->communications, OVERLAP_RELAXED(stream->communications) + 1, __ATOMIC_RELAXED);
-    if (!OVERLAP_RELAXED(stream->open))
-        window_changes(stream, 1);
-}
-
-/* ---- Waits ---- */
+#include "raise.h"
+#include "waits.h"
+#include "windows.h"
 
 /* Waits are the device's, of all threads. While judgements follow each other closely each wait is added to the device's; later
  * a thread adds them by STEP, so that threads that wait often do not share a word at each wait. */
@@ -53,7 +23,7 @@ static uint32_t step_of(uint32_t *own) {
 }
 
 static struct device *device_of(const struct stream *stream) {
-    return device_met((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
+    return device_cached((enum vendor)OVERLAP_RELAXED(stream->vendor), OVERLAP_RELAXED(stream->device));
 }
 
 /* Adds to the waits of the stream's device. The one thread that finds a judgement due, and exchanges the number at which it is
@@ -112,8 +82,8 @@ void stream_waited(struct stream *stream, bool behind) {
 }
 
 void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream) {
-    struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_find((uint64_t)(uintptr_t)stream)
-                                                                 : stream_known(stream, null_stream);
+    struct stream *known = (uintptr_t)stream > STREAM_PER_THREAD ? stream_of_key((uint64_t)(uintptr_t)stream)
+                                                                 : stream_find(stream, null_stream);
     if (__builtin_expect(known->is_default, 0)) {
         const uint64_t blocking = OVERLAP_RELAXED(known->blocking);
         window_closes(known);

@@ -46,7 +46,7 @@ static bool is_table(void *const *table, uint64_t *count) {
 
 static void take(void **table) {
     uint64_t count = 0;
-    if (!overlap_page_prepare() || real_known(HOOK_hipLaunchKernel, ROUTE_TABLE)) /* it is handed out twice */
+    if (!overlap_page_prepare() || real_cached(HOOK_hipLaunchKernel, ROUTE_TABLE)) /* it is handed out twice */
         return;
     if (!is_table(table, &count)) {
         overlap_say(

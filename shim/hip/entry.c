@@ -21,44 +21,68 @@ void *hip_passes_by_name(ENTRY) {
     return other ? other : (void *)not_initialized;
 }
 
-/* `route`, `hook` and `site` are the first arguments of every body. */
-#define ENTERED(way, name)                                                                                             \
-    const enum route route = ROUTE_##way;                                                                              \
-    const enum hook hook = HOOK_##name;                                                                                \
-    const uintptr_t site = SITE
+__attribute__((noinline)) void *hip_passes(ENTRY, uintptr_t frame) {
+    if (route != ROUTE_TABLE)
+        return hip_passes_by_name(route, hook, site);
+    return hip_is_inside(frame) ? real_cached(hook, ROUTE_TABLE) : NULL;
+}
 
-#define THUNK(linkage, prefix, way, name, parameters, arguments, call)                                                 \
-    linkage hipError_t prefix##name parameters {                                                                       \
-        ENTERED(way, name);                                                                                            \
-        type_##name *const real = (type_##name *)hip_passes(route, hook, site);                                        \
-        const uintptr_t before = hip_enter();                                                                          \
-        const hipError_t result = real ? real arguments : call;                                                        \
-        this_thread.inside = before;                                                                                   \
-        return result;                                                                                                 \
-    }
-/* The body does the same (HIP_LAUNCH). */
-#define LAUNCH_THUNK(linkage, prefix, way, name, parameters, arguments, call)                                          \
-    linkage hipError_t prefix##name parameters {                                                                       \
-        ENTERED(way, name);                                                                                            \
-        return call;                                                                                                   \
-    }
-#define EACH_WAY(thunk, name, parameters, ...)                                                                         \
+/* What the three thunks of a row call. The arguments that only we have are the last ones, so that those of the program stay
+ * in their registers. */
+#define CALL(name) static __attribute__((noinline)) hipError_t call_##name
+#define MAKE_CALL(name, arguments, call)                                                                               \
+    type_##name *const real = (type_##name *)hip_passes(route, hook, site, frame);                                     \
+    const uintptr_t before = hip_enter(frame);                                                                         \
+    const hipError_t result = real ? real arguments : call;                                                            \
+    this_thread.inside = before;                                                                                       \
+    return result
+
+/* Their frame, not that of the function that they call, marks a call of the runtime: it is the same for all of them. */
+#define FROM(way, name) ROUTE_##way, HOOK_##name, SITE, (uintptr_t)__builtin_frame_address(0)
+#define THUNKS(name, parameters, call_SYMBOL, call_LOOKED_UP, call_TABLE)                                              \
     OVERLAP_EXPORT hipError_t name parameters;                                                                         \
-    thunk(OVERLAP_EXPORT, , SYMBOL, name, parameters, __VA_ARGS__)                                                     \
-        thunk(static, looked_up_, LOOKED_UP, name, parameters, __VA_ARGS__)                                            \
-            thunk(static, table_, TABLE, name, parameters, __VA_ARGS__)
+    OVERLAP_EXPORT hipError_t name parameters {                                                                        \
+        return call_SYMBOL;                                                                                            \
+    }                                                                                                                  \
+    static hipError_t looked_up_##name parameters {                                                                    \
+        return call_LOOKED_UP;                                                                                         \
+    }                                                                                                                  \
+    static hipError_t table_##name parameters {                                                                        \
+        return call_TABLE;                                                                                             \
+    }
+#define SAME(name, first, body, ...)                                                                                   \
+    THUNKS(name, (PARAMETERS(__VA_ARGS__)), call_##first(ARGUMENTS(__VA_ARGS__), FROM(SYMBOL, name)),                  \
+           call_##first(ARGUMENTS(__VA_ARGS__), FROM(LOOKED_UP, name)),                                                \
+           call_##first(ARGUMENTS(__VA_ARGS__), FROM(TABLE, name)))
 
-#define DRIVER(name, body, parameters, ...)                                                                            \
-    EACH_WAY(THUNK, name, parameters, (__VA_ARGS__), body(route, hook, site, __VA_ARGS__))
-#define DRIVER_VOID(name, body) EACH_WAY(THUNK, name, (void), (), body(route, hook, site))
-#define LAUNCH(name, body, parameters, ...)                                                                            \
-    EACH_WAY(LAUNCH_THUNK, name, parameters, (), body(route, hook, site, __VA_ARGS__))
+#define DRIVER(name, body, ...)                                                                                        \
+    CALL(name)(PARAMETERS(__VA_ARGS__), ENTRY, uintptr_t frame) {                                                      \
+        MAKE_CALL(name, (ARGUMENTS(__VA_ARGS__)), body(route, hook, site, ARGUMENTS(__VA_ARGS__)));                    \
+    }                                                                                                                  \
+    SAME(name, name, body, __VA_ARGS__)
+#define DRIVER_VOID(name, body)                                                                                        \
+    CALL(name)(ENTRY, uintptr_t frame) {                                                                               \
+        MAKE_CALL(name, (), body(route, hook, site));                                                                  \
+    }                                                                                                                  \
+    THUNKS(name, (void), call_##name(FROM(SYMBOL, name)), call_##name(FROM(LOOKED_UP, name)),                          \
+           call_##name(FROM(TABLE, name)))
+/* Of a launch the functions that programs call look for a known one themselves; the dispatch table's, and those of other names
+ * (SAME), call hip_cached(). Each does what MAKE_CALL does. */
+#define LAUNCH(name, body, ...)                                                                                        \
+    CALL(name)(PARAMETERS(__VA_ARGS__), ENTRY, uintptr_t frame) {                                                      \
+        if (route == ROUTE_TABLE && hip_is_inside(frame))                                                              \
+            return ((type_##name *)real_cached(hook, ROUTE_TABLE))(ARGUMENTS(__VA_ARGS__));                            \
+        return body(false, route, hook, site, frame, ARGUMENTS(__VA_ARGS__));                                          \
+    }                                                                                                                  \
+    THUNKS(name, (PARAMETERS(__VA_ARGS__)), body(true, FROM(SYMBOL, name), ARGUMENTS(__VA_ARGS__)),                    \
+           body(true, FROM(LOOKED_UP, name), ARGUMENTS(__VA_ARGS__)),                                                  \
+           call_##name(ARGUMENTS(__VA_ARGS__), FROM(TABLE, name)))
 #include "driver.def"
 #undef DRIVER
 
 void *hip_thunk(enum route route, enum hook hook) {
     static void *const thunks[][ROUTES] = {
-#define DRIVER(name, body, parameters, ...) {(void *)name, (void *)looked_up_##name, (void *)table_##name},
+#define DRIVER(name, ...) {(void *)name, (void *)looked_up_##name, (void *)table_##name},
 #include "driver.def"
 #undef DRIVER
     };

@@ -9,15 +9,15 @@
 #pragma GCC visibility push(hidden)
 
 /* Types of the entry points: type_hipInit and so on. */
-#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#define DRIVER(name, body, ...) typedef hipError_t type_##name(PARAMETERS(__VA_ARGS__));
 #include "driver.def"
 #undef DRIVER
 
 /* Bodies; several rows may share one. */
-#define PARAMETERS_OF(...) __VA_ARGS__
-#define DRIVER(name, body, parameters, ...) hipError_t body(ENTRY, PARAMETERS_OF parameters);
+#define DRIVER(name, body, ...) hipError_t body(ENTRY, PARAMETERS(__VA_ARGS__));
 #define DRIVER_VOID(name, body) hipError_t body(ENTRY);
-#define LAUNCH(name, body, parameters, ...) /* launch.h */
+#define LAUNCH(name, body, ...) /* launch.h */
+#define SAME(name, first, body, ...)
 #include "driver.def"
 #undef DRIVER
 
@@ -25,12 +25,6 @@
 #define OPERATION(name, result, parameters, cuda, hip) result hip parameters;
 #include "../gpu/vendor_ops.def"
 #undef OPERATION
-
-/* In a body: the runtime's function; returns an error if there is none. */
-#define REAL_OR_RETURN(name)                                                                                           \
-    type_##name *real = (type_##name *)real_function(route, hook, site);                                               \
-    if (!real)                                                                                                         \
-    return VENDOR_NOT_INITIALIZED
 
 /* Functions that we call ourselves. Valid once driver_ready(VENDOR_HIP) has returned true. */
 struct hip_calls {
@@ -45,8 +39,8 @@ extern struct hip_calls hip;
  * After a failed call of the program we call nothing. */
 #define HIP_ASK(call)                                                                                                  \
     __extension__({                                                                                                    \
-        const hipError_t pending_ = hip_pending();                                                                     \
-        hip_settle(pending_, call);                                                                                    \
+        const hipError_t pending_ = hip_last_error();                                                                  \
+        hip_restore_last_error(pending_, call);                                                                        \
     })
 
 /* True if the call's handle is a hipFunction_t; else it is a host function that stands for a kernel. */
@@ -57,15 +51,15 @@ bool hip_launches_function(enum hook hook);
 /* While it serves a call of the program, the runtime calls its own entry points: by name through the dynamic linker, and
  * through its dispatch table, where our hooks are, too. Only the program's call is decided and counted. */
 
-/* Is this thread in a call that one of our hooks has passed to the runtime? A siglongjmp out of it leaves the mark of a
- * frame behind that is not above ours. */
-static inline bool hip_is_inside(void) {
-    return this_thread.inside && (uintptr_t)__builtin_frame_address(0) < this_thread.inside;
+/* Is this thread in a call that one of our hooks has passed to the runtime? frame: of the thunk. A siglongjmp out of that
+ * call leaves the mark of a frame behind that is not above ours. */
+static inline bool hip_is_inside(uintptr_t frame) {
+    return this_thread.inside && frame < this_thread.inside;
 }
 /* Marks that. Returns what the caller puts back into this_thread.inside. */
-static inline __attribute__((always_inline)) uintptr_t hip_enter(void) {
+static inline uintptr_t hip_enter(uintptr_t frame) {
     const uintptr_t before = this_thread.inside;
-    this_thread.inside = (uintptr_t)__builtin_frame_address(0);
+    this_thread.inside = frame;
     return before;
 }
 
@@ -73,10 +67,6 @@ static inline __attribute__((always_inline)) uintptr_t hip_enter(void) {
  * By name the caller tells, also in a thread of the runtime's own. It is this library if the runtime has jumped from one
  * entry point to the other. By the table the caller does not tell: a profiler may have been called in between. */
 void *hip_passes_by_name(ENTRY);
-static inline void *hip_passes(ENTRY) {
-    if (route != ROUTE_TABLE)
-        return hip_passes_by_name(route, hook, site);
-    return hip_is_inside() ? real_known(hook, ROUTE_TABLE) : NULL;
-}
+void *hip_passes(ENTRY, uintptr_t frame);
 
 #pragma GCC visibility pop

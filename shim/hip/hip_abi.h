@@ -16,8 +16,6 @@ typedef void *hipFunction_t;
 typedef void *hipModule_t;
 typedef void *hipLibrary_t;
 typedef void *hipKernel_t;
-typedef struct hipLaunchParams hipLaunchParams;                 /* passed through only */
-typedef struct hipFunctionLaunchParams hipFunctionLaunchParams; /* likewise */
 
 enum {
     hipErrorOutOfMemory = 2,

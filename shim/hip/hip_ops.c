@@ -19,15 +19,15 @@ static const char names[] =
 #undef CALL
     ;
 
-void hip_met(const struct overlap_object *object) {
+void hip_adopted(const struct overlap_object *object) {
     driver_functions(object, names, &hip);
 }
 
-hipError_t hip_pending(void) {
+hipError_t hip_last_error(void) {
     return hip.hipPeekAtLastError ? hip.hipPeekAtLastError() : VENDOR_NOT_INITIALIZED;
 }
 
-hipError_t hip_settle(hipError_t pending, hipError_t answer) {
+hipError_t hip_restore_last_error(hipError_t pending, hipError_t answer) {
     if (answer != VENDOR_SUCCESS && pending == VENDOR_SUCCESS && hip.hipGetLastError)
         hip.hipGetLastError();
     return answer;
@@ -122,12 +122,6 @@ hipError_t hip_stream_flags_body(ENTRY, hipStream_t *stream, uint32_t flags) {
         stream_create_at(VENDOR_HIP, site, stream, flags, 0, real_export(HOOK_hipStreamCreateWithPriority), &raised);
     return raised ? result : stream_created(VENDOR_HIP, site, stream, flags, 0, real(stream, flags));
 }
-
-/* Bodies of blocking copies. */
-#include "../gpu/copy_bodies.h"
-#define DRIVER(name, body, parameters, ...)
-#include "driver.def"
-#undef DRIVER
 
 /* ---- Devices ---- */
 
@@ -233,7 +227,7 @@ hipError_t hip_device_count_body(ENTRY, int *count) {
 hipError_t hip_set_device_body(ENTRY, int device) {
     REAL_OR_RETURN(hipSetDevice);
     const hipError_t result = opened(real(device));
-    context_unknown(VENDOR_HIP);
+    current_is_unknown(VENDOR_HIP);
     return result;
 }
 

@@ -6,6 +6,7 @@
 #include "../gpu/device.h"
 #include "../gpu/handle.h"
 #include "../gpu/launch.h"
+#include "../gpu/captures.h"
 #include "../gpu/streams.h"
 #include "hip.h"
 
@@ -118,6 +119,8 @@ hipError_t hip_device_reset_body(ENTRY) {
     streams_context_ends(VENDOR_HIP, context, NO_DEVICE);
     const hipError_t result = real();
     handle_ended(&ending, result == VENDOR_SUCCESS);
+    if (result == VENDOR_SUCCESS)
+        captures_context_ended(context, NO_DEVICE);
     streams_context_ended(VENDOR_HIP, context, NO_DEVICE, result == VENDOR_SUCCESS);
     return result;
 }
@@ -136,11 +139,11 @@ static void note_query(const void *function, enum handle_kind kind) {
         handle_mark(handle, HANDLE_OCCUPANCY_ASKED);
 }
 
-#define DRIVER(name, body, parameters, ...)
-#define QUERY(name, kind, parameters, ...)                                                                             \
-    hipError_t query_##name(ENTRY, PARAMETERS_OF parameters) {                                                         \
+#define DRIVER(name, ...)
+#define QUERY(name, kind, ...)                                                                                         \
+    hipError_t query_##name(ENTRY, PARAMETERS(__VA_ARGS__)) {                                                          \
         REAL_OR_RETURN(name);                                                                                          \
         note_query(function, kind);                                                                                    \
-        return real(__VA_ARGS__);                                                                                      \
+        return real(ARGUMENTS(__VA_ARGS__));                                                                           \
     }
 #include "driver.def"

@@ -70,9 +70,9 @@ hipError_t hip_launch_with(struct request *request, uint32_t dynamic) {
     if (!real)
         return VENDOR_NOT_INITIALIZED;
     const bool ours = dynamic != request->config.sharedMemBytes;
-    const hipError_t pending = ours ? hip_pending() : VENDOR_SUCCESS;
+    const hipError_t pending = ours ? hip_last_error() : VENDOR_SUCCESS;
     const hipError_t result = launch(request, real, dynamic);
-    return ours && hip_is_refusal(result) ? hip_settle(pending, result) : result; /* repeated as asked */
+    return ours && hip_is_refusal(result) ? hip_restore_last_error(pending, result) : result; /* repeated as asked */
 }
 
 bool hip_is_refusal(hipError_t result) {
@@ -88,11 +88,16 @@ bool hip_launches_function(enum hook hook) {
 
 /* ---- From a call to a request ---- */
 
+struct hip_cached hip_cached(ENTRY, const void *function, uint64_t threads, uint64_t blocks, size_t shared,
+                             hipStream_t stream) {
+    return hip_cached_inline(route, hook, site, function, threads, blocks, shared, stream);
+}
+
 /* Makes a launch that is not known, or that is not the program's. */
 static hipError_t launch_request(struct request *request) {
     const struct hip_more *more = request->more;
     void *const passes = request->route == ROUTE_TABLE
-                             ? NULL /* hip_known() has asked, or the thunk */
+                             ? NULL /* the thunk has asked */
                              : hip_passes_by_name(request->route, request->hook, request->site);
     if (passes)
         return launch(request, passes, request->config.sharedMemBytes);
@@ -172,32 +177,4 @@ hipError_t hip_drv_ex_body(ENTRY, const HIP_LAUNCH_CONFIG *config, hipFunction_t
                               .extra = extra,
                               .config = *config};
     return launch_request(&request);
-}
-
-/* ---- Launches that are counted and passed on ---- */
-
-/* One kernel for each of several devices. The runtime refuses a count that exceeds the number of devices. */
-static void count_several(uint32_t launches, uint32_t reason) {
-    for (uint32_t i = 0; overlap_armed() && launches <= OVERLAP_DEVICES && i < launches; i++)
-        count_launch(reason);
-}
-
-RARE hipError_t hip_multi_body(ENTRY, hipLaunchParams *launches, int count, uint32_t flags) {
-    REAL_OR_RETURN(hipLaunchCooperativeKernelMultiDevice);
-    count_several((uint32_t)count, hook == HOOK_hipExtLaunchMultiKernelMultiDevice ? OVERLAP_REASON_unknown_footprint
-                                                                                   : OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-RARE hipError_t hip_module_multi_body(ENTRY, hipFunctionLaunchParams *launches, uint32_t count, uint32_t flags) {
-    REAL_OR_RETURN(hipModuleLaunchCooperativeKernelMultiDevice);
-    count_several(count, OVERLAP_REASON_cooperative);
-    return real(launches, count, flags);
-}
-
-/* Only the runtime has what hipConfigureCall set up. */
-RARE hipError_t hip_by_pointer_body(ENTRY, const void *function) {
-    REAL_OR_RETURN(hipLaunchByPtr);
-    count_several(1, OVERLAP_REASON_unknown_footprint);
-    return real(function);
 }

@@ -2,6 +2,7 @@
 #include "../sys/sys.h"
 #include "../sys/system.h"
 #include "../gpu/page.h"
+#include "preload.h"
 
 __attribute__((constructor)) static void start(void) {
     overlap_start.constructed = true;
@@ -12,5 +13,5 @@ __attribute__((constructor)) static void start(void) {
 
 __attribute__((destructor)) static void end(void) {
     if (overlap_is_set_up())
-        overlap_page_end();
+        overlap_process_ends();
 }

@@ -228,7 +228,7 @@ static void keep_of_object(uint64_t generation, const struct overlap_object *obj
     write_answer(&of_name[at], generation, object->start, object->end - object->start, number, address);
 }
 
-__attribute__((cold, noinline)) static void *known_of_object(uintptr_t site, uint32_t number, uint64_t generation) {
+__attribute__((cold, noinline)) static void *cached_of_object(uintptr_t site, uint32_t number, uint64_t generation) {
     struct answer *const of_name = answers_kept()->by_object[number % NAMES];
     for (size_t i = 0; i < CALLERS && RELAXED(of_name[i].sequence); i++) { /* those behind a free one are free, too */
         void *const address = read_answer(&of_name[i], site, number, generation);
@@ -240,13 +240,13 @@ __attribute__((cold, noinline)) static void *known_of_object(uintptr_t site, uin
     return NULL;
 }
 
-void *overlap_behind_known(uintptr_t site, uint32_t number) {
+void *overlap_behind_cached(uintptr_t site, uint32_t number) {
     const uint64_t generation = overlap_generation();
     struct kept *const answers = answers_kept();
     if (__builtin_expect(!answers, 0))
         return NULL;
     void *const address = read_answer(of_page(answers, site, number), site, number, generation);
-    return __builtin_expect(address != NULL, 1) ? address : known_of_object(site, number, generation);
+    return __builtin_expect(address != NULL, 1) ? address : cached_of_object(site, number, generation);
 }
 
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
@@ -256,7 +256,8 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
-    if (found && held && overlap_answers_prepare()) {
+    const bool stored = lasts && overlap_is_off(); /* by real_find(), for every caller: no memory is mapped for it */
+    if (found && held && !stored && overlap_answers_prepare()) {
         keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
         keep_of_page(lasts ? ALWAYS : generation, site, number, found);
     }
@@ -267,7 +268,7 @@ void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const ch
 /* The name is the loader's copy, and answers about it are kept like those about a function. */
 const char *overlap_library(uintptr_t site) {
     enum { NUMBER = 0xFFFF };
-    const char *known = overlap_behind_known(site, NUMBER);
+    const char *known = overlap_behind_cached(site, NUMBER);
     if (known)
         return known;
     const uint64_t generation = overlap_generation();

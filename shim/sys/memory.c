@@ -7,6 +7,12 @@
 /* Orders a mapping after the unmapping whose address it gets: race detectors do not see that order in system calls. */
 static uint32_t given_back;
 
+static void say_refused(void) {
+    static uint32_t said;
+    if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+        overlap_say("the system refuses memory for the library's tables: launches are left as they are", NULL, NULL);
+}
+
 void *overlap_map(size_t size) {
     typedef void *map(void *, size_t, int, int, int, off_t);
     map *ask = (map *)overlap_behind_us("mmap");
@@ -14,7 +20,10 @@ void *overlap_map(size_t size) {
     void *memory = ask ? ask(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
     errno = saved;
     (void)__atomic_load_n(&given_back, __ATOMIC_ACQUIRE);
-    return memory == MAP_FAILED ? NULL : memory;
+    if (memory != MAP_FAILED)
+        return memory;
+    say_refused();
+    return NULL;
 }
 
 void overlap_unmap(void *memory, size_t size) {

@@ -134,9 +134,17 @@ int overlap_iterate(int (*visit)(struct dl_phdr_info *info, size_t size, void *d
     return result;
 }
 
+/* Has nothing been loaded since the start? Reads no object that may go. */
+static bool first_are_all(void) {
+    const struct link_map *map = overlap_first_object();
+    for (uint32_t i = 1; map && i < first_objects; i++)
+        map = map->l_next;
+    return map && !__atomic_load_n(&map->l_next, __ATOMIC_RELAXED);
+}
+
 static int search_all(int (*visit)(struct dl_phdr_info *info, size_t size, void *data), void *data) {
     const int result = overlap_iterate_first(visit, data);
-    return result ? result : overlap_iterate(visit, data);
+    return result || first_are_all() ? result : overlap_iterate(visit, data);
 }
 
 const char *overlap_basename(const char *path) {

@@ -76,11 +76,11 @@ bool overlap_wait(const uint32_t *waited, uint32_t value) {
     return wait_for(waited, value, OVERLAP_SECOND);
 }
 
-bool overlap_wait_long(const uint32_t *waited, uint32_t value) {
+bool overlap_wait_for_driver(const uint32_t *waited, uint32_t value) {
     return wait_for(waited, value, 2 * OVERLAP_SECOND);
 }
 
-void overlap_wait_again(const uint32_t *waited) {
+void overlap_wait_reset(const uint32_t *waited) {
     if (__builtin_expect(__atomic_load_n(waits_on(waited), __ATOMIC_RELAXED) == waited, 0))
         __atomic_store_n(waits_on(waited), NULL, __ATOMIC_RELAXED);
 }

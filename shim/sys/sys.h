@@ -64,9 +64,9 @@ const char *overlap_own_name(uintptr_t address);
 /* Returns the address that the loader would bind the code at `site` to for this name if this library were not loaded,
  * by the version that its object wants. NULL: none. Takes a lock of the loader only at the first call of a name by a
  * library that was not loaded at program start, and none that the loader holds while it runs the program's code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
- * caller's scope has no definition (bind.c). overlap_behind_known() returns an answer that this thread has cached, or
+ * caller's scope has no definition (bind.c). overlap_behind_cached() returns an answer that this thread has cached, or
  * NULL; overlap_behind() resolves the name, which takes microseconds. */
-void *overlap_behind_known(uintptr_t site, uint32_t number);
+void *overlap_behind_cached(uintptr_t site, uint32_t number);
 void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
 
 /* Maps the memory of cached answers, which the first one does otherwise. False: the system has none. */
@@ -104,9 +104,9 @@ void overlap_unmap(void *memory, size_t size);
  * work for good (longjmp). */
 bool overlap_wait(const uint32_t *waited, uint32_t value);
 /* The same, for two seconds: of a thread that is in a call of the driver. */
-bool overlap_wait_long(const uint32_t *waited, uint32_t value);
+bool overlap_wait_for_driver(const uint32_t *waited, uint32_t value);
 /* It was set late: later waits do not fail at once. */
-void overlap_wait_again(const uint32_t *waited);
+void overlap_wait_reset(const uint32_t *waited);
 
 /* A lock in a word: 0, or the thread id of its owner. overlap_lock_wait() waits for a second at most, and lends the owner
  * the priority of this thread meanwhile; RETRY: the word has changed; ORPHANED: the owner has ended. overlap_lock_pass()

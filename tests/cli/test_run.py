@@ -330,16 +330,15 @@ def test_a_simulated_gpu(overlap_run, library):
     assert seen["LD_LIBRARY_PATH"].split(":")[0] == folder
 
 
-def test_a_simulated_gpu_of_amd_brings_a_runtime_of_each_version_and_a_driver_without_gpus(overlap_run, library):
+def test_a_simulated_gpu_of_amd_brings_a_runtime_and_a_driver_without_gpus(overlap_run, library):
     done = overlap_run("--policy", "observe", "--simulate", "mi250x", *SHOW)
     seen = json.loads(done.stdout)
     folder = str(_native.SIMULATED_DRIVER.parent)
     assert done.stderr.splitlines()[0] == "overlap: simulated AMD Instinct MI250X"
     assert seen["SIMGPU"] == "mi250x"
-    folders = [f"{folder}/hip7", f"{folder}/hip6", f"{folder}/hip5", folder]
-    assert seen["LD_LIBRARY_PATH"].split(":")[:4] == folders
+    assert seen["LD_LIBRARY_PATH"].split(":")[:2] == [f"{folder}/hip7", folder]
     assert seen["TRITON_LIBHIP_PATH"] == f"{folder}/hip7/libamdhip64.so.7"
-    program = "import ctypes; [ctypes.CDLL(f'libamdhip64.so.{n}') for n in (5, 6, 7)]; c = ctypes.CDLL('libcuda.so.1')"
+    program = "import ctypes; ctypes.CDLL('libamdhip64.so.7'); c = ctypes.CDLL('libcuda.so.1')"
     done = overlap_run(
         "--policy", "observe", "--simulate", "mi250x", sys.executable, "-c", f"{program}; print(c.cuInit(0))"
     )

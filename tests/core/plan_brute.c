@@ -163,18 +163,18 @@ static int resident(const struct overlap_gpu *gpu, int most, int shared) {
     return count;
 }
 
-static void add(struct overlap_window *window, int blocks, uint32_t native, uint32_t size, uint32_t *sizes) {
+static void add(struct overlap_size_range *window, int blocks, uint32_t native, uint32_t size, uint32_t *sizes) {
     if (++*sizes == 1)
-        *window = (struct overlap_window){(uint32_t)blocks, (uint32_t)blocks < native, size, size};
+        *window = (struct overlap_size_range){(uint32_t)blocks, (uint32_t)blocks < native, size, size};
     window->maximum = size;
 }
 
-static uint32_t compact(struct overlap_window *windows, const uint32_t *sizes, bool *gaps) {
+static uint32_t compact(struct overlap_size_range *windows, const uint32_t *sizes, bool *gaps) {
     uint32_t count = 0;
     for (int k = MOST - 1; k >= 1; k--)
         if (sizes[k]) {
             *gaps |= windows[k].maximum - windows[k].minimum + 1 != sizes[k];
-            const struct overlap_window found = windows[k];
+            const struct overlap_size_range found = windows[k];
             windows[MOST + count++] = found;
         }
     memmove(windows, windows + MOST, count * sizeof *windows);
@@ -198,7 +198,7 @@ static struct overlap_plan judge(const struct overlap_gpu *gpu, const struct ove
         if (others.beside[j] && j * asked + beside <= (int)gpu->shared)
             plan.beside_after_drain = j;
 
-    struct overlap_window windows[2 * MOST];
+    struct overlap_size_range windows[2 * MOST];
     uint32_t in_window[MOST] = {0};
     for (uint32_t size = k->dynamic_shared; fits && size <= launch->maximum_dynamic; size++) {
         if (k->static_shared + size > gpu->shared_optin)
@@ -257,7 +257,7 @@ static struct overlap_footprint random_footprint(const struct overlap_gpu *gpu, 
     return f;
 }
 
-static bool same_windows(const struct overlap_window *a, uint32_t count_a, const struct overlap_window *b,
+static bool same_windows(const struct overlap_size_range *a, uint32_t count_a, const struct overlap_size_range *b,
                          uint32_t count_b) {
     return count_a == count_b && memcmp(a, b, count_a * sizeof *a) == 0;
 }

@@ -48,10 +48,10 @@ static void require(bool holds, const char *what, const struct overlap_launch *l
     abort();
 }
 
-static void check_windows(const struct overlap_window *windows, uint32_t count, const struct overlap_launch *launch,
+static void check_windows(const struct overlap_size_range *windows, uint32_t count, const struct overlap_launch *launch,
                           const struct overlap_plan *plan) {
     for (uint32_t i = 0; i < count; i++) {
-        const struct overlap_window w = windows[i];
+        const struct overlap_size_range w = windows[i];
         require(w.minimum >= launch->footprint.dynamic_shared && w.minimum <= w.maximum, "an interval", launch, plan);
         require(w.maximum <= launch->maximum_dynamic, "the limit of the kernel", launch, plan);
         require(w.blocks >= 1 && w.blocks <= plan->native_blocks, "a number of blocks", launch, plan);

@@ -300,9 +300,25 @@ def test_an_early_judgement_ends_nothing(rule: Rule) -> None:
     streams[1].work += 90
     assert rule.of(*streams, late, early=True) == [RAISED, NOT_WAITED, RAISED]
     assert (streams[0].waited, late.waited, late.before, streams[1].before) == (False, True, 0, 90)
+    streams[0].work += 1
     streams[1].work += 90
     assert rule.of(*streams, late) == [NOT_WAITED, NOT_WAITED, RAISED]
-    assert late.share == 53, "10 of 190"
+    assert late.share == 53, "10 of 191"
+
+
+def test_a_raised_stream_without_a_turn_stays(rule: Rule) -> None:
+    """Nothing was launched on it, so that nobody waited for it says nothing. Communication is no work that is counted."""
+    turn, idle, talks = small(), small(communicates=True, work=0), small(work=0)
+    interior = large()
+    assert rule.of(turn, idle, talks, interior) == [RAISED, RAISED, RAISED, NOT_WAITED]
+    interior.work += 90
+    assert rule.of(turn, idle, talks, interior) == [RAISED, NOT_WAITED, RAISED, NOT_WAITED]
+    turn.work += 1
+    interior.work += 90
+    assert rule.of(turn, interior) == [NOT_WAITED, NOT_WAITED]
+    interior.work += 90
+    assert rule.of(turn, interior) == [NOT_WAITED, NOT_WAITED], "it is not raised for being idle"
+    assert rule.of(talks, interior, programs=True) == [PROGRAMS, PROGRAMS]
 
 
 def test_when_a_judgement_is_due(rule: Rule) -> None:
@@ -389,6 +405,7 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
         while len(there) < len(now.streams):
             there.append(Judged(work=start, before=start, status=UNTOUCHED, share=UNTOUCHED))
             model.append(Stream())
+        stands = [seen.status == RAISED for seen in there]
         for judged_, own, seen in zip(there, model, now.streams):
             judged_.work += seen.work
             own.work += seen.work
@@ -398,6 +415,8 @@ def test_judgements_one_after_the_other_are_those_of_the_model(rule: Rule, round
                 setattr(own, fact, value)
         everything = now.others + sum(own.work for own in model)
         computed = any(judged_.work for judged_ in there)
+        for own, raised in zip(model, stands):  # no turn since the judgement before says nothing
+            own.waited |= raised and not own.work and not own.communicates and everything > 0
         expected = judged(model, now.others, now.share, now.programs, computed)
         before = unchanged(there)
         assert rule.judge(there, now.others, now.share, now.programs) == (expected is not None)

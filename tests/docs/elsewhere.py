@@ -35,6 +35,8 @@ WORDS = (
 # By page and beginning of the command.
 HERE = (
     ("docs/how-to/deploy.md", "overlap report report", "of a cluster; tests/slurm/test_partial.py makes one"),
+    ("docs/how-to/who-gains.md", "mkdir -p /var/spool/overlap", "of a node; tests/slurm/test_jobs.py makes one"),
+    ("docs/how-to/who-gains.md", "overlap report /srv/overlap", "of a cluster; tests/slurm/test_jobs.py makes one"),
     ("docs/how-to/hpc.md", "overlap explain run1.sqlite", "a trace of nsys, which needs a GPU"),
     ("docs/how-to/hpc.md", "overlap report halo", "of an MPI program; tests/launchers/test_mpi_stencil.py runs one"),
 )

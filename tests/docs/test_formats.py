@@ -27,6 +27,7 @@ compute:
 _TRACE = ROOT / "tests/traces/data/stencil-nccl-events.json.gz"
 COMMANDS = {
     "overlap report DIR --json": "overlap report run --json",
+    "overlap report FOLDER --jobs --json": "overlap report run --jobs --json",
     "overlap tune ... --json": "overlap tune --simulate h100 --metric '([0-9.]+) ms an' --json -- demo-stencil",
     "overlap explain TRACE --json": f"overlap explain {_TRACE} --json",
     "overlap policy list --json": "overlap policy list --json",

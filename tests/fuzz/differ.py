@@ -32,6 +32,7 @@ from typing import Any
 from pyshim.start import plan
 from pyshim.start.environment import environment
 from tests.fuzz import differ_rows
+from tests.hip_runtimes import VERSIONS, runtime
 from tools.simgpu.hip.code_object import Kernel, bundle, code_object
 
 HERE = Path(__file__).resolve().parent
@@ -42,10 +43,10 @@ FOUND = 77
 LONGEST = 1 << 16
 SLOW = 60  # seconds for one program
 FLAGS = ("-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra")
-# By name of what is called: the simulated GPU, and the library that is called.
-DRIVERS = {
+# By name of what is called: the simulated GPU, and the library that is called, or the version of HIP's.
+DRIVERS: dict[str, tuple[str, Path | int]] = {
     "cuda": ("h100", Path(plan.SIMULATED_DRIVER)),
-    **{f"hip{path[-1]}": ("mi250x", Path(path)) for path in plan.SIMULATED_RUNTIMES},
+    **{f"hip{version}": ("mi250x", version) for version in VERSIONS},
 }
 KERNELS = ("gemm", "elementwise", "ncclDevKernel_AllReduce", "ncclDevKernel_Broadcast")  # of HIP's programs
 # One with every control on, for every launch.
@@ -182,7 +183,8 @@ class Fuzzer:
         clean = {
             name: value for name, value in os.environ.items() if not name.startswith(("OVERLAP_", "LD_", "SIMGPU"))
         }
-        gpu, self.driver = DRIVERS[self.vendor]
+        gpu, driver = DRIVERS[self.vendor]
+        self.driver = runtime(driver) if isinstance(driver, int) else driver
         image = self.folder / "image"
         kernels = code_object([Kernel(name, vgprs=256, agprs=8, arguments=[8, 4]) for name in KERNELS], "gfx90a")
         image.write_bytes(bundle({"gfx90a": kernels}))

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Memory that a call may read and write: zeros, and the host's side of copies. */
-static char zeros[8192] __attribute__((aligned(64))), host[8192] __attribute__((aligned(64)));
+static __attribute__((unused)) char zeros[8192] __attribute__((aligned(64))), host[8192] __attribute__((aligned(64)));
 
 /* ---- Numbers ---- */
 

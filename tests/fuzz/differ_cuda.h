@@ -258,24 +258,6 @@ static const CUlaunchConfig *arg_const_CUlaunchConfig_p(void) {
     return mostly(&config);
 }
 
-/* Without dynamic bytes. */
-static CUDA_LAUNCH_PARAMS *arg_CUDA_LAUNCH_PARAMS_p(void) {
-    static struct {
-        CUfunction function;
-        uint32_t grid[3], block[3], shared;
-        CUstream stream;
-        void **parameters;
-    } launches[2];
-    for (int i = 0; i < 2; i++) {
-        launches[i].function = use(FUNCTION);
-        launches[i].grid[0] = (uint32_t)ONE_OF(1, 2, 40);
-        launches[i].block[0] = (uint32_t)ONE_OF(128, 256);
-        launches[i].grid[1] = launches[i].grid[2] = launches[i].block[1] = launches[i].block[2] = 1;
-        launches[i].stream = use(STREAM);
-        launches[i].parameters = given_parameters;
-    }
-    return (CUDA_LAUNCH_PARAMS *)launches;
-}
 static const void *copy_2d(void) {
     static struct {
         size_t from_x, from_y;

@@ -105,8 +105,6 @@ static void *memory(void) {
 }
 #define arg_void_p() memory()
 #define arg_const_void_p() memory()
-#define arg_const_void_p_copy() (const void *)zeros
-#define arg_void_p_copy() (void *)zeros
 #define arg_const_void_p_image() (const void *)code_object
 #define arg_const_char_p_file() "/nonexistent"
 static void *cleared(void) {
@@ -175,41 +173,6 @@ static const hipLaunchConfig_t *arg_const_hipLaunchConfig_t_p(void) {
                                  arg_hipStream_t(), attributes,       (uint32_t)ONE_OF(0, 0, 1, 3)};
     return mostly(&config);
 }
-static hipLaunchParams *arg_hipLaunchParams_p(void) {
-    static struct {
-        const void *function;
-        dim3 grid, block;
-        void **parameters;
-        size_t shared;
-        hipStream_t stream;
-    } launches[2];
-    for (int i = 0; i < 2; i++) {
-        launches[i].function = &host_kernels[roll(KERNELS)];
-        launches[i].grid = (dim3){2, 1, 1};
-        launches[i].block = (dim3){128, 1, 1};
-        launches[i].parameters = given_parameters;
-        launches[i].stream = use(STREAM);
-    }
-    return (hipLaunchParams *)launches;
-}
-static hipFunctionLaunchParams *arg_hipFunctionLaunchParams_p(void) {
-    static struct {
-        hipFunction_t function;
-        uint32_t grid[3], block[3], shared;
-        hipStream_t stream;
-        void **parameters;
-    } launches[2];
-    for (int i = 0; i < 2; i++) {
-        launches[i].function = use(FUNCTION);
-        launches[i].grid[0] = 2;
-        launches[i].block[0] = 128;
-        launches[i].grid[1] = launches[i].grid[2] = launches[i].block[1] = launches[i].block[2] = 1;
-        launches[i].stream = use(STREAM);
-        launches[i].parameters = given_parameters;
-    }
-    return (hipFunctionLaunchParams *)launches;
-}
-
 #define show_dim3(name, value) say("%s=%u,%u,%u ", name, (value).x, (value).y, (value).z)
 
 /* ---- The program's own kernels, as hipcc's code registers them before main ---- */

@@ -28,7 +28,8 @@ class Uncovered(Exception):
 def rows(vendor: str, more: Path | None = None) -> dict[str, list[tuple[str, str]]]:
     """name -> the types and names of its arguments."""
     tables = [ROOT / f"shim/{vendor}/driver.def", HERE / f"differ_{vendor}.def", *filter(None, [more])]
-    text = "#define DRIVER(name, body, parameters, ...) ROW name parameters ;\n"
+    text = f'#include "{ROOT}/shim/gpu/rows.h"\n'
+    text += "#define DRIVER(name, body, ...) ROW name (PARAMETERS(__VA_ARGS__)) ;\n"
     text += "".join(f'#define CALL(name, parameters) ROW name parameters ;\n#include "{table}"\n' for table in tables)
     command = [*shlex.split(os.environ.get("CC", "cc")), "-E", "-P", "-x", "c", "-"]
     made = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout

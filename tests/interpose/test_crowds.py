@@ -13,6 +13,7 @@ from iterating import raised
 from pyshim.start import plan
 
 LAUNCHES, SHARE = 3200, 0.95
+UNORDERED = 24_000  # rounds of a thread: its first 1,024 waits may all fall between two judgements
 ROUND = ["barrier", ""]
 IDS = ["with a barrier", "without a barrier"]
 
@@ -40,6 +41,16 @@ def test_threads_that_share_a_device(
     words = f"{threads} {LAUNCHES // threads} {contexts} {barrier}"
     done = preloaded(words, "default", program=program)
     assert min(shares(done)) >= SHARE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threads", [4, 16])
+def test_threads_that_nothing_orders(threads: int, program: object, preloaded: Runner) -> None:
+    """Where there are fewer processors than threads, some make thousands of waits while others have no turn: their streams
+    neither carry work nor are waited for meanwhile, and stay raised."""
+    done = preloaded(f"{threads} {UNORDERED} free", "default", program=program, env={"SIMGPU_LOG": ""})
+    assert done.status == 0, done.stdout
+    assert done.totals["raised"] / (done.totals["launches"] / 2) >= SHARE
 
 
 @pytest.mark.parametrize("threads", [4, 8])

@@ -16,7 +16,7 @@ from pyshim.start import plan
 NAMES = ("cuInit", "cuLaunchKernel", "cudaLaunchKernel", "hipLaunchKernel", "cuNobodyHasThis")
 OURS = Path(plan.LIBRARY).name
 DRIVERS = ("libcuda.so.1", "libcudart.so.13", "libamdhip64.so.7")
-HAVE = [plan.SIMULATED_DRIVER, str(Path(plan.SIMULATED_DRIVER).with_name(DRIVERS[1])), plan.SIMULATED_RUNTIMES[-1]]
+HAVE = [plan.SIMULATED_DRIVER, str(Path(plan.SIMULATED_DRIVER).with_name(DRIVERS[1])), plan.SIMULATED_RUNTIME]
 SWITCHES = pytest.mark.parametrize("switch", [{}, {"OVERLAP_RUN": "off"}], ids=["on", "off"])
 Ask = Callable[..., "tuple[list[str], list[str]]"]
 

@@ -37,18 +37,6 @@ def test_a_folder_of_any_name(name: bytes, shown: str, there: bool, preloaded: R
     assert "\ufffd" not in done.stderr  # all of it is UTF-8
 
 
-def test_launches_after_our_own_end(build: Build, preloaded: Runner) -> None:
-    late = build.library("liblate.so", "late.c")
-    done = preloaded(WORDS, ONE, preload=f"{{}}:{late}", env=RANK)
-    assert done.totals["launches"] == 5
-    first, second = done.stderr.splitlines()
-    assert first.startswith("overlap: raised no stream (0 of 3 launches), 3 shaped, ")
-    assert second == "overlap: 2 more launches by destructors of libraries, not in the line above"
-    assert len(preloaded(WORDS, ONE, env=RANK).stderr.splitlines()) == 1
-    for env in ({"RANK": "1"}, {**RANK, "OVERLAP_QUIET": "1"}, {**RANK, "OVERLAP_RUN": "off"}):
-        assert preloaded(WORDS, ONE, preload=f"{{}}:{late}", env=env).stderr == ""
-
-
 def test_a_launch_that_fails_without_us_too(bare: Runner, preloaded: Runner) -> None:
     words = f"ptx=k without=k,{BLOCKS},256,0 launch=k,{BLOCKS},256,49153"
     without, done = bare(words), preloaded(words, ONE)

@@ -59,7 +59,7 @@ def whose(build: Build) -> tuple[Path, list[str]]:
     libraries = [
         plan.SIMULATED_DRIVER,
         Path(plan.SIMULATED_DRIVER).with_name("libcudart.so.13"),
-        plan.SIMULATED_RUNTIMES[-1],
+        plan.SIMULATED_RUNTIME,
     ]
     program = build("whose", "whose.c", "-Wl,--no-as-needed", link=libraries)
     return program, [str(library) for library in libraries]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import time
@@ -19,6 +18,7 @@ from interposing import BLOCKS, ONE, Build, Done, Runner, report_of, same
 
 from pyshim.pages.page import Page, read_page
 from pyshim.pages.untrusted import Unreadable
+from pyshim.pages.waiting import fetch
 from pyshim.report.collect import collect
 
 THREE = f"repeat=3 launch=k,{BLOCKS},256,0"
@@ -216,18 +216,18 @@ def test_on_a_network_file_system_the_page_is_copied_at_the_end(preloaded: Runne
 
 
 @NEEDS_SHM
-def test_on_a_network_file_system_overlap_report_brings_the_page_after_a_kill(
+def test_on_a_network_file_system_overlap_report_reads_the_page_after_a_kill_and_fetches_it(
     preloaded: Runner, network: dict[str, Any]
 ) -> None:
     pages = network["report"]
-    hidden = pages.with_name("hidden")
-    done = preloaded(f"ptx=k {THREE} rename={pages},{hidden} kill", **network)
+    done = preloaded(f"ptx=k {THREE} kill", **network)
     assert done.status == -9
     assert len(waiting(network["report"])) == 1
-    shutil.move(str(hidden), str(pages))
-    assert list(pages.glob("*.page")) == []
     assert report_of(pages)["totals"]["launches"] == 3
-    assert len(list(pages.glob("*.page"))) == 1
+    assert (len(waiting(pages)), list(pages.glob("*.page"))) == (1, [])
+    assert list(fetch(str(pages))) == []
+    assert (waiting(pages), len(list(pages.glob("*.page")))) == ([], 1)
+    assert report_of(pages)["totals"]["launches"] == 3
 
 
 Meanwhile = Callable[[Callable[[], None]], list[Page]]
@@ -260,10 +260,11 @@ def launched(path: Path) -> int:
 
 
 @NEEDS_SHM
-def test_on_a_network_file_system_a_report_meanwhile_leaves_the_end_to_the_process(
+def test_on_a_network_file_system_a_fetch_meanwhile_leaves_the_end_to_the_process(
     meanwhile: Meanwhile, network: dict[str, Any]
 ) -> None:
     def look() -> None:
+        assert list(fetch(str(network["report"]))) == []
         (process,) = report_of(network["report"])["processes"]
         assert (process["launches"], process["ended"]) == (3, False)
 

@@ -377,11 +377,13 @@ def test_a_second_context_is_not_taken_for_the_first(iterations: Iterations) -> 
 
 
 def test_a_judgement_is_of_every_context_of_the_device(iterations: Iterations) -> None:
-    """Stream 2 of the first context is given back while the second one is current."""
+    """Stream 2 of the first context stays raised while it has no turn; launched on and not waited for, it is given back,
+    while the second one is current."""
     there = f"v:2 {again('k:5:8 j:6:1000 s:5 s:6', 60)} v:0"
-    done = iterations(f"{again(WAITED, 16)} {there} k:2:8 s:2 k:2:8 begin", 0)
-    assert raised(done)[-2:] == "00"
-    assert raised(done)[70] == "5", "that of the second context is raised"
+    done = iterations(f"{again(WAITED, 16)} {there} k:2:8 {there} k:2:8 s:2 k:2:8 begin", 0)
+    levels = raised(done)
+    assert levels[-63] == "5" and levels[-2:] == "00"
+    assert levels[70] == "5", "that of the second context is raised"
 
 
 def test_more_streams_than_are_tracked(iterations: Iterations) -> None:

@@ -79,7 +79,7 @@ def test_a_program_that_only_counts_the_gpus_is_not_spoken_of(
     vendor: str, build: Build, table_of: Callable[[str], Mapping[str, str]], tmp_path: Path
 ) -> None:
     """As torchrun does, which is no rank and is started by overlap-run."""
-    library = plan.SIMULATED_DRIVER if vendor == "cuda" else plan.SIMULATED_RUNTIMES[-1]
+    library = plan.SIMULATED_DRIVER if vendor == "cuda" else plan.SIMULATED_RUNTIME
     defined = ["-DHIP"] if vendor == "hip" else []
     program = build(f"only-count-{vendor}", "only_count.c", *defined, link=[library])
     env = {**table_of("observe"), "LD_LIBRARY_PATH": os.path.dirname(library), "OVERLAP_REPORT": str(tmp_path)}

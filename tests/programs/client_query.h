@@ -1,4 +1,4 @@
-/* Attributes and occupancy in client.c, streams, and the older ways to launch.
+/* Attributes and occupancy in client.c, and streams.
  *
  *   set=K,A,V get=K,A          attribute of a kernel or function           cache=K,C  its preference for the cache
  *   occ occflags = K,threads,dynamic         occsize occsizeflags = K,dynamic       occavail=K,blocks,threads
@@ -9,8 +9,6 @@
  *   endcontext=HOW the current one: destroy, detach, release, reset (the last two the primary one)
  *   green=N        a green context of N multiprocessors       greenstream=I,P    a stream of the I-th
  *   greencontext=I its context becomes the current one        greenend=I         it ends
- *   block=K,x,y,z legacy=K grid=K,w,h async=K,w,h,S   ways to launch before CUDA 4.0
- *   multi=N,K,blocks,threads,dynamic,S       N times by cuLaunchCooperativeKernelMultiDevice
  */
 #pragma once
 
@@ -131,34 +129,10 @@ static int context_word(const char *verb) {
                                               : CU(cuDevicePrimaryCtxReset_v2)(device);
 }
 
-static int legacy(const char *verb) {
-    static uint64_t a = 9;
-    static uint32_t b = 8;
-    static void *parameters[] = {&a, &b};
-    if (strcmp(verb, "multi") == 0) {
-        enum { FEW = 16 };
-        LaunchParams launches[FEW];
-        const int count = atoi(words[0]);
-        for (int i = 0; i < FEW; i++)
-            launches[i] = (LaunchParams){find_kernel(words[1])->handle,    {(uint32_t)atol(words[2]), 1, 1},
-                                         {(uint32_t)atol(words[3]), 1, 1}, (uint32_t)atol(words[4]),
-                                         streams[atoi(words[5])],          parameters};
-        return CU(cuLaunchCooperativeKernelMultiDevice)(launches, (unsigned)count, 0);
-    }
-    void *const function = find_kernel(words[0])->handle;
-    const int one = word_count > 1 ? atoi(words[1]) : 0, two = word_count > 2 ? atoi(words[2]) : 0;
-    if (strcmp(verb, "block") == 0)
-        return CU(cuFuncSetBlockShape)(function, one, two, atoi(words[3]));
-    return strcmp(verb, "legacy") == 0 ? CU(cuLaunch)(function)
-           : strcmp(verb, "grid") == 0 ? CU(cuLaunchGrid)(function, one, two)
-                                       : CU(cuLaunchGridAsync)(function, one, two, streams[atoi(words[3])]);
-}
-
 /* False: the word is about something else. */
 static int query_word(const char *verb, int *result) {
     static const char *const attribute_words[] = {"set", "get", "cache", NULL};
     static const char *const stream_words[] = {"of", "destroy", "scopy", "sset", "sget", NULL};
-    static const char *const legacy_words[] = {"block", "legacy", "grid", "async", "multi", NULL};
     static const char *const context_words[] = {"context", "attach", "contextcache", "endcontext", NULL};
     static const char *const green_words[] = {"green", "greenstream", "greencontext", "greenend", NULL};
     const struct {
@@ -167,7 +141,6 @@ static int query_word(const char *verb, int *result) {
     } kinds[] = {{attribute_words, kernel_attribute},
                  {stream_words, stream_word},
                  {context_words, context_word},
-                 {legacy_words, legacy},
                  {green_words, green}};
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++)
         for (const char *const *known = kinds[kind].verbs; *known; known++)

@@ -1,8 +1,8 @@
-/* crowd THREADS ROUNDS [barrier] [none] [contexts:N] [devices:N]: threads that share devices.
+/* crowd THREADS ROUNDS [barrier|free] [none] [contexts:N] [devices:N]: threads that share devices.
  *
  * Each thread has two streams of its own. A round launches `small` of 8 blocks on the one, `large` of 24 on the other, and
- * waits for the small one. barrier: all threads begin a round together; else none is more than a round ahead of another one. Thread
- * T is on device T % devices, in its context (T / devices) % contexts; with `none` no context is current in any thread but the
+ * waits for the small one. barrier: all threads begin a round together; free: nothing orders them; else none is more than a round
+ * ahead of another one. Thread T is on device T % devices, in its context (T / devices) % contexts; with `none` no context is current in any thread but the
  * first one, which makes the streams beforehand. */
 #define WAY_LINKED
 #define DRIVER_MORE_FILE "driver_streams.h"
@@ -23,7 +23,7 @@ static struct member {
     void *small, *large; /* streams */
     int round;
 } members[THREADS];
-static int threads, rounds, barrier, none;
+static int threads, rounds, barrier, none, unordered;
 static pthread_barrier_t all;
 
 static void good(int result, const char *what) {
@@ -68,7 +68,7 @@ static void *run(void *data) {
         __atomic_store_n(&me->round, i, __ATOMIC_RELAXED);
         if (barrier)
             pthread_barrier_wait(&all);
-        while (!barrier && is_ahead(i))
+        while (!barrier && !unordered && is_ahead(i))
             sched_yield();
         launch(me->context->small, SMALL, me->small);
         launch(me->context->large, LARGE, me->large);
@@ -90,6 +90,7 @@ int main(int argc, char **argv) {
     for (int i = 3; i < argc; i++) {
         barrier |= strcmp(argv[i], "barrier") == 0;
         none |= strcmp(argv[i], "none") == 0;
+        unordered |= strcmp(argv[i], "free") == 0;
         devices = value_of(argv[i], "devices", devices);
         of_each = value_of(argv[i], "contexts", of_each);
     }

@@ -1,14 +1,5 @@
-/* What client.c uses of the driver besides the calls of driver.h: occupancy, streams, green contexts, the older
- * ways to launch. */
+/* What client.c uses of the driver besides the calls of driver.h: occupancy, streams, green contexts. */
 #pragma once
-
-/* CUDA_LAUNCH_PARAMS */
-typedef struct {
-    void *function;
-    uint32_t grid[3], block[3], shared;
-    void *stream;
-    void **parameters;
-} LaunchParams;
 
 #define MORE_ENTRIES(X)                                                                                                \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050, 0,               \
@@ -48,10 +39,4 @@ typedef struct {
     X(cuGreenCtxCreate, cuGreenCtxCreate, 12040, 0, (void **, void *, int, unsigned))                                  \
     X(cuGreenCtxDestroy, cuGreenCtxDestroy, 12040, 0, (void *))                                                        \
     X(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate, 12050, 0, (void **, void *, unsigned, int))                      \
-    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, 0, (void **, void *))                                               \
-    X(cuLaunch, cuLaunch, 2000, 0, (void *))                                                                           \
-    X(cuLaunchGrid, cuLaunchGrid, 2000, 0, (void *, int, int))                                                         \
-    X(cuLaunchGridAsync, cuLaunchGridAsync, 2000, 0, (void *, int, int, void *))                                       \
-    X(cuFuncSetBlockShape, cuFuncSetBlockShape, 2000, 0, (void *, int, int, int))                                      \
-    X(cuLaunchCooperativeKernelMultiDevice, cuLaunchCooperativeKernelMultiDevice, 9000, 0,                             \
-      (LaunchParams *, unsigned, unsigned))
+    X(cuCtxFromGreenCtx, cuCtxFromGreenCtx, 12040, 0, (void **, void *))

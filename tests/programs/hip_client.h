@@ -20,9 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../shim/gpu/rows.h"
 #include "../../shim/hip/hip_abi.h"
 
-#define DRIVER(name, body, parameters, ...) typedef hipError_t type_##name parameters;
+#define DRIVER(name, body, ...) typedef hipError_t type_##name(PARAMETERS(__VA_ARGS__));
 #include "../../shim/hip/driver.def"
 #undef DRIVER
 typedef hipError_t type_hipGetDeviceCount(int *);
@@ -31,13 +32,7 @@ typedef hipError_t type_hipStreamGetFlags(hipStream_t, unsigned *);
 typedef hipError_t type_hipModuleLoadData(hipModule_t *, const void *);
 typedef hipError_t type_hipConfigureCall(dim3, dim3, size_t, hipStream_t);
 typedef hipError_t type_hipSetupArgument(const void *, size_t, size_t);
-struct hipLaunchParams {
-    const void *function;
-    dim3 grid, block;
-    void **arguments;
-    size_t shared;
-    hipStream_t stream;
-};
+typedef hipError_t type_hipLaunchByPtr(const void *);
 typedef hipError_t type_hipGraphInstantiate(hipGraphExec_t *, hipGraph_t, void *, char *, size_t);
 typedef void **type___hipRegisterFatBinary(const void *);
 typedef void type___hipRegisterFunction(void **, const void *, char *, const char *, unsigned, void *, void *, void *,
@@ -50,10 +45,11 @@ extern type_hipStreamGetFlags hipStreamGetFlags;
 extern type_hipModuleLoadData hipModuleLoadData;
 extern type_hipConfigureCall hipConfigureCall;
 extern type_hipSetupArgument hipSetupArgument;
+extern type_hipLaunchByPtr hipLaunchByPtr;
 extern type_hipGraphInstantiate hipGraphInstantiate;
 extern type___hipRegisterFatBinary __hipRegisterFatBinary;
 extern type___hipRegisterFunction __hipRegisterFunction;
-#define DRIVER(name, body, parameters, ...) extern type_##name name;
+#define DRIVER(name, ...) extern type_##name name;
 #include "../../shim/hip/driver.def"
 #undef DRIVER
 #define HIP(name) name

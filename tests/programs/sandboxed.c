@@ -4,10 +4,12 @@
  *     MODE    none
  *             strict  only read, write, exit and sigreturn, and no instruction that reads the clock (x86): prctl(PR_SET_SECCOMP)
  *             kill    what strict allows and memory for malloc; anything else kills, and its number is printed before
+ *             refuse  every system call but mmap, which fails with EPERM
  *     KERNEL  launched BEFORE times before, then 600 times with two grids inside, by cuLaunchKernel and by cuLaunchKernelEx
  *     thread  another thread does all that after cuInit
  * Prints what the launches answered, by write(2).
  */
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -48,16 +50,21 @@ static int enter(void) {
     unsigned at = 0;
     if (strcmp(mode, "strict") == 0)
         return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
-    if (strcmp(mode, "kill") != 0)
+    const int refuse = strcmp(mode, "refuse") == 0;
+    if (!refuse && strcmp(mode, "kill") != 0)
         return 0;
     const struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_SIGINFO};
     sigaction(SIGSYS, &action, NULL);
     filter[at++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-    for (unsigned i = 0; i < COUNT; i++) {
+    for (unsigned i = 0; !refuse && i < COUNT; i++) {
         filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1);
         filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     }
-    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP);
+    if (refuse) {
+        filter[at++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 1);
+        filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    }
+    filter[at++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, refuse ? SECCOMP_RET_ALLOW : SECCOMP_RET_TRAP);
     const struct sock_fprog program = {(unsigned short)at, filter};
     return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -94,7 +95,9 @@ def test_several_processes_have_a_total(overlap, report, write_page):
 def test_nothing_to_report_is_a_finding(overlap, report, tmp_path, library):
     done = overlap("report", str(report))
     assert done.returncode == 0
-    assert shown(done).startswith("done: nothing: no process of python opened a GPU with the library loaded\n")
+    assert shown(done).startswith(
+        "done: nothing: no process of python opened a GPU with the library loaded, or its page could not be written\n"
+    )
     assert "warning: no process left a page" in shown(done)
     assert len(shown(done).splitlines()) <= 5
     assert overlap("report", str(report), "--check").returncode == 1
@@ -308,7 +311,7 @@ def test_of_many_warnings_one_is_shown_and_the_others_counted(overlap, report, w
 
 def test_a_process_that_runs_is_told_from_one_that_was_killed(overlap, report, write_page):
     host = os.uname().nodename
-    write_page({"no_rule": 1}, flags=1, host=host, pid=os.getpid())
+    write_page({"no_rule": 1}, flags=1, host=host, pid=os.getpid(), start=time.time_ns())
     with subprocess.Popen(["true"]) as ended:
         pass
     write_page({"no_rule": 1}, flags=1, host=host, pid=ended.pid)
@@ -335,13 +338,21 @@ def test_a_program_that_runs_and_has_not_opened_a_gpu_yet_is_told_from_one_that_
     assert overlap("report", str(report)).stdout.startswith("done: nothing: no process of sh opened a GPU ")
 
 
-def test_a_full_disk_is_told_from_a_program_without_a_gpu(overlap, report, monkeypatch):
-    """Where run.json found room, and no page did."""
+def test_an_old_run_is_not_judged_by_the_disk_of_today(report, monkeypatch):
+    """Where run.json found room, and no page did: what the disk is like now says nothing about then."""
+    said = verdict(collect(str(report))), findings(collect(str(report)))
     full = os.statvfs_result((4096, 4096, 100, 0, 0, 100, 50, 50, 0, 255))
     monkeypatch.setattr(os, "statvfs", lambda path: full)
-    found = verdict(collect(str(report)))
-    assert found.done == f"not known: no process left a page, and the disk of {report} is full now"
-    assert list(findings(collect(str(report)))) == [f"no process left a page: the disk of {report} is full"]
+    assert (verdict(collect(str(report))), findings(collect(str(report)))) == said
+    assert "or its page could not be written" in said[0].done and "or the page could not be created" in said[1][0]
+
+
+def test_a_process_that_has_the_id_of_one_that_was_killed_does_not_keep_its_run_going(report, write_page):
+    ids = {"pid": os.getpid(), "host": os.uname().nodename, "flags": 1}
+    write_page({"no_rule": 1}, start=int((time.time() - 10 * 365 * 86400) * 1e9), **ids)
+    assert not verdict(collect(str(report))).done.startswith("so far")
+    write_page({"no_rule": 1}, start=int(time.time() * 1e9), **ids)
+    assert verdict(collect(str(report))).done.startswith("so far, with 1 process still running")
 
 
 def test_ranks_that_were_started_otherwise_are_a_finding(overlap, report, write_page, library):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from pyshim import _native
-from pyshim.enums import STREAM_STATUSES
+from pyshim._native import STREAM_STATUSES
 from pyshim.pages.page import read_page
 from pyshim.report import streams
 from pyshim.report.collect import collect
@@ -134,6 +134,7 @@ def test_json_has_them_by_process(overlap, report, write_page, library):
             "priority": -5,
             "threads": 6040,
             "creator": "libhalo.so",
+            "outcome": "raised",
         }
     ]
     (other,) = second["streams"]

@@ -1,4 +1,4 @@
-"""Pages that wait in /dev/shm: fetched without harm to processes that still count, removed where these are over."""
+"""Pages that wait in /dev/shm: read where they are; fetched on demand, without harm to processes that still count."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pyshim.report.collect import collect, living
-from pyshim.start import folder
+from pyshim.pages.waiting import fetch, living
+from pyshim.report.collect import collect
+from pyshim.report.findings import remarks
 
-RUN = "0123456789abcdef"
 HERE = os.uname().nodename
 ENDED, RUNNING = 5, 1
 
@@ -40,18 +40,62 @@ def dead() -> int:
     return process.pid
 
 
+def contents(*folders: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for around in folders for path in around.iterdir() if path.is_file()}
+
+
+def test_a_report_only_reads(report, wait_for, write_page, tmp_path, room):
+    """Pages of killed, running and other runs' processes, a link, garbage: all stay as they are, and where they are."""
+    wait_for(5, pid=dead(), flags=RUNNING)
+    wait_for(6, pid=os.getpid(), flags=RUNNING)
+    wait_for(7, host="elsewhere", pid=8, flags=ENDED)
+    wait_for(9, pid=9, directory=str(tmp_path))
+    (room / f"overlap-{HERE}.10.0.page").write_bytes(b"garbage")
+    (room / f"overlap-{HERE}.11.0.page").symlink_to("/etc/passwd")
+    before = contents(report, room)
+    collected = collect(str(report), waiting_room=str(room))
+    assert sorted(page.launches for page in collected.pages) == [5, 6, 7] and collected.skipped == ()
+    assert contents(report, room) == before
+
+
+@pytest.mark.skipif(living() is None, reason="needs the machine's own process ids")
+def test_it_says_what_is_on_this_machine_only_and_how_it_comes_home(report, wait_for, room):
+    wait_for(5, pid=os.getpid(), flags=RUNNING)
+    assert [line for line in remarks(collect(str(report), waiting_room=str(room))) if "--fetch" in line] == []
+    wait_for(5, pid=dead(), flags=RUNNING)
+    (line,) = [line for line in remarks(collect(str(report), waiting_room=str(room))) if "--fetch" in line]
+    assert line.startswith("1 page is in /dev/shm of this machine only")
+
+
 def test_pages_that_wait_elsewhere_are_fetched_if_they_name_this_folder(report, wait_for, write_page, tmp_path, room):
     wait_for(5, host="node1", pid=7)
     wait_for(9, host="node1", pid=8, directory=str(tmp_path))
     (room / "overlap-node1.9.0.page").symlink_to("/etc/passwd")
-    collected = collect(str(report), waiting_room=str(room))
+    assert list(fetch(str(report), str(room))) == []
+    collected = collect(str(report), waiting_room="/nonexistent")
     assert [page.launches for page in collected.pages] == [5] and collected.skipped == ()
     (copy,) = report.glob("*.page")
     assert copy.stat().st_mode & 0o777 == 0o600
     wait_for(6, host="node1", pid=7)
-    assert [page.launches for page in collect(str(report), waiting_room=str(room)).pages] == [6], (
+    assert list(fetch(str(report), str(room))) == []
+    assert [page.launches for page in collect(str(report), waiting_room="/nonexistent").pages] == [6], (
         "it may have counted on"
     )
+
+
+def test_the_command_fetches_only_where_it_is_asked(overlap, report, write_page):
+    """By the machine's own /dev/shm."""
+    if not os.access("/dev/shm", os.W_OK):
+        pytest.skip("no /dev/shm here")
+    page = Path("/dev/shm") / f"overlap-{HERE}.{dead()}.{os.getpid()}.page"
+    try:
+        write_page({"no_rule": 5}, pid=7, path=page, host=HERE, directory=str(report), flags=ENDED)
+        assert "5 launches" in overlap("report", str(report)).stdout
+        assert page.exists() and list(report.glob("*.page")) == []
+        assert "5 launches" in overlap("report", str(report), "--fetch").stdout
+        assert not page.exists() and len(list(report.glob("waiting-*.page"))) == 1
+    finally:
+        page.unlink(missing_ok=True)
 
 
 def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_path, room):
@@ -69,9 +113,9 @@ def test_pages_that_wait_for_this_folder_need_no_run(report, write_page, tmp_pat
 def test_of_several_folders_each_gets_its_own(report, wait_for, write_page, tmp_path, room):
     other = tmp_path / "other"
     other.mkdir()
-    folder.write(str(other), folder.Run("f" * 16, 1.0, ("x",)))
     wait_for(pid=dead())
-    collect(str(other), str(report), waiting_room=str(room))
+    for path in (other, report):
+        assert list(fetch(str(path), str(room))) == []
     assert ([*other.glob("*.page")], len([*report.glob("*.page")])) == ([], 1)
 
 
@@ -80,6 +124,7 @@ def test_a_page_that_was_brought_meanwhile_is_no_fault(report, room, monkeypatch
     gone = f"overlap-{HERE}.7.0.page"
     monkeypatch.setattr(os, "listdir", lambda path: [gone] if str(path) == str(room) else listed(path))
     assert collect(str(report), waiting_room=str(room)).skipped == ()
+    assert list(fetch(str(report), str(room))) == []
 
 
 def test_a_page_of_another_user_that_waits_is_not_believed(report, wait_for, room):
@@ -88,11 +133,13 @@ def test_a_page_of_another_user_that_waits_is_not_believed(report, wait_for, roo
     path = wait_for()
     os.chown(path, 1, 1)
     assert collect(str(report), waiting_room=str(room)).pages == ()
+    assert list(fetch(str(report), str(room))) == []
     assert path.exists()
 
 
 def test_what_its_process_brought_at_its_end_counts_and_not_the_copy_of_before(report, wait_for, write_page, room):
     wait_for(flags=RUNNING, pid=os.getpid())
+    assert list(fetch(str(report), str(room))) == []
     assert [page.ended for page in collect(str(report), waiting_room=str(room)).pages] == [False]
     for launches in (5, 9):
         brought = report / f"{HERE}.{os.getpid()}.0.page"
@@ -102,16 +149,17 @@ def test_what_its_process_brought_at_its_end_counts_and_not_the_copy_of_before(r
 
 
 def test_pages_of_containers_with_the_same_names_are_all_kept(report, wait_for, room):
-    """Each has a /dev/shm of its own, in which `overlap report` runs."""
+    """Each has a /dev/shm of its own, in which `overlap report --fetch` runs."""
     for start in (1, 2):
         wait_for(launches=start, host="box", pid=1, start=start, flags=ENDED)
-        collect(str(report), waiting_room=str(room))
+        assert list(fetch(str(report), str(room))) == []
     assert [page.launches for page in collect(str(report), waiting_room="/nonexistent").pages] == [1, 2]
 
 
 def is_removed(report: Path, page: Path) -> bool:
     before = page.read_bytes()
     for _ in range(2):
+        assert list(fetch(str(report), str(page.parent))) == []
         assert len(collect(str(report), waiting_room=str(page.parent)).pages) == 1
     (copy,) = report.glob("*.page")
     assert copy.read_bytes() == before
@@ -142,8 +190,8 @@ def test_a_page_that_could_not_be_copied_stays(report, wait_for, room, monkeypat
 
     page = wait_for(flags=ENDED)
     monkeypatch.setattr(os, "replace", refuse)
-    collected = collect(str(report), waiting_room=str(room))
-    assert (collected.pages, len(collected.skipped), page.exists()) == ((), 1, True)
+    ((_, why),) = fetch(str(report), str(room))
+    assert (why, page.exists()) == ("it could not be copied: None", True)
     assert list(report.glob("waiting-*")) == []
 
 
@@ -160,7 +208,7 @@ def contained() -> None:
 
 def test_from_inside_a_container_nobody_is_taken_for_dead(contained, report, wait_for, room):
     page = wait_for(pid=dead(), flags=RUNNING)
-    ask = "import sys; from pyshim.report.collect import collect; collect(sys.argv[1], waiting_room=sys.argv[2])"
+    ask = "import sys; from pyshim.pages.waiting import fetch; list(fetch(sys.argv[1], sys.argv[2]))"
     subprocess.run([*IN, sys.executable, "-c", ask, str(report), str(room)], check=True)
     assert len(list(report.glob("*.page"))) == 1
     assert page.exists()

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
+from hip_runtimes import VERSIONS, runtime
 
 from pyshim.start import plan
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
-VERSIONS = (5, 6, 7)
 
 
 def _built(path: str) -> Path:
@@ -36,7 +36,7 @@ def libcuda() -> Path:
 @pytest.fixture(scope="session")
 def runtimes() -> dict[int, Path]:
     """The simulated HIP runtimes, by version."""
-    return dict(zip(VERSIONS, map(_built, plan.SIMULATED_RUNTIMES)))
+    return {version: _built(str(runtime(version))) for version in VERSIONS}
 
 
 @pytest.fixture(params=VERSIONS)

@@ -32,7 +32,6 @@ CUresult cuFuncGetAttribute(int *, int, CUfunction);
 CUresult cuFuncGetModule(CUmodule *, CUfunction);
 CUresult cuFuncGetName(const char **, CUfunction);
 CUresult cuFuncSetAttribute(CUfunction, int, int);
-CUresult cuFuncSetBlockShape(CUfunction, int, int, int);
 CUresult cuFuncSetCacheConfig(CUfunction, int);
 CUresult cuGraphExecUpdate_v2(CUgraphExec, CUgraph, CUgraphExecUpdateResultInfo *);
 CUresult cuKernelGetAttribute(int *, int, CUkernel, CUdevice);
@@ -41,8 +40,6 @@ CUresult cuKernelGetName(const char **, CUkernel);
 CUresult cuKernelSetAttribute(int, int, CUkernel, CUdevice);
 CUresult cuKernelSetCacheConfig(CUkernel, int, CUdevice);
 CUresult cuLaunchCooperativeKernel COOPERATIVE_PARAMETERS;
-CUresult cuLaunchGrid(CUfunction, int, int);
-CUresult cuLaunchGridAsync(CUfunction, int, int, CUstream);
 CUresult cuLaunchKernel LAUNCH_PARAMETERS;
 CUresult cuLaunchKernelEx(const CUlaunchConfig *, CUfunction, void **, void **);
 CUresult cuLibraryEnumerateKernels(CUkernel *, unsigned int, CUlibrary);
@@ -176,9 +173,6 @@ static void launches(void) {
     ROW(NONE, 0, launch(kernel, NULL));
     ROW(HANDLE, HANDLE, launch(df, s));
     ROW(HANDLE, HANDLE, launch(f, ds));
-    ROW(NONE, HANDLE, cuFuncSetBlockShape(f, 32, 1, 1)); /* calls of before CUDA 4: in the current context only */
-    ROW(NONE, HANDLE, cuLaunchGridAsync(f, 1, 1, s));
-    ROW(NONE, HANDLE, cuLaunchGrid(f, 1, 1));
     ROW(0, 0, cuGraphLaunch(ge, s));
     ROW(NONE, 0, cuGraphLaunch(ge, NULL));
     ROW(0, 0, cuGraphLaunch(ge, ds));

@@ -34,7 +34,7 @@ KINDS = {
 RUNTIME = {"address": "libasan.so", "thread": "libtsan.so"}
 # These run inside dlsym, before a sanitizer's runtime has started.
 BEFORE_ANYTHING = {"dlsym.c", "elf.c", "libc.c", "name.c", "next.c", "object.c"}
-OTHERS = ("simgpu", "hip5", "hip6", "hip7", "runtime12", "runtime13")
+OTHERS = ("simgpu", "hip7", "runtime12", "runtime13")
 SUITES = ("tests/interpose", "tests/launch")
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".venv", ".tests", "_lib", "__pycache__", ".*_cache", ".hypothesis", "build", "dist"

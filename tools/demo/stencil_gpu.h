@@ -54,10 +54,7 @@ static const char *name_in_hip(const char *name) {
 
 /* Whether there is a simulated GPU of AMD, from now on called by the functions of CUDA. */
 static bool open_amd(void) {
-    static const char *const runtimes[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
-    void *runtime = NULL;
-    for (size_t i = 0; getenv("SIMGPU") != NULL && runtime == NULL && i < sizeof runtimes / sizeof *runtimes; i++)
-        runtime = dlopen(runtimes[i], RTLD_NOW | RTLD_LOCAL);
+    void *runtime = getenv("SIMGPU") == NULL ? NULL : dlopen("libamdhip64.so.7", RTLD_NOW | RTLD_LOCAL);
     int (*initialise)(unsigned) = NULL;
     if (runtime == NULL)
         return false;

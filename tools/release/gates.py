@@ -56,7 +56,7 @@ RULES = (
     *(Rule("*" + name, "(?!)", frozenset({"libc.so.6"}), soname=False) for name in SCRIPTS),
     Rule(LIB + "simgpu/libcuda.so.1", r"cu[A-Z]\w+"),
     Rule(LIB + "simgpu/libcudart.so.1[23]", r"cuda[A-Z]\w+|__cuda\w+|libcudart\.so\.1[23]"),
-    Rule(LIB + "simgpu/hip[567]/libamdhip64.so.[567]", r"_*(hip|amd)\w+|hip_\d\.\d|_Z24hip\w+|__gnu_(f2h|h2f)_ieee"),
+    Rule(LIB + "simgpu/hip7/libamdhip64.so.7", r"_*(hip|amd)\w+|hip_\d\.\d|_Z24hip\w+|__gnu_(f2h|h2f)_ieee"),
 )
 FOREIGN = re.compile(r"(^|/)(\.|__pycache__/|tests?/)|\.(pyc|o|a)$")  # what a build or a checkout leaves behind
 TAG = re.compile(r"py3-none-manylinux2014_(?P<machine>\w+)\.manylinux_2_17_(?P=machine)")

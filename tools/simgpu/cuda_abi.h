@@ -136,15 +136,6 @@ typedef struct {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
-typedef struct {
-    CUfunction func;
-    unsigned int gridDimX, gridDimY, gridDimZ;
-    unsigned int blockDimX, blockDimY, blockDimZ;
-    unsigned int sharedMemBytes;
-    CUstream hStream;
-    void **kernelParams;
-} CUDA_LAUNCH_PARAMS;
-
 enum { RESOURCE_SM = 1 };
 
 typedef struct {

@@ -275,7 +275,6 @@ struct function {
     const struct kernel_image *image;
     struct kernel *kernel; /* NULL: from a module */
     struct settings settings;
-    unsigned int block[3]; /* by cuFuncSetBlockShape; zeros: not set */
 };
 
 struct kernel {

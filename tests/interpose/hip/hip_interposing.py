@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import hip_runtimes
 from interposing import Build, Done, report_of, with_runtime
 
 from pyshim.start import plan
@@ -22,7 +23,7 @@ from tools.simgpu.hip import code_object
 
 ROOT = Path(__file__).resolve().parent.parent.parent.parent
 
-VERSIONS = ("5", "6", "7")
+VERSIONS = tuple(map(str, hip_runtimes.VERSIONS))
 WAYS = {"symbol": "LINKED", "dlsym": "DLSYM", "proc_address": "PROC", "driver_entry": "ENTRY"}
 BLOCKS, LDS, GRANULE, UNITS = 400, 65536, 512, 10
 NCCL = "ncclDevKernel_Generic_2"
@@ -53,7 +54,7 @@ def smallest(blocks: int, static: int = 0) -> int:
 
 
 def runtime(version: str) -> Path:
-    return Path(plan.SIMULATED_RUNTIMES[int(version) - 5])
+    return hip_runtimes.runtime(int(version))
 
 
 class World:

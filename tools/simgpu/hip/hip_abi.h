@@ -41,7 +41,6 @@ typedef CUhostFn hipHostFn_t;
 typedef CUlaunchAttribute hipLaunchAttribute;
 typedef CUlaunchAttributeValue hipLaunchAttributeValue;
 typedef CUlaunchConfig HIP_LAUNCH_CONFIG;
-typedef CUDA_LAUNCH_PARAMS hipFunctionLaunchParams;
 
 enum {
     hipSuccess = 0,
@@ -70,14 +69,6 @@ enum {
 typedef struct {
     unsigned int x, y, z;
 } dim3;
-
-typedef struct {
-    void *func;
-    dim3 gridDim, blockDim;
-    void **args;
-    size_t sharedMem;
-    hipStream_t stream;
-} hipLaunchParams;
 
 typedef struct {
     dim3 gridDim, blockDim;

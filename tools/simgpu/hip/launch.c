@@ -295,54 +295,6 @@ hipError_t hip_hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *config, hipFunction
     return result != hipSuccess ? result : launch(function, what);
 }
 
-/* ---- on several devices ---- */
-
-static hipError_t check_list(const hipLaunchParams *list, int count, unsigned int flags) {
-    if (list == NULL || count < 1 || count > sim_config.devices || flags > 3)
-        return hipErrorInvalidValue;
-    for (int i = 0; i < count; i++)
-        if (list[i].stream == NULL)
-            return hipErrorInvalidHandle;
-    return hipSuccess;
-}
-
-/* One launch after the other, which nothing else orders. */
-static hipError_t launch_list(hipLaunchParams *list, int count, unsigned int flags, bool cooperative) {
-    hipError_t result = hip_ready();
-    if (result == hipSuccess)
-        result = check_list(list, count, flags);
-    for (int i = 0; result == hipSuccess && i < count; i++)
-        result =
-            launch_host(list[i].func, (struct launch_of){LAUNCH_OF(list[i].gridDim, list[i].blockDim, list[i].sharedMem,
-                                                                   list[i].stream, list[i].args),
-                                                         .cooperative = cooperative});
-    return result;
-}
-
-hipError_t hip_hipLaunchCooperativeKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
-    return launch_list(list, count, flags, true);
-}
-
-hipError_t hip_hipModuleLaunchCooperativeKernelMultiDevice(hipFunctionLaunchParams *list, unsigned int count,
-                                                           unsigned int flags) {
-    hipError_t result = list == NULL || count < 1 || count > (unsigned int)sim_config.devices || flags > 3
-                            ? hipErrorInvalidValue
-                            : hip_ready();
-    for (unsigned int i = 0; result == hipSuccess && i < count; i++) {
-        const hipFunctionLaunchParams *const one = &list[i];
-        const dim3 grid = {one->gridDimX, one->gridDimY, one->gridDimZ};
-        const dim3 block = {one->blockDimX, one->blockDimY, one->blockDimZ};
-        result = launch(one->func,
-                        (struct launch_of){LAUNCH_OF(grid, block, one->sharedMemBytes, one->hStream, one->kernelParams),
-                                           .cooperative = true});
-    }
-    return result;
-}
-
-hipError_t hip_hipExtLaunchMultiKernelMultiDevice(hipLaunchParams *list, int count, unsigned int flags) {
-    return launch_list(list, count, flags, false);
-}
-
 /* ---- configured first, launched then ---- */
 
 enum { STACK = 16, MOST_ARGUMENTS = 4096 };

@@ -1,12 +1,12 @@
-/* At the end of a process without a GPU call through our hooks: was a GPU used past them, and was a simulated one asked
- * for? */
+/* At the end of a process without a GPU call through our hooks: was a GPU used past them? */
 #include <string.h>
 #include <sys/resource.h>
 
 #include "../sys/kernel.h"
 #include "../sys/sys.h"
 #include "../text.h"
-#include "page.h"
+#include "../gpu/page.h"
+#include "preload.h"
 
 /* NVIDIA's driver maps /dev/nvidia-uvm while there is a context. Programs that only count or watch GPUs have no
  * context, but NVML initializes the driver for them, too (tools/gpu/README.md). */
@@ -46,8 +46,10 @@ static bool has_kfd_open(void) {
     return false;
 }
 
-bool overlap_opened_unseen(bool initialised) {
-    return has_context_mapped() || (!initialised && has_kfd_open());
+/* A program that initialised the driver through a hook, to count AMD's GPUs, is assumed to launch through hooks as well. */
+void overlap_look_for_unseen(void) {
+    if (has_context_mapped() || (!overlap_page_is_initialised() && has_kfd_open()))
+        overlap_page_opened();
 }
 
 /* May child processes have used the GPU? A child that was waited for has touched pages. True if the kernel does not
@@ -55,16 +57,4 @@ bool overlap_opened_unseen(bool initialised) {
 bool overlap_had_children(void) {
     struct rusage usage = {0};
     return kernel3(SYS_getrusage, RUSAGE_CHILDREN, (long)&usage, 0) != 0 || usage.ru_minflt > 0;
-}
-
-/* On a real GPU an unused GPU is nothing unusual, but a user who asks for a simulated one expects the program to use
- * it. */
-void overlap_unopened_say(void) {
-    /* Only for the program itself, not for each process that a launcher starts. */
-    const uint32_t launcher = overlap_start.settings.launcher; /* usually 0: no system call is made then */
-    const char *const gpu = launcher && launcher == (uint32_t)overlap_pid() ? overlap_variable("SIMGPU") : NULL;
-    const struct overlap_settings *const settings = gpu && !overlap_had_children() ? overlap_armed() : NULL;
-    if (settings && settings->rank <= 0)
-        overlap_say("the program never used the simulated GPU (", gpu,
-                    "), so there was nothing to do; `demo-stencil` in its place does use it");
 }

@@ -1,0 +1,16 @@
+/* What a wait for a stream means: it counts for the rule, a judgement may be due, and an overlap window ends. */
+#pragma once
+
+#include "streams.h"
+
+#pragma GCC visibility push(hidden)
+
+/* The host, or another stream, waits for the stream. behind: the latest communication on it is waited for, too. */
+void stream_waited(struct stream *stream, bool behind);
+/* The same for a stream by its handle; for the legacy default stream its context's only blocking stream, if there is
+ * only one. */
+void stream_waited_by_handle(vendor_stream stream, enum default_stream null_stream);
+/* The host waits for a context: closes its windows, and counts for nothing else. */
+void context_waited(enum vendor vendor, uint64_t context);
+
+#pragma GCC visibility pop

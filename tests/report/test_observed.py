@@ -1,0 +1,107 @@
+"""A run under `observe`: what the default would have raised, and what to do with the answer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pyshim._native import STREAM_STATUSES
+from pyshim.pages.judged import Judged, judged
+from pyshim.pages.page import read_page
+from pyshim.report.collect import collect
+from pyshim.report.verdict import Verdict, verdict
+
+STATUS = {name: number for number, name in enumerate(STREAM_STATUSES, 1)}
+H100 = "NVIDIA H100 80GB HBM3"
+
+
+@pytest.fixture
+def of(report, write_page, library):
+    """of(statuses, policy, waits...): the verdict about a process of 19,001 launches with such streams."""
+
+    def make(*statuses: str, policy: str = "observe", raised: int = 0, waits: int = 40, **more) -> Verdict:
+        counters = {library.OVERLAP_COUNTER_RAISED: raised, library.OVERLAP_COUNTER_HOST_WAITS: waits}
+        counters[library.OVERLAP_COUNTER_JUDGEMENTS] = 4
+        streams = [{"status": STATUS[status]} for status in statuses]
+        write_page({"observe_only": 19001}, devices=((H100, policy),), counters=counters, streams=streams, **more)
+        return verdict(collect(str(report), waiting_room="/nonexistent"))
+
+    return make
+
+
+def test_what_the_default_would_raise_is_said_and_how_to_measure_it(of):
+    found = of("raised", "raised", "large", raised=11781)
+    assert found.done == (
+        "observed; the default would raise 2 of 3 streams (62 % of 19,001 launches): the host waits for them"
+    )
+    assert found.gain == f"not known, because nothing was changed: 1 process, policy observe on {H100}"
+    assert found.next == "overlap tune -- python train.py, which runs it without changes and with them, in turns"
+
+
+def test_one_stream_and_other_streams_that_wait(of):
+    found = of("raised", "large", raised=10, waits=0)
+    assert found.done.endswith(
+        "the default would raise 1 of 2 streams (0 % of 19,001 launches): other streams wait for it"
+    )
+
+
+def test_of_several_processes_all_are_counted(of, write_page):
+    of("raised", "large", raised=11781, pid=1)
+    found = of("raised", "large", raised=11781, pid=2)
+    assert "would raise 2 of 4 streams (62 % of 38,002 launches)" in found.done
+
+
+def test_a_program_whose_own_priorities_decide(of):
+    found = of("programs", "programs")
+    assert found.done == (
+        "observed; the default would raise none of 2 streams (19,001 launches): the priorities that the program gives "
+        "its streams decide"
+    )
+    assert found.gain == "none from the default: 2 streams: the program sets priorities of streams itself"
+    assert found.next.startswith("overlap explain TRACE")
+
+
+def test_where_it_would_raise_nothing_the_conditions_are_said(of):
+    found = of("default", "large", "programs")
+    assert found.done == "observed; the default would raise none of 3 streams (19,001 launches)"
+    assert "1 stream: default stream" in found.gain and "1 stream: more of the computation" in found.gain
+
+
+def test_streams_that_have_ended(of):
+    found = of()
+    assert found.done == "observed; the default would raise no stream (19,001 launches)"
+    assert found.gain == "none from the default: all streams have ended"
+
+
+def test_a_process_that_judged_nothing_is_told_as_before(report, write_page):
+    write_page({"observe_only": 3}, devices=((H100, "observe"),))
+    found = verdict(collect(str(report), waiting_room="/nonexistent"))
+    assert found.gain == "nothing was changed, because the policy observe only counts"
+
+
+def test_under_the_default_the_same_page_says_raised(of, write_page):
+    found = of("raised", "raised", "large", policy="default", raised=11781)
+    assert found.done.startswith("raised 2 of 3 streams (11,781 of 19,001 launches)")
+    page = write_page({}, devices=((H100, "observe"), (H100, "default")))
+    mixed = read_page(str(page))
+    assert not any(device.policy is None for device in mixed.devices)
+
+
+def test_by_the_policy_of_each_device(write_page):
+    streams = [{"status": STATUS["raised"], "device": device} for device in (0, 1)]
+    streams.append({"status": STATUS["wide"], "device": 0})
+    page = read_page(str(write_page({"no_rule": 1}, devices=((H100, "observe"), (H100, "h100")), streams=streams)))
+    assert [judged(page, stream) for stream in page.streams] == [
+        Judged("would be raised", ""),
+        Judged("raised", ""),
+        Judged("not raised", "wide"),
+    ]
+
+
+def test_tables_and_json_say_it_too(of, overlap, report):
+    of("raised", "large", raised=11781)
+    done = overlap("report", str(report), "--full")
+    assert "would be raised" in done.stdout and "  raised to" not in done.stdout
+    (process,) = json.loads(overlap("report", str(report), "--json").stdout)["processes"]
+    assert [stream["outcome"] for stream in process["streams"]] == ["would be raised", "not raised"]

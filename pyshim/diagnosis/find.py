@@ -56,7 +56,11 @@ class _Process:
         self.kernels = [work for work in own.works if isinstance(work, TracedLaunch)]
         self.queues = walk(own.works, own.calls, own.waits)
         called = {call.correlation: call.start_us for call in own.calls}
-        ran = [(called[one.correlation], one.start_us, one.end_us) for one in own.works if one.correlation in called]
+        ran = [
+            (called[one.correlation], one.start_us, one.end_us)
+            for one in self.kernels or own.works
+            if one.correlation in called
+        ]
         finder = Finder()
         for one in own.ranges:
             finder.add(one)

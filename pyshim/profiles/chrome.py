@@ -224,6 +224,8 @@ class KinetoTrace(_ChromeTrace):
         calls = [form.name for form in store.calls.forms]
         if self.kind == "pytorch" and self.python and not store.works.forms:
             self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
+        if store.works.forms and not calls:
+            self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
         names = [gpu.name for gpu in self.gpus.values()]
         self.hip = self.hip or any(name.startswith("hip") for name in calls) or any("AMD" in name for name in names)
 

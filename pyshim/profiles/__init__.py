@@ -8,7 +8,7 @@ import stat
 import zlib
 
 from pyshim.errors import OverlapError
-from pyshim.profiles.record import Trace
+from pyshim.profiles.store import StoredTrace
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
@@ -27,7 +27,7 @@ _INSTEAD = {
 }
 
 
-def open_trace(path: str) -> Trace:
+def open_trace(path: str) -> StoredTrace:
     """Open a trace by its content, whatever it is called. Raise OverlapError if it cannot be read or is none."""
     head = _head(path)
     if head.startswith(_MAGIC):

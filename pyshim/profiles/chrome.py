@@ -36,14 +36,13 @@ from pyshim.profiles.record import (
     Collective,
     MemoryOperation,
     NamedRange,
-    Trace,
     TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
     priority,
 )
-from pyshim.profiles.store import Store
+from pyshim.profiles.store import Store, StoredTrace
 from pyshim.profiles.window import Broken, Torn, Window, line_of
 
 # Of what the file says beside its events: what is kept.
@@ -153,7 +152,7 @@ class ChromeFile:
         window.at = found.end()
 
 
-class _ChromeTrace(Trace):
+class _ChromeTrace(StoredTrace):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._timeless = 0  # events
@@ -224,6 +223,8 @@ class KinetoTrace(_ChromeTrace):
         calls = [form.name for form in store.calls.forms]
         if self.kind == "pytorch" and self.python and not store.works.forms:
             self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
+        if store.works.forms and not calls:
+            self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
         names = [gpu.name for gpu in self.gpus.values()]
         self.hip = self.hip or any(name.startswith("hip") for name in calls) or any("AMD" in name for name in names)
 
@@ -234,7 +235,7 @@ class KinetoTrace(_ChromeTrace):
             if not reader:
                 from pyshim.profiles.rows import Rows  # which small traces do not need
 
-                reader.append(Rows(self, store).read_on)
+                reader.append(Rows(self._record_of, store).read_on)
             return reader[0](window)
 
         return read_on
@@ -278,7 +279,7 @@ class KinetoTrace(_ChromeTrace):
             self._host = pid
         return None if pid == self._host else _integer(pid)
 
-    def form(self, event: Mapping[str, Any]) -> Activity | None:
+    def _record_of(self, event: Mapping[str, Any]) -> Activity | None:
         """Return the one record that an event is, if it is one."""
         return next(self._records(event), None)
 

@@ -25,14 +25,13 @@ from pyshim.profiles.record import (
     Call,
     MemoryOperation,
     NamedRange,
-    Trace,
     TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
     priority,
 )
-from pyshim.profiles.store import Store
+from pyshim.profiles.store import Store, StoredTrace
 
 _LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -67,7 +66,7 @@ _WAIT_COLUMNS = (
 )
 
 
-class NsysTrace(Trace):
+class NsysTrace(StoredTrace):
     kind = "nsys"
     records_calls = records_waits = "nsys profile records them with --trace=cuda"
 

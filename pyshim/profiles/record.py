@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Union
-
-if TYPE_CHECKING:
-    from pyshim.profiles.store import Store
+from typing import NamedTuple, Union
 
 LEGACY = "7"  # CUPTI's number of a first context's default stream, as in every trace of kineto and nsys that we saw
 
@@ -122,16 +119,8 @@ class Trace(ABC):
         self.torn = False  # the file ends too early
 
     @abstractmethod
-    def read(self, store: Store) -> None:
-        """Read the file from its beginning into `store`. Raises OverlapError for another kind."""
-
     def activity(self) -> Iterator[Activity]:
-        """Read the file, and yield its records in their order."""
-        from pyshim.profiles.store import Store
-
-        store = Store()
-        self.read(store)
-        yield from store.records()
+        """Read the file from its beginning, and yield its records. Raises OverlapError for another kind."""
 
     def priority_of(self, process: int | None, stream: str) -> int | None:
         """Return the priority with which a stream was created, if the trace lists streams."""

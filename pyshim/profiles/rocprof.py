@@ -19,8 +19,8 @@ from typing import Any
 
 from pyshim.errors import OverlapError
 from pyshim.profiles.kernel_names import is_communication
-from pyshim.profiles.record import Activity, Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch
-from pyshim.profiles.store import Store
+from pyshim.profiles.record import Activity, Call, MemoryOperation, NamedRange, TracedGpu, TracedLaunch
+from pyshim.profiles.store import Store, StoredTrace
 from pyshim.profiles.window import Broken, Torn, Window, line_of
 
 TOOL = "rocprofiler-sdk-tool"
@@ -29,7 +29,7 @@ _NULL_STREAM = "0"
 _LARGEST = 1 << 63
 
 
-class RocprofTrace(Trace):
+class RocprofTrace(StoredTrace):
     kind = "rocprofv3"
     records_calls = "rocprofv3 records them with --sys-trace, or --hip-trace --kernel-trace --memory-copy-trace"
 

@@ -9,14 +9,12 @@ written in another way is left to the decoder.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
-from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch
+from pyshim.profiles.record import Activity, Call, MemoryOperation, TracedLaunch
+from pyshim.profiles.store import Store
 from pyshim.profiles.window import Window, decode
-
-if TYPE_CHECKING:
-    from pyshim.profiles.chrome import KinetoTrace
-    from pyshim.profiles.store import Store
 
 # An event that is taken apart here, or the beginning of another one that is of use.
 _ROWS = re.compile(
@@ -46,10 +44,10 @@ class _Undecided(Exception):
 
 
 class Rows:
-    """Reads events of a trace into a store."""
+    """Reads events of a trace into a store. record_of: the one record that an event is, if it is one."""
 
-    def __init__(self, trace: KinetoTrace, store: Store) -> None:
-        self._trace = trace
+    def __init__(self, record_of: Callable[[dict[str, Any]], Activity | None], store: Store) -> None:
+        self._record_of = record_of
         self._store = store
         self._forms: dict[tuple[str, ...], int] = {}
         self._searched = ""  # the window in which the list of events was seen to end, or not to
@@ -143,7 +141,7 @@ class Rows:
             event, _ = decode(text, at)
         except (ValueError, RecursionError):
             return None
-        one = self._trace.form(event)
+        one = self._record_of(event)
         if isinstance(one, Call) and category.startswith("cuda"):
             return self._store.calls.number_of(one._replace(start_us=0.0, end_us=0.0, correlation=0))
         if (isinstance(one, TracedLaunch) and category == "kernel") or isinstance(one, MemoryOperation):

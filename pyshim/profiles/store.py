@@ -6,11 +6,12 @@ with many others (its kernel, stream, grid), and is kept once, as a form: a reco
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from pyshim.profiles.record import Activity, Call, MemoryOperation, NamedRange, TracedLaunch, Wait, Work
+from pyshim.profiles.record import Activity, Call, MemoryOperation, NamedRange, Trace, TracedLaunch, Wait, Work
 
 WORKS, CALLS, WAITS, RANGES = range(4)
 _NO_EVENT = -1
@@ -115,6 +116,19 @@ class Store:
         for kind in self.order:
             yield get[kind](at[kind])
             at[kind] += 1
+
+
+class StoredTrace(Trace):
+    """A trace that is read into a store."""
+
+    @abstractmethod
+    def read(self, store: Store) -> None:
+        """Read the file from its beginning into `store`. Raises OverlapError for another kind."""
+
+    def activity(self) -> Iterator[Activity]:
+        store = Store()
+        self.read(store)
+        yield from store.records()
 
 
 def taken(column: Column, indices: Iterable[int]) -> list[Any]:

@@ -143,6 +143,16 @@ def test_what_a_collective_says(tmp_path):
     assert launch.collective == ("_allgather_base", 8192, 512, "BFloat16", "3", 8, 7)
 
 
+def test_missing_calls_are_said(tmp_path):
+    """With what records them: no advice may ask for anything else."""
+    trace, _ = read(kineto(tmp_path / "t.json", kineto_events(KERNELS)))
+    assert trace.missing == [f"{trace.path} has no calls that launched its work: {trace.records_calls}"]
+    assert "ProfilerActivity.CPU" in trace.records_calls and "enable_cuda_sync_events" in trace.records_waits
+    program = Program()
+    program.launch(interior(1004, 76), 1001)
+    assert read(program.kineto(tmp_path / "calls.json"))[0].missing == []
+
+
 def test_world_size_and_rank(tmp_path):
     trace, _ = read(kineto(tmp_path / "t.json", kineto_events(KERNELS), rank=5, world=64))
     assert (trace.rank, trace.world_size) == (5, 64)

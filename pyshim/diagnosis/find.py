@@ -56,11 +56,11 @@ class _Process:
         self.kernels = [work for work in own.works if isinstance(work, TracedLaunch)]
         self.queues = walk(own.works, own.calls, own.waits)
         called = {call.correlation: call.start_us for call in own.calls}
-        ran = [
+        ran = (  # one at a time: there may be very many
             (called[one.correlation], one.start_us, one.end_us)
             for one in self.kernels or own.works
             if one.correlation in called
-        ]
+        )
         finder = Finder()
         for one in own.ranges:
             finder.add(one)
@@ -84,7 +84,7 @@ class _Process:
         host = idle.host_waits(self.records.calls)
         ranges = [one for one in self.records.ranges if not one.on_gpu and one.end_us - one.start_us >= _RANGE_US]
         lines = {
-            device: Timeline((one.work for one in self.gpus[device].queued), self.bounds[0], self.bounds[-1])
+            device: Timeline([one.work for one in self.gpus[device].queued], self.bounds[0], self.bounds[-1])
             for device in self.devices
         }
         pieces = {

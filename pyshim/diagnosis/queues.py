@@ -131,18 +131,19 @@ class _Walk:
         for work in self.works:
             self.devices[work.stream].add(work.device)
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
-        steps: list[tuple[int, int, Work | Wait | str]] = [(c, 0, stream) for c, stream in records.items()]
-        steps += [(wait.correlation, 0, wait) for wait in self.waits]
-        # Of a graph, in the order of time.
+        rare: list[tuple[int, Wait | str]] = [*records.items(), *((wait.correlation, wait) for wait in self.waits)]
+        rare.sort(key=lambda step: step[0])
+        # Of a graph, in the order of time. Sorting keeps the order of equals.
         ordered = sorted(self.works, key=lambda work: work.start_us)
-        steps += [(work.correlation or 0, number, work) for number, work in enumerate(ordered, 1)]
-        for correlation, _, step in sorted(steps, key=lambda step: step[:2]):
-            if isinstance(step, str):
-                self._record(correlation, step)
-            elif isinstance(step, Wait):
-                self._wait(step)
-            else:
-                self._work(step)
+        ordered.sort(key=lambda work: work.correlation or 0)
+        at = 0
+        for work in ordered:
+            while at < len(rare) and rare[at][0] <= (work.correlation or 0):
+                self._rare(*rare[at])
+                at += 1
+            self._work(work)
+        for correlation, step in rare[at:]:
+            self._rare(correlation, step)
         self._host_delays()
         for stream in self.streams.values():
             self._communication(stream)
@@ -173,6 +174,12 @@ class _Walk:
         return (next(iter(devices)) if len(devices) == 1 else device), stream
 
     # ---- one step each ----
+
+    def _rare(self, correlation: int, step: Wait | str) -> None:
+        if isinstance(step, str):
+            self._record(correlation, step)
+        else:
+            self._wait(step)
 
     def _work(self, work: Work) -> None:
         stream = self._stream((work.device, work.stream))

@@ -14,7 +14,7 @@ Overlap"), exposed copies and idle time that of TraceLens ("GPU timeline").
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pyshim.diagnosis.intervals import Interval, both, clipped, length, merged, without
@@ -49,20 +49,16 @@ def mean(of: Sequence[Shares]) -> Shares:
 class Timeline:
     """What one GPU does from one time to another. works: its own, in the order of their starts."""
 
-    def __init__(self, works: Iterable[Work], begin: float, end: float) -> None:
-        computes: list[Interval] = []
-        communicates: list[Interval] = []
-        copies: list[Interval] = []
-        for work in works:
-            kind = copies if isinstance(work, MemoryOperation) else communicates if work.communication else computes
-            kind.append((work.start_us, work.end_us))
+    def __init__(self, works: Sequence[Work], begin: float, end: float) -> None:
         self.begin, self.end = begin, end
-        self.computation = clipped(merged(computes), begin, end)
-        self.communication = clipped(merged(communicates), begin, end)
+        kernels = [work for work in works if isinstance(work, TracedLaunch)]
+        self.computation = clipped(merged(_times(one for one in kernels if not one.communication)), begin, end)
+        self.communication = clipped(merged(_times(one for one in kernels if one.communication)), begin, end)
         self.exposed = without(self.communication, self.computation)
-        kernels = merged(sorted([*self.computation, *self.exposed]))
-        self.copies = without(clipped(merged(copies), begin, end), kernels)
-        busy = merged(sorted([*kernels, *self.copies]))
+        in_kernels = merged(sorted([*self.computation, *self.exposed]))
+        copies = merged(_times(work for work in works if isinstance(work, MemoryOperation)))
+        self.copies = without(clipped(copies, begin, end), in_kernels)
+        busy = merged(sorted([*in_kernels, *self.copies]))
         self.idle = without([(begin, end)], busy) if end > begin else []
 
     def shares(self, steps: int) -> Shares:
@@ -71,6 +67,10 @@ class Timeline:
         hidden = communication - exposed
         times = length(self.computation) - hidden, hidden, exposed, length(self.copies), length(self.idle)
         return Shares(*(max(0.0, time) / steps for time in times))
+
+
+def _times(works: Iterable[Work]) -> Iterator[Interval]:
+    return ((work.start_us, work.end_us) for work in works)
 
 
 def exposed_by_kernel(kernels: Sequence[TracedLaunch], exposed: Sequence[Interval]) -> list[list[Interval]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import statistics
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path

@@ -153,7 +153,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].shares.*": "where a step goes, on average of the GPUs: `computation_us`, `hidden_us` "
         "(communication beside it), `exposed_us`, `copies_us`, `idle_us`, which add up to it; `communication_us`: "
         "hidden and exposed",
-        "processes[].gpus.DEVICE.*": "the same for each GPU",
+        "processes[].gpus.*": "the same for each GPU, by its number",
         "processes[].idle.*": "why it is idle: `host_us` (of it `after_wait_us` in gaps that began while the host "
         "waited), `start_us`, `event_us`, `unknown_us`; `gaps` of a step, the longest of all and "
         "the host's range that it is in",
@@ -187,10 +187,11 @@ FORMATS: dict[str, dict[str, str]] = {
         "processes[].has_priorities": "a stream that ran kernels has another priority than 0",
         "processes[].kernels[].*": "in the whole trace: `kernel`, `communication`, `launches`, `us`, and of a block "
         "`threads`, `registers`, `shared_memory`",
-        "ranks.shared_us": "of collectives that were found on several GPUs; `ranks` is null without such",
-        "ranks.waiting_us": "of that, waiting for ranks",
-        "ranks.late[]": "the ranks that cause two thirds of it",
-        "ranks.rows[].*": "each GPU: `name`, `process` and `device`, shared `collectives`, its `waiting_us` for "
+        "ranks": "what collectives that were found on several GPUs say, or null",
+        "ranks.shared_us": "?their time",
+        "ranks.waiting_us": "?of that, waiting for ranks",
+        "ranks.late[]": "?the ranks that cause two thirds of it",
+        "ranks.rows[].*": "?each GPU: `name`, `process` and `device`, shared `collectives`, its `waiting_us` for "
         "others, how often it was `last`, `caused_us` of waiting, and by how much its clock is ahead of "
         "the first (`offset_us`)",
         "estimate.programs": "for so many programs something was expected and measured",

@@ -96,7 +96,7 @@ def _run(options: argparse.Namespace) -> int:
     for line in said:
         ui.note(line)
     with _signals() as caught:
-        result = search.Search(made, lines, ui.progress).go(limit)
+        result = search.Search(made, lines, ui.progress, ui.note).go(limit)
     found = answer.answer(made, result, here)
     if options.json:
         ui.answer(json.dumps(answer.as_json(made, result, here, found), indent=2))
@@ -134,15 +134,14 @@ def _show(made: Setup, result: SearchResult, found: TuneResult) -> None:
     higher = made.metric.higher
     rows = []
     for row in result.rows:
-        figure = "-" if row.median is None else f"{row.median:.5g}"
-        change = answer.shown(row.change, higher) if row.change else "-"
-        rows.append((row.arm.name, figure, change, row.runs, row.verdict or "-"))
+        figure = "-" if row.value is None else f"{row.value:.5g}"
+        rows.append((row.arm.name, figure, answer.shown(row, higher), row.runs, row.verdict or "-"))
     what = "seconds" if made.metric.pattern is None else "metric"
     ui.table(("arm", what, "change from bare", "runs", "verdict"), rows, left=(0, 4))
     ui.show()
     noise = answer.noise(result)
     if noise is not None:
-        ui.sentence(f"noise   two equal runs differ by {noise:.2g} % (median)")
+        ui.sentence(f"noise   successive runs of an arm differ by {noise:.2g} % (median)")
     ui.sentence(f"answer  {found.sentence}")
     if found.use:
         ui.show(f"use     {found.use}")

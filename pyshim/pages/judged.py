@@ -8,7 +8,6 @@ from pyshim.pages.page import Page, Stream
 
 Outcome = Literal["raised", "would be raised", "not raised"]
 RAISED = "raised"  # the status of a stream for which all conditions of the rule hold
-_OBSERVE = "observe"  # the policy that judges and raises nothing
 
 
 class Judged(NamedTuple):
@@ -19,10 +18,10 @@ class Judged(NamedTuple):
 def judged(page: Page, stream: Stream) -> Judged:
     """Return what the latest judgement did, or would do, about a stream of this page.
 
-    A process whose policy is `observe` judges by the same code as the default and raises nothing. The record of a
-    stream then has the status that it would have under the default, and no priority. So one record means `raised` or
-    `would be raised`, by the policy of the stream's device. Reports ask this function, and compare neither policies
-    nor statuses themselves.
+    Under a policy that says `raise: observe` the same code judges as under the default, and raises nothing. The record
+    of a stream then has the status that it would have under the default, and no priority. So one record means `raised`
+    or `would be raised`, as its device says. Reports ask this function, and compare neither policies nor statuses
+    themselves.
     """
     if stream.status != RAISED:
         return Judged("not raised", stream.status)
@@ -31,8 +30,8 @@ def judged(page: Page, stream: Stream) -> Judged:
 
 def observes(page: Page, device: int | None = None) -> bool:
     """Return whether the process only observes on a device, given by the driver's index; None: on all of them."""
-    policies = [each.policy for each in page.devices if device is None or each.index == device]
-    return bool(policies) and all(policy == _OBSERVE for policy in policies)
+    devices = [each for each in page.devices if device is None or each.index == device]
+    return bool(devices) and all(each.observes for each in devices)
 
 
 def carried(page: Page) -> int:

@@ -71,6 +71,7 @@ class Stream(NamedTuple):
     priority: int | None  # None: the one that the program gave it
     threads: int  # of computation launched on it, up to the last judgement
     creator: str  # basename of the library that created it; empty: not known
+    since: int  # nanoseconds since 1970: the judgement that raised it, or would have; 0 for any other status
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Device:
     name: str
     multiprocessors: int
     policy: str | None
+    observes: bool  # its policy judges streams, and raises none
 
 
 @dataclass(frozen=True)
@@ -271,6 +273,7 @@ def _device(device: Any) -> Device:
         name=_native.text(device.name),
         multiprocessors=device.multiprocessors,
         policy=_native.text(device.policy) or None,
+        observes=bool(device.observes),
     )
 
 
@@ -368,6 +371,7 @@ def _streams(page: Any) -> tuple[Stream, ...]:
             priority=record.priority or None,
             threads=record.threads,
             creator=_native.text(record.creator),
+            since=record.since,
         )
         for record in page.streams
         if record.state == _VALID

@@ -15,7 +15,7 @@ from pyshim.errors import OverlapError
 from pyshim.pages.untrusted import write_whole
 from pyshim.tune.arms import BARE, Platform, extends, split
 from pyshim.tune.judge import Change
-from pyshim.tune.search import INTERRUPTED, ArmRow, SearchResult, Setup, again
+from pyshim.tune.search import INTERRUPTED, ArmRow, SearchResult, Setup, again, duration
 
 TUNED = "tuned.yaml"
 LEAVE = "leave it as it is"
@@ -38,39 +38,71 @@ def interval(change: Change, higher: bool) -> tuple[float, float, float]:
     return (high, middle, low) if higher else (low, middle, high)
 
 
-def shown(change: Change, higher: bool) -> str:
-    low, middle, high = interval(change, higher)
+def shown(row: ArmRow, higher: bool) -> str:
+    """Return an arm's change from bare with its interval, for a table."""
+    if row.middle is None:
+        return "-"
+    if row.change is None:
+        return f"{percent(row.middle, higher):+.1f} %"
+    low, middle, high = interval(row.change, higher)
     return f"{middle:+.1f} % ({low:+.1f} to {high:+.1f})"
 
 
 def answer(setup: Setup, result: SearchResult, here: Platform) -> TuneResult:
-    """Say what to do, and write tuned.yaml where that is sure. Raises OverlapError where it cannot be written."""
+    """Say what to do, and write tuned.yaml for what is sure. Raises OverlapError where it cannot be written."""
     simulated = " on a simulated GPU" if here.simulated else ""
-    higher = setup.metric.higher
-    goes_on = again(setup.folder).partition(": ")[2]
     if result.broken:
         return TuneResult(f"not known: {result.stopped}", None, None)
-    if result.best is not BARE and result.change is not None:
-        less = "more" if higher else "less"
-        low, middle, high = sorted(map(abs, interval(result.change, higher)))
-        early = f"; {result.stopped} before all was sure ({goes_on})" if result.stopped else ""
-        kept = f"keep {result.best.name}: {middle:.1f} % {less} than bare{simulated} ({low:.1f} to {high:.1f} %){early}"
-        return TuneResult(kept, *_write(setup, result, here))
-    if result.stopped:
-        return TuneResult(f"{LEAVE}: no arm is surely better so far; {result.stopped} ({goes_on})", None, None)
-    worth = abs(percent(-setup.worth, higher))
-    sentence = f"{LEAVE}: no arm is better than bare by {worth:.2g} % or more{simulated}"
-    return TuneResult(sentence, *_write(setup, result, here))
+    if result.kept is not BARE:
+        kept = f"keep {result.kept.name}: {_gain(setup, result.row(result.kept), 'than bare' + simulated)}"
+        return TuneResult(kept + _rest(setup, result), *_write(setup, result, here))
+    if not result.stopped:
+        worth = abs(percent(-setup.worth, setup.metric.higher))
+        sentence = f"{LEAVE}: no arm is better than bare by {worth:.2g} % or more{simulated}"
+        return TuneResult(sentence, *_write(setup, result, here))
+    if result.best is BARE:
+        return TuneResult(f"{LEAVE}: no arm is better so far{_rest(setup, result)}", None, None)
+    row = result.row(result.best)
+    sentence = f"best so far, not sure: {row.arm.name}, {_gain(setup, row, 'than bare' + simulated)}"
+    return TuneResult(sentence + _rest(setup, result), None, None)
+
+
+def _gain(setup: Setup, row: ArmRow, than: str) -> str:
+    """Return `10.0 % less than bare (9.8 to 10.2 %)`; an interval on both sides of 0 keeps its signs."""
+    higher = setup.metric.higher
+    assert row.middle is not None
+    gain = f"{abs(percent(row.middle, higher)):.1f} % {'more' if higher else 'less'} {than}"
+    if row.change is None:
+        return f"{gain} in a single run"
+    figures = interval(row.change, higher)
+    if row.change.high < 0:
+        low, _, high = sorted(map(abs, figures))
+        return f"{gain} ({low:.1f} to {high:.1f} %)"
+    return f"{gain} ({figures[0]:+.1f} to {figures[2]:+.1f} %, {row.runs} run{'s' * (row.runs > 1)})"
+
+
+def _rest(setup: Setup, result: SearchResult) -> str:
+    """Return what is not decided, and how to go on; nothing where all is."""
+    if not result.stopped:
+        return ""
+    said = f"; {result.stopped} before all was sure"
+    if result.kept is not BARE and result.best != result.kept:
+        said = (
+            f"; {result.best.name} may be better: {_gain(setup, result.row(result.best), 'than bare')}, not sure{said}"
+        )
+    more = f", and one more round takes {duration(result.more)}" if result.more else ""
+    return f"{said} ({again(setup.folder).partition(': ')[2]}{more})"
 
 
 def _write(setup: Setup, result: SearchResult, here: Platform) -> tuple[str, str]:
     base = setup.started.base
-    inside, outside = split(result.best, base)
+    kept = result.kept
+    inside, outside = split(kept, base)
     policy: dict[str, object] = {"policy": 1, "name": "tuned"}
-    if result.best.policy is None:
+    if kept.policy is None:
         policy["streams"] = {"raise": "off"}
     else:
-        policy["extends"], gpu = extends(result.best, here, base)
+        policy["extends"], gpu = extends(kept, here, base)
         policy |= {"gpu": [gpu]} if gpu else {}
     policy |= {"environment": inside} if inside else {}
     path = os.path.join(setup.folder, TUNED)
@@ -81,7 +113,7 @@ def _write(setup: Setup, result: SearchResult, here: Platform) -> tuple[str, str
     if outside and os.path.basename(setup.started.command[0]).startswith(("mpirun", "mpiexec")):
         listed = ";".join(f"{name}={value}" for name, value in outside.items())
         use = f"OMPI_MCA_mca_base_env_list={shlex.quote(listed)} {use}"  # Open MPI: on other hosts, too
-    if result.best is BARE:
+    if kept is BARE:
         use = command
     text = "".join(f"# {line}\n" for line in _comment(setup, result, here, use if front else ""))
     text += yaml.safe_dump(policy, sort_keys=False)
@@ -97,7 +129,7 @@ def _comment(setup: Setup, result: SearchResult, here: Platform, use: str) -> li
         f"overlap tune of overlap-run {__version__}, {time.strftime('%Y-%m-%d %H:%M', time.gmtime())} UTC",
         f"command: {shlex.join(setup.started.command)}",
         f"GPU: {here.name}",
-        f"{result.runs} runs; two equal runs differ by {noise(result) or 0:.2g} %",
+        f"{result.runs} runs; successive runs of an arm differ by {noise(result) or 0:.2g} %",
         *(f"{row.arm.name}: {_told(row, setup.metric.higher)}" for row in result.rows),
     ]
     if use:
@@ -106,8 +138,8 @@ def _comment(setup: Setup, result: SearchResult, here: Platform, use: str) -> li
 
 
 def _told(row: ArmRow, higher: bool) -> str:
-    change = f", {shown(row.change, higher)}" if row.change else ""
-    figure = "-" if row.median is None else f"{row.median:.6g}"
+    change = "" if row.middle is None else f", {shown(row, higher)}"
+    figure = "-" if row.value is None else f"{row.value:.6g}"
     return f"{figure}{change}, {row.runs} runs{f', {row.verdict}' if row.verdict else ''}"
 
 
@@ -119,14 +151,14 @@ def as_json(setup: Setup, result: SearchResult, here: Platform, found: TuneResul
     higher = setup.metric.higher
     arms = []
     for row in result.rows:
-        low, middle, high = interval(row.change, higher) if row.change else (None, None, None)
+        low, _, high = interval(row.change, higher) if row.change else (None, None, None)
         arms.append(
             {
                 "name": row.arm.name,
                 "policy": row.arm.policy,
                 "environment": dict(row.arm.variables),
-                "median": row.median,
-                "change_percent": middle,
+                "value": row.value,
+                "change_percent": None if row.middle is None else percent(row.middle, higher),
                 "low_percent": low,
                 "high_percent": high,
                 "runs": row.runs,
@@ -136,7 +168,8 @@ def as_json(setup: Setup, result: SearchResult, here: Platform, found: TuneResul
     return {
         "version": 1,
         "answer": found.sentence,
-        "kept": None if result.best is BARE else result.best.name,
+        "kept": None if result.kept is BARE else result.kept.name,
+        "best_so_far": None if result.best is BARE else result.best.name,
         "sure": not result.stopped,
         "interrupted": result.stopped == INTERRUPTED,
         "tuned": found.tuned,

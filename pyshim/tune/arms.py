@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pyshim.errors import USAGE, OverlapError
 from pyshim.policy import files, values
 from pyshim.policy.finding import quote
-from pyshim.start import chosen, driver, launchers, plan, program
+from pyshim.start import chosen, driver, folder, launchers, plan, program
 from pyshim.start.environment import DEFAULT_POLICY, NAME, environment, line_ends, preloaded
 from pyshim.tune.sets import SETS
 
@@ -143,7 +143,10 @@ def _try(word: str) -> tuple[str, list[str]]:
 
 def of_set(name: str) -> list[str]:
     """Return the words of --try that --set NAME stands for."""
-    return [f"{setting.variable}={','.join(setting.values)}" for setting in SETS[name]]
+    found: dict[str, list[str]] = {}
+    for setting in SETS[name]:
+        found.setdefault(setting.variable, []).extend(setting.values)
+    return [f"{variable}={','.join(given)}" for variable, given in found.items()]
 
 
 # ---- the program under an arm ----
@@ -180,17 +183,21 @@ class TunedProgram(NamedTuple):
         return found
 
 
-def environment_of(arm: Arm, started: TunedProgram) -> dict[str, str]:
-    """Return the environment in which the program is started. Raises OverlapError if it would not reach all ranks."""
+def environment_of(arm: Arm, started: TunedProgram, report: str | None = None) -> dict[str, str]:
+    """Return the environment in which the program is started. Raises OverlapError if it would not reach all ranks.
+
+    report: a folder for the pages of its processes, which is made."""
     base = dict(started.base)
     own = {**base, **dict(arm.variables)}
     if arm.policy is None:
         simulated = plan.simulated(started.simulate, own)[1] if started.simulate else own
         result = {**simulated}
     else:
-        made = plan.make(plan.Request(arm.policy, started.simulate, quiet=True), own)
+        made = plan.make(plan.Request(arm.policy, started.simulate, report, quiet=True), own)
         if made.doubts:
             raise OverlapError(f"{arm.name}: {made.doubts[0]}")
+        if made.settings.report:
+            folder.make(made.settings.report)
         result = environment(own, made.settings)
     result.pop(POLICY_PATH, None)
     base.pop(POLICY_PATH, None)

@@ -24,7 +24,8 @@ from pyshim.errors import USAGE, OverlapError
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a search
 PATIENCE = 10.0  # seconds from SIGTERM to SIGKILL
 _MOMENT = 1.0  # seconds in which what a program leaves running may end by itself
-_MOST = 1 << 28  # characters of an output
+_MOST = 1 << 28  # characters of an output that are read
+_KEPT = 1 << 19  # bytes of an output that are kept, at its beginning and at its end
 _GONE = (ProcessLookupError, PermissionError)  # or it is another user's, as behind sudo
 _TENTH = 10  # so much of a program's numbers is its warm-up, unless --skip says how many
 
@@ -93,18 +94,42 @@ class TimedRun(NamedTuple):
 
 def run(command: Sequence[str], names: Mapping[str, str], file: str, patience: float, metric: Metric) -> TimedRun:
     """Run the program. patience: seconds until it is ended. Raises OverlapError where it cannot be started."""
+    try:
+        return _run(command, names, file, patience, metric)
+    finally:
+        shorten(file)
+
+
+def _run(command: Sequence[str], names: Mapping[str, str], file: str, patience: float, metric: Metric) -> TimedRun:
     seconds, status, late = _start(command, names, file, patience)
     if late:
         return TimedRun(seconds, wrong="took too long", late=True)
     if status:
         return TimedRun(seconds, wrong=_ended(status))
-    with open(file, encoding="utf-8", errors="replace") as output:
-        text = output.read(_MOST)
+    printed = text(file)
     try:
-        value = seconds if metric.pattern is None else metric.read(text)
+        value = seconds if metric.pattern is None else metric.read(printed)
     except ValueError as error:
         return TimedRun(seconds, wrong=str(error))
-    return TimedRun(seconds, value, results=metric.results(text))
+    return TimedRun(seconds, value, results=metric.results(printed))
+
+
+def text(file: str) -> str:
+    """Return an output."""
+    with open(file, encoding="utf-8", errors="replace") as output:
+        return output.read(_MOST)
+
+
+def shorten(file: str) -> None:
+    """Keep beginning and end of a long output: a search has many."""
+    with suppress(OSError), open(file, "r+b") as output:
+        size = os.fstat(output.fileno()).st_size
+        if size > 3 * _KEPT:
+            output.seek(size - _KEPT)
+            end = output.read(_KEPT)
+            output.seek(_KEPT)
+            output.write(f"\n[{size - 2 * _KEPT} bytes are left out]\n".encode() + end)
+            output.truncate()
 
 
 def _start(command: Sequence[str], names: Mapping[str, str], file: str, patience: float) -> tuple[float, int, bool]:

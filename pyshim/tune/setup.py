@@ -7,18 +7,19 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 from pyshim.errors import USAGE, OverlapError
 from pyshim.start.folder import absolute
 from pyshim.tune import arms
+from pyshim.tune.arms import Stage
 from pyshim.tune.measure import Metric, TimedRun
 from pyshim.tune.search import FILE, Setup, append
 from pyshim.tune.sets import SETS
 
-VERSION = 2
+VERSION = 3
 WORDS = ("arm", "tries", "simulate", "metric", "higher", "skip", "same", "worth")  # command line
 _RUN = {"stage", "round", "arm", "copy", "file", "choice", *TimedRun._fields}  # of the other lines
 _UNITS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600}
@@ -98,7 +99,15 @@ def make(kept: Mapping[str, Any], base: Mapping[str, str], folder: str) -> tuple
     for stage in stages:
         for arm in stage.on(arms.BARE):
             arms.environment_of(arm, started)
-    return Setup(started, stages, metric, _worth(kept["worth"], metric.higher), folder), here, said
+
+    def choose(names: Sequence[str]) -> Sequence[Stage]:
+        tries = [word for name in names for word in arms.of_set(name)]
+        return arms.stages(options._replace(tries=tuple(tries)), here, own)[0]
+
+    is_open = not options.arms and not options.tries
+    observe = not why and (is_open or metric.pattern is None)
+    made = Setup(started, stages, metric, _worth(kept["worth"], metric.higher), folder, observe)
+    return made._replace(choose=choose if is_open else None), here, said
 
 
 def folder_for(wanted: str | None) -> tuple[str, bool]:

@@ -89,14 +89,26 @@ static uint32_t count_streams(const struct overlap_page *page, uint32_t *raised)
     return judged;
 }
 
-/* "raised 1 of 2 streams (117 of 160 launches)" */
+/* Do the policies of all devices judge streams, and raise none? */
+static bool observes(const struct overlap_page *page) {
+    uint32_t devices = 0, observing = 0;
+    for (uint32_t i = 0; i < OVERLAP_DEVICES; i++) {
+        if (__atomic_load_n(&page->devices[i].state, __ATOMIC_ACQUIRE) != 2)
+            continue;
+        devices++;
+        observing += page->devices[i].observes;
+    }
+    return devices && observing == devices;
+}
+
+/* "raised 1 of 2 streams (117 of 160 launches)", or what the default would have raised */
 static void add_raised(struct overlap_text *text, const struct overlap_page *page, const struct overlap_totals *totals,
                        uint64_t launches) {
     const uint64_t carried = totals->counters[OVERLAP_COUNTER_RAISED];
     const uint64_t created = totals->counters[OVERLAP_COUNTER_STREAMS_CREATED_RAISED];
     uint32_t raised;
     const uint32_t judged = count_streams(page, &raised);
-    overlap_text_add(text, "raised ");
+    overlap_text_add(text, observes(page) ? "observed; the default would raise " : "raised ");
     if (raised) {
         overlap_text_number(text, raised, true);
         overlap_text_add(text, " of ");

@@ -26,7 +26,7 @@ enum runtime_hook {
 
 static inline void *real_runtime(enum runtime_hook hook, const char *name, uintptr_t site) {
     void *const known = overlap_behind_cached(site, HOOK_COUNT + (uint32_t)hook);
-    return known ? known : overlap_behind(site, HOOK_COUNT + (uint32_t)hook, name, RUNTIME_PREFIX);
+    return known ? known : overlap_behind(site, HOOK_COUNT + (uint32_t)hook, name, RUNTIME_PREFIX, false);
 }
 
 /* A launch in a process whose driver was not found: report at least that there was one. */

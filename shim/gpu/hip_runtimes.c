@@ -43,5 +43,5 @@ bool calls_other_runtime(uintptr_t site) {
 
 void *other_runtime_function(enum hook hook, uintptr_t site) {
     void *const known = overlap_behind_cached(site, (uint32_t)hook);
-    return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(VENDOR_HIP));
+    return known ? known : overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(VENDOR_HIP), false);
 }

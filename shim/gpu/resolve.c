@@ -117,7 +117,7 @@ void *real_find(enum hook hook, uintptr_t site) {
         return address;
     const int saved = errno;
     if (!address)
-        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(vendor));
+        address = overlap_behind(site, (uint32_t)hook, hook_name(hook), driver_prefix(vendor), true);
     const bool global = address && overlap_is_global((uintptr_t)address);
     if (address && overlap_armed()) {
         adopt_driver_of(vendor, address);

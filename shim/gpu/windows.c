@@ -4,7 +4,7 @@
 
 uint32_t windows_open;
 
-static void window_changes(struct stream *stream, uint32_t open) {
+RARE void window_changes(struct stream *stream, uint32_t open) {
     struct device *const device = device_cached(stream->vendor, OVERLAP_RELAXED(stream->device));
     uint32_t before = !open;
     POINT(window_looked);
@@ -16,11 +16,6 @@ static void window_changes(struct stream *stream, uint32_t open) {
     __atomic_fetch_add(&device->open, by, __ATOMIC_RELEASE);
     __atomic_fetch_add(&windows_open, by, __ATOMIC_RELAXED);
     invalidate_decisions();
-}
-
-void window_closes(struct stream *stream) {
-    if (OVERLAP_RELAXED(stream->open))
-        window_changes(stream, 0);
 }
 
 void window_opens(struct stream *stream) {

@@ -249,14 +249,14 @@ void *overlap_behind_cached(uintptr_t site, uint32_t number) {
     return __builtin_expect(address != NULL, 1) ? address : cached_of_object(site, number, generation);
 }
 
-void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix) {
+void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix, bool stores) {
     const int saved = errno;
     const uint64_t generation = overlap_generation();
     struct overlap_object caller = {.start = site};
     const bool held = overlap_object_at(site, &caller) && !overlap_is_ours(site); /* else no object holds the code */
     void *found = resolve(&caller, name, prefix);
     const bool lasts = held && overlap_is_global(site) && overlap_is_global((uintptr_t)found);
-    const bool stored = lasts && overlap_is_off(); /* by real_find(), for every caller: no memory is mapped for it */
+    const bool stored = stores && lasts && overlap_is_off(); /* no memory is mapped for it */
     if (found && held && !stored && overlap_answers_prepare()) {
         keep_of_object(lasts ? ALWAYS : generation, &caller, number, found);
         keep_of_page(lasts ? ALWAYS : generation, site, number, found);

@@ -65,9 +65,10 @@ const char *overlap_own_name(uintptr_t address);
  * by the version that its object wants. NULL: none. Takes a lock of the loader only at the first call of a name by a
  * library that was not loaded at program start, and none that the loader holds while it runs the program's code. number: of the name, below 65,536. prefix: basenames begin with it in objects that are accepted where the
  * caller's scope has no definition (bind.c). overlap_behind_cached() returns an answer that this thread has cached, or
- * NULL; overlap_behind() resolves the name, which takes microseconds. */
+ * NULL; overlap_behind() resolves the name, which takes microseconds. stores: where the library is off, the caller keeps an answer
+ * that holds for every caller. */
 void *overlap_behind_cached(uintptr_t site, uint32_t number);
-void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix);
+void *overlap_behind(uintptr_t site, uint32_t number, const char *name, const char *prefix, bool stores);
 
 /* Maps the memory of cached answers, which the first one does otherwise. False: the system has none. */
 bool overlap_answers_prepare(void);

@@ -83,7 +83,7 @@ static void ask_name(const char *what, int object, const char *name) {
     const uint32_t number = (uint32_t)strtoul(name, NULL, 10);
     lookups = walks = 0;
     const uintptr_t site = start_of(object) + 8, known = (uintptr_t)overlap_behind_cached(site, number);
-    const uintptr_t found = known ? known : (uintptr_t)overlap_behind(site, number, name, "lib");
+    const uintptr_t found = known ? known : (uintptr_t)overlap_behind(site, number, name, "lib", false);
     printf("%s: %s, %s\n", what, found == start_of(object) + number ? "right" : "wrong",
            lookups || walks ? "looked up" : "cached");
 }

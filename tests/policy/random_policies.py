@@ -56,7 +56,7 @@ RULE: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
 )
 SHARE = st.integers(1, 100).map(lambda percent: {"share": f"{percent}%"})
 STREAMS = st.fixed_dictionaries(
-    {}, optional={"raise": WORD(model.RAISES) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
+    {}, optional={"raise": WORD(tuple(model.RAISES)) | SHARE, "created_by": some(LIBRARIES | WORD(["nccl", "rccl"]))}
 )
 COMMUNICATION = st.fixed_dictionaries(
     {},

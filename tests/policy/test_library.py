@@ -12,7 +12,7 @@ from gpu_def import KEYS, ROOT
 from pyshim.errors import LAUNCHER_FAILED, OverlapError
 from pyshim.policy import files, gpus
 from pyshim.policy.gpus import matching
-from pyshim.policy.model import HALF, NONE_RAISED, Match, Policy, Shape
+from pyshim.policy.model import HALF, OBSERVED, Match, Policy, Shape
 from pyshim.policy.reader import read_file
 from pyshim.policy.table import compile_table
 from pyshim.policy.values import Range
@@ -233,7 +233,7 @@ def test_a_policy_of_a_gpu_is_for_all_its_forms(built: Any, device: str, expecte
 
 def test_default_raises_and_does_nothing_else_and_observe_changes_nothing() -> None:
     assert chosen.load("default", {}) == (Policy(name="default"),)
-    assert chosen.load("observe", {}) == (Policy(name="observe", raise_share=NONE_RAISED),)
+    assert chosen.load("observe", {}) == (Policy(name="observe", raise_share=OBSERVED),)
 
 
 @pytest.mark.parametrize("key", ["h100", "a100", "a40"])

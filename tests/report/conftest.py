@@ -71,6 +71,7 @@ def write_page(report: Path, library: Any) -> Write:
             device.uuid = bytes(range(16))
             device.name[0 : len(name)] = name.encode()
             device.policy[0 : len(policy)] = policy.encode()
+            device.observes = policy == "observe"
         for index, stream in enumerate(streams):
             page.streams[index].state = 2
             for name, value in stream.items():

@@ -80,12 +80,18 @@ def test_a_process_that_judged_nothing_is_told_as_before(report, write_page):
     assert found.gain == "nothing was changed, because the policy observe only counts"
 
 
-def test_under_the_default_the_same_page_says_raised(of, write_page):
+def test_under_the_default_the_same_page_says_raised(of):
     found = of("raised", "raised", "large", policy="default", raised=11781)
     assert found.done.startswith("raised 2 of 3 streams (11,781 of 19,001 launches)")
-    page = write_page({}, devices=((H100, "observe"), (H100, "default")))
-    mixed = read_page(str(page))
-    assert not any(device.policy is None for device in mixed.devices)
+
+
+def test_where_only_one_of_two_gpus_is_observed_the_run_is_told_as_one_that_was_changed(report, write_page, library):
+    """What was raised on the other one must not be called observed."""
+    devices = ((H100, "observe"), (H100, "default"))
+    streams = [{"status": STATUS["raised"], "device": 1}, {"status": STATUS["raised"], "device": 0}]
+    write_page({"raised": 8}, devices=devices, streams=streams, counters={library.OVERLAP_COUNTER_RAISED: 8})
+    found = verdict(collect(str(report), waiting_room="/nonexistent"))
+    assert found.done.startswith("raised 1 of 2 streams (8 of 8 launches)")
 
 
 def test_by_the_policy_of_each_device(write_page):

@@ -17,6 +17,7 @@ STATUS = {name: number for number, name in enumerate(STREAM_STATUSES, 1)}
 HALO = {
     **{"status": STATUS["raised"], "share": 31, "communicates": 1, "priority": -5, "threads": 6040},
     "creator": "libhalo.so",
+    "since": 1,
 }
 SIX = {"raised": 6040, "communication": 6040}
 
@@ -43,9 +44,9 @@ def test_a_page_lists_them(write_page):
         )
     )
     first, second, third = page.streams
-    assert first == (0, "raised", 0.031, True, -5, 6040, "libhalo.so")
-    assert second == (3, "large", 1.0, False, None, 2**40, "")
-    assert third == (0, "status_77", 0.0, False, 2, 0, "x" * 48)
+    assert first == (0, "raised", 0.031, True, -5, 6040, "libhalo.so", 1)
+    assert second == (3, "large", 1.0, False, None, 2**40, "", 0)
+    assert third == (0, "status_77", 0.0, False, 2, 0, "x" * 48, 0)
 
 
 def test_statuses_are_those_of_the_library(library):
@@ -134,6 +135,7 @@ def test_json_has_them_by_process(overlap, report, write_page, library):
             "priority": -5,
             "threads": 6040,
             "creator": "libhalo.so",
+            "since": 1,
             "outcome": "raised",
         }
     ]

@@ -88,10 +88,15 @@ def test_two_users_under_the_prolog_of_the_page(
         ("demo-stencil", 2, 2),
         ("demo-stencil", 1, 2),
     ]
-    assert rows["nobody"]["verdict"] == "raised" and answer["programs"][0]["user"] == "nobody"
+    assert rows["nobody"]["verdict"] == "raised"
     assert rows["nobody"]["launches_raised"] > 0.5 * rows["nobody"]["launches"]
-    assert rows["root"]["verdict"] in ("would be raised", "no stream judged")
+    assert rows["root"]["verdict"] == "would be raised"
+    shares = [rows[user]["launches_raised"] / rows[user]["launches"] for user in USERS]
+    assert shares[0] == pytest.approx(shares[1], abs=0.1), "what observe says is what the default does"
     assert all(page.stat().st_mode & 0o077 == 0 for page in spool.rglob("*.page") if page.parent.name != "notes")
     shown = overlap("report", str(spool), "--jobs", env={"COLUMNS": ""}).stdout.splitlines()
     assert shown[0].startswith("done: read 3 runs of 2 programs by 2 users: ")
-    assert [line.split()[:3] for line in shown[-2:]] == [["nobody", "demo-stencil", "1"], ["root", "demo-stencil", "2"]]
+    assert sorted(line.split()[:3] for line in shown[-2:]) == [
+        ["nobody", "demo-stencil", "1"],
+        ["root", "demo-stencil", "2"],
+    ]

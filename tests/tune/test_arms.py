@@ -12,6 +12,7 @@ from pyshim.policy.reader import read_bytes
 from pyshim.start import driver, plan
 from pyshim.tune import arms
 from pyshim.tune.arms import BARE, Arm, ArmOptions, Platform, TunedProgram
+from pyshim.tune.sets import HERE as MEASURED
 from pyshim.tune.sets import SETS
 
 NVIDIA = Platform("NVIDIA H100 80GB HBM3", "", "580.1", False, frozenset({"nvidia"}))
@@ -33,7 +34,7 @@ def test_a_file_is_extended_by_its_whole_path(tmp_path: Path, monkeypatch: pytes
     assert [arm.name for arm in stage.arms] == ["default", "mine", "other"]
     found = [arms.extends(arm, NVIDIA, {}) for arm in stage.arms]
     assert found == [("default", ""), (str(tmp_path / "mine.yaml"), ""), ("observe", "")]
-    assert [extending(*one).raise_share for one in found] == [50, 10, 0]
+    assert [extending(*one).raise_share for one in found] == [50, 10, 150]  # observe: 100 more
 
 
 def test_on_amd_the_default_is_that_of_its_gpus() -> None:
@@ -82,9 +83,15 @@ def test_nothing_of_ours_is_left_around_it() -> None:
 
 def test_sets_hold_what_may_be_tried_and_never_what_hangs() -> None:
     found = {setting.variable for settings in SETS.values() for setting in settings}
-    assert not found & {"NCCL_P2P_USE_CUDA_MEMCPY", "NCCL_ALGO", "NCCL_PROTO"}
+    hangs = {"NCCL_P2P_USE_CUDA_MEMCPY", "NCCL_SHM_USE_CUDA_MEMCPY", "NCCL_P2P_LEVEL"}
+    assert not found & {*hangs, "NCCL_ALGO", "NCCL_PROTO"}
     for name, settings in SETS.items():
-        assert all(setting.source.startswith("https://") for setting in settings)
+        assert all(setting.gained for setting in settings)
+        assert all(setting.source == MEASURED or setting.source.startswith("https://") for setting in settings)
         stages, _ = arms.stages(ArmOptions(tries=tuple(arms.of_set(name))), NVIDIA, {}, why="static")
-        assert [len(stage.tried) for stage in stages] == [len(setting.values) for setting in settings]
-    assert "NCCL_MAX_CTAS" in found
+        values: dict[str, int] = {}
+        for setting in settings:
+            values[setting.variable] = values.get(setting.variable, 0) + len(setting.values)
+        assert [len(stage.tried) for stage in stages] == list(values.values())
+    assert arms.of_set("nccl")[0] == "NCCL_MIN_CTAS=16,8,32"
+    assert arms.of_set("pytorch") == ["CUDA_DEVICE_MAX_CONNECTIONS=1,32"]

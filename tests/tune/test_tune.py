@@ -27,7 +27,7 @@ echo "$X:$Y:$NCCL_MAX_CTAS:$OVERLAP_TABLE:$LD_PRELOAD" >>runs.txt
 step=100
 case "$X" in fast) step=90 ;; faster) step=80 ;; slow) step=120 ;; esac
 case "$Y" in 2) step=$((step - 5)) ;; esac
-case "$NCCL_MAX_CTAS" in 8) step=$((step - 10)) ;; esac
+case "$NCCL_MIN_CTAS$NCCL_MAX_CTAS" in 8) step=$((step - 10)) ;; esac
 case "$X" in
 crash) exit 3 ;;
 kill) kill -9 $$ ;;
@@ -74,10 +74,10 @@ def verdicts(answer: Any) -> dict[str, str]:
 def test_the_fastest_is_kept_and_the_command_starts_it(program: Program, overlap_run: Run) -> None:
     done = program.tune("--try", "X=fast,slow,faster")
     assert done.returncode == 0, done.stderr
-    assert "answer  keep X=faster: 20.0 % less than bare (20.0 to 20.0 %)" in done.stdout
+    assert "answer  keep X=faster: 20.0 % less than bare (12.8 to 26.6 %)\n" in done.stdout
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("X=")}
-    assert "-10.0 % (-10.0 to -10.0)" in rows["X=fast"] and rows["X=fast"].endswith("slower than X=faster")
-    assert rows["X=slow"].endswith("slower than bare") and rows["X=faster"].endswith("kept")
+    assert "-10.0 % (-17.4 to -1.9)" in rows["X=fast"] and rows["X=fast"].endswith("slower than X=faster")
+    assert rows["X=slow"].endswith("  1  slower than X=faster") and rows["X=faster"].endswith("kept")
     tuned = program.folder / "tune-1" / "tuned.yaml"
     assert yaml.safe_load(tuned.read_text())["environment"] == {"X": "faster"}
     assert all(
@@ -90,13 +90,27 @@ def test_the_fastest_is_kept_and_the_command_starts_it(program: Program, overlap
     assert program.runs[-1].startswith("faster:")
 
 
-def test_bare_runs_twice_as_often_and_every_run_has_a_file(program: Program) -> None:
+def test_bare_runs_as_often_as_the_arm_and_every_run_has_a_file(program: Program) -> None:
+    """10 % are sure after four runs, because bare's first one agrees with its second."""
     answer = program.answer("--try", "X=fast")
-    assert [(arm["name"], arm["runs"]) for arm in answer["arms"]] == [("bare", 6), ("X=fast", 3)]
-    assert answer["runs"] == 10 == len(program.runs)  # the first is not counted
+    assert [(arm["name"], arm["runs"]) for arm in answer["arms"]] == [("bare", 2), ("X=fast", 2)]
+    assert answer["runs"] == 4 == len(program.runs)
     files = sorted((program.folder / "tune-1").glob("*.txt"))
-    assert len(files) == 10 and all("step" in file.read_text() for file in files)
-    assert files[0].name == "001-bare.txt" and program.runs.count("fast::::") == 3
+    assert len(files) == 4 and all("step" in file.read_text() for file in files)
+    assert files[0].name == "001-bare.txt" and program.runs.count("fast::::") == 2
+
+
+@pytest.mark.parametrize("first", [80, 130])
+def test_a_first_run_unlike_the_second_does_not_count(program: Program, first: int) -> None:
+    """Neither a faster one nor a slower one: bare is 100, and the arm 97."""
+    text = PROGRAM.replace("step=100", f"step=100\n[ $(wc -l <runs.txt) -gt 1 ] || step={first}").replace(
+        "step=90", "step=97"
+    )
+    (program.folder / "program").write_text(text)
+    answer = program.answer("--try", "X=fast")
+    assert answer["kept"] == "X=fast" and answer["arms"][1]["change_percent"] == pytest.approx(-3)
+    assert answer["arms"][0]["value"] == pytest.approx(100)
+    assert answer["runs"] == sum(arm["runs"] for arm in answer["arms"]) + 1
 
 
 def test_where_all_are_alike_the_answer_is_to_leave_it(program: Program) -> None:
@@ -167,7 +181,7 @@ def test_its_last_line_and_a_way_to_a_terminal_are_said(program: Program) -> Non
 
 
 def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None:
-    text = PROGRAM.replace("step=100", 'step=100\n[ "$X" ] || [ $(wc -l <runs.txt) -lt 5 ] || exit 7')
+    text = PROGRAM.replace("step=100", 'step=100\n[ "$X" ] || [ $(wc -l <runs.txt) -lt 4 ] || exit 7')
     (program.folder / "program").write_text(text)
     done = program.tune("--try", "X=fast")
     assert done.returncode == 1
@@ -176,7 +190,7 @@ def test_a_program_that_fails_later_on_ends_the_search(program: Program) -> None
     (program.folder / "program").write_text(PROGRAM)
     done = program.call("tune", "--resume", "tune-1", cwd=program.folder)
     assert done.returncode == 0 and "answer  keep X=fast" in done.stdout, done.stderr
-    assert len(program.runs) == 11  # one of them failed, and was done again
+    assert len(program.runs) == 5  # one of them failed, and was done again
 
 
 @pytest.mark.parametrize(
@@ -250,7 +264,7 @@ def test_a_folder_of_no_search_cannot_be_resumed(program: Program, overlap: Run)
         ("", "it was written by another version"),
         ("x\n", "Expecting value"),
         ('{"version": 1}\n', "it was"),
-        ('{"version": 2}\n', "line 1 is not whole"),
+        ('{"version": 3}\n', "line 1 is not whole"),
     ):
         (program.folder / "tune.jsonl").write_text(text)
         done = overlap("tune", "--resume", ".", cwd=program.folder)
@@ -276,16 +290,96 @@ def test_a_folder_that_cannot_be_made_is_an_error_before_any_run(program: Progra
     assert program.runs == []
 
 
-def test_a_limit_that_is_too_short_is_an_error_after_one_run(program: Program) -> None:
-    text = PROGRAM.replace("step=100", "step=100; sleep 1")
+def below(answer: Any) -> list[str]:
+    """Return the rows of a table that are better than its answer, though nothing is said against them."""
+    best = answer["best_so_far"]
+    figures = {arm["name"]: arm["change_percent"] or 0 for arm in answer["arms"]}
+    open_rows = [arm["name"] for arm in answer["arms"] if not arm["verdict"].startswith(("no gain", "slower", "out"))]
+    return [name for name in open_rows if figures[name] < figures[best or "bare"] - 1e-9]
+
+
+NOISY = PROGRAM.replace("step=100", "step=$((97 + (7 * $(wc -l <runs.txt)) % 6)); sleep 0.2")  # 97 to 102
+
+
+@pytest.mark.parametrize("limit", ["0.7s", "1s", "1.6s", "2.5s", "4s", "9s"])
+def test_whatever_the_time_the_answer_is_the_best_row_of_its_table(program: Program, limit: str) -> None:
+    """A program of 0.2 s with 2 % noise whose first run is faster than later ones; also ends within a stage."""
+    (program.folder / "program").write_text(
+        NOISY.replace("sleep 0.2", "sleep 0.2; [ $(wc -l <runs.txt) -gt 1 ] || step=93")
+    )
+    tries = ("--try", "X=slow,fast", "--try", "Y=1,2")
+    answer = program.answer(*tries, "--limit", limit)
+    assert below(answer) == [] and answer["answer"] and len(program.runs) == answer["runs"] > 1
+    if answer["kept"] is None and not answer["sure"]:
+        assert answer["tuned"] is answer["use"] is None and "overlap tune --resume tune-1 goes on" in answer["answer"]
+    else:
+        tuned = yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())
+        assert "environment" in tuned and tuned["streams"] == {"raise": "off"}
+    for line in (program.folder / "tune-1" / "tune.jsonl").read_text().splitlines()[1:]:
+        assert json.loads(line)["arm"] in {arm["name"] for arm in answer["arms"]}
+    done = program.call("tune", "--resume", "tune-1", "--limit", "60s", "--json", cwd=program.folder)
+    assert done.returncode == 0, done.stderr
+    resumed = json.loads(done.stdout)
+    assert below(resumed) == [] and resumed["sure"]
+    assert resumed["kept"] in ("X=fast", "X=fast Y=2")  # the second stage may have begun on another arm
+
+
+def test_what_was_resumed_says_the_same_as_a_search_without_a_break(program: Program) -> None:
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.2"))
+    tries = ("--try", "X=slow,fast,same", "--try", "Y=1,2")
+    whole = program.answer(*tries, "--limit", "60s")
+    short = program.answer(*tries, "--limit", "1.5s")
+    assert whole["sure"] and not short["sure"] and whole["kept"] == "X=fast Y=2"
+    done = program.call("tune", "--resume", "tune-2", "--limit", "60s", "--json", cwd=program.folder)
+    resumed = json.loads(done.stdout)
+    assert resumed["kept"] == whole["kept"] and resumed["sure"]
+    assert below(resumed) == [] and resumed["runs"] <= whole["runs"] + 6
+
+
+def test_time_for_a_single_further_run_is_used(program: Program) -> None:
+    text = PROGRAM.replace("step=100", "step=100; sleep 0.4")
     (program.folder / "program").write_text(text)
-    done = program.tune("--try", "X=fast", "--limit", "5s")
-    assert done.returncode == 1 and len(program.runs) == 1
-    assert "so 3 rounds of 3 runs do not fit into --limit 5.0 s" in done.stderr
+    answer = program.answer("--try", "X=fast,slow", "--limit", "1.1s")
+    assert answer["runs"] == 2 and not answer["sure"]
+    tried = next(arm for arm in answer["arms"][1:] if arm["runs"])
+    expected = (
+        f"best so far, not sure: {tried['name']}, " if tried["name"] == "X=fast" else "leave it as it is: no arm is "
+    )
+    assert answer["answer"].startswith(expected) and "the time is up before all was sure" in answer["answer"]
+    assert "in a single run" in answer["answer"] or tried["name"] == "X=slow"
     (program.folder / "program").write_text(PROGRAM.replace("step=100", "echo password:; sleep 1000"))
     done = program.tune("--try", "X=fast", "--limit", "1s")
     assert done.returncode == 1 and "a run takes longer than --limit" in done.stderr
     assert 'it ended with "password:": tune-2/001-bare.txt' in done.stderr
+
+
+def test_every_arm_runs_once_before_bare_runs_again(program: Program) -> None:
+    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.4"))
+    answer = program.answer("--try", "X=fast,slow", "--try", "Y=2", "--limit", "2.2s")
+    runs = {arm["name"]: arm["runs"] for arm in answer["arms"]}
+    assert answer["runs"] < 4 or runs["X=fast Y=2"] == 1, runs  # fewer on a loaded machine
+
+
+def test_an_arm_that_is_far_slower_runs_once(program: Program) -> None:
+    (program.folder / "program").write_text(PROGRAM.replace("slow) step=120", "slow) step=190"))
+    answer = program.answer("--try", "X=fast,slow,same")
+    runs = {arm["name"]: arm["runs"] for arm in answer["arms"]}
+    assert answer["kept"] == "X=fast" and runs["X=slow"] == 1 < runs["X=same"]
+
+
+def test_a_better_row_that_is_not_sure_is_named(program: Program) -> None:
+    """In the second stage the time ends after one run of each."""
+    text = PROGRAM.replace("step=100", 'step=100; case "$Y" in 2) sleep 1.2 ;; esac')
+    (program.folder / "program").write_text(text)
+    answer = program.answer("--try", "X=fast", "--try", "Y=2", "--limit", "2.5s")
+    assert answer["kept"] == "X=fast" and answer["best_so_far"] == "X=fast Y=2" and not answer["sure"]
+    assert answer["answer"].startswith("keep X=fast: 10.0 % less than bare (")
+    assert "; X=fast Y=2 may be better: 15.0 % less than bare (" in answer["answer"]
+    assert (
+        "not sure; the time is up before all was sure (overlap tune --resume tune-1 goes on, and " in answer["answer"]
+    )
+    tuned = yaml.safe_load(Path(program.folder, answer["tuned"]).read_text())
+    assert tuned["environment"] == {"X": "fast"} and verdicts(answer)["X=fast Y=2"] == "best so far, not sure"
 
 
 def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> None:
@@ -294,8 +388,8 @@ def test_one_variable_follows_the_best_value_of_the_other(program: Program) -> N
     assert verdicts(answer) == {
         "bare": "",
         "X=fast": "kept until then",
-        "X=slow": "slower than bare",
-        "X=fast Y=1": "no gain over X=fast",
+        "X=slow": "slower than X=fast",
+        "X=fast Y=1": "slower than X=fast Y=2",
         "X=fast Y=2": "kept",
     }
     assert [round(arm["change_percent"]) for arm in answer["arms"][1:]] == [-10, 20, -10, -15]
@@ -314,14 +408,6 @@ def test_a_gain_below_worth_is_none(program: Program) -> None:
     assert answer["kept"] is None and answer["answer"].endswith("no arm is better than bare by 22 % or more")
     assert verdicts(answer)["X=faster"] == "no gain over bare"
     assert program.answer("--try", "X=slow", "--worth", "21", "--higher")["kept"] is None
-
-
-def test_no_stage_is_left_out_for_want_of_time(program: Program) -> None:
-    (program.folder / "program").write_text(PROGRAM.replace("step=100", "step=100; sleep 0.3"))
-    done = program.tune("--try", "X=fast,slow,faster", "--try", "Y=2", "--limit", "8s")
-    assert done.returncode == 1 and "so 3 rounds of 9 runs do not fit into --limit 8.0 s" in done.stderr
-    done = program.tune("--try", "X=fast,slow,faster", "--try", "Y=2", "--limit", "14s")
-    assert "answer  keep X=faster Y=2" in done.stdout, done.stdout + done.stderr
 
 
 def test_what_the_user_has_set_is_an_arm_and_not_overwritten(program: Program) -> None:
@@ -345,8 +431,8 @@ def test_what_all_ranks_must_agree_on_is_set_in_front(program: Program) -> None:
 
 def test_a_set_tries_its_variables_one_after_the_other(program: Program) -> None:
     answer = program.answer("--set", "nccl")
-    assert answer["kept"] == "NCCL_MAX_CTAS=8"
-    assert len(answer["arms"]) == 1 + 3 + 3
+    assert answer["kept"] == "NCCL_MIN_CTAS=8"
+    assert len(answer["arms"]) == 1 + 3 + 1
 
 
 def test_without_a_metric_the_time_of_the_run_counts(program: Program) -> None:
@@ -361,7 +447,7 @@ def test_a_policy_on_a_simulated_gpu(overlap: Run, tmp_path: Path) -> None:
     done = overlap("tune", *words, "--", "demo-stencil", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "keep default: " in done.stdout and "less than bare on a simulated GPU" in done.stdout
-    assert "no gain over bare" in next(line for line in done.stdout.splitlines() if line.startswith("idle"))
+    assert "slower than default" in next(line for line in done.stdout.splitlines() if line.startswith("idle"))
     text = (tmp_path / "tune-1" / "tuned.yaml").read_text()
     assert yaml.safe_load(text) == {"policy": 1, "name": "tuned", "extends": "default"}
     assert "# GPU: simulated NVIDIA H100" in text
@@ -421,7 +507,7 @@ def test_interrupted_it_says_what_is_known_and_resumes(
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == status, err
-    assert "answer  keep X=fast: 10.0 % less than bare (10.0 to 10.0 %); interrupted before all was sure" in out
+    assert "answer  keep X=fast: 10.0 % less than bare (" in out and "; interrupted before all was sure" in out
     assert (program.folder / "tune-1" / "tuned.yaml").exists()
     assert session(int((program.folder / "waiting.txt").read_text())) == []
     (program.folder / "program").write_text(PROGRAM)
@@ -463,7 +549,7 @@ def test_interrupted_before_it_is_sure_it_writes_no_policy(program: Program, cle
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "answer  leave it as it is: no arm is surely better so far; interrupted" in out
+    assert "answer  leave it as it is: no arm is better so far; interrupted before all was sure" in out
     assert "overlap tune --resume tune-1 goes on" in out
     assert not (program.folder / "tune-1" / "tuned.yaml").exists()
 
@@ -481,9 +567,10 @@ def test_killed_it_loses_at_most_one_run(program: Program, clean_environment: di
     done = program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder)
     answer = json.loads(done.stdout)
     assert answer["kept"] == "X=fast" and verdicts(answer)["X=wait"] == "out: exit status 1"
-    assert len(program.runs) - 1 == 1 + 9 + 1 and known < 11
+    runs = answer["runs"]
+    assert len(program.runs) - 1 == runs > known and runs < 10
     assert json.loads(program.call("tune", "--resume", "tune-1", "--json", cwd=program.folder).stdout) == answer
-    assert len(program.runs) - 1 == 1 + 9 + 1
+    assert len(program.runs) - 1 == runs
     done = program.call("tune", "--resume", "../tune-1", cwd=program.folder / "tune-1")
     assert done.returncode == 2 and f"help: cd {program.folder}" in done.stderr
 
@@ -523,7 +610,7 @@ sed -i 's/300000/3000/' program
     done = on_a_small_disk(program, clean_environment, script)
     assert "the disk of disk/t is full" in done.stderr and "overlap tune --resume disk/t goes on" in done.stderr
     assert "status 1" in done.stdout and done.stdout.endswith("status 0\n")
-    assert "keep X=fast" in done.stdout and "no gain over bare" in done.stdout
+    assert "keep X=fast" in done.stdout and "slower than X=fast" in done.stdout
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyshim.errors import FINDINGS, LAUNCHER_FAILED, USAGE
 from pyshim.policy.kinds import REQUIRED
 from pyshim.policy.model import KEYS
-from pyshim.tune.sets import SETS
+from pyshim.tune.sets import HERE, SETS, Setting
 from tools.docs import formats
 from tools.docs.advice import ADVICE
 from tools.docs.commands import commands
@@ -124,26 +124,30 @@ def statuses() -> Iterator[str]:
 
 def sets() -> Iterator[str]:
     rows = [
-        (f"`{name}`", f"`{setting.variable}`", ", ".join(setting.values), f"[{setting.what}]({setting.source})")
+        (f"`{name}`", f"`{setting.variable}`", ", ".join(setting.values), _gained(setting))
         for name, settings in SETS.items()
         for setting in settings
     ]
-    yield from table(("set", "variable", "values", "what it is"), rows)
+    yield from table(("set", "variable", "values", "gained"), rows)
+
+
+def _gained(setting: Setting) -> str:
+    return f"{setting.gained}; measured here" if setting.source == HERE else f"[{setting.gained}]({setting.source})"
 
 
 def tuning() -> Iterator[str]:
-    """What was simulated: by noise and effect, per cent of searches that were right, and runs."""
+    """What was simulated: by noise and effect, per cent of searches that were right, and the median of runs."""
     with TUNED.open(encoding="ascii") as file:
         found = {(row["noise"], row["effects"]): row for row in csv.DictReader(file)}
-    easy = "-30"  # found as surely and as soon as -10
-    effects = [one for one in dict.fromkeys(effects for _, effects in found) if " " not in one and one != easy]
+    shown = ("-20", "-11", "-10", "-3", "-1", "0", "0 0 -10")
     rows = []
     for noise in dict.fromkeys(noise for noise, _ in found):
-        cells = [found[noise, effect] for effect in effects]
-        wrong = max(float(found[noise, equal]["wrong"]) for equal in ("0", "0 0 0"))
+        cells = [found[noise, effect] for effect in shown]
+        wrong = max(float(row["wrong"]) for (of, _), row in found.items() if of == noise)
         rows.append((noise, *(f"{float(cell['right']):.0f} %, {cell['runs']}" for cell in cells), f"{wrong:.1f} %"))
-    heads = ("equal" if effect == "0" else f"{effect} %" for effect in effects)
-    yield from table(("noise", *heads, "equal arm kept"), rows)
+    names = {"0": "equal", "0 0 -10": "-10 % among three"}
+    heads = (names.get(effect, f"{effect} %") for effect in shown)
+    yield from table(("noise", *heads, "wrong at most"), rows)
 
 
 def json_fields() -> str:

@@ -153,6 +153,14 @@ SETS = (
         rounds=10,
     ),
     Set(
+        "tuned",
+        "what does `overlap tune` keep for training steps on two GPUs without peer access, and is it right?",
+        460,
+        (Step("tuned", "NCCL_P2P_DISABLE=1 {python} -m tools.gpu.tuned --limit {limit} --out {out}"),),
+        TORCH + OURS,
+        gpus=2,
+    ),
+    Set(
         "communicators",
         "do two communicators at once, which nothing orders, ever hang when each rank raises by itself?",
         640,

@@ -18,7 +18,7 @@ BUG = 3
 _INTERRUPTED, _PIPE = 130, 141  # as a shell reports a death by SIGINT and SIGPIPE
 _PREFIX = "overlap: "
 _PATIENCE = 2.0  # seconds without progress
-_ANSWERS, _ERRORS, _PAGE = 1, 2, -1  # what is shown on: file descriptors, or a page for a browser
+_ANSWERS, _ERRORS = 1, 2  # what is shown on: file descriptors
 # Styles and their codes (ECMA-48, SGR). rich would take 24 ms to know them.
 _SGR = {"bold": "1", "green": "32", "yellow": "33", "bold red": "1;31", "bold yellow": "1;33"}
 NARROWEST, WIDEST = 60, 100  # columns that what we say is made for
@@ -56,7 +56,7 @@ def show(text: str = "") -> None:
 
 def sentence(text: str) -> None:
     """Print a sentence of the answer: broken to the width of a terminal; one line into a file or a pipe."""
-    if _is_terminal(_screen):
+    if _is_terminal(_ANSWERS):
         paragraph(text, "  ", "")
     else:
         show(printable(text))
@@ -77,13 +77,11 @@ def wrapped(text: str, columns: int, indent: str = "", first: str | None = None)
 
 def width(descriptor: int | None = None) -> int:
     """Return the columns of the screen, from 60 to 100: COLUMNS, those of the answer's terminal, or 80."""
-    return max(NARROWEST, min(WIDEST, _columns(_screen if descriptor is None else descriptor) or 80))
+    return max(NARROWEST, min(WIDEST, _columns(_ANSWERS if descriptor is None else descriptor) or 80))
 
 
 def _columns(descriptor: int) -> int:
     """Return 0 where the descriptor is no terminal."""
-    if descriptor == _PAGE:
-        return 0
     said = os.environ.get("COLUMNS", "")
     if said.isascii() and said.isdigit() and int(said):
         return int(said)
@@ -144,9 +142,6 @@ def discard() -> None:
 
 
 def _put(text: str) -> None:
-    if _captured is not None:
-        _captured.append(text)
-        return
     with _answering():
         if sys.stdout is None:
             raise CannotAnswer("it is closed")
@@ -184,7 +179,7 @@ def table(
     from pyshim.cli.columns import tables
 
     # Into a file or a pipe it goes as it is: there one row is one line.
-    limit = width() if _columns(_screen) else None
+    limit = width() if _columns(_ANSWERS) else None
     cells = [[printable(str(cell)) for cell in row] for row in rows]
     shown = [
         "\n".join([paint(head, "bold"), *body]) for head, *body in tables(heads, cells, frozenset(left), limit, above)
@@ -209,19 +204,17 @@ def choose(quiet: bool) -> None:
 
 
 def colours() -> bool:
-    """Return whether to print colours: on a page, else by NO_COLOR and FORCE_COLOR, else by the terminal.
+    """Return whether to print colours: by NO_COLOR and FORCE_COLOR, else by the terminal.
 
     https://no-color.org and https://force-color.org; an empty value says nothing."""
-    if _screen == _PAGE:
-        return True
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(_screen) and os.environ.get("TERM") != "dumb")
+    return bool(os.environ.get("FORCE_COLOR")) or (_is_terminal(_ANSWERS) and os.environ.get("TERM") != "dumb")
 
 
 def is_to_terminal() -> bool:
     """Whether the answer goes to a terminal."""
-    return _is_terminal(_screen)
+    return _is_terminal(_ANSWERS)
 
 
 def redraws() -> bool:
@@ -281,48 +274,7 @@ def _status(what: str) -> Callable[[], None]:
     return live.stop
 
 
-_HTML = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="UTF-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>TITLE</title>
-<style>
-{stylesheet}
-body {{color: {foreground}; background-color: {background}}}
-</style>
-</head>
-<body>
-<pre style="white-space: pre-wrap; overflow-wrap: anywhere"><code>{code}</code></pre>
-</body>
-</html>
-"""
-
-
-def page(title: str, body: Callable[[], None]) -> str:
-    """Return what body prints as an answer as a page for a browser, which loads nothing. title: plain words."""
-    from io import StringIO
-
-    from rich.console import Console
-    from rich.text import Text
-
-    global _captured, _screen
-    before = _captured, _screen
-    _captured, _screen = [], _PAGE
-    try:
-        body()
-        printed = Text.from_ansi("".join(_captured).rstrip("\n"))
-    finally:
-        _captured, _screen = before
-    console = Console(record=True, file=StringIO(), width=max(map(len, printed.plain.split("\n"))) or 1)
-    console.print(printed, soft_wrap=True)
-    return console.export_html(code_format=_HTML.replace("TITLE", title), inline_styles=True)
-
-
-_captured: list[str] | None = None  # the answer, while a picture or a page of it is made
 _quiet = False  # what --quiet says
-_screen = _ANSWERS  # the descriptor that answers are shown on
 
 
 def guarded(body: Callable[[], int]) -> int:

@@ -3,19 +3,23 @@
 - It waited: it began later than it was ready (queues.py), and later than such work usually begins in this trace where
   nothing else runs.
 - Behind a kernel of another stream: one that computes, ran when it began, and had begun before.
+- Nothing refutes it: had the whole GPU been idle for a while meanwhile, the work would have begun then. So it was not
+  ready, whatever the trace leaves out.
 """
 
 from __future__ import annotations
 
 import functools
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import NamedTuple
 
 from pyshim import _native
-from pyshim.diagnosis.queues import LEAST_US, Cause, Queued, Queues
-from pyshim.diagnosis.result import Place
+from pyshim.diagnosis.idle import START_US
+from pyshim.diagnosis.intervals import Interval, median, merged
+from pyshim.diagnosis.queues import LEAST_US, Cause, Place, Queued, Queues
 from pyshim.profiles.record import MemoryOperation, TracedGpu, TracedLaunch, Work
 
 _AT_ONCE = 256  # a GPU runs at most 128 grids (CUDA C++ programming guide, compute capabilities), and some copies
@@ -76,20 +80,34 @@ class DeviceQueues:
         self.streams = {stream.place[1]: stream for stream in queues.streams.values() if stream.place[0] == device}
         self.device = device
         self.resident = resident
+        self.refuted: list[Blocked] = []
         self.queued = sorted(
             (one for stream in self.streams.values() for one in stream.works), key=lambda one: one.work.start_us
         )
 
     def blocked(self) -> Iterable[Blocked]:
+        """Yield what waited. What the trace refutes is in `refuted` afterwards."""
         candidates = list(self._candidates())
+        gaps = self._gaps()
+        self.refuted = []
         takes = _usual(candidates)
         for one, behind, _ in candidates:
             if behind is None or one.released_us is None:
                 continue
             start = max(one.released_us + takes.get(_kind(one), 0.0), behind.start_us)
             least = _LONGEST_LAUNCH_US if isinstance(one.work, MemoryOperation) else LEAST_US
-            if one.work.start_us - start >= least:
-                yield Blocked(one, start, behind, self._is_one_wave(behind))
+            if one.work.start_us - start < least:
+                continue
+            found = Blocked(one, start, behind, self._is_one_wave(behind))
+            if _is_refuted(one, gaps, takes.get(_kind(one), 0.0)):
+                self.refuted.append(found)
+            else:
+                yield found
+
+    def _gaps(self) -> list[Interval]:
+        """Return when the whole GPU was idle for longer than ready work takes to begin."""
+        busy = merged((one.work.start_us, one.work.end_us) for one in self.queued)
+        return [(end, start) for (_, end), (start, _) in zip(busy, busy[1:]) if start - end > START_US]
 
     def _candidates(self) -> Iterable[tuple[Queued, TracedLaunch | None, bool]]:
         """Yield work with a launch call, another stream's kernel at its start, and whether only it ran since ready."""
@@ -127,6 +145,18 @@ class DeviceQueues:
         return (kernel.end_us - kernel.start_us) * blocks / kernel.blocks if blocks and kernel.blocks else 0.0
 
 
+def _is_refuted(one: Queued, gaps: Sequence[Interval], takes_us: float) -> bool:
+    """Whether the GPU was idle for a while after work was ready. gaps: sorted; takes_us: of a launch on an idle GPU."""
+    ready, start = one.released_us or 0.0, one.work.start_us
+    number = max(0, bisect_right(gaps, (ready, inf)) - 1)
+    for first, last in gaps[number : number + 2]:
+        # A GPU that was idle before the launch needs a while to begin with it.
+        since = max(first, ready) if first >= one.launched_us else max(ready, one.launched_us) + takes_us
+        if min(start, last) - since > START_US:
+            return True
+    return False
+
+
 def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> dict[tuple[Cause, bool], float]:
     """Return how long ready work takes to begin on an idle GPU: that of its kind, else of any, else the least."""
     alone: defaultdict[tuple[Cause | None, bool], list[float]] = defaultdict(list)
@@ -137,12 +167,7 @@ def _usual(candidates: Iterable[tuple[Queued, TracedLaunch | None, bool]]) -> di
         if idle and not one.at_least:
             alone[kind].append(gap)
             alone[None, kind[1]].append(gap)
-    return {kind: _median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered, half = sorted(values), len(values) // 2
-    return (ordered[half] + ordered[~half]) / 2
+    return {kind: median(alone.get(kind) or alone.get((None, kind[1])) or [gap]) for kind, gap in least.items()}
 
 
 def _kind(queued: Queued) -> tuple[Cause, bool]:

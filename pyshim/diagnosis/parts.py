@@ -23,6 +23,7 @@ class Prose(NamedTuple):
     text: str
     label: str = ""  # stands before it
     width: int = 12  # columns of the label
+    code: bool = False  # is never broken
 
 
 class UnbrokenLine(NamedTuple):

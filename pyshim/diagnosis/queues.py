@@ -23,15 +23,16 @@ from itertools import islice
 from math import inf
 from typing import NamedTuple
 
-from pyshim.diagnosis.result import LEGACY
-from pyshim.profiles.record import Call, MemoryOperation, TracedLaunch, Wait, Work
+from pyshim.profiles.record import LEGACY, Call, MemoryOperation, TracedLaunch, Wait, Work
 
+Place = tuple[int, str]  # device, stream
 LEAST_US = 5.0  # shorter waits are noise: of launches, of clocks and of the profiler's own records
 LEGACY_US = 10.0  # from the end of work that a copy waited for to its start, at most
 HOST, COMMUNICATION = "the host", "communication"
 _STREAM_WAIT = re.compile(r"(cuda|cu|hip)StreamWaitEvent(_\w+)?")
 _HOST_WAIT = re.compile(r"(cuda|cu|hip)(Stream|Event)(Synchronize|Query)(_\w+)?")
 _BLOCKING = re.compile(r"(cuda|cu|hip)Memcpy(?!\w*Async)\w*")
+_ANY_WAIT = re.compile(r"Synchronize|Query|WaitEvent|WaitValue|^(cuda|cu|hip)Memcpy(?!\w*Async)")
 _MANY = 100  # streams that are looked at, so that a trace of thousands takes no longer
 _FAR = 1000  # ends that are looked at for one that can have released a stream
 
@@ -47,12 +48,16 @@ class Cause(IntEnum):
 class Queued:
     """Work on a stream. released_us: when it was ready; None where its launch call is not in the trace."""
 
-    __slots__ = ("at_least", "cause", "place", "released_us", "work")
+    __slots__ = ("at_least", "cause", "event_us", "launched_us", "place", "released_us", "work")
 
-    def __init__(self, work: Work, released_us: float | None, cause: Cause, at_least: bool) -> None:
+    def __init__(
+        self, work: Work, place: Place, released_us: float | None, launched_us: float, cause: Cause, at_least: bool
+    ) -> None:
         self.work = work
-        self.place = work.device, work.stream
+        self.place = place
         self.released_us = released_us
+        self.launched_us = launched_us  # when its launch call returned; -inf where that is not in the trace
+        self.event_us = -inf  # when the last event came for which it is known to have waited
         self.cause = cause
         self.at_least = at_least  # what it waited is no less
 
@@ -83,6 +88,7 @@ class StreamQueue:
     time_us: float = -inf
     at_least: bool = True  # what it did before the trace began is not known
     by_event: bool = False
+    event_us: float = -inf  # the last event that what follows waits for
     last: int = 0  # correlation
 
     def ended(self) -> _Ended:
@@ -99,6 +105,7 @@ class Queues:
     stream_waits: int
     stream_waits_untold: int  # of these, for what is not said
     host_waits_untold: int
+    any_wait: bool  # a wait or a call that waits, of any kind
 
 
 def walk(works: Sequence[Work], calls: Iterable[Call], waits: Sequence[Wait]) -> Queues:
@@ -124,18 +131,19 @@ class _Walk:
         for work in self.works:
             self.devices[work.stream].add(work.device)
         records = {wait.event[1]: wait.event[0] for wait in self.waits if wait.event}
-        steps: list[tuple[int, int, Work | Wait | str]] = [(c, 0, stream) for c, stream in records.items()]
-        steps += [(wait.correlation, 0, wait) for wait in self.waits]
-        # Of a graph, in the order of time.
+        rare: list[tuple[int, Wait | str]] = [*records.items(), *((wait.correlation, wait) for wait in self.waits)]
+        rare.sort(key=lambda step: step[0])
+        # Of a graph, in the order of time. Sorting keeps the order of equals.
         ordered = sorted(self.works, key=lambda work: work.start_us)
-        steps += [(work.correlation or 0, number, work) for number, work in enumerate(ordered, 1)]
-        for correlation, _, step in sorted(steps, key=lambda step: step[:2]):
-            if isinstance(step, str):
-                self._record(correlation, step)
-            elif isinstance(step, Wait):
-                self._wait(step)
-            else:
-                self._work(step)
+        ordered.sort(key=lambda work: work.correlation or 0)
+        at = 0
+        for work in ordered:
+            while at < len(rare) and rare[at][0] <= (work.correlation or 0):
+                self._rare(*rare[at])
+                at += 1
+            self._work(work)
+        for correlation, step in rare[at:]:
+            self._rare(correlation, step)
         self._host_delays()
         for stream in self.streams.values():
             self._communication(stream)
@@ -151,6 +159,7 @@ class _Walk:
             stream_waits=len(self.vague) or sum(1 for wait in self.waits if not wait.host),
             stream_waits_untold=self.untold,
             host_waits_untold=hosts,
+            any_wait=bool(self.waits) or any(_ANY_WAIT.search(name) for name in {c.name for c in self.calls.values()}),
         )
 
     def _stream(self, place: tuple[int, str]) -> StreamQueue:
@@ -166,6 +175,12 @@ class _Walk:
 
     # ---- one step each ----
 
+    def _rare(self, correlation: int, step: Wait | str) -> None:
+        if isinstance(step, str):
+            self._record(correlation, step)
+        else:
+            self._wait(step)
+
     def _work(self, work: Work) -> None:
         stream = self._stream((work.device, work.stream))
         correlation = work.correlation or 0
@@ -173,12 +188,14 @@ class _Walk:
         of_graph = self.shared[work.correlation] > 1
         waits_between = bisect_left(self.vague, correlation) > bisect_right(self.vague, stream.last)
         at_least = stream.at_least or of_graph or waits_between
-        released, cause = None, Cause.EVENT if stream.by_event else Cause.STREAM
+        released, launched, cause = None, -inf, Cause.EVENT if stream.by_event else Cause.STREAM
         if call is not None:
             launched = min(call.end_us, work.start_us)
             released = min(max(stream.time_us, launched), work.start_us)
             cause = Cause.LAUNCH if launched >= stream.time_us else cause
-        stream.works.append(Queued(work, released, cause, at_least))
+        queued = Queued(work, stream.place, released, launched, cause, at_least)
+        queued.event_us, stream.event_us = stream.event_us, -inf
+        stream.works.append(queued)
         stream.time_us, stream.at_least = max(stream.time_us, work.end_us), of_graph
         stream.by_event, stream.last = False, correlation
         if call is not None and isinstance(work, MemoryOperation) and call.end_us >= work.end_us:  # it blocks
@@ -218,6 +235,7 @@ class _Walk:
             self.untold += 1
             return
         self._delay(f"stream {stream.place[1]}", ended, ended.time_us - stream.time_us)
+        stream.event_us = max(stream.event_us, ended.time_us)
         if ended.time_us > stream.time_us:
             stream.time_us, stream.by_event = ended.time_us, True
         stream.at_least = stream.at_least or ended.at_least

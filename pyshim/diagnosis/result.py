@@ -7,16 +7,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pyshim.diagnosis.exposed import CollectiveRun, Kind
+from pyshim.diagnosis.idle import Idle
+from pyshim.diagnosis.queues import Place
+from pyshim.diagnosis.shares import Shares
+from pyshim.diagnosis.words import COPY as COPY
+from pyshim.profiles.record import LEGACY as LEGACY
 from pyshim.profiles.record import Trace
 
-COPY = "copy or memset"
-COMPUTES, COMMUNICATES, COPIES, WAITS = "computation", "communication", "copy", "wait"
 NO_CALLS = "the trace has no calls of the host that launched its kernels"
 NEXT_TO_NOTHING = 0.02  # of a step
 TOGETHER = 0.6  # of the computation: the default policy raises no computing streams that carry more together
-LEGACY = "7"  # CUPTI's number of a context's legacy default stream, as in every trace of kineto and nsys that we saw
-
-Place = tuple[int, str]  # device, stream
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Share:
     stream: str
     share: float
     waited_us: float
+    default: bool = False  # a default stream: nothing raises it
+    may_be_default: bool = False  # the trace does not say, and it is the first stream of a GPU that is not the first
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class KernelSummary:
 
 
 class Bar(NamedTuple):
-    """One piece of work, or one wait, in the picture of a step."""
+    """One piece of work, one wait, or one cause of lost time, in the picture of a step."""
 
     place: Place
     start_us: float
@@ -77,12 +80,37 @@ def together(shares: Iterable[Share]) -> dict[int, float]:
     """Return the sum on each GPU, without default streams: the policy raises none of them."""
     sums: defaultdict[int, float] = defaultdict(float)
     for one in shares:
-        sums[one.device] += one.share if one.stream != LEGACY else 0.0
+        sums[one.device] += 0.0 if one.default else one.share
     return sums
 
 
 @dataclass(frozen=True)
-class ProcessResult:
+class Waited:
+    """What stood ready behind other work, and what raising may save. Times are of a step, on average."""
+
+    inversions: tuple[Inversion, ...]  # the longest first
+    waited_us: float  # time in which any of these waited
+    busy_us: float  # what the stream in front of them works; the busiest, where there are several
+    saves_us: float  # what raising may save: an estimate
+    still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
+    minor: tuple[Share, ...]  # the streams to raise
+    major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
+    one_wave_us: float  # what was waited behind kernels of one wave, of each piece of work
+    one_wave_lost_us: float  # of it, what the host or other streams lost
+    raised_us: float  # what waited although it has the greater priority
+    unclaimed_us: float  # time in which work waited that nothing is known to have waited for
+    unclaimed_one_wave_us: float  # of it, behind kernels of one wave
+    refuted_us: float  # time in which work seemed ready, although the GPU was idle and did not start it
+    faults: tuple[str, ...]  # priorities that do not do what they say
+    has_priorities: bool  # a stream that ran kernels has another priority than 0
+
+    @property
+    def raising(self) -> tuple[Share, ...]:
+        return raised(self.minor)
+
+
+@dataclass(frozen=True)
+class ProcessResult(Waited):
     """The GPUs of one process. Times are of a step, on average; of the whole trace where steps is None."""
 
     path: str
@@ -94,28 +122,31 @@ class ProcessResult:
     setup_us: float  # before that, where steps is None: not counted
     span_us: float
     told: bool  # when its work was ready
-    inversions: tuple[Inversion, ...]  # the longest first
-    waited_us: float  # time in which any of these waited
-    busy_us: float  # what the stream in front of them works; the busiest, where there are several
-    saves_us: float  # what raising may save: an estimate
-    still_us: float  # what would be waited for even then, until blocks end; of several waiters, the sum
-    minor: tuple[Share, ...]  # the streams to raise
-    major: tuple[Share, ...]  # whose work waited, too, but which have too much of the computation to be raised
-    one_wave_us: float  # what was waited behind kernels of one wave
-    raised_us: float  # what waited although it has the greater priority
-    unclaimed_us: float  # what was waited that nothing is known to have waited for
-    idle_us: float  # in which the GPU with the most work had nothing to do
-    communication_us: float  # in which a GPU communicates, on average of the GPUs
-    hidden_us: float  # of it, beside computation
-    faults: tuple[str, ...]  # priorities that do not do what they say
-    has_priorities: bool  # a stream that ran kernels has another priority than 0
+    untold: tuple[str, ...]  # sentences about what the trace does not say of it
+    shares: Shares  # mean of the GPUs
+    gpus: dict[int, Shares]
+    idle: Idle  # mean of the GPUs
+    streams: int  # that ran anything
+    main_stream: tuple[str, float]  # of the GPU with most work: the busiest, and its part of the work
+    kernel_us: float  # of a computation kernel, the median
+    kinds: tuple[Kind, ...]  # of collectives
+    collectives: tuple[CollectiveRun, ...] = field(repr=False)
     kernels: tuple[KernelSummary, ...]  # those that take longest first
-    pictured: tuple[float, float]  # the step in which most waited: from, to
+    setting: frozenset[str]  # what the names in the trace tell about the program: setting.py
+    pictured: tuple[float, float]  # the step that is nearest to the mean: from, to
     picture: tuple[Bar, ...] = field(repr=False)  # of that
 
     @property
-    def raising(self) -> tuple[Share, ...]:
-        return raised(self.minor)
+    def idle_us(self) -> float:
+        return self.shares.idle_us
+
+    @property
+    def communication_us(self) -> float:
+        return self.shares.communication_us
+
+    @property
+    def hidden_us(self) -> float:
+        return self.shares.hidden_us
 
 
 @dataclass(frozen=True)

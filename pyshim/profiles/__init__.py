@@ -1,4 +1,4 @@
-"""Traces of GPUs that people already have: of the PyTorch profiler, of nsys, and of our simulated GPU."""
+"""Traces of GPUs that people already have: of torch.profiler, nsys, rocprofv3 and JAX; and of our simulated GPU."""
 
 from __future__ import annotations
 
@@ -8,33 +8,50 @@ import stat
 import zlib
 
 from pyshim.errors import OverlapError
-from pyshim.profiles.record import Trace
+from pyshim.profiles.store import StoredTrace
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 1 << 16
 # The first event of SIMGPU_TRACE names the process so.
 _SIMULATED = re.compile(r'^\[\s*\{"name": "process_name".*?"simulated, rule ')
+_ROCPROF = re.compile(r'^\{\s*"rocprofiler-sdk-tool"')
 # An object with keys, or an array of events: other JSON cannot be told by its beginning.
 _CHROME = re.compile(r'^(\{\s*("|$)|\[\s*(\{|$|\]))')
 
+# Of the same profilers, in a form that is not read: how to get one that is.
+_INSTEAD = {
+    (".nsys-rep", ".qdrep"): "nsys export --type sqlite {}",
+    (".xplane.pb",): "jax.profiler.trace(DIR, create_perfetto_trace=True) writes perfetto_trace.json.gz beside it",
+    (".pftrace", ".otf2", ".csv"): "rocprofv3 --output-format json --sys-trace -- PROGRAM writes JSON",
+    (".db", ".rocpd"): "rocprofv3 --output-format json --sys-trace -- PROGRAM writes JSON",
+}
 
-def open_trace(path: str) -> Trace:
+
+def open_trace(path: str) -> StoredTrace:
     """Open a trace by its content, whatever it is called. Raise OverlapError if it cannot be read or is none."""
     head = _head(path)
     if head.startswith(_MAGIC):
         from pyshim.profiles.nsys import NsysTrace
 
         return NsysTrace(path)
+    text = head.decode("utf-8-sig", "replace").lstrip()
+    if _ROCPROF.match(text):
+        from pyshim.profiles.rocprof import RocprofTrace
+
+        return RocprofTrace(path)
     from pyshim.profiles.chrome import KinetoTrace, SimulatedTrace
 
-    text = head.decode("utf-8-sig", "replace").lstrip()
     if _SIMULATED.match(text):
         return SimulatedTrace(path)
     if _CHROME.match(text):
         return KinetoTrace(path)
-    hint = "known are: JSON of torch.profiler (export_chrome_trace), sqlite of nsys export, SIMGPU_TRACE"
-    if path.endswith((".nsys-rep", ".qdrep")):
-        hint = f"nsys export --type sqlite {path}"
+    hint = (
+        "known are: JSON of torch.profiler (export_chrome_trace), sqlite of nsys export, JSON of rocprofv3, "
+        "perfetto_trace.json.gz of JAX, SIMGPU_TRACE"
+    )
+    for endings, instead in _INSTEAD.items():
+        if path.endswith(endings):
+            hint = instead.format(path)
     raise OverlapError(f"{path} is {'no trace that we can read' if head else 'empty'}", hint)
 
 

@@ -1,59 +1,57 @@
-"""Read traces of the PyTorch profiler, and of our simulated GPU: both are Chrome traces.
-
-ChromeFile reads JSON of gigabytes event by event, in bounded memory, plain or compressed by gzip, whole or torn. The
-standard library's decoder reads one event after the other out of a window over the file. It is faster here than an
-event-driven parser, and where a file ends in the middle of an event everything before that is there.
+"""Read traces of the PyTorch profiler, of JAX, and of our simulated GPU: all are Chrome traces.
 
 Kineto writes the traces of PyTorch (libkineto: output_json.cpp, CuptiActivity.cpp); simulated ones (SIMGPU_TRACE,
 tools/simgpu/trace.c) have its words. They have changed: categories were `Kernel`, `Memcpy` and `Memset` until PyTorch
 1.11; numbers have come as strings; shared memory is one number, the sum of the static and the dynamic part. AMD's
-events have no grid in some versions. The events are in no order. A kernel has its `priority` from CUDA 13.1 on.
+events have no grid in some versions. The events are in no order. A kernel has its `priority` from CUDA 13.1 on, and
+what it communicates (`Collective name` and more) from PyTorch 2.4 on.
 
 Waits are rows of the category cuda_sync, recorded with enable_cuda_sync_events (CuptiActivity.h, class
 CudaSyncActivity; cupti_strings.cpp for their names); each poll by cudaEventQuery is a row "Event Sync". The event that
 is waited for is -1 where CUPTI did not send its record: always from CUDA 12.9 on (pytorch/kineto#1552), unless the
 program itself asks CUPTI for these. Waits of streams that nothing ran on are left out (CuptiActivityProfiler.cpp,
 logDeferredEvents).
+
+JAX's (XLA's, perfetto_trace.json.gz beside the .xplane.pb) have no categories: jax.py.
+
+An event that is no JSON costs itself: reading goes on where the next one begins. In a large file, most events are of no
+use here (operators, Python frames, arrows), and the others repeat each other but for their times: rows.py finds and
+reads these without the decoder.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
-import zlib
-from codecs import getincrementaldecoder
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import prod
-from typing import Any, BinaryIO
+from typing import Any
 
 from pyshim.errors import OverlapError
+from pyshim.profiles import jax
 from pyshim.profiles.kernel_names import is_communication
 from pyshim.profiles.record import (
     Activity,
     Call,
+    Collective,
     MemoryOperation,
     NamedRange,
-    Trace,
     TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
     priority,
 )
+from pyshim.profiles.store import Store, StoredTrace
+from pyshim.profiles.window import Broken, Torn, Window, line_of
 
-_BYTES = 1 << 20
-_COMPRESSED = 1 << 16  # becomes 64 MiB at the very worst
-_LONGEST = 1 << 24  # characters of one event, or of one value beside them
-# Nor may a small file keep us busy for hours: traces become 10 to 50 times as large, of zeros gzip makes 1,000 times as
-# much.
-_FEW, _TIMES = 1 << 26, 400
-_FIELDS = ("deviceProperties", "distributedInfo")  # that somebody asks for
-_SPACE = re.compile(r"[\s,]*")
-# As C prints a float that is none; Kineto has let it through ("blocks per SM", with a GPU that it does not know).
-_NO_NUMBER = re.compile(r"-?(inf|nan)\b", re.IGNORECASE)
-_TEXT_OR_NONE = re.compile(r'("(?:[^"\\]|\\.)*(?:"|\\?\Z))|-?(?:inf|nan)\b', re.IGNORECASE | re.DOTALL)
-_decode = json.JSONDecoder(strict=False).raw_decode
+# Of what the file says beside its events: what is kept.
+_FIELDS = ("deviceProperties", "distributedInfo", "host_name")
+_HIP_FIELDS = ("roctracer_version", "rocprofiler-sdk_version", "hip_runtime_version", "hip_driver_version")
+_SMALL = 1 << 23  # characters: of a smaller file, every event is decoded
+_KEYS = "ph|cat|name|pid|tid|ts|dur|id|args|s|bp"
+_BOUNDARY = rf'\}}\s*,\s*(?=\{{\s*"(?:{_KEYS})"\s*:)'
+_LAST = r'\}\s*\]\s*(?=\}\s*\Z|,\s*"|\Z)'
 
 _MEMORY = ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
 _LATEST = 2.0**53  # microseconds: a clock that says more has lost the single ones
@@ -63,188 +61,126 @@ _SYNC, _OPERATOR = "cuda_sync", "cpu_op"
 _KNOWN = frozenset(("kernel", *_MEMORY, *_SPANS, _SYNC, "cuda_runtime", "cuda_driver", "runtime"))
 _STREAM_WAITS, _HOST_WAITS = "Stream Wait Event", ("Stream Sync", "Event Sync")
 _ROW = re.compile(r"stream \d+, device (\d{1,6}) \((.*)\)")
-
-
-class Torn(Exception):
-    """The file goes no further; says how it ends, as the end of a sentence."""
-
-
-class _Bomb(Exception):
-    """As Torn: few bytes become very many."""
+# c10's names of types, as in torch/csrc/distributed/c10d/ParamCommsUtils.hpp
+_BYTES_OF = {
+    **dict.fromkeys(("Byte", "Char", "Bool", "Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz"), 1),
+    **dict.fromkeys(("Half", "BFloat16", "Short"), 2),
+    **dict.fromkeys(("Float", "Int"), 4),
+    **dict.fromkeys(("Double", "Long", "ComplexFloat"), 8),
+}
 
 
 class ChromeFile:
     """The trace event format: an object with `traceEvents`, or the bare array of events.
 
     fields: what the object says beside its events, of what we ask for, complete once events() has come to its end;
-    torn: how it ends instead, None where it is whole.
+    torn: how it ends instead, None where it is whole; broken: how many events are no JSON; first_broken: the place of
+    the first of them in the file.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.fields: dict[str, Any] = {}
         self.torn: str | None = None
+        self.broken = 0
+        self.first_broken = 0
+        self._read_on: Callable[[Window], bool] | None = None
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """Yield the events of the file. Raises OSError."""
-        self.fields, self.torn = {}, None
+    def events(self, read_on: Callable[[Window], bool] | None = None) -> Iterator[dict[str, Any]]:
+        """Yield the events of the file. Raises OSError.
+
+        read_on: takes over after the first part of a large file, reads further events out of the window itself, and
+        returns False at one that it leaves to us."""
+        self.fields, self.torn, self.broken = {}, None, 0
+        self._read_on = read_on
         with open(self.path, "rb") as file:
-            text = _Text(file)
+            window = Window(file)
             try:
-                yield from self._document(text)
+                yield from self._document(window)
             except Torn as torn:
                 self.torn = str(torn)
+            except Broken:
+                self.torn = f"it is no JSON in line {line_of(self.path, window.place):,}"
 
-    def _document(self, text: _Text) -> Iterator[dict[str, Any]]:
-        if text.take("["):
-            yield from self._array(text)
+    def _document(self, window: Window) -> Iterator[dict[str, Any]]:
+        if window.take("["):
+            yield from self._array(window)
             return
-        text.expect("{")
-        while not text.take("}"):
-            key = text.value()
-            text.expect(":")
-            if key == "traceEvents" and text.take("["):
-                yield from self._array(text)
+        window.expect("{")
+        while not window.take("}"):
+            key = window.value()
+            window.expect(":")
+            if key == "traceEvents" and window.take("["):
+                yield from self._array(window)
             else:
-                value = text.value()
-                if key in _FIELDS:
+                value = window.value()
+                if key in _FIELDS or key in _HIP_FIELDS:
                     self.fields[str(key)] = value
 
-    def _array(self, text: _Text) -> Iterator[dict[str, Any]]:
-        while not text.take("]"):
-            event = text.value()
+    def _array(self, window: Window) -> Iterator[dict[str, Any]]:
+        decoded = 0
+        while not window.take("]"):
+            if self._read_on and decoded > _SMALL and self._read_on(window):
+                continue
+            before = window.at
+            try:
+                event = window.value()
+            except Broken:
+                self._skip(window)
+                continue
+            decoded += max(0, window.at - before)
             if isinstance(event, dict):
                 yield event
 
-
-class _Text:
-    """A window over the characters of a file."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._chunks = _characters(file)
-        self._text = ""
-        self._at = 0
-        self._ending = "it ends in the middle"
-
-    def take(self, character: str) -> bool:
-        """Return whether the sign comes next, and go behind it if it does."""
-        if self._next() != character:
-            return False
-        self._at += 1
-        return True
-
-    def expect(self, character: str) -> None:
-        if not self.take(character):
-            raise Torn(f"it is no JSON where {character} should be")
-
-    def value(self) -> Any:
-        """Return any JSON value."""
-        if not self._next():
-            raise Torn(self._ending)
+    def _skip(self, window: Window) -> None:
+        """Go behind an event that is no JSON."""
+        self.first_broken = self.first_broken or window.place
+        boundary = re.compile(_BOUNDARY)
         while True:
-            try:
-                value, end = _decode(self._text, self._at)
-            except RecursionError:
-                raise Torn("it is nested too deep") from None
-            except json.JSONDecodeError as error:
-                number = _NO_NUMBER.match(self._text, error.pos)
-                if number:
-                    # All of the window at once: it is copied, and a trace may have millions of them.
-                    left, self._at = self._text[self._at :], 0
-                    self._text = _TEXT_OR_NONE.sub(lambda found: found[1] or "null", left)
-                    if self._text == left:
-                        raise Torn("it is no JSON") from None
-                elif len(self._text) - self._at > _LONGEST:
-                    raise Torn("it is no JSON") from None
-                elif not self._more():
-                    raise Torn(self._ending) from None
-                continue
-            except ValueError:  # a number of thousands of digits
-                raise Torn("it is no JSON") from None
-            if end == len(self._text) and self._more():  # a number may go on
-                continue
-            self._at = end
-            return value
-
-    def _next(self) -> str:
-        """Return the next character that means something, "" at the end."""
-        while True:
-            match = _SPACE.match(self._text, self._at)
-            self._at = match.end() if match else self._at
-            if self._at < len(self._text):
-                return self._text[self._at]
-            if not self._more():
-                return ""
-
-    def _more(self) -> bool:
-        """Twice as much as is left, or a long value would be tried very often."""
-        parts = [self._text[self._at :]]
-        wanted = max(1, len(parts[0]))
-        try:
-            while wanted > 0:
-                parts.append(next(self._chunks))
-                wanted -= len(parts[-1])
-        except StopIteration:
-            pass
-        except zlib.error:
-            self._ending = "what follows cannot be decompressed"
-        except _Bomb as bomb:
-            raise Torn(str(bomb)) from None
-        self._text, self._at = "".join(parts), 0
-        return len(parts) > 1
+            found = boundary.search(window.text, window.at)
+            if found:
+                break
+            if not window.more():
+                # Nothing follows; but the array's end may.
+                found = re.compile(_LAST).search(window.text, window.at)
+                if not found:
+                    raise Torn(window.ending)
+                self.broken += 1
+                window.at = window.text.index("]", found.start())
+                return
+        self.broken += 1
+        window.at = found.end()
 
 
-def _characters(file: BinaryIO) -> Iterator[str]:
-    """Whatever a kernel's name consists of: what is no UTF-8 becomes a question mark."""
-    decoder = getincrementaldecoder("utf-8-sig")("replace")
-    for data in _bytes(file):
-        text = decoder.decode(data)
-        if text:
-            yield text
-
-
-def _bytes(file: BinaryIO) -> Iterator[bytes]:
-    """Unpacked, to the last byte that there is. Raises zlib.error."""
-    compressed = file.read(2) == b"\x1f\x8b"
-    file.seek(0)
-    if not compressed:
-        yield from iter(lambda: file.read(_BYTES), b"")
-        return
-    member = zlib.decompressobj(31)
-    read = unpacked = 0
-    for data in iter(lambda: file.read(_COMPRESSED), b""):
-        read += len(data)
-        while data:
-            found = member.decompress(data)
-            unpacked += len(found)
-            if unpacked > max(_FEW, _TIMES * read):
-                raise _Bomb(f"it unpacks to more than {_TIMES} times its size, as no trace does")
-            yield found
-            data = member.unused_data
-            if member.eof:
-                member = zlib.decompressobj(31)
-
-
-class _ChromeTrace(Trace):
+class _ChromeTrace(StoredTrace):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._timeless = 0  # events
 
-    def activity(self) -> Iterator[Activity]:
-        self.warnings = []
+    def read(self, store: Store) -> None:
+        self.warnings, self.missing = [], []
         self._timeless = 0
         file = ChromeFile(self.path)
         try:
-            for event in file.events():
-                yield from self._records(event)
+            for event in file.events(self._reader(store)):
+                for one in self._records(event):
+                    store.add(one)
         except OSError as error:
             raise OverlapError(f"{self.path} cannot be read: {error.strerror or error}") from error
         self.torn = file.torn is not None
         if file.torn:
             self.warnings.append(f"{self.path}: {file.torn}: it was read as far as it goes")
+        if file.broken:
+            which = "1 event is" if file.broken == 1 else f"{file.broken:,} events are"
+            where = f"{'the first ' if file.broken > 1 else ''}in line {line_of(self.path, file.first_broken):,}"
+            self.warnings.append(f"{self.path}: {which} no JSON ({where}), and left out")
         if self._timeless:
             self.warnings.append(f"{self.path}: {self._timeless:,} events have times of no clock, and were left out")
         self._know(file.fields)
+
+    def _reader(self, store: Store) -> Callable[[Window], bool] | None:
+        """Return what reads the events of a large file faster."""
+        return None
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
         raise NotImplementedError
@@ -266,10 +202,50 @@ class _ChromeTrace(Trace):
 
 class KinetoTrace(_ChromeTrace):
     kind = "pytorch"
+    records_calls = "torch.profiler records them with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"
+    records_waits = (
+        "torch.profiler records them with experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True)"
+    )
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._xla = jax.Rows()
+        self._host: object = None  # the first process whose calls are in it
+
+    def read(self, store: Store) -> None:
+        self._xla, self._host = jax.Rows(), None
+        super().read(store)
+        if self._xla.devices:
+            self.kind = "jax"
+            self.records_calls, self.records_waits = jax.RECORDS_CALLS, ""
+            self.gpus = {**{device: TracedGpu("") for device in self._xla.devices}, **self.gpus}
+        self.python = self.python or any(_is_of_torch(form) for form in store.works.forms)
+        calls = [form.name for form in store.calls.forms]
+        if self.kind == "pytorch" and self.python and not store.works.forms:
+            self.missing.append(f"{self.path} has operators and nothing of a GPU: {self.records_calls}")
+        if store.works.forms and not calls:
+            self.missing.append(f"{self.path} has no calls that launched its work: {self.records_calls}")
+        names = [gpu.name for gpu in self.gpus.values()]
+        self.hip = self.hip or any(name.startswith("hip") for name in calls) or any("AMD" in name for name in names)
+
+    def _reader(self, store: Store) -> Callable[[Window], bool] | None:
+        reader: list[Callable[[Window], bool]] = []
+
+        def read_on(window: Window) -> bool:
+            if not reader:
+                from pyshim.profiles.rows import Rows  # which small traces do not need
+
+                reader.append(Rows(self._record_of, store).read_on)
+            return reader[0](window)
+
+        return read_on
 
     def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
         category = event.get("cat")
-        if event.get("ph") != "X" or not isinstance(category, str):
+        if not isinstance(category, str):
+            yield from self._xla.records(event, self._when)
+            return
+        if event.get("ph") != "X":
             return
         category = category.lower()
         if category == _OPERATOR:
@@ -283,17 +259,35 @@ class KinetoTrace(_ChromeTrace):
         if category == "kernel":
             yield _kernel(event, name, *when)
         elif category in _MEMORY:
-            yield MemoryOperation(*_place(event), *when, correlation=_correlation(event))
+            yield MemoryOperation(*_place(event), *when, _rank(event), _correlation(event))
         elif category in _SPANS:
-            yield NamedRange(name, *when, on_gpu=_SPANS[category])
+            process = _rank(event) if _SPANS[category] else self.process(event)
+            yield NamedRange(name, *when, _SPANS[category], process)
         elif correlation := _correlation(event):
             if category != _SYNC:
-                yield Call(name, *when, correlation)
+                yield Call(name, *when, correlation, self.process(event))
             elif name == _STREAM_WAITS or name in _HOST_WAITS:
                 yield _wait(event, name, *when, correlation)
 
+    def process(self, event: Mapping[str, Any]) -> int | None:
+        """Return which process called: None for the first, as a trace of Kineto is of one; ranks.py for others."""
+        rank = _rank(event)
+        if rank is not None:
+            return rank
+        pid = event.get("pid")
+        if self._host is None:
+            self._host = pid
+        return None if pid == self._host else _integer(pid)
+
+    def _record_of(self, event: Mapping[str, Any]) -> Activity | None:
+        """Return the one record that an event is, if it is one."""
+        return next(self._records(event), None)
+
     def _know(self, fields: Mapping[str, Any]) -> None:
-        self.rank = _integer(_mapping(fields.get("distributedInfo")).get("rank"))
+        distributed = _mapping(fields.get("distributedInfo"))
+        self.rank, self.world_size = (_integer(distributed.get(name)) for name in ("rank", "world_size"))
+        self.host = str(fields.get("host_name") or "")
+        self.hip = any(name in fields for name in _HIP_FIELDS)
         devices = fields.get("deviceProperties")
         for device in map(_mapping, devices if isinstance(devices, list) else ()):
             index, name = _integer(device.get("id")), device.get("name")
@@ -307,6 +301,9 @@ class SimulatedTrace(KinetoTrace):
 
     kind = "simulated"
 
+    def _reader(self, store: Store) -> Callable[[Window], bool] | None:
+        return None
+
     def _records(self, event: Mapping[str, Any]) -> Iterator[Activity]:
         arguments, process = _mapping(event.get("args")), _integer(event.get("pid"))
         named = _ROW.match(str(arguments.get("name", ""))) if event.get("name") == "thread_name" else None
@@ -319,6 +316,11 @@ class SimulatedTrace(KinetoTrace):
             yield record._replace(process=process)
 
 
+def _is_of_torch(form: object) -> bool:
+    """Not by ProfilerStep: any program can run under torch.profiler."""
+    return isinstance(form, TracedLaunch) and ("at::native" in form.kernel or "_ZN2at6native" in form.kernel)
+
+
 def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: float) -> TracedLaunch:
     arguments = _mapping(event.get("args"))
     return TracedLaunch(
@@ -327,9 +329,26 @@ def _kernel(event: Mapping[str, Any], kernel: str, start_us: float, end_us: floa
         threads=_product(arguments.get("block")),
         registers=_integer(arguments.get("registers per thread")),
         shared_memory=_integer(arguments.get("shared memory")),
+        process=_rank(event),
         correlation=_correlation(event),
         priority=priority(_integer(arguments.get("priority"))),
         graph=bool(_integer(arguments.get("graph node id"))),
+        collective=_collective(arguments) if "Collective name" in arguments else None,
+    )
+
+
+def _collective(arguments: Mapping[str, Any]) -> Collective:
+    into, out = (_integer(arguments.get(f"{which} msg nelems")) for which in ("In", "Out"))
+    dtype = str(arguments.get("dtype") or "")
+    elements, size = max(into or 0, out or 0), _BYTES_OF.get(dtype)
+    return Collective(
+        str(arguments["Collective name"]),
+        bytes=elements * size if size and elements else None,
+        elements=into,
+        dtype=dtype,
+        group=str(arguments.get("Process Group Name", "")),
+        group_size=_integer(arguments.get("Group size")),
+        sequence=_integer(arguments.get("Seq")),
     )
 
 
@@ -339,7 +358,13 @@ def _wait(event: Mapping[str, Any], name: str, start_us: float, end_us: float, c
     event_of = (str(on), recorded) if on is not None and on >= 0 and recorded is not None else None
     device, stream = _place(event)
     own = None if name == "Event Sync" else stream
-    return Wait(name in _HOST_WAITS, device, own, start_us, end_us, correlation, event_of)
+    return Wait(name in _HOST_WAITS, device, own, start_us, end_us, correlation, event_of, _rank(event))
+
+
+def _rank(event: Mapping[str, Any]) -> int | None:
+    """Return the rank that a program which merged files wrote beside the correlation."""
+    arguments = _mapping(event.get("args"))
+    return _integer(arguments["rank"]) if "rank" in arguments and "correlation" in arguments else None
 
 
 def _correlation(event: Mapping[str, Any]) -> int | None:

@@ -25,13 +25,13 @@ from pyshim.profiles.record import (
     Call,
     MemoryOperation,
     NamedRange,
-    Trace,
     TracedGpu,
     TracedLaunch,
     Wait,
     architecture,
     priority,
 )
+from pyshim.profiles.store import Store, StoredTrace
 
 _LONGEST = 1 << 24  # bytes of a value, and of a row
 KERNELS = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -45,9 +45,14 @@ _EVENT_SYNC, _STREAM_WAIT, _STREAM_SYNC = "EVENT_SYNCHRONIZE", "STREAM_WAIT_EVEN
 _CUPTI_SYNC_TYPES = {1: _EVENT_SYNC, 2: _STREAM_WAIT, 3: _STREAM_SYNC}
 _GRAPHS = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"
 _STREAMS = "TARGET_INFO_CUDA_STREAM"  # every stream that the program created
+# The default stream of each context: its number is in a table of its own, from schema 3.17 on in that of contexts.
+_NULL_STREAMS = (("TARGET_INFO_CUDA_NULL_STREAM", "streamId"), ("TARGET_INFO_CUDA_CONTEXT_INFO", "nullStreamId"))
+_SETTINGS = "META_DATA_CAPTURE"
+_CAPTURED = {"Cuda": "cuda", "NvtxEvents": "nvtx", "OSRuntime": "osrt", "Graphics": "opengl"}  # as --trace calls them
+_SYSTEM = "TARGET_INFO_SYSTEM_ENV"
 _RANGES = "NVTX_EVENTS"
 # What nsys writes into every export; a database of something else has none of them.
-_SIGNS = {KERNELS, "TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", _RANGES, *_MEMORY}
+_SIGNS = {KERNELS, _CALLS, "TARGET_INFO_GPU", "TARGET_INFO_SESSION_START_TIME", "META_DATA_EXPORT", _RANGES, *_MEMORY}
 # Push/pop and start/end ranges, by their numbers in ENUM_NSYS_EVENT_TYPE; marks and metadata are none.
 _RANGE_TYPES = "(59, 60)"
 _KERNEL_COLUMNS = (
@@ -61,15 +66,17 @@ _WAIT_COLUMNS = (
 )
 
 
-class NsysTrace(Trace):
+class NsysTrace(StoredTrace):
     kind = "nsys"
+    records_calls = records_waits = "nsys profile records them with --trace=cuda"
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._priorities: dict[tuple[int | None, str], int] = {}  # by process ID and stream
+        self._null_streams: set[tuple[int | None, str]] = set()  # process ID and stream
 
-    def activity(self) -> Iterator[Activity]:
-        self.warnings = []
+    def read(self, store: Store) -> None:
+        self.warnings, self.missing = [], []
         self.torn = _is_torn(self.path)
         if self.torn:
             self.warnings.append(f"{self.path}: it is shorter than it says: it was read as far as it goes")
@@ -80,13 +87,10 @@ class NsysTrace(Trace):
                     "make one: nsys export --type sqlite REPORT.nsys-rep",
                 )
             self._know(tables)
-            yield from self._kernels(tables)
-            for table in _MEMORY:
-                for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
-                    yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
-            yield from self._ranges(tables)
-            yield from self._calls(tables)
-            yield from self._waits(tables)
+            for read in (self._kernels, self._copies, self._ranges, self._calls, self._waits):
+                for one in read(tables):
+                    store.add(one)
+            self.missing += self._missing(tables)
 
     @contextmanager
     def _tables(self) -> Iterator[_Tables]:
@@ -113,7 +117,47 @@ class NsysTrace(Trace):
     def priorities_of(self, process: int | None) -> list[int]:
         return [number for (pid, _), number in self._priorities.items() if pid == _pid(process)]
 
+    def is_default_stream(self, process: int | None, device: int, stream: str) -> bool:
+        if self._null_streams:
+            return (_pid(process), stream) in self._null_streams
+        return super().is_default_stream(process, device, stream)
+
+    def _missing(self, tables: _Tables) -> Iterator[str]:
+        """Yield what is not in the export that a recording of a program on a GPU has, and what to do."""
+        if tables.count(KERNELS):
+            if not tables.count(_CALLS):
+                yield f"{self.path} has kernels and no calls of CUDA: export it without --tables"
+            return
+        asked = sorted(set(self._asked(tables)))
+        recorded = f"it was recorded with --trace={','.join(asked)}" if asked else "it does not say what was traced"
+        if tables.count(_GRAPHS):
+            yield f"{self.path} has CUDA graphs as a whole, and no kernels: record with --cuda-graph-trace=node"
+        elif tables.count(_CALLS):
+            yield (
+                f"{self.path} has {tables.count(_CALLS):,} calls of CUDA and no kernels ({recorded}): the program "
+                "launched none while nsys recorded, or ended before nsys had its buffers; record longer, and let the "
+                "program end by itself"
+            )
+        elif "cuda" in asked:
+            yield (
+                f"{self.path} has no calls of CUDA although {recorded}: the process that uses the GPU was not "
+                "recorded; record it with --trace-fork-before-exec=true, or start nsys inside srun or mpirun"
+            )
+        else:
+            yield f"{self.path} has neither kernels nor calls of CUDA ({recorded}): record with --trace=cuda,nvtx"
+
+    def _asked(self, tables: _Tables) -> Iterator[str]:
+        """Yield what --trace named."""
+        for name, value in tables.rows(_SETTINGS, ("name", "value")):
+            if name == "CAPTURE_EVENT_TYPE" and value:
+                yield _CAPTURED.get(value, value.lower())
+
     def _know(self, tables: _Tables) -> None:
+        self.host = next((value for name, value in tables.rows(_SYSTEM, ("name", "value")) if name == "Hostname"), "")
+        for table, column in _NULL_STREAMS:
+            for pid, stream in tables.rows(table, ("processId", column)):
+                if stream is not None:
+                    self._null_streams.add((pid, str(stream)))
         columns = ("id", "name", "computeMajor", "computeMinor", "smCount")
         for index, name, major, minor, multiprocessors in tables.rows("TARGET_INFO_GPU", columns):
             if index is not None and name:
@@ -146,6 +190,11 @@ class NsysTrace(Trace):
                 process=process,
                 correlation=correlation,
             )
+
+    def _copies(self, tables: _Tables) -> Iterator[MemoryOperation]:
+        for table in _MEMORY:
+            for start, end, device, stream, *more in tables.rows(table, _COPY_COLUMNS, _ENDED):
+                yield MemoryOperation(device or 0, sys.intern(str(stream or 0)), start / 1e3, end / 1e3, *more)
 
     def _calls(self, tables: _Tables) -> Iterator[Call]:
         strings = tables.strings(_CALLS, ("nameId",))

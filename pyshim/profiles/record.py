@@ -6,6 +6,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple, Union
 
+LEGACY = "7"  # CUPTI's number of a first context's default stream, as in every trace of kineto and nsys that we saw
+
+
+class Collective(NamedTuple):
+    """What a kernel of a communication library carries out. None or "": the trace does not say."""
+
+    name: str  # as PyTorch has it: allreduce, _allgather_base
+    bytes: int | None = None  # of the larger of what goes in and what comes out
+    elements: int | None = None  # of what goes in
+    dtype: str = ""
+    group: str = ""  # of processes
+    group_size: int | None = None
+    sequence: int | None = None  # of the collective in its group
+
 
 class TracedLaunch(NamedTuple):
     """A kernel as it ran. None: the trace does not say. Times are of the trace's own clock."""
@@ -26,6 +40,7 @@ class TracedLaunch(NamedTuple):
     correlation: int | None = None  # of the call that launched it: grows from call to call of a process
     priority: int | None = None  # of the launch; the smaller number is the greater priority
     graph: bool = False  # a node of a graph
+    collective: Collective | None = None
 
 
 class MemoryOperation(NamedTuple):
@@ -85,21 +100,27 @@ class TracedGpu(NamedTuple):
 
 
 class Trace(ABC):
-    """One file. What it says of itself is known once activity() has come to its end."""
+    """One file. What it says of itself is known once read() or activity() has come to its end."""
 
-    kind: str  # pytorch, nsys or simulated
+    kind: str  # pytorch, nsys, rocprofv3, jax or simulated
+    records_calls = ""  # how its profiler records the calls that launch; "": it cannot
+    records_waits = ""  # how it records what streams and the host wait for
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.rank: int | None = None
+        self.world_size: int | None = None
+        self.host = ""
         self.gpus: dict[int, TracedGpu] = {}  # by device
-        self.python = False  # PyTorch's operators are in it
+        self.python = False  # of PyTorch: its operators, steps or kernels are in it
+        self.hip = False  # of an AMD GPU
         self.warnings: list[str] = []  # sentences
+        self.missing: list[str] = []  # sentences about what was not recorded
         self.torn = False  # the file ends too early
 
     @abstractmethod
     def activity(self) -> Iterator[Activity]:
-        """Read the file from its beginning. Raises OverlapError for another kind."""
+        """Read the file from its beginning, and yield its records. Raises OverlapError for another kind."""
 
     def priority_of(self, process: int | None, stream: str) -> int | None:
         """Return the priority with which a stream was created, if the trace lists streams."""
@@ -108,6 +129,10 @@ class Trace(ABC):
     def priorities_of(self, process: int | None) -> list[int]:
         """Return those of all streams that a process created."""
         return []
+
+    def is_default_stream(self, process: int | None, device: int, stream: str) -> bool:
+        """Return whether it is the default stream of a context."""
+        return stream == LEGACY
 
 
 def architecture(major: int | None, minor: int | None) -> str:

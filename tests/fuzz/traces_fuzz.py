@@ -1,4 +1,5 @@
-"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, and nsys' sqlite, through explain.
+"""Traces of others, and our own simulated GPU's: Chrome's JSON, plain and packed, JSON of rocprofv3, and nsys' sqlite,
+through explain; half of them as the large ones are read.
 Any file is read as far as it goes or refused in one sentence."""
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ import tempfile
 import zlib
 from pathlib import Path
 
+from pyshim.profiles import chrome
 from tests.fuzz.saying import ask, check_html
+from tests.traces.large import write
 from tests.traces.made import GEMM, K, kineto, kineto_events, nsys, step
+from tests.traces.made_others import RCCL, D, jax, rocprofv3
 from tests.traces.made_waits import Program, boundary, collective, copy, interior
 
 SLOWEST, LONGEST = 20.0, 1 << 17
@@ -24,10 +28,13 @@ WORDS = (
     b"cudaStreamWaitEvent", b'"cat": "cuda_sync"', b"Stream Wait Event", b'"wait_on_stream": 7',
     b'"wait_on_cuda_event_record_corr_id": 1', b'"correlation": 1', b"CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
     b"thread_name", b"stream 0x1, device 0 (NVIDIA H100)", b"\x1f\x8b\x08\0", b"\x7f\xff\xff\xff\xff\xff\xff\xff",
-    b"\x1b]0;x\x07",
+    b"\x1b]0;x\x07", b'"rocprofiler-sdk-tool"', b'"kernel_dispatch"', b'"stream_id": {"handle": ', b'"agents": ',
+    b'"/device:GPU:0"', b"Stream #13(Compute)", b'"correlation_id": ', b'"rank": 1, ', b'"pid": 91', b"}, {", b"}]",
+    b'"Collective name": ', b"META_DATA_CAPTURE", b"TARGET_INFO_CUDA_NULL_STREAM", b"hipLaunchKernel",
 )  # fmt: skip
 _FOLDER = Path(tempfile.mkdtemp(prefix="overlap-fuzz-"))
 _KERNELS = [*step(1000, [100, 120, 80], [(40, 300)]), K(None, 900, 20), *step(3000, [100, 120, 80], [(40, 250)])]
+_DISPATCHES = [D("gemm", 100, 40, 5, called_us=80), D(RCCL, 120, 60, 6, called_us=82), D(None, 190, 5, 5, called_us=84)]
 _STEPS = [(1, 900.0, 1500.0), (2, 2900.0, 1500.0)]
 
 
@@ -75,6 +82,10 @@ def seeds() -> dict[str, bytes]:
         "waits": _written(_waits().kineto(_FOLDER / "seed.json")),
         "nsys-waits": _written(_waits().nsys(_FOLDER / "seed.sqlite")),
         "simulated": _simulated(),
+        "large": _written(write(_FOLDER / "seed.json.gz", 2, 6)),
+        "large-plain": gzip.decompress(_written(write(_FOLDER / "seed.json.gz", 2, 6))),
+        "rocprofv3": _written(rocprofv3(_FOLDER / "seed.json", _DISPATCHES, ranges=[("step 1", 70, 90)])),
+        "jax": _written(jax(_FOLDER / "seed.json", [("fusion", 13, 100.0, 90.0), ("MemcpyD2H", 14, 150.0, 30.0)])),
         "bomb": gzip.compress(b"[" + b" " * (1 << 22)),
         "empty": b"{}",
     }
@@ -87,6 +98,7 @@ def one(data: bytes) -> bool:
     with open(_FILE, "wb") as file:
         file.write(data)
     way = zlib.crc32(data) % 3  # each is slow, and the same input goes the same way again
+    chrome._SMALL = -1 if zlib.crc32(data) & 8 else 1 << 23
     if way == 0:
         return ask("explain", _FILE, "--json").status == 0
     if way == 1:

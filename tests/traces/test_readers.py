@@ -14,7 +14,7 @@ import pytest
 from made import GEMM, GPU, NCCL, PUSH_POP, K, kineto, kineto_events, marks, nsys
 
 from pyshim.errors import OverlapError
-from pyshim.profiles import chrome, open_trace
+from pyshim.profiles import open_trace, window
 from pyshim.profiles.chrome import ChromeFile
 from pyshim.profiles.record import Call, MemoryOperation, NamedRange, Trace, TracedGpu, TracedLaunch, Wait
 
@@ -60,7 +60,7 @@ def test_kineto_in_pieces_of_any_size(tmp_path, monkeypatch):
     whole = ChromeFile(str(path))
     events = list(whole.events())
     for size in range(1, 80):
-        monkeypatch.setattr(chrome, "_BYTES", size)
+        monkeypatch.setattr(window, "_BYTES", size)
         pieces = ChromeFile(str(path))
         assert list(pieces.events()) == events
         assert (pieces.fields, pieces.fields["deviceProperties"][0]["id"], pieces.torn) == (whole.fields, 0, None)

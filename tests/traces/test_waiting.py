@@ -24,10 +24,8 @@ from made_waits import (
     steps,
 )
 
-from pyshim.diagnosis import find as waiting
 from pyshim.diagnosis.find import find
 from pyshim.diagnosis.result import ProcessResult, TraceResult
-from pyshim.errors import OverlapError
 from pyshim.profiles.record import TracedGpu, TracedLaunch
 
 RESIDENT = 1056  # blocks of the kernels here on 132 multiprocessors
@@ -399,12 +397,6 @@ def test_an_event_may_be_of_a_stream_that_waited_for_something_unknown(tmp_path)
 
     (inversion,) = only(look(steps(Program(), step), tmp_path)).inversions
     assert inversion.at_least
-
-
-def test_a_trace_of_very_many_records_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(waiting, "MOST", 10)
-    with pytest.raises(OverlapError, match="has more than 10 records"):
-        look(steps(Program(), by_nccl), tmp_path)
 
 
 def test_without_steps_it_is_of_the_whole_trace(tmp_path):

@@ -1,0 +1,241 @@
+"""What to do next, for each verdict: the framework's own option where there is one. No number is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyshim.diagnosis import exposed, setting, verdict
+from pyshim.diagnosis.look import TraceAnswer
+from pyshim.diagnosis.result import LEGACY, NEXT_TO_NOTHING, ProcessResult, together
+from pyshim.diagnosis.words import COPY, a_step, milliseconds, percent, streams
+
+_CUDA = (
+    "cudaDeviceGetStreamPriorityRange(&least, &greatest);  // greatest is the smaller number",
+    "cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, greatest);",
+)
+_HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
+_TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
+_TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
+_TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL"
+_SHORT_US = 100.0  # gaps of this mean length are those of single launches
+_TUNE = "overlap tune --set nccl -- PROGRAM tries NCCL's settings"
+
+
+def next_step(answer: TraceAnswer) -> str:
+    """Return a sentence about the verdict that leads."""
+    one, kind = answer.worst, answer.verdicts[0].kind
+    if kind == verdict.YES:
+        return _raise(one)
+    if kind == verdict.HOST_LATE:
+        return _host(one)
+    if kind == verdict.LATE_RANKS:
+        return _late(answer)
+    if kind in (verdict.AT_ONCE, verdict.TOO_LONG, verdict.SAME_STREAM):
+        return _communication(one, kind)
+    if kind == verdict.COPIES:
+        return _copies(one)
+    if kind == verdict.NOT_KNOWN:
+        return _record(answer)
+    if kind == verdict.ONE_WAVE:
+        return (
+            "launch what waits before the kernel that fills the GPU, or leave it room: "
+            "overlap policy room --gpu GPU --kernel ... says what fits"
+        )
+    if kind == verdict.ONE_STREAM:
+        return _one_stream(one)
+    return "make the kernels faster: overlap explain TRACE --full lists those that take longest"
+
+
+def _is_torch(one: ProcessResult) -> bool:
+    return setting.TORCH in one.setting
+
+
+def _is_amd(one: ProcessResult) -> bool:
+    return setting.AMD in one.setting
+
+
+# ---- yes ----
+
+
+def _raise(one: ProcessResult) -> str:
+    """Return how the streams get their priority."""
+    share = percent(max(together(one.raising).values()))
+    defaults = [raised.stream for raised in one.raising if raised.default]
+    if defaults:
+        return f"{defaults[0]} is a default stream, which nothing raises: put this work on another one"
+    perhaps = [raised for raised in one.raising if raised.may_be_default]
+    if perhaps:
+        which = f"if {perhaps[0].stream} is the default stream of GPU {perhaps[0].device}"
+        return f"{which}, put this work on another one: nothing raises a default stream. Else overlap-run does it"
+    if _is_amd(one):
+        return "overlap-run cannot, because HIP takes a priority only when a stream is created: write it"
+    if one.has_priorities:
+        return "overlap-run does not if the program itself set the priorities in the trace: write it"
+    if not any(raised.share for raised in one.raising) and {found.kernel for found in one.inversions} == {COPY}:
+        return "overlap-run raises only streams that launch kernels, too: write it"
+    return f"overlap-run PROGRAM does it by default ({share} of the computation), or write it"
+
+
+def code(one: ProcessResult) -> Sequence[str]:
+    """Return the lines that an author would write."""
+    if _is_torch(one):
+        lines: tuple[str, ...] = _TORCH, _TORCH_NCCL if one.communication_us else _TORCH_WORK
+        lower = "front = torch.cuda.Stream(priority=0)  #"
+    else:
+        lines = _HIP if _is_amd(one) else _CUDA
+        lower = lines[1].replace("&stream", "&front").replace("greatest", "least") + "  //"
+    # The stream in front may have the greatest priority itself, or a greater one than PyTorch's -1.
+    front = dict.fromkeys(stream for found in one.inversions for stream in found.behind_streams if stream != LEGACY)
+    return (*lines, f"{lower} for {streams(front)}, in front") if one.has_priorities and front else lines
+
+
+# ---- the host ----
+
+
+def _host(one: ProcessResult) -> str:
+    idle = one.idle
+    if one.kinds and one.idle.host_us < NEXT_TO_NOTHING * one.span_us:
+        return "launch computation that can run beside the communication, before the host waits or does other work"
+    if idle.after_wait_us > idle.host_us / 2:
+        how = ".item(), .cpu(), print of a tensor" if _is_torch(one) else "synchronizations and blocking copies"
+        return f"the host waits for the GPU and only then launches more: take {how} out of the step, or launch ahead"
+    if idle.host_us / max(idle.gaps, 1.0) <= _SHORT_US:
+        how = 'torch.compile(mode="reduce-overhead") or torch.cuda.graphs' if _is_torch(one) else "a CUDA graph"
+        how = how.replace("CUDA", "HIP") if _is_amd(one) else how
+        return f"its many short gaps are launches: {how} launches them at once; larger batches need fewer"
+    if idle.longest_us < idle.host_us / 4:
+        length = milliseconds(idle.host_us / idle.gaps)
+        return f"the host works between launches, {idle.gaps:,.0f} times for {length} {a_step(one)}: profile it there"
+    if idle.longest_in:
+        worker = "; more workers and prefetch_factor load ahead" if "DataLoader" in idle.longest_in else ""
+        return f"look at {idle.longest_in[:40]}, in which the GPU is idle for the longest time{worker}"
+    what = "data loading, logging, checkpoints" if _is_torch(one) else "work of the host, I/O, messages"
+    return f"few long gaps make up the idle time: take {what} out of the step, or put it on another thread"
+
+
+# ---- communication ----
+
+
+def _late(answer: TraceAnswer) -> str:
+    """Return why the late ranks are late, by what they do otherwise than the others."""
+    late = {row.member[0] for row in answer.ranks.late()} if answer.ranks else set()
+    own = [answer.processes[number] for number in sorted(late)]
+    others = [one for number, one in enumerate(answer.processes) if number not in late]
+    if not others or not own:
+        return "find out why its other GPU is late: its work, or the host that launches it"
+    computed, usual = (_mean([one.shares.computation_us + one.shares.hidden_us for one in of]) for of in (own, others))
+    idle, usually_idle = (_mean([one.idle.host_us for one in of]) for of in (own, others))
+    least = NEXT_TO_NOTHING * answer.worst.span_us
+    whose, verb = ("that rank", "computes") if len(own) == 1 else ("those ranks", "compute")
+    if computed - usual > max(least, idle - usually_idle):
+        more = percent(computed / (usual or 1.0) - 1)
+        return (
+            f"balance the work: {whose} {verb} {more} longer than the others (batches, sequence lengths, experts, "
+            "layers of a stage)"
+        )
+    if idle - usually_idle > least:
+        return (
+            f"look at the host of {whose}: it launches later than those of the others (data loading, CPU affinity, one "
+            "slow node)"
+        )
+    return f"compare {whose} with the others: clocks and power (nvidia-smi -q), the links, other programs on that node"
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _communication(one: ProcessResult, kind: str) -> str:
+    """Return the options that let a collective start earlier or take less time."""
+    causes = {
+        verdict.AT_ONCE: (exposed.AT_ONCE,),
+        verdict.TOO_LONG: (exposed.TOO_LONG, exposed.PREDECESSOR),
+        verdict.SAME_STREAM: (exposed.SAME_STREAM,),
+    }[kind]
+    name = max(one.kinds, key=lambda of: sum(of.causes.get(cause, 0.0) for cause in causes)).name
+    tune = f"; {_TUNE}" if setting.NCCL in one.setting else ""
+    if not _is_torch(one):
+        return _start_early(kind) + tune
+    if kind == verdict.SAME_STREAM:
+        return f"issue it with async_op=True, compute something else, and wait() where the result is needed{tune}"
+    if kind == verdict.TOO_LONG:
+        fewer = {
+            "all-reduce": "accumulate gradients (no_sync), or reduce them in bf16",
+            "all-gather": "gather in bf16, shard over fewer ranks (HSDP), or larger batches",
+            "reduce-scatter": "reduce in bf16, accumulate gradients, or shard over fewer ranks (HSDP)",
+            "all-to-all": "keep experts within a node, or send fp8",
+        }.get(name, "send less, or compute more at a time")
+        return f"{fewer}{tune}"
+    return f"{_torch_options(one, name)}{tune}"
+
+
+def _torch_options(one: ProcessResult, name: str) -> str:
+    """Return the options by which frameworks start a collective ahead of the computation that needs it."""
+    if name == "all-reduce":
+        if setting.DDP in one.setting:
+            return "DDP: a smaller bucket_cap_mb starts all-reduces earlier, static_graph=True frees their order"
+        return "DDP's bucket_cap_mb, or Megatron's --overlap-grad-reduce and --tp-comm-overlap, start it earlier"
+    if name in ("all-gather", "reduce-scatter"):
+        if setting.FSDP2 in one.setting:
+            return "FSDP2: set_modules_to_forward_prefetch and set_modules_to_backward_prefetch start it earlier"
+        if setting.FSDP1 in one.setting:
+            return "FSDP: forward_prefetch=True and BackwardPrefetch.BACKWARD_PRE start it earlier"
+        return (
+            "FSDP2's set_modules_to_forward_prefetch, or Megatron's --overlap-param-gather and --overlap-grad-reduce, "
+            "start it earlier"
+        )
+    if name == "all-to-all":
+        return (
+            "split the batch, and compute one half beside the other's all-to-all (TorchRec's TrainPipelineSparseDist, "
+            "Megatron's --overlap-moe-expert-parallel-comm)"
+        )
+    if name == "send and receive":
+        return (
+            "begin it before computation that does not need it: all-to-alls with TorchRec's TrainPipelineSparseDist, "
+            "pipelines with Megatron's --overlap-p2p-communication"
+        )
+    return "issue it with async_op=True as early as its input is there, and wait() where the result is needed"
+
+
+def _start_early(kind: str) -> str:
+    if kind == verdict.TOO_LONG:
+        return "send less, or give each GPU more to compute between exchanges"
+    where = "on a stream of its own, " if kind == verdict.SAME_STREAM else ""
+    return f"start the exchange {where}before the interior, and wait for it only where its data is needed"
+
+
+# ---- the rest ----
+
+
+def _copies(one: ProcessResult) -> str:
+    if _is_torch(one):
+        return "pin_memory=True and .to(device, non_blocking=True) on a stream of its own let copies run beside kernels"
+    return (
+        "copy from pinned memory (cudaMallocHost) by cudaMemcpyAsync on a stream of its own, beside kernels; or in "
+        "chunks, each computed while the next is copied"
+    ).replace("cuda", "hip" if _is_amd(one) else "cuda")
+
+
+def _one_stream(one: ProcessResult) -> str:
+    if one.idle.start_us > NEXT_TO_NOTHING * one.span_us:
+        how = (
+            'torch.compile fuses kernels, mode="reduce-overhead" closes gaps'
+            if _is_torch(one)
+            else "a graph closes gaps"
+        )
+        return f"its kernels take {one.kernel_us:.0f} us (median): {how}"
+    if one.streams > 1 or one.communication_us:
+        return "priorities cannot help; make the kernels faster: --full lists those that take longest"
+    return (
+        "independent work could go on two streams; else make the kernels faster: --full lists those that take longest"
+    )
+
+
+def _record(answer: TraceAnswer) -> str:
+    trace, one = answer.trace.trace, answer.worst
+    if answer.simulated:
+        return "a simulated trace holds what the program called; nothing more can be recorded"
+    how = trace.records_waits if one.told else trace.records_calls
+    if not how:
+        return f"this is all that a trace of {trace.kind} can say"
+    return f"record again: {how}"

@@ -1,0 +1,172 @@
+"""Read all traces that are named, and put together what they say: ranks, verdicts, the process to look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyshim import _native
+from pyshim.diagnosis.exposed import CollectiveRun, by_name
+from pyshim.diagnosis.find import find
+from pyshim.diagnosis.result import ProcessResult, TraceResult
+from pyshim.diagnosis.verdict import Late, Verdict, is_worth, verdicts
+from pyshim.errors import USAGE, OverlapError
+from pyshim.profiles.folder import files
+
+if TYPE_CHECKING:
+    from pyshim.diagnosis.ranks import Member, Ranks
+
+SHIPPED = ("demo-stencil",)  # recorded on two H200
+_TRACES = (".json", ".gz", ".sqlite", ".nsys-rep", ".pb")
+
+
+class TraceAnswer(NamedTuple):
+    """What all traces say together."""
+
+    source: str
+    found: Sequence[TraceResult]
+    processes: Sequence[ProcessResult]  # those of all traces
+    worst: ProcessResult  # the one to look at: most to gain, else most exposed
+    verdicts: Sequence[Verdict]  # about that one; the first leads
+    ranks: Ranks | None  # if collectives are found in several processes, or on several GPUs
+    notes: Sequence[str]
+
+    @property
+    def trace(self) -> TraceResult:
+        """The one with the worst process."""
+        return next(one for one in self.found if one.trace.path == self.worst.path)
+
+    @property
+    def untold(self) -> list[str]:
+        """What the traces do not say."""
+        return list(dict.fromkeys(sentence for one in self.found for sentence in one.untold))
+
+    @property
+    def simulated(self) -> bool:
+        """Whether times are of a simulated GPU."""
+        return any(one.trace.kind == "simulated" for one in self.found)
+
+    @property
+    def name(self) -> str:
+        """Of the worst process, if there are several."""
+        return names(self.processes)[self.processes.index(self.worst)] if len(self.processes) > 1 else ""
+
+
+def names(processes: Sequence[ProcessResult]) -> list[str]:
+    """Return how each process is called: by its rank, or its file."""
+    ranks = [one.rank for one in processes]
+    paths = [one.path for one in processes]
+    folder = os.path.commonpath([os.path.dirname(path) for path in paths]) if len({*paths}) > 1 else ""
+    found = []
+    for one in processes:
+        is_rank = one.rank is not None and ranks.count(one.rank) == 1
+        name = f"rank {one.rank}" if is_rank else os.path.relpath(one.path, folder) if folder else Path(one.path).name
+        found.append(f"{name}, process {one.process}" if paths.count(one.path) > 1 and not is_rank else name)
+    return found
+
+
+def member_name(member: Member, processes: Sequence[ProcessResult]) -> str:
+    """Return how a GPU of a process is called among the ranks: 3, or GPU 1."""
+    number, device = member
+    one = processes[number]
+    name = names(processes)[number].removeprefix("rank ")
+    if len(one.devices) == 1:
+        return name
+    return f"GPU {device}" if len(processes) == 1 else f"{name}, GPU {device}"
+
+
+def rank_name(name: str) -> str:
+    """Return the name of a member with its noun."""
+    return f"rank {name}" if name.isdigit() else name
+
+
+def look(paths: Sequence[str], steps: str | None = None) -> TraceAnswer:
+    """Read traces, or folders of the ranks' traces, each once. steps: to look at alone. Raises OverlapError."""
+    found: list[TraceResult] = []
+    notes: list[str] = []
+    for path in paths:
+        found += _read(path, steps, notes)
+    processes = [process for one in found for process in one.processes]
+    source = paths[0] if len(paths) == 1 else f"{len(paths)} traces"
+    if not processes:
+        hint = "torch.profiler records them with activities=[ProfilerActivity.CUDA, ...], nsys with --trace=cuda"
+        sentence = f"{source}: no kernel of a GPU in it" if found else f"{source} holds no trace"
+        raise OverlapError(sentence, "; ".join(notes) or hint, USAGE)
+    ranks, processes = _compared(processes)
+    # Where a file is torn, what its last work was waited for is not in it.
+    torn = {one.trace.path for one in found if one.trace.torn}
+    worst = max([one for one in processes if one.path not in torn] or processes, key=_to_gain)
+    found = [replace(one, processes=tuple(p for p in processes if p.path == one.trace.path)) for one in found]
+    late = None
+    if ranks and ranks.late():
+        late = Late(ranks, tuple(member_name(row.member, processes) for row in ranks.late()))
+    return TraceAnswer(source, found, processes, worst, verdicts(worst, late), ranks, notes)
+
+
+def _to_gain(one: ProcessResult) -> tuple[float, ...]:
+    span = one.span_us or 1.0
+    gain = (one.saves_us / span, one.waited_us / span) if is_worth(one) else (0.0, 0.0)
+    return (*gain, one.shares.exposed_us / span, one.shares.idle_us / span)
+
+
+def _compared(processes: Sequence[ProcessResult]) -> tuple[Ranks | None, list[ProcessResult]]:
+    """Compare all GPUs by their collectives, and say of each process what the others tell about its own."""
+    members: dict[Member, list[CollectiveRun]] = {}
+    for number, one in enumerate(processes):
+        for run in one.collectives:
+            members.setdefault((number, run.device), []).append(run)
+    if len(members) < 2:
+        return None, list(processes)
+    from pyshim.diagnosis.ranks import compare
+
+    ranks = compare(members)
+    if ranks is None:
+        return None, list(processes)
+    times = ranks.transfer_us
+    return ranks, [
+        replace(one, kinds=by_name(((run, times.get(id(run))) for run in one.collectives), one.count, len(one.devices)))
+        for one in processes
+    ]
+
+
+# ---- files ----
+
+
+def _read(path: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
+    """Yield what a file says, or those of a folder and its subfolders; note what is passed over."""
+    if os.path.isdir(path):
+        for file in files(path):
+            yield from _of_folder(file, steps, notes)
+        return
+    shipped = _native.DEMO / f"{path}.json.gz"
+    is_shipped = path in SHIPPED and not os.path.exists(path) and shipped.exists()
+    try:
+        one = find(str(shipped) if is_shipped else path, steps=steps)
+    except OverlapError as error:
+        error.status = USAGE
+        raise
+    _note(one, notes)
+    yield one
+
+
+def _of_folder(file: str, steps: str | None, notes: list[str]) -> Iterator[TraceResult]:
+    try:
+        one = find(file, steps=steps)
+    except OverlapError as error:
+        if file.endswith(_TRACES):
+            notes.append(f"{error.sentence}: it was passed over")
+        return
+    _note(one, notes)
+    if not one.processes:
+        notes.append(f"{file}: no kernel of a GPU in it")
+    yield one
+
+
+def _note(one: TraceResult, notes: list[str]) -> None:
+    notes += one.trace.warnings
+    if one.trace.kind == "simulated" and len(one.processes) > 1:
+        added = "SIMGPU_TRACE adds to a file that is there; this is about one of them"
+        notes.append(f"{one.trace.path} holds {len(one.processes)} processes: {added}")

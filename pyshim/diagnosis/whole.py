@@ -1,0 +1,166 @@
+"""Everything that the traces say, as `--full` and the page print it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyshim.diagnosis.answer import every
+from pyshim.diagnosis.look import TraceAnswer, member_name, names
+from pyshim.diagnosis.parts import Part, Prose, Table, apart, cut, plural
+from pyshim.diagnosis.result import NEXT_TO_NOTHING, ProcessResult
+from pyshim.diagnosis.words import a_step, kernel_name, listed, milliseconds, percent, size
+
+_ROWS = 12  # of a table
+
+
+def whole(answer: TraceAnswer) -> Iterator[Part]:
+    """Yield the answer and everything else."""
+    one = answer.worst
+    groups = [every(answer), _collectives(one), _inversions(one)]
+    return apart(*groups, map(Prose, sentences(answer)), _processes(answer), _ranks(answer), _table(one))
+
+
+def sentences(answer: TraceAnswer) -> Iterator[str]:
+    """Yield what else is to be known."""
+    one = answer.worst
+    step = a_step(one)
+    yield from (f"{found}." for found in answer.verdicts[1:])
+    if one.steps:
+        yield f"Times are means of {plural(one.count, 'step')}, by the ranges {one.steps}."
+    elif one.setup_us:
+        yield f"The first {milliseconds(one.setup_us)} are left out as set-up: next to no kernel ran."
+    if len(one.gpus) > 1:
+        yield f"Shares are means of {len(one.gpus)} GPUs; --json has each."
+    for major in one.major:
+        share = percent(major.share)
+        yield (
+            f"Work on stream {major.stream} waited, too ({milliseconds(major.waited_us)} {step}). It has {share} of "
+            "the computation: raising it may cost time."
+        )
+    if one.minor and not one.raising:
+        streams = listed(share.stream for share in one.minor)
+        yield f"Streams {streams} carry too much of the computation together: the default raises none of them."
+    for time, what in (
+        (one.one_wave_us, "behind kernels whose blocks are all resident at once: no priority shortens that"),
+        (one.raised_us, "although it has the greater priority already"),
+        (one.unclaimed_us, "behind other streams, and nothing is known to have waited for it"),
+    ):
+        if time > NEXT_TO_NOTHING * one.span_us:
+            yield f"For {milliseconds(time)} {step}, work waited {what}."
+    if one.raising and one.saves_us <= NEXT_TO_NOTHING * one.span_us < one.waited_us:
+        yield f"Raising would save next to nothing ({milliseconds(one.saves_us, one.span_us)} {step}): {_why_not(one)}."
+    if one.still_us > NEXT_TO_NOTHING * one.span_us:
+        yield f"Raised, work would still wait {milliseconds(one.still_us)} {step}, until blocks in front of it end."
+    if _is_busy(one):
+        yield f"The kernels in front need {milliseconds(one.busy_us)} {step}, which raising cannot save."
+    yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in one.untold)
+    yield from answer.notes
+
+
+def _why_not(one: ProcessResult) -> str:
+    if _is_busy(one):
+        return "the kernels in front need that time"
+    if one.saves_us + one.still_us > NEXT_TO_NOTHING * one.span_us:
+        return "raised, it still waits until blocks in front end"
+    return "nothing waits for it that long"
+
+
+def _is_busy(one: ProcessResult) -> bool:
+    """Whether the work of the streams in front bounds the estimate."""
+    return one.busy_us > 0 and one.span_us - one.busy_us <= one.saves_us + 0.001
+
+
+def _collectives(one: ProcessResult) -> Iterator[Part]:
+    rows = [
+        (
+            kind.name,
+            f"{kind.count:,.1f}",
+            "?" if kind.bytes is None else size(kind.bytes),
+            milliseconds(kind.us),
+            milliseconds(kind.exposed_us),
+            ", ".join(f"{cause} {milliseconds(time)}" for cause, time in kind.causes.items() if time >= 0.5) or "-",
+        )
+        for kind in one.kinds
+    ]
+    shown, more = cut(rows, _ROWS)
+    if shown:
+        yield Table(("collective", "count", "size", "time", "exposed", "because"), shown, (0, 5))
+    if more:
+        yield Prose(f"... and {more:,} more (--json lists all)")
+
+
+def _inversions(one: ProcessResult) -> Iterator[Part]:
+    rows = [
+        (
+            kernel_name(found.kernel),
+            f"{found.count:.1f}",
+            f"{'at least ' if found.at_least else ''}{milliseconds(found.waited_us)}",
+            listed(found.streams),
+            listed(found.waiters),
+            f"{kernel_name(found.behind)} on {listed(found.behind_streams)}",
+        )
+        for found in one.inversions
+    ]
+    shown, more = cut(rows, _ROWS)
+    if shown:
+        yield Table(("kernel", "count", "waits", "on", "waited for by", "behind"), shown, (0, 3, 4, 5), above=True)
+    if more:
+        yield Prose(f"... and {more:,} more (--json lists all)")
+
+
+def _processes(answer: TraceAnswer) -> Iterator[Part]:
+    """Yield a row for each rank."""
+    rows = [
+        (
+            name,
+            milliseconds(one.span_us),
+            milliseconds(one.communication_us),
+            milliseconds(one.shares.exposed_us),
+            milliseconds(one.shares.copies_us),
+            milliseconds(one.shares.idle_us),
+            milliseconds(one.saves_us),
+        )
+        for name, one in zip(names(answer.processes), answer.processes)
+    ]
+    if len(rows) > 1:
+        yield Table(("trace", "step", "communication", "exposed", "copies", "idle", "saves"), rows)
+
+
+def _ranks(answer: TraceAnswer) -> Iterator[Part]:
+    """Yield what the shared collectives say of each GPU."""
+    if answer.ranks is None:
+        return
+    rows = [
+        (
+            member_name(row.member, answer.processes),
+            f"{row.collectives:,}",
+            milliseconds(row.waiting_us),
+            f"{row.last:,}",
+            milliseconds(row.caused_us),
+            milliseconds(row.offset_us),
+        )
+        for row in answer.ranks.rows
+    ]
+    yield Table(("rank", "shared collectives", "waits for others", "last", "others wait for it", "clock ahead"), rows)
+    if answer.ranks.unmatched:
+        yield Prose(f"The collectives of {answer.ranks.unmatched} GPUs could not be found on others.")
+
+
+def _table(one: ProcessResult) -> Iterator[Part]:
+    """Yield what kernels take: the numbers that `overlap policy room` asks for."""
+    time = sum(kernel.us for kernel in one.kernels) or 1.0
+    rows = [
+        (
+            kernel_name(kernel.kernel),
+            f"{kernel.launches:,}",
+            percent(kernel.us / time),
+            *("?" if number is None else f"{number:,}" for number in (kernel.threads, kernel.registers)),
+            "?" if kernel.shared_memory is None else f"{kernel.shared_memory:,}",
+        )
+        for kernel in one.kernels
+    ]
+    shown, more = cut(rows, _ROWS)
+    if shown:
+        yield Table(("kernel", "count", "time", "threads", "registers", "shared"), shown, (0,), above=True)
+    if more:
+        yield Prose(f"... and {more:,} more (--json lists all)")

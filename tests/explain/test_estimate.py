@@ -1,0 +1,53 @@
+"""The error that is printed with an estimate is that of the committed pairs of estimate and gain."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from pyshim.diagnosis.estimate import ERRORS, words
+from pyshim.diagnosis.find import find
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests/traces/data"
+LEAST = 2.0  # percent of a step
+
+
+def rows(path: str) -> list[dict[str, str]]:
+    with (ROOT / path).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+PAIRS = rows("docs/data/estimates.csv")
+
+
+def test_the_error_is_that_of_the_pairs() -> None:
+    more = [
+        float(row["gained_percent"]) - float(row["expected_percent"])
+        for row in PAIRS
+        if float(row["expected_percent"]) < -LEAST
+    ]
+    assert (len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(PAIRS) - len(more)) == ERRORS
+    assert words() == "estimates of 3 programs were off by -3 to +6 points"
+
+
+@pytest.mark.parametrize("row", [row for row in PAIRS if row["trace"]], ids=lambda row: row["program"])
+def test_what_is_expected_is_what_the_trace_says_today(row: dict[str, str], library: None) -> None:
+    (process,) = find(str(DATA / row["trace"])).processes
+    assert -100 * process.saves_us / process.span_us == pytest.approx(float(row["expected_percent"]), abs=0.05)
+
+
+def test_what_was_gained_is_what_was_measured() -> None:
+    times = {row["name"]: row["ms"] for row in json.loads((DATA / "stencil-times.json").read_text())["rows"]}
+    gained = {
+        name: 100 * (times[f"{how}-raised"] / times[how] - 1)
+        for name, how in (("stencil, through host memory", "host"), ("stencil, halo by NCCL", "nccl"))
+    }
+    for row in rows("tools/gpu/results/foreign.csv"):
+        if row["arm"] == "default":
+            gained[row["program"]] = float(row["change_percent"])
+    for row in PAIRS:
+        assert float(row["gained_percent"]) == pytest.approx(gained[row["program"]], abs=0.05), row

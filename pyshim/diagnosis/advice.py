@@ -17,6 +17,7 @@ _HIP = tuple(line.replace("cuda", "hip") for line in _CUDA)
 _TORCH = "stream = torch.cuda.Stream(priority=-1)  # the smaller number is the greater priority"
 _TORCH_WORK = "with torch.cuda.stream(stream): ...  # the work that waits"
 _TORCH_NCCL = "TORCH_NCCL_HIGH_PRIORITY=1 python ...  # for the streams of NCCL"
+_SHORT_KERNEL_US = 20.0  # the median; tracing a launch takes some microseconds
 _SHORT_US = 100.0  # gaps of this mean length are those of single launches
 _TUNE = "overlap tune --set nccl -- PROGRAM tries NCCL's settings"
 
@@ -27,7 +28,7 @@ def next_step(answer: TraceAnswer) -> str:
     if kind == verdict.YES:
         return _raise(one)
     if kind == verdict.HOST_LATE:
-        return _host(one)
+        return _host(one) + _traced(one)
     if kind == verdict.LATE_RANKS:
         return _late(answer)
     if kind in (verdict.AT_ONCE, verdict.TOO_LONG, verdict.SAME_STREAM):
@@ -111,6 +112,13 @@ def _host(one: ProcessResult) -> str:
         return f"look at {idle.longest_in[:40]}, in which the GPU is idle for the longest time{worker}"
     what = "data loading, logging, checkpoints" if _is_torch(one) else "work of the host, I/O, messages"
     return f"few long gaps make up the idle time: take {what} out of the step, or put it on another thread"
+
+
+def _traced(one: ProcessResult) -> str:
+    """Tracing a launch takes microseconds of the host: among short kernels it makes a host late that is not."""
+    if one.streams < 2 or one.kernel_us > _SHORT_KERNEL_US:
+        return ""
+    return ". Tracing itself makes the host late where kernels are this short: overlap tune -- PROGRAM asks untraced runs"
 
 
 # ---- communication ----

@@ -68,6 +68,7 @@ class Rows:
                     continue
                 end = undecided.place - at
                 text, at = window.text, window.at
+                self._searched, self._end = text, end  # nothing more comes, so that need not be asked for each event
             for row in _ROWS.finditer(text, at, len(text) if end is None else end):
                 if row[1]:
                     if self._take(row, text):

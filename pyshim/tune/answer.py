@@ -73,7 +73,7 @@ def _gain(setup: Setup, row: ArmRow, than: str) -> str:
     assert row.middle is not None
     gain = f"{abs(percent(row.middle, higher)):.1f} % {'more' if higher else 'less'} {than}"
     if row.change is None:
-        return f"{gain} in a single run"
+        return f"{gain} in a single run" if row.runs == 1 else f"{gain} in {row.runs} runs"
     figures = interval(row.change, higher)
     if row.change.high < 0:
         low, _, high = sorted(map(abs, figures))

@@ -42,6 +42,7 @@ _BEGIN: judge.Round = (0, 0)  # the round in which the first run counts
 _DIGITS = 16  # of a digest
 _EQUAL = 1e-9  # rounding, as a logarithm
 _MARGIN = 1.05  # a run may take so much longer than the ones before
+_SAYS_NOTHING = 1.0  # of an interval, as a logarithm: from -40 to +60 %, say, after two or three runs in all
 _ROOM = 1 << 16  # bytes; a disk with less is full
 
 
@@ -77,7 +78,7 @@ class ArmRow(NamedTuple):
     arm: Arm
     value: float | None  # of the metric: bare's, and of an arm bare's and the change
     middle: float | None  # change from bare, as a logarithm
-    change: judge.Change | None  # with its interval; None while the noise is unknown
+    change: judge.Change | None  # with its interval; None while that is not known, or so wide that it says nothing
     runs: int
     verdict: str
 
@@ -511,6 +512,8 @@ class Search:
         if arm is BARE:
             return ArmRow(arm, value, None, None, len(runs), verdict)
         change = self._fit().change(arm.name, BARE.name, self._level(arm))
+        if change is not None and change.high - change.low > _SAYS_NOTHING:
+            change = None
         return ArmRow(arm, value, middle, change, len(runs), verdict)
 
 

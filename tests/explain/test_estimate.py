@@ -14,6 +14,7 @@ from pyshim.diagnosis.find import find
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests/traces/data"
 LEAST = 2.0  # percent of a step
+NOISE = -26.3  # cupy-map-reduce, whose two bare arms differ by as much (docs/results.md)
 
 
 def rows(path: str) -> list[dict[str, str]]:
@@ -30,8 +31,11 @@ def test_the_error_is_that_of_the_pairs() -> None:
         for row in PAIRS
         if float(row["expected_percent"]) < -LEAST
     ]
-    assert (len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(PAIRS) - len(more)) == ERRORS
-    assert words() == "estimates of 3 programs were off by -3 to +6 points"
+    nothing = [float(row["gained_percent"]) for row in PAIRS if float(row["expected_percent"]) >= -LEAST]
+    missed = [gained for gained in nothing if gained <= -10 and gained != NOISE]
+    found = len(more), pytest.approx(min(more)), pytest.approx(max(more)), len(nothing), len(missed)
+    assert found == ERRORS
+    assert words() == "estimates of 6 programs were off by -3 to +22 points"
 
 
 @pytest.mark.parametrize("row", [row for row in PAIRS if row["trace"]], ids=lambda row: row["program"])
@@ -49,5 +53,10 @@ def test_what_was_gained_is_what_was_measured() -> None:
     for row in rows("tools/gpu/results/foreign.csv"):
         if row["arm"] == "default":
             gained[row["program"]] = float(row["change_percent"])
+    for row in rows("tools/gpu/results/observed.csv"):
+        if row["arm"] == "default" and row["bits"] == "64":
+            name = f"{row['program']} {row['n']}".strip()
+            stencil = "" if row["program"] in ("ddp", "fsdp", "transpose") else "stencil "
+            gained[f"{stencil}{name}, H200"] = float(row["change_percent"])
     for row in PAIRS:
         assert float(row["gained_percent"]) == pytest.approx(gained[row["program"]], abs=0.05), row

@@ -56,6 +56,18 @@ def test_read_alike_in_pieces_of_any_size(tmp_path, monkeypatch, indent):
         assert (list(trace.activity()), trace.rank, trace.warnings) == (expected, 3, [])
 
 
+def test_where_the_list_ends_is_looked_for_once(tmp_path, monkeypatch):
+    """Not at each event that the decoder reads, behind which fields of the file stand (a trace of 87 MB never ended)."""
+    odd = [{"cat": "a", "ph": "i", "ts": number, "args": {"x": [{"y": number}]}} for number in range(300)]
+    path = tmp_path / "t"
+    path.write_text(json.dumps({"traceEvents": [*kineto_events(_KERNELS), *odd], "x": [{"name": 1}], "y": 1}))
+    asked: list[int] = []
+    ends = rows._ends
+    monkeypatch.setattr(rows, "_ends", lambda text, begin, brace: asked.append(brace) or ends(text, begin, brace))
+    both(path, monkeypatch)
+    assert len(asked) < 3 * len(odd)
+
+
 def test_events_in_any_order_of_keys(tmp_path, monkeypatch):
     dice = random.Random(1)
     events: list[dict[str, Any]] = []

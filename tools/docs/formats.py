@@ -125,7 +125,8 @@ FORMATS: dict[str, dict[str, str]] = {
         "arms[].environment.*": "?",
         "arms[].value": "of the metric: bare's geometric mean, and of an arm that and the change; null without a run",
         "arms[].change_percent": "of the metric, from bare; null for bare",
-        "arms[].low_percent": "the interval of the change; null while the noise is unknown",
+        "arms[].low_percent": "the interval of the change; null while the noise is unknown, or the interval too wide to"
+        " say anything",
         "arms[].high_percent": "",
         "arms[].runs": "that count",
         "arms[].verdict": "kept, kept until then, best so far, not sure, slower than, no gain over, out: REASON",
@@ -199,6 +200,7 @@ FORMATS: dict[str, dict[str, str]] = {
         "estimate.least": "gained and not expected, in points of a step: the greatest such error is negative",
         "estimate.most": "expected and not gained",
         "estimate.nothing": "programs for which nothing was expected",
+        "estimate.missed": "of these, programs that gained 10 % and more",
         "untold[]": "what the traces do not say of waits, in sentences",
         "notes[]": "what else is to be known",
     },

@@ -8,10 +8,11 @@
  *   4. it is no default stream, and no communication kernel on it takes more than a third of the multiprocessors;
  *   5. all streams for which 1 to 4 hold carried at most TOGETHER; else none is raised, because eight equal streams in
  *      turn are all of the work. Streams of communication alone carry nothing, and stay raised.
- * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more. A raised stream that has
- * carried no computation since the judgement before stays as it is: its thread may only have had no turn.
+ * So a wrong raise ends with the next judgement, and so does one that nothing waits for any more. A raised stream that never
+ * communicated and has carried no computation since the judgement before counts as waited for: its thread may only have had no
+ * turn.
  *
- * Pure: who waits, launches and raises is in gpu/streams.c, waits.c and raise.c.
+ * Pure: who launches, waits and raises is in gpu/launch.c, waits.c and raise.c.
  */
 #pragma once
 

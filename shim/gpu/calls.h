@@ -1,4 +1,4 @@
-/* Calls that both vendors report: creation of streams (stream_calls.c), waits and copies (wait_calls.c). */
+/* Calls that both vendors report: creation of streams (stream_calls.c), waits (wait_calls.c), and what copies wait for. */
 #pragma once
 
 #include "hook.h"

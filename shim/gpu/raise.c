@@ -1,4 +1,4 @@
-/* Judgements, priorities, captures: see streams.h.
+/* Judgements and priorities: see raise.h.
  *
  * A judgement runs under the lock and only decides (stream->wanted). The driver is called without the lock. A stream
  * whose priority is being changed is marked (stream->changing); its end, the program's own change and the beginning of a
@@ -29,6 +29,12 @@ static struct {
     uint32_t serial;
 } owners[OVERLAP_PAGE_STREAMS];
 
+/* Has it carried nothing between the last two judgements, and is it not raised? */
+static bool is_idle(const struct stream *stream) {
+    return !stream->judged.share && !stream->judged.communicates && !OVERLAP_RELAXED(stream->wanted) &&
+           !OVERLAP_RELAXED(stream->raised);
+}
+
 /* The page's record of a stream, claimed if need be. Where none is free, that of a stream that has ended or idles and was
  * not raised at its last judgement. NULL: there is none. The lock is held. */
 static struct overlap_page_stream *record_of(struct stream *stream, const struct device *device) {
@@ -39,7 +45,8 @@ static struct overlap_page_stream *record_of(struct stream *stream, const struct
     uint32_t at = OVERLAP_PAGE_STREAMS;
     for (uint32_t i = 0; i < OVERLAP_PAGE_STREAMS; i++) {
         const struct overlap_page_stream *const record = &overlap_current_page->streams[i];
-        const bool ended = owners[i].stream && owners[i].stream->serial != owners[i].serial;
+        const bool ended =
+            owners[i].stream && (owners[i].stream->serial != owners[i].serial || is_idle(owners[i].stream));
         if (!OVERLAP_RELAXED(record->state) || (ended && record->status != OVERLAP_STREAM_RAISED))
             at = i;
         if (!OVERLAP_RELAXED(record->state))

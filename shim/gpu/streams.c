@@ -12,8 +12,6 @@
 #include "calls.h"
 #include "windows.h"
 
-/* ---- Contexts ---- */
-
 /* ---- Records ---- */
 
 static struct pool streams = POOL_OF(stream, STREAMS);

@@ -1,5 +1,6 @@
-/* Streams: a record for each, found by handle; the work of each thread on them; overlap windows. What the rule
- * (core/judge.h) makes of them is in raise.c, the calls that report here in stream_calls.c and wait_calls.c.
+/* Streams: a record for each, found by handle. What each thread has launched on them is in work.h, what the rule (core/judge.h)
+ * makes of them in raise.h, what captures and windows do in captures.h and windows.h; the calls that report all that are in
+ * launch.c, stream_calls.c and wait_calls.c.
  *
  * A record is looked up without a lock, and made and ended under the lock (table.h). Its serial changes when its stream
  * ends; records are used again, never unmapped. */
@@ -36,9 +37,10 @@ struct stream {
     uint8_t is_default, is_blocking;
 
     /* Priority. Written by the holder of the mark `changing`, which is exchanged (streams.c): the holder is a thread that
-     * changes the priority, the program's own change, or the end of the stream. `wanted` is also written by a judgement. */
+     * changes the priority, the program's own change, or the end of the stream. `wanted` is also written by a judgement, and by the
+     * first launch of a graph. */
     uint8_t wanted;    /* the rule wants it raised */
-    uint8_t raised;    /* the driver has our priority */
+    uint8_t raised;    /* the driver has our priority; under `observe`: would have it */
     uint8_t touched;   /* we have set its priority at some time: from then on `own` answers the program's questions */
     uint8_t created;   /* raised at its creation (`created_by`): the rule leaves it alone */
     uint8_t met_wait;  /* something has waited for it since it communicated for the first time; any thread */

@@ -10,7 +10,7 @@
 struct launcher;
 
 struct this_thread {
-    struct launcher *launcher;   /* what this thread has launched before (streams.h); NULL: none, use the slow path */
+    struct launcher *launcher;   /* what this thread has launched before (work.h); NULL: none, use the slow path */
     struct overlap_shard *shard; /* counters; NULL: none yet */
     uint64_t context[VENDORS];   /* the current context, while contexts_changed is `contexts_at`; 0: not known */
     int32_t device[VENDORS];     /* its device + 1; 0: not known */

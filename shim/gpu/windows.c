@@ -1,4 +1,4 @@
-/* Overlap windows: see streams.h. */
+/* Overlap windows: see windows.h. */
 #include "point.h"
 #include "windows.h"
 

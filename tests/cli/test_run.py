@@ -325,7 +325,7 @@ def test_a_simulated_gpu(overlap_run, library):
     done = overlap_run("--policy", "observe", "--simulate", "H100,2", *SHOW)
     seen = json.loads(done.stdout)
     folder = str(_native.SIMULATED_DRIVER.parent)
-    assert done.stderr.startswith("overlap: 2 simulated NVIDIA H100 80GB HBM3\noverlap: the program never")
+    assert done.stderr.startswith("overlap: 2 simulated NVIDIA H100 80GB HBM3\n")
     assert (seen["SIMGPU"], seen["TRITON_LIBCUDA_PATH"]) == ("h100,2", folder)
     assert seen["LD_LIBRARY_PATH"].split(":")[0] == folder
 

@@ -116,7 +116,7 @@ WRONG = [
     (POLICY, "first_rule", 2**32 - 1, "rules"),
     (POLICY, "rule_count", 5, "rules"),
     (POLICY, "rule_count", 2**32 - 1, "rules"),
-    (POLICY, "raise_share", 101, "share"),
+    (POLICY, "raise_share", 201, "share"),
     (POLICY, "raise_share", 2**32 - 1, "share"),
     *[(RULE, span, value, "patterns") for span in ("kernels", "libraries")
       for value in ((0, 10**6), (10**6, 0), (1, 2**32 - 1), (2**32 - 1, 1))],

@@ -24,15 +24,14 @@ def time(done: CompletedProcess[str]) -> float:
     return float(milliseconds)
 
 
-def test_the_report_of_observe_names_the_run_under_the_default_policy(
+def test_the_report_of_observe_names_the_search_that_compares(
     overlap_run: Call, overlap: Call, tmp_path: Path
 ) -> None:
     out, words = str(tmp_path / "out"), ("demo-stencil", "-", "plain", "20", "stencil/style-0")
     overlap_run("--quiet", "--simulate", "h100", "--policy", "observe", "--report", out, *words)
     verdict = json.loads(overlap("report", out, "--json").stdout)["verdict"]
-    assert verdict["gain"] == "nothing was changed, because the policy observe only counts"
-    again = f"overlap-run --simulate h100 --policy auto --report {out}-default {' '.join(words)}"
-    assert verdict["next"] == f"{again} runs it under the default policy"
+    assert verdict["gain"].startswith("not known, because nothing was changed: ")
+    assert verdict["next"].startswith("on a machine with the GPU, with a program of your own: overlap tune -- PROGRAM")
 
 
 def test_the_stencil_lists_its_patterns(overlap_run: Call) -> None:

@@ -15,7 +15,7 @@ import debian
 import pytest
 from seen import OVERLAP_RUN
 
-QUIET = (OVERLAP_RUN, "--policy", "observe", "--simulate", "h100")
+QUIET = (OVERLAP_RUN, "--policy", "default", "--simulate", "h100")
 SAID = "overlap: simulated NVIDIA H100 80GB HBM3\n"  # by overlap-run; each program is silent
 CC = shlex.split(os.environ.get("CC", "cc"))
 HELLO = '#include <stdio.h>\nint main(void) { puts("hello"); return 7; }\n'
